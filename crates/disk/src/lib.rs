@@ -1,0 +1,1 @@
+//! The hard disk: geometry, seeks, rotation, on-board cache, power.

@@ -1,0 +1,56 @@
+//! What ends a run early: one clear error that names the place.
+
+use crate::request::Lba;
+use crate::time::SimTime;
+use thiserror::Error;
+
+/// Why a run cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// A read did not return the last write.
+    #[error(
+        "wrong data: sector {lba} read at {time} returned write {got}, expected one of {expected:?}"
+    )]
+    WrongData {
+        /// The sector.
+        lba: Lba,
+        /// When the read completed.
+        time: SimTime,
+        /// The stamp that came back.
+        got: u64,
+        /// Stamps a correct device could have returned.
+        expected: Vec<u64>,
+    },
+    /// A request lies outside the device.
+    #[error(
+        "request for sectors {first}..{end} exceeds the {capacity} sectors of {device}; \
+         choose `address = \"wrap\"` or `\"scale\"` under [workload], or a larger device"
+    )]
+    OutOfRange {
+        /// First sector asked for.
+        first: Lba,
+        /// First sector after the range.
+        end: Lba,
+        /// Sectors the device has.
+        capacity: u64,
+        /// Path of the device.
+        device: String,
+    },
+    /// A device has no usable space left, or is worn out.
+    #[error("{device}: {reason}")]
+    Device {
+        /// Path of the device.
+        device: String,
+        /// What happened, and what to do.
+        reason: String,
+    },
+    /// The workload cannot go on (a broken trace).
+    #[error("{0}")]
+    Workload(String),
+    /// The simulator broke a rule it promises to keep.
+    #[error("invariant broken: {0}; this is a defect of the simulator, please report it")]
+    Invariant(String),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,115 @@
+//! What a node of the system is: a state machine that gets messages and writes messages.
+
+use crate::fact::{Parts, PowerState};
+use crate::machine::Ctx;
+use crate::request::{Request, RequestId};
+use crate::schedule::Positioner;
+use crate::source::Source;
+use crate::time::SimDuration;
+use std::rc::Rc;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Served.
+    Done,
+    /// The device could not serve it (its medium failed or is gone). Data are undefined.
+    Failed,
+}
+
+/// The news that a request a layer issued is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// The request, as issued.
+    pub request: Request,
+    /// The number the layer gave when it issued the request.
+    pub tag: u64,
+    /// The child it was issued to.
+    pub child: usize,
+    /// Issue to completion.
+    pub latency: SimDuration,
+    /// The latency, split by where it went.
+    pub parts: Parts,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What a report needs to know about a node; constant over the run.
+#[derive(Clone, Debug, Default)]
+pub struct LayerInfo {
+    /// Registered name of the kind, such as `hard-disk`.
+    pub kind: &'static str,
+    /// Watts drawn in each [`PowerState`]; `None` where the layer draws no power of its own.
+    pub watts: Option<[f64; PowerState::COUNT]>,
+    /// Joules per flash read, program and erase, added to the power above.
+    pub flash_joules: Option<[f64; 3]>,
+    /// Joules per spin-up, added to the power above.
+    pub spin_up_joules: f64,
+    /// Flash geometry and other constants worth showing: (name, value).
+    pub constants: Vec<(&'static str, f64)>,
+    /// Names of the layer's [`crate::Fact::Custom`] numbers.
+    pub custom: &'static [&'static str],
+}
+
+/// A state machine: a controller, a cache, an array, a device.
+///
+/// A layer completes every request it gets exactly once, now or later. It may issue requests to
+/// its children, set timers and tell facts, all through the [`Ctx`]. It never asks what time it
+/// will be, who its parent is or what its children are.
+pub trait Layer {
+    /// Sectors it offers to its parent.
+    fn capacity(&self) -> u64;
+
+    /// Constants for the report.
+    fn info(&self) -> LayerInfo;
+
+    /// Positioning estimates for schedulers above, where the layer has a moving head.
+    fn positioner(&self) -> Option<Rc<dyn Positioner>> {
+        None
+    }
+
+    /// Called once before the first request, at time zero.
+    fn start(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    /// A request from the parent. The range is within [`Layer::capacity`].
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request);
+
+    /// A request issued to a child is done.
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion);
+
+    /// A timer set with [`Ctx::wake_at`] went off.
+    fn wake(&mut self, _ctx: &mut Ctx<'_>, _token: u64) {}
+
+    /// Called once after the last request: account for time not told yet.
+    fn finish(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    /// Runs `workload` through the layer's state without taking time and without telling facts.
+    ///
+    /// # Errors
+    /// When the workload breaks off, or the layer has no untimed mode.
+    fn precondition(&mut self, _workload: &mut dyn Source) -> Result<(), String> {
+        Err("this layer cannot be preconditioned; precondition the devices below it".to_owned())
+    }
+}
+
+/// A layer with its name and children: what a scenario is built into.
+pub struct Node {
+    /// Path from the root, such as `hybrid/flash`.
+    pub path: String,
+    /// The layer.
+    pub layer: Box<dyn Layer>,
+    /// Its children, in the order the layer numbers them.
+    pub children: Vec<Node>,
+}
+
+impl Node {
+    /// A node without children.
+    pub fn leaf(path: &str, layer: impl Layer + 'static) -> Self {
+        Self { path: path.to_owned(), layer: Box::new(layer), children: Vec::new() }
+    }
+
+    /// A node with children.
+    pub fn inner(path: &str, layer: impl Layer + 'static, children: Vec<Self>) -> Self {
+        Self { path: path.to_owned(), layer: Box::new(layer), children }
+    }
+}

@@ -1,0 +1,35 @@
+//! The engine: time, the request vocabulary, layers as state machines, and the one machine that
+//! moves messages between them.
+//!
+//! A simulated system is a tree. Its root is the host, inner nodes are controllers, caches and
+//! arrays, leaves are devices. Every node is a [`Layer`]: it gets a message and a narrow [`Ctx`],
+//! changes itself and writes messages out. It holds no pointer to parent, child or machine.
+//!
+//! What a layer did is told as [`Fact`]s; nothing in here counts, averages or prints.
+
+pub mod build;
+pub mod contents;
+pub mod event;
+pub mod fact;
+pub mod fault;
+pub mod layer;
+pub mod machine;
+pub mod param;
+pub mod registry;
+pub mod request;
+pub mod rng;
+pub mod sample;
+pub mod schedule;
+pub mod shadow;
+pub mod source;
+pub mod time;
+
+pub use contents::{Contents, DataPool, DataSlice};
+pub use fact::{Cause, DiskCacheOutcome, Fact, FactSink, NodeId, Part, Parts, PowerState, Stamped};
+pub use fault::Fault;
+pub use layer::{Completion, Layer, LayerInfo, Node, Outcome};
+pub use machine::{Ctx, Machine, RunEnd};
+pub use request::{Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};
+pub use rng::Stream;
+pub use source::{Arrival, Source};
+pub use time::{SimDuration, SimTime};

@@ -1,0 +1,418 @@
+//! The one machine that moves messages between layers.
+
+use crate::contents::{DataPool, DataSlice};
+use crate::event::{EventQueue, Phase};
+use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
+use crate::fault::Fault;
+use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
+use crate::request::{Op, Request, RequestId};
+use crate::time::{SimDuration, SimTime};
+use std::collections::VecDeque;
+
+/// Facts are handed on in batches of about this many.
+const FACT_BATCH: usize = 256;
+/// A layer that answers itself without time passing this often is a defect, not a workload.
+const MESSAGES_PER_INSTANT_MAX: u64 = 100_000_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Complete(RequestId),
+    Wake(NodeId, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Request(RequestId),
+    Completion(RequestId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Free,
+    InFlight,
+    Finishing,
+}
+
+/// A request in flight between a parent and one of its children.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    request: Request,
+    parts: Parts,
+    tag: u64,
+    issued: SimTime,
+    child: NodeId,
+    child_index: u16,
+    stage: Stage,
+    outcome: Outcome,
+}
+
+struct Place {
+    path: String,
+    parent: NodeId,
+    children: Vec<NodeId>,
+    capacity: u64,
+}
+
+/// Everything of the machine but the layers.
+struct Core {
+    now: SimTime,
+    events: EventQueue<Event>,
+    inbox: VecDeque<Message>,
+    slots: Vec<Slot>,
+    free: Vec<RequestId>,
+    facts: Vec<Stamped>,
+    places: Vec<Place>,
+    data: DataPool,
+    fault: Option<Fault>,
+    halted: bool,
+}
+
+/// A system ready to run: layers, and what moves between them.
+pub struct Machine {
+    core: Core,
+    layers: Vec<Box<dyn Layer>>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Simulated time at the end.
+    pub time: SimTime,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// A layer's view of the machine while it handles one message.
+pub struct Ctx<'a> {
+    core: &'a mut Core,
+    node: NodeId,
+}
+
+impl Machine {
+    /// Numbers the nodes of `root` in depth-first order; `verify` makes stamps travel with data.
+    pub fn new(root: Node, verify: bool) -> Self {
+        let mut machine = Self {
+            core: Core {
+                now: SimTime::ZERO,
+                events: EventQueue::default(),
+                inbox: VecDeque::with_capacity(64),
+                slots: Vec::with_capacity(64),
+                free: Vec::with_capacity(64),
+                facts: Vec::with_capacity(FACT_BATCH * 2),
+                places: Vec::new(),
+                data: DataPool::new(verify),
+                fault: None,
+                halted: false,
+            },
+            layers: Vec::new(),
+        };
+        machine.adopt(root, NodeId(0));
+        machine
+    }
+
+    fn adopt(&mut self, node: Node, parent: NodeId) -> NodeId {
+        let id = NodeId(u16::try_from(self.layers.len()).expect("at most 65,536 nodes"));
+        let capacity = node.layer.capacity();
+        self.core.places.push(Place { path: node.path, parent, children: Vec::new(), capacity });
+        self.layers.push(node.layer);
+        for child in node.children {
+            let child = self.adopt(child, id);
+            self.core.places[id.0 as usize].children.push(child);
+        }
+        id
+    }
+
+    /// Path and constants of every node, by number.
+    pub fn describe(&self) -> Vec<(String, LayerInfo)> {
+        let paths = self.core.places.iter().map(|place| place.path.clone());
+        paths.zip(self.layers.iter().map(|layer| layer.info())).collect()
+    }
+
+    /// Simulated time so far.
+    pub fn now(&self) -> SimTime {
+        self.core.now
+    }
+
+    /// Runs until the root halts the machine or nothing is left to do.
+    ///
+    /// `pulse` is called about every million events; returning `false` interrupts the run.
+    ///
+    /// # Errors
+    /// The first [`Fault`] a layer reported. Facts up to it have been handed on.
+    pub fn run(
+        &mut self,
+        sink: &mut dyn FactSink,
+        pulse: &mut dyn FnMut(SimTime) -> bool,
+    ) -> Result<RunEnd, Fault> {
+        let mut handled = 0u64;
+        for node in 0..self.layers.len() {
+            self.with_layer(NodeId(node as u16), |layer, ctx| layer.start(ctx));
+        }
+        let result = self.run_events(sink, pulse, &mut handled);
+        if result.is_ok() {
+            for node in 0..self.layers.len() {
+                self.with_layer(NodeId(node as u16), |layer, ctx| layer.finish(ctx));
+            }
+        }
+        sink.take(&self.core.facts);
+        self.core.facts.clear();
+        result.map(|()| RunEnd { time: self.core.now, events: handled })
+    }
+
+    fn run_events(
+        &mut self,
+        sink: &mut dyn FactSink,
+        pulse: &mut dyn FnMut(SimTime) -> bool,
+        handled: &mut u64,
+    ) -> Result<(), Fault> {
+        self.drain()?;
+        while !self.core.halted {
+            let Some((time, event)) = self.core.events.pop() else { break };
+            debug_assert!(time >= self.core.now, "time went back");
+            self.core.now = time;
+            match event {
+                Event::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
+                Event::Wake(node, token) => {
+                    self.with_layer(node, |layer, ctx| layer.wake(ctx, token));
+                }
+            }
+            self.drain()?;
+            if self.core.facts.len() >= FACT_BATCH {
+                sink.take(&self.core.facts);
+                self.core.facts.clear();
+            }
+            *handled += 1;
+            if *handled & 0xF_FFFF == 0 && !pulse(self.core.now) {
+                return Err(Fault::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers messages until none is left at this instant.
+    #[inline]
+    fn drain(&mut self) -> Result<(), Fault> {
+        let mut delivered = 0;
+        while let Some(message) = self.core.inbox.pop_front() {
+            match message {
+                Message::Request(id) => {
+                    let slot = self.core.slots[id.0 as usize];
+                    self.with_layer(slot.child, |layer, ctx| layer.request(ctx, id, &slot.request));
+                }
+                Message::Completion(id) => {
+                    let (parent, done) = self.core.retire(id);
+                    self.with_layer(parent, |layer, ctx| layer.completion(ctx, &done));
+                }
+            }
+            delivered += 1;
+            if self.core.fault.is_some() || delivered > MESSAGES_PER_INSTANT_MAX {
+                break;
+            }
+        }
+        match self.core.fault.take() {
+            Some(fault) => Err(fault),
+            None if delivered > MESSAGES_PER_INSTANT_MAX => Err(Fault::Invariant(format!(
+                "{delivered} messages at {} without time passing",
+                self.core.now
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn with_layer(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Layer, &mut Ctx<'_>)) {
+        let mut ctx = Ctx { core: &mut self.core, node };
+        act(&mut *self.layers[node.0 as usize], &mut ctx);
+    }
+}
+
+impl Core {
+    fn retire(&mut self, id: RequestId) -> (NodeId, Completion) {
+        let now = self.now;
+        let slot = &mut self.slots[id.0 as usize];
+        debug_assert_eq!(slot.stage, Stage::Finishing, "completed twice");
+        let latency = now.since(slot.issued);
+        debug_assert_eq!(
+            slot.parts.total(),
+            latency,
+            "{}: parts of {:?} do not add up: {:?}",
+            self.places[slot.child.0 as usize].path,
+            slot.request,
+            slot.parts
+        );
+        slot.stage = Stage::Free;
+        let done = Completion {
+            request: slot.request,
+            tag: slot.tag,
+            child: slot.child_index as usize,
+            latency,
+            parts: slot.parts,
+            outcome: slot.outcome,
+        };
+        let parent = self.places[slot.child.0 as usize].parent;
+        self.free.push(id);
+        (parent, done)
+    }
+
+    fn finish(&mut self, id: RequestId, parts: Parts, outcome: Outcome) {
+        let slot = &mut self.slots[id.0 as usize];
+        if slot.stage != Stage::InFlight {
+            let request = slot.request;
+            self.fault.get_or_insert_with(|| {
+                Fault::Invariant(format!("request {request:?} was completed twice"))
+            });
+            return;
+        }
+        slot.stage = Stage::Finishing;
+        slot.parts = parts;
+        slot.outcome = outcome;
+    }
+
+    fn admit(&mut self, slot: Slot) -> RequestId {
+        match self.free.pop() {
+            Some(id) => {
+                self.slots[id.0 as usize] = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                RequestId(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+}
+
+impl Ctx<'_> {
+    /// The time of the message being handled.
+    #[inline]
+    pub fn now(&self) -> SimTime {
+        self.core.now
+    }
+
+    /// The path of this node, for error messages.
+    pub fn path(&self) -> &str {
+        &self.core.places[self.node.0 as usize].path
+    }
+
+    /// Number of children.
+    pub fn children(&self) -> usize {
+        self.core.places[self.node.0 as usize].children.len()
+    }
+
+    /// Sectors child number `child` offers.
+    pub fn child_capacity(&self, child: usize) -> u64 {
+        let id = self.core.places[self.node.0 as usize].children[child];
+        self.core.places[id.0 as usize].capacity
+    }
+
+    /// Sends `request` to child number `child`; `tag` comes back with its completion.
+    ///
+    /// A request outside the child's capacity ends the run with a [`Fault::OutOfRange`].
+    #[inline]
+    pub fn issue(&mut self, child: usize, request: Request, tag: u64) -> RequestId {
+        let child_index = child as u16;
+        let child = self.core.places[self.node.0 as usize].children[child];
+        let place = &self.core.places[child.0 as usize];
+        if request.op != Op::Flush && (request.end().0 > place.capacity || request.sectors == 0) {
+            let fault = Fault::OutOfRange {
+                first: request.lba,
+                end: request.end(),
+                capacity: place.capacity,
+                device: place.path.clone(),
+            };
+            self.core.fault.get_or_insert(fault);
+        }
+        let id = self.core.admit(Slot {
+            request,
+            parts: Parts::NONE,
+            tag,
+            issued: self.core.now,
+            child,
+            child_index,
+            stage: Stage::InFlight,
+            outcome: Outcome::Done,
+        });
+        self.core.inbox.push_back(Message::Request(id));
+        id
+    }
+
+    /// When the request now in flight was issued to this layer.
+    #[inline]
+    pub fn issued(&self, id: RequestId) -> SimTime {
+        self.core.slots[id.0 as usize].issued
+    }
+
+    /// Completes a request of the parent now. `parts` must add up to the time since its issue.
+    #[inline]
+    pub fn complete(&mut self, id: RequestId, parts: Parts) {
+        self.core.finish(id, parts, Outcome::Done);
+        self.core.inbox.push_back(Message::Completion(id));
+    }
+
+    /// Completes a request of the parent now, as failed.
+    pub fn fail_request(&mut self, id: RequestId, parts: Parts) {
+        self.core.finish(id, parts, Outcome::Failed);
+        self.core.inbox.push_back(Message::Completion(id));
+    }
+
+    /// Completes a request of the parent at `time`, not before now.
+    #[inline]
+    pub fn complete_at(&mut self, id: RequestId, time: SimTime, parts: Parts) {
+        debug_assert!(time >= self.core.now, "completion in the past");
+        self.core.finish(id, parts, Outcome::Done);
+        self.core.events.push(time, Phase::Complete, Event::Complete(id));
+    }
+
+    /// Calls this layer's [`Layer::wake`] with `token` at `time`, not before now.
+    #[inline]
+    pub fn wake_at(&mut self, time: SimTime, token: u64) {
+        debug_assert!(time >= self.core.now, "wake in the past");
+        self.core.events.push(time, Phase::Wake, Event::Wake(self.node, token));
+    }
+
+    /// As [`Ctx::wake_at`], `delay` from now.
+    #[inline]
+    pub fn wake_after(&mut self, delay: SimDuration, token: u64) {
+        self.wake_at(self.core.now + delay, token);
+    }
+
+    /// Tells what happened.
+    #[inline]
+    pub fn observe(&mut self, fact: Fact) {
+        let stamped = Stamped { time: self.core.now, node: self.node, fact };
+        self.core.facts.push(stamped);
+    }
+
+    /// The stamps of requests in flight, for verified runs.
+    #[inline]
+    pub fn data(&mut self) -> &mut DataPool {
+        &mut self.core.data
+    }
+
+    /// Whether stamps travel with the data.
+    #[inline]
+    pub fn verifying(&self) -> bool {
+        self.core.data.enabled()
+    }
+
+    /// A buffer for a request this layer issues on its own account.
+    pub fn take_data(&mut self, sectors: u32) -> DataSlice {
+        self.core.data.take(sectors)
+    }
+
+    /// Ends the run with an error. The first one counts.
+    pub fn fault(&mut self, fault: Fault) {
+        self.core.fault.get_or_insert(fault);
+    }
+
+    /// Ends the run with an error that names this layer.
+    pub fn device_fault(&mut self, reason: impl Into<String>) {
+        let device = self.path().to_owned();
+        self.fault(Fault::Device { device, reason: reason.into() });
+    }
+
+    /// Ends the run after this instant; only the root does this.
+    pub fn halt(&mut self) {
+        self.core.halted = true;
+    }
+}

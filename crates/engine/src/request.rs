@@ -1,0 +1,128 @@
+//! The request vocabulary every layer speaks: sectors of 512 bytes, four operations.
+
+use crate::contents::DataSlice;
+use std::fmt;
+
+/// Bytes in a sector, the unit of every address and length between layers.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// A logical block address: a sector of 512 bytes, counted from the start of the device spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lba(pub u64);
+
+impl Lba {
+    /// The address `sectors` further on (saturating).
+    pub const fn offset(self, sectors: u64) -> Self {
+        Self(self.0.saturating_add(sectors))
+    }
+}
+
+impl fmt::Display for Lba {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Return the newest data of the range.
+    Read = 0,
+    /// Store new data in the range.
+    Write = 1,
+    /// The range's data is no longer needed (TRIM, UNMAP, discard).
+    Trim = 2,
+    /// Make everything acknowledged so far durable. Its range is ignored.
+    Flush = 3,
+}
+
+impl Op {
+    /// All operations, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Flush];
+
+    /// The lower-case name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// Properties a trace or a policy may attach to a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// Nothing special.
+    pub const NONE: Self = Self(0);
+    /// Somebody waits for it (synchronous).
+    pub const SYNC: Self = Self(1);
+    /// File-system metadata.
+    pub const META: Self = Self(2);
+    /// Read-ahead: nobody asked for it yet.
+    pub const AHEAD: Self = Self(4);
+    /// Must reach the medium before completion (force unit access).
+    pub const FUA: Self = Self(8);
+    /// Keep the range in the fast medium (paper 000, section 3.5).
+    pub const PIN: Self = Self(16);
+    /// Work a layer does on its own account: destage, rebuild, prefetch.
+    pub const BACKGROUND: Self = Self(32);
+
+    /// Whether every flag of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These flags and those of `other`.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A request as one layer passes it to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// Properties.
+    pub flags: Flags,
+    /// The volume (device number, ASU, LUN) the workload named; 0 where there is only one.
+    pub volume: u16,
+    /// Length in sectors; at least 1 except for a flush.
+    pub sectors: u32,
+    /// First sector.
+    pub lba: Lba,
+    /// Where its data stamps are, when the run is verified.
+    pub data: DataSlice,
+}
+
+impl Request {
+    /// A plain request without flags, volume or data.
+    pub const fn new(op: Op, lba: Lba, sectors: u32) -> Self {
+        Self { op, flags: Flags::NONE, volume: 0, sectors, lba, data: DataSlice::NONE }
+    }
+
+    /// The first sector after the range (saturating).
+    pub const fn end(&self) -> Lba {
+        self.lba.offset(self.sectors as u64)
+    }
+
+    /// Length in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.sectors as u64 * SECTOR_BYTES
+    }
+
+    /// The part of this request that starts `skip` sectors in and is `sectors` long, addressed at
+    /// `lba` of a child. Its data is the matching part of this request's data.
+    pub const fn part(&self, skip: u32, sectors: u32, lba: Lba) -> Self {
+        Self { lba, sectors, data: self.data.skip(skip), ..*self }
+    }
+}
+
+/// Names a request in flight. Reused after completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u32);

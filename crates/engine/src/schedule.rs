@@ -1,0 +1,75 @@
+//! The I/O scheduler as a passive policy: asked for the next request, it answers.
+//!
+//! Drivers, controllers and drives all queue; they share this vocabulary.
+
+use crate::param::{Problem, Settings};
+use crate::registry::{Description, Entry};
+use crate::request::{Lba, Request};
+use crate::time::{SimDuration, SimTime};
+
+/// A request waiting in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The owner's name for it.
+    pub key: u64,
+    /// The request.
+    pub request: Request,
+    /// When it entered the queue.
+    pub since: SimTime,
+}
+
+/// Estimates how long a device with a moving head takes to reach a request.
+pub trait Positioner {
+    /// Time from `now` until the first sector of `to` is under the head, when the head was left
+    /// just behind sector `last`.
+    fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration;
+
+    /// The cylinder that holds `lba`, for schedulers that sort by cylinder.
+    fn cylinder(&self, lba: Lba) -> u32;
+}
+
+/// Where the head is, as far as the owner of the queue knows.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    /// The time of the decision.
+    pub now: SimTime,
+    /// The first sector after the last request dispatched.
+    pub last: Lba,
+    /// Estimates, where the device below gives any.
+    pub positioner: Option<&'a dyn Positioner>,
+}
+
+/// Chooses which waiting request goes next.
+///
+/// Every request pushed is popped exactly once. Ties are broken by order of arrival.
+pub trait Scheduler {
+    /// A request joins the queue.
+    fn push(&mut self, item: Queued);
+
+    /// The next request; `None` only when the queue is empty.
+    fn pop(&mut self, head: &Head<'_>) -> Option<Queued>;
+
+    /// Requests waiting.
+    fn len(&self) -> usize;
+
+    /// Whether none waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A registered scheduler.
+#[derive(Clone, Copy)]
+pub struct SchedulerEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds one from its own parameters.
+    pub build: fn(&Settings) -> Result<Box<dyn Scheduler>, Vec<Problem>>,
+}
+
+impl Entry for SchedulerEntry {
+    const SLOT: &'static str = "scheduler";
+    fn description(&self) -> Description {
+        self.description
+    }
+}

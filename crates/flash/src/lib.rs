@@ -1,0 +1,1 @@
+//! NAND flash: the array, its timing, translation layers, garbage collection, wear.

@@ -1,0 +1,1 @@
+//! Submission queues, I/O schedulers and volumes.

@@ -1,0 +1,1 @@
+//! Controllers and caches that make several media one device.

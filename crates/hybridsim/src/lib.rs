@@ -1,0 +1,1 @@
+//! Scenario files, presets, the registry and the command line.

@@ -1,0 +1,1 @@
+//! Results as terminal tables, JSON and one self-contained HTML file.

@@ -1,0 +1,4 @@
+//! Traces and generators: where requests come from.
+
+pub mod record;
+pub mod trace;
