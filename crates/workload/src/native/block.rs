@@ -46,7 +46,9 @@ pub fn encode(out: &mut Vec<u8>, names: &[String], records: &[Record], work: &mu
     work.put(out, records, |record| u64::from(record.request.flags.0));
     work.put(out, records, |record| u64::from(record.request.volume));
     work.put(out, records, |record| u64::from(record.request.sectors));
-    work.put(out, records, |record| record.response.map_or(0, |time| time.as_ns().saturating_add(1)));
+    work.put(out, records, |record| {
+        record.response.map_or(0, |time| time.as_ns().saturating_add(1))
+    });
     let mut column = std::mem::take(&mut work.column);
     column.clear();
     let mut before = base;

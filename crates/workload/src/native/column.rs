@@ -183,7 +183,9 @@ mod tests {
     #[test]
     fn damaged_numbers_are_refused() {
         assert!(Bytes(&[0x80; 20]).varint().is_err());
-        assert!(Bytes(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]).varint().is_err());
+        assert!(
+            Bytes(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]).varint().is_err()
+        );
         assert!(Bytes(&[0x80]).varint().is_err());
         assert!(Bytes(&[]).varint().is_err());
         assert!(Bytes(&[9, 0]).column(1, |_, _| Ok(())).is_err());

@@ -252,7 +252,8 @@ impl<R: Read> NativeReader<R> {
             }
             "something follows the end of the trace"
         };
-        let message = format!("after {} blocks, at byte {}: {problem}", self.blocks, self.bytes_read);
+        let message =
+            format!("after {} blocks, at byte {}: {problem}", self.blocks, self.bytes_read);
         Err(self.fail(place, message))
     }
 
