@@ -1,1 +1,5 @@
 //! Scenario files, presets, the registry and the command line.
+
+pub mod build;
+pub mod presets;
+pub mod scenario;

@@ -2,3 +2,6 @@
 
 pub mod record;
 pub mod trace;
+
+/// Placeholder until the room declares its own.
+pub const PARAMS: &[hybridsim_engine::param::Param] = &[];
