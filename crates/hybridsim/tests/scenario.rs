@@ -62,6 +62,7 @@ fn check(text: &str, sets: &[&str]) -> Result<Scenario, String> {
         source: SourceText { name: "toy.toml".into(), text },
         base: PathBuf::new(),
         sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+        trace: None,
     };
     Scenario::check(input, &registry()).map_err(|diagnostics| diagnostics.to_string())
 }
@@ -149,6 +150,7 @@ fn the_resolved_scenario_reads_back_the_same() {
         source: SourceText { name: "resolved.toml".into(), text: resolved.clone() },
         base: PathBuf::new(),
         sets: Vec::new(),
+        trace: None,
     };
     let second = Scenario::check(input, &registry()).expect("resolved scenarios are valid");
     assert_eq!(resolve(&second, &registry()), resolved);

@@ -68,6 +68,14 @@ impl Table {
         self.entries.iter().find(|(name, ..)| name == key).map(|(.., item)| item)
     }
 
+    /// The table under `key`.
+    pub fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match self.entries.iter_mut().find(|(name, ..)| name == key) {
+            Some((.., Item { value: Datum::Table(table), .. })) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Takes the value of `key` out.
     pub fn remove(&mut self, key: &str) -> Option<Item> {
         let at = self.entries.iter().position(|(name, ..)| name == key)?;

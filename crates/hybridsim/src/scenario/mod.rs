@@ -99,6 +99,8 @@ pub struct Input {
     pub base: PathBuf,
     /// `--set key=value` options, in order.
     pub sets: Vec<String>,
+    /// A trace that takes the place of the scenario's workload, relative to the current folder.
+    pub trace: Option<PathBuf>,
 }
 
 impl Input {
@@ -112,7 +114,7 @@ impl Input {
         })?;
         let base = path.parent().unwrap_or(Path::new("")).to_owned();
         let source = SourceText { name: path.display().to_string(), text };
-        Ok(Self { source, base, sets: sets.to_vec() })
+        Ok(Self { source, base, sets: sets.to_vec(), trace: None })
     }
 }
 
@@ -135,6 +137,9 @@ impl Scenario {
             Ok(root) => root,
             Err(list) => return Err(Diagnostics { sources, list }),
         };
+        if let Some(trace) = &input.trace {
+            replace_trace(&mut root, trace, &mut sources)?;
+        }
         for set in &input.sets {
             document::apply_set(&mut root, set, &mut sources)?;
         }
@@ -173,6 +178,23 @@ fn check_root(
     let workload = workload(checker, root);
     let (parts, system) = parts::check(checker, root, &base, sources)?;
     Some(Scenario { title, run, workload, host, parts, system, base, sources: Vec::new() })
+}
+
+/// Puts `trace` in the place of whatever the scenario replays or generates.
+fn replace_trace(
+    root: &mut Table,
+    trace: &Path,
+    sources: &mut Vec<SourceText>,
+) -> Result<(), Diagnostics> {
+    let path = std::path::absolute(trace)
+        .map_err(|error| Diagnostics::single(format!("--trace {}: {error}", trace.display())))?;
+    if let Some(workload) = root.table_mut("workload") {
+        for key in ["generator", "format"] {
+            workload.remove(key);
+        }
+    }
+    let quoted = toml::Value::from(path.to_string_lossy().into_owned());
+    document::apply_set(root, &format!("workload.trace={quoted}"), sources)
 }
 
 fn text(checker: &mut Checker<'_>, item: &Item, key: &str) -> Option<String> {
