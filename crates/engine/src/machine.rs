@@ -148,11 +148,12 @@ impl Machine {
         for node in 0..self.layers.len() {
             self.with_layer(NodeId(node as u16), |layer, ctx| layer.start(ctx));
         }
-        let result = self.run_events(sink, pulse, &mut handled);
+        let mut result = self.run_events(sink, pulse, &mut handled);
         if result.is_ok() {
             for node in 0..self.layers.len() {
                 self.with_layer(NodeId(node as u16), |layer, ctx| layer.finish(ctx));
             }
+            result = self.core.fault.take().map_or(Ok(()), Err);
         }
         sink.take(&self.core.facts);
         self.core.facts.clear();
