@@ -314,7 +314,9 @@ impl Ctx<'_> {
         let child_index = child as u16;
         let child = self.core.places[self.node.0 as usize].children[child];
         let place = &self.core.places[child.0 as usize];
-        if request.op != Op::Flush && (request.end().0 > place.capacity || request.sectors == 0) {
+        let within = request.end().0 <= place.capacity && request.sectors > 0;
+        let deliver = request.op == Op::Flush || within;
+        if !deliver {
             let fault = Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
@@ -333,7 +335,10 @@ impl Ctx<'_> {
             stage: Stage::InFlight,
             outcome: Outcome::Done,
         });
-        self.core.inbox.push_back(Message::Request(id));
+        // The run is over otherwise; no layer has to fear a request it has no room for.
+        if deliver {
+            self.core.inbox.push_back(Message::Request(id));
+        }
         id
     }
 
