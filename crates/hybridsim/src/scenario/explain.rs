@@ -28,7 +28,7 @@ pub fn all(registry: &Registry) -> Vec<Known> {
     let mut known = Vec::new();
     let sections = [
         ("run", &[RUN][..]),
-        ("host", &[hybridsim_host::PARAMS][..]),
+        ("host", &[hybridsim_host::driver::PARAMS][..]),
         ("workload", &[WORKLOAD, hybridsim_workload::PARAMS][..]),
     ];
     for (owner, groups) in sections {

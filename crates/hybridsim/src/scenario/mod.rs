@@ -174,7 +174,7 @@ fn check_root(
             .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
     };
     let run = section(checker, root, "run", &[RUN]);
-    let host = section(checker, root, "host", &[hybridsim_host::PARAMS]);
+    let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
     let workload = workload(checker, root);
     let (parts, system) = parts::check(checker, root, &base, sources)?;
     Some(Scenario { title, run, workload, host, parts, system, base, sources: Vec::new() })

@@ -14,7 +14,7 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
     root.insert("run".into(), write(&scenario.run, &[RUN], registry).into());
     let workload = write(&scenario.workload, &[WORKLOAD, hybridsim_workload::PARAMS], registry);
     root.insert("workload".into(), workload.into());
-    root.insert("host".into(), write(&scenario.host, &[hybridsim_host::PARAMS], registry).into());
+    root.insert("host".into(), write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into());
     let mut parts = Table::new();
     for part in &scenario.parts {
         let mut table = Table::new();

@@ -44,7 +44,7 @@ pub fn schema(registry: &Registry) -> Value {
             "title": { "type": "string", "description": "What to call the run in results." },
             "system": { "type": "string", "description": "The top part." },
             "run": table(&[RUN], true),
-            "host": table(&[hybridsim_host::PARAMS], true),
+            "host": table(&[hybridsim_host::driver::PARAMS], true),
             "workload": table(&[WORKLOAD, hybridsim_workload::PARAMS], true),
             "part": { "type": "object", "additionalProperties": { "$ref": "#/$defs/part" } },
         },
