@@ -5,8 +5,8 @@ use hybridsim_engine::registry::Registry;
 /// Everything that ships with the program.
 pub fn standard() -> Registry {
     let mut registry = Registry::default();
-    //registry.add_all(hybridsim_disk::ENTRIES);
-    //registry.add_all(hybridsim_disk::seek::ENTRIES);
+    registry.add_all(hybridsim_disk::ENTRIES);
+    registry.add_all(hybridsim_disk::seek::ENTRIES);
     registry.add_all(hybridsim_flash::ENTRIES);
     registry.add_all(hybridsim_flash::ftl::ENTRIES);
     registry.add_all(hybridsim_flash::gc::ENTRIES);
@@ -20,6 +20,6 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_workload::synthetic::ENTRIES);
     registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);
     registry.add_all(hybridsim_workload::trace::ENTRIES);
-    //registry.add_all(hybridsim_workload::write::ENTRIES);
+    registry.add_all(hybridsim_workload::write::ENTRIES);
     registry
 }
