@@ -149,6 +149,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     flashsim::ENTRY,
     mqsim::ENTRY,
     msr::ENTRY,
+    crate::native::ENTRY,
     oracle_general::ENTRY,
     replay_log::ENTRY,
     replayer::ENTRY_BYTES,
