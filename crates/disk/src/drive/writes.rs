@@ -3,9 +3,7 @@
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime,
-};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime};
 
 impl HardDisk {
     /// A write arrives.
@@ -81,14 +79,8 @@ impl HardDisk {
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
         let data_ready = begin.at + self.link_lead(request);
-        let access = self.move_sectors(
-            ctx,
-            begin.at,
-            request.lba.0,
-            request.sectors,
-            true,
-            data_ready,
-        );
+        let access =
+            self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
         let parts = begin
             .parts
             .plus(Part::Seek, access.seek)
@@ -175,8 +167,7 @@ impl HardDisk {
             let waited = ctx.now().since(ctx.issued(id));
             let end = ctx.now().max(ctx.issued(id) + overhead);
             let overhead = end.since(ctx.issued(id)).saturating_sub(waited);
-            let parts =
-                Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
+            let parts = Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
             ctx.complete_at(id, end, parts);
         }
     }
