@@ -9,6 +9,7 @@ mod biotracer;
 mod blkparse;
 mod blktrace;
 mod bytes;
+pub(crate) mod csv;
 mod diskmon;
 mod disksim;
 mod disksim_validate;
@@ -140,6 +141,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     biotracer::ENTRY,
     blkparse::ENTRY,
     blktrace::ENTRY,
+    csv::ENTRY,
     diskmon::ENTRY,
     disksim::ENTRY,
     disksim_validate::ENTRY,
