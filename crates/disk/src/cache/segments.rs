@@ -74,8 +74,7 @@ pub struct Taken {
 impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
-        let empty =
-            Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
+        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
         Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0 }
     }
 

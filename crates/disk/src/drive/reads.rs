@@ -3,9 +3,7 @@
 use super::{Begin, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime,
-};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime};
 
 impl HardDisk {
     /// A read arrives.
@@ -117,8 +115,10 @@ impl HardDisk {
         self.free_at = read;
         self.sweep = Some(sweep);
         let first = if lba < told { start } else { reached };
-        let parts =
-            begin.parts.plus(Part::Rotate, reached.since(start)).plus(Part::Transfer, read.since(reached));
+        let parts = begin
+            .parts
+            .plus(Part::Rotate, reached.since(start))
+            .plus(Part::Transfer, read.since(reached));
         self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, parts);
     }
 
