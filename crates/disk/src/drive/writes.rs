@@ -38,12 +38,12 @@ impl HardDisk {
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
         let request = &item.request;
         let taken = self.buffer.buffer(request.lba.0, request.end().0);
-        let Some(Taken { segment, joined }) = taken else { return false };
+        let Some(Taken { segment, .. }) = taken else { return false };
         if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
             self.sweep = None;
         }
         let now = ctx.now();
-        let overhead = self.electronics.overhead(Op::Write, joined);
+        let overhead = self.electronics.overhead(Op::Write, true);
         let looked_at = if self.electronics.overlaps() { item.since } else { now };
         let ready = now.max(looked_at + overhead).max(self.electronics_free);
         let link = self.electronics.link(request.bytes());
