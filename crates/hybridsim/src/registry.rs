@@ -20,6 +20,6 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_workload::synthetic::ENTRIES);
     registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);
     registry.add_all(hybridsim_workload::trace::ENTRIES);
-    // registry.add_all(hybridsim_workload::write::ENTRIES);
+    registry.add_all(hybridsim_workload::write::ENTRIES);
     registry
 }

@@ -8,10 +8,14 @@ use crate::scenario::document::{self, Item, Table};
 use hybridsim_engine::SimTime;
 use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::registry::Registry;
+use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions, OpenTrace};
+use hybridsim_workload::write::{self, ConvertError, WriterEntry};
 use serde_json::json;
+use std::fs::{self, File};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// How a trace is opened.
@@ -84,8 +88,11 @@ fn format_settings(registry: &Registry, format: &str) -> Result<Settings, Diagno
     }
 }
 
-fn open(registry: &Registry, args: &OpenArgs) -> Result<OpenTrace, Failure> {
-    let mut options = OpenOptions { reorder_records: 0, ..OpenOptions::default() };
+fn open(
+    registry: &Registry,
+    args: &OpenArgs,
+    mut options: OpenOptions,
+) -> Result<OpenTrace, Failure> {
     if let Some(format) = &args.format {
         let settings = format_settings(registry, format)?;
         let plug = settings.plug("format");
@@ -105,7 +112,9 @@ fn warn(path: &Path, warnings: &[Warning]) {
 }
 
 pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
-    let mut reader = open(registry, &args.open)?;
+    // Sequentiality is a matter of the file's own order.
+    let in_order = OpenOptions { reorder_records: 0, ..OpenOptions::default() };
+    let mut reader = open(registry, &args.open, in_order)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {
         progress.update(fraction, 0, SimTime::ZERO);
@@ -132,6 +141,82 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     print(&out)
 }
 
-pub fn convert(_registry: &Registry, _args: &ConvertArgs) -> Result<(), Failure> {
-    Err(Failure::usage("not yet"))
+pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
+    let entry = writer(registry, args)?;
+    if args.out.exists() && !args.force {
+        let message = format!("{} exists; add --force to replace it", args.out.display());
+        return Err(Failure::usage(message));
+    }
+    let mut reader = open(registry, &args.open, OpenOptions::default())?;
+    let header =
+        Header { has_times: reader.has_times(), notes: notes(&args.notes)?, ..Header::default() };
+    let partial = args.out.with_extension("partial");
+    let unwritable = |error: std::io::Error| {
+        Failure::Message(Exit::Run, format!("cannot write {}: {error}", args.out.display()))
+    };
+    let file = File::create(&partial).map_err(unwritable)?;
+    let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
+    let progress = Progress::new(args.open.progress, "converting");
+    let result = write::convert(&mut reader, writer, &mut |fraction| {
+        progress.update(fraction, 0, SimTime::ZERO);
+    });
+    progress.finish();
+    warn(&args.open.file, reader.warnings());
+    let converted = match result {
+        Ok(converted) => converted,
+        Err(error) => {
+            // Half a trace under the right name would be taken for a whole one.
+            drop(fs::remove_file(&partial));
+            return Err(match error {
+                ConvertError::Read(error) => error.into(),
+                ConvertError::Write(error) => unwritable(error),
+            });
+        }
+    };
+    fs::rename(&partial, &args.out).map_err(unwritable)?;
+    note(&format!(
+        "{}: {} records as {}",
+        args.out.display(),
+        converted.records,
+        entry.description.name
+    ));
+    if converted.left_out > 0 {
+        note(&format!(
+            "warning: {} records left out; the format has no way to say them",
+            converted.left_out
+        ));
+    }
+    if !entry.loses.is_empty() {
+        note(&format!("the format does not keep: {}", entry.loses.join(", ")));
+    }
+    Ok(())
+}
+
+/// The writer named by `--to`, or by the file's ending.
+fn writer(registry: &Registry, args: &ConvertArgs) -> Result<WriterEntry, Failure> {
+    let found = match &args.to {
+        Some(name) => registry.find::<WriterEntry>(name),
+        None => registry.iter::<WriterEntry>().find(|entry| {
+            args.out.extension().is_some_and(|extension| extension == entry.extension)
+        }),
+    };
+    found.ok_or_else(|| {
+        let known: Vec<String> = registry
+            .iter::<WriterEntry>()
+            .map(|entry| format!("{} (.{})", entry.description.name, entry.extension))
+            .collect();
+        let asked = args.to.clone().unwrap_or_else(|| args.out.display().to_string());
+        Failure::usage(format!(
+            "no format to write for `{asked}`; --to takes: {}",
+            known.join(", ")
+        ))
+    })
+}
+
+fn notes(notes: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |note: &String| match note.split_once('=') {
+        Some((key, text)) => Ok((key.to_owned(), text.to_owned())),
+        None => Err(Failure::usage(format!("`--note {note}`: write it as key=text"))),
+    };
+    notes.iter().map(pair).collect()
 }
