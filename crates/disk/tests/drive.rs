@@ -8,7 +8,7 @@ use hybridsim_engine::{
     DiskCacheOutcome, Fact, Flags, Lba, Op, Part, Request, SimDuration, SimTime, Stream,
 };
 use proptest::prelude::*;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::rc::Rc;
 
 const DRIVE: &str = r#"
@@ -134,7 +134,7 @@ fn a_standby_drive_spins_up_first() {
 fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32 {
     let mut stream = Stream::new(seed, "work");
     let mut shadow = Shadow::default();
-    let (mut issued, done) = (0u32, Rc::new(RefCell::new(0u32)));
+    let (mut issued, done) = (0u32, Rc::new(Cell::new(0u32)));
     let seen = Rc::clone(&done);
     let mut flying: Vec<(u64, Request, SimTime, u64)> = Vec::new();
     let mut machine = machine(text, true, move |ctx, completion| {
@@ -152,7 +152,7 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
                 Op::Trim | Op::Flush => {}
             }
             ctx.data().give_back(request.data);
-            *seen.borrow_mut() += 1;
+            seen.set(seen.get() + 1);
         }
         while (flying.len() as u32) < depth && issued < requests {
             let op = [Op::Read, Op::Write, Op::Flush][stream.below(21) as usize / 10];
@@ -173,8 +173,7 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
         }
     });
     machine.run(&mut (), &mut |_| true).expect("a good run");
-    let done = *done.borrow();
-    done
+    done.get()
 }
 
 proptest! {

@@ -49,6 +49,8 @@ pub struct Segments {
     segments: Vec<Segment>,
     tick: u64,
     writes: u64,
+    /// Segments with data the medium does not have.
+    unwritten: usize,
 }
 
 /// A segment that holds the beginning of a run.
@@ -75,7 +77,7 @@ impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
         let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
-        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0 }
+        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
     }
 
     /// How it is divided.
@@ -157,6 +159,7 @@ impl Segments {
         let segment = self.allocate()?;
         self.overwrite(start, end, Some(segment));
         self.writes += 1;
+        self.unwritten += 1;
         let state = State::Dirty(self.writes);
         let ready = SimTime::ZERO;
         self.segments[segment] = Segment { start, end, ready, used: self.tick, state };
@@ -221,19 +224,26 @@ impl Segments {
 
     fn drop_data(&mut self, segment: usize) {
         let s = &mut self.segments[segment];
+        if matches!(s.state, State::Dirty(_) | State::Destaging(..)) {
+            self.unwritten -= 1;
+        }
         (s.start, s.end, s.state) = (0, 0, State::Free);
     }
 
     /// Segments with data the medium does not have.
     pub fn dirty(&self) -> usize {
-        let dirty = |s: &&Segment| matches!(s.state, State::Dirty(_) | State::Destaging(..));
-        self.segments.iter().filter(dirty).count()
+        self.unwritten
+    }
+
+    /// Where to look for such segments: nowhere when there are none.
+    fn unwritten(&self) -> &[Segment] {
+        if self.unwritten == 0 { &[] } else { &self.segments }
     }
 
     /// Segments waiting to be destaged that hold a write numbered up to `until`: which, its first
     /// sector, its length, and when it is ready.
     pub fn waiting(&self, until: u64) -> impl Iterator<Item = (usize, u64, u32, SimTime)> + '_ {
-        self.segments.iter().enumerate().filter_map(move |(i, s)| match s.state {
+        self.unwritten().iter().enumerate().filter_map(move |(i, s)| match s.state {
             State::Dirty(first) if first <= until => {
                 Some((i, s.start, (s.end - s.start) as u32, s.ready))
             }
@@ -252,7 +262,7 @@ impl Segments {
             State::Dirty(first) | State::Destaging(first, _) => Some(first),
             State::Free | State::Clean => None,
         };
-        self.segments.iter().filter_map(first).min()
+        self.unwritten().iter().filter_map(first).min()
     }
 
     /// `segment` begins to be written to the medium.
@@ -267,7 +277,11 @@ impl Segments {
     pub fn end_destage(&mut self, segment: usize) {
         match self.segments[segment].state {
             State::Destaging(_, true) => self.drop_data(segment),
-            _ => self.segments[segment].state = State::Clean,
+            State::Destaging(_, false) => {
+                self.segments[segment].state = State::Clean;
+                self.unwritten -= 1;
+            }
+            State::Free | State::Clean | State::Dirty(_) => {}
         }
     }
 }

@@ -65,15 +65,18 @@ impl HardDisk {
 
     /// The mechanism is free for a read; by now the buffer may hold some of it, or all.
     pub(super) fn serve_read(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
-        if let Some(found) = self.full_hit(item) {
+        // One that arrived just now was looked up on arrival.
+        if item.since < ctx.now()
+            && let Some(found) = self.full_hit(item)
+        {
             return self.finish_hit(ctx, item, found);
         }
-        let after_write = self.electronics;
+        let (reading, electronics) = (self.sweep.is_some(), self.electronics);
         let begin = self.begin(ctx, item, false);
-        if !forced(&item.request) {
+        if reading && !forced(&item.request) {
             // The read-ahead went on during the command overhead and may have got it all.
             if let Some(found) = self.full_hit(item) {
-                self.electronics = after_write;
+                self.electronics = electronics;
                 return self.finish_hit(ctx, item, found);
             }
             if self.joins_sweep(item, begin.at) {
