@@ -148,11 +148,12 @@ impl Machine {
         for node in 0..self.layers.len() {
             self.with_layer(NodeId(node as u16), |layer, ctx| layer.start(ctx));
         }
-        let result = self.run_events(sink, pulse, &mut handled);
+        let mut result = self.run_events(sink, pulse, &mut handled);
         if result.is_ok() {
             for node in 0..self.layers.len() {
                 self.with_layer(NodeId(node as u16), |layer, ctx| layer.finish(ctx));
             }
+            result = self.core.fault.take().map_or(Ok(()), Err);
         }
         sink.take(&self.core.facts);
         self.core.facts.clear();
@@ -313,7 +314,9 @@ impl Ctx<'_> {
         let child_index = child as u16;
         let child = self.core.places[self.node.0 as usize].children[child];
         let place = &self.core.places[child.0 as usize];
-        if request.op != Op::Flush && (request.end().0 > place.capacity || request.sectors == 0) {
+        let within = request.end().0 <= place.capacity && request.sectors > 0;
+        let deliver = request.op == Op::Flush || within;
+        if !deliver {
             let fault = Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
@@ -332,7 +335,10 @@ impl Ctx<'_> {
             stage: Stage::InFlight,
             outcome: Outcome::Done,
         });
-        self.core.inbox.push_back(Message::Request(id));
+        // The run is over otherwise; no layer has to fear a request it has no room for.
+        if deliver {
+            self.core.inbox.push_back(Message::Request(id));
+        }
         id
     }
 

@@ -20,6 +20,8 @@ struct Written {
 #[derive(Debug, Default)]
 pub struct Shadow {
     sectors: FxHashMap<u64, Vec<Written>>,
+    /// Ranges (first, end) of the trims in flight.
+    trims: Vec<(u64, u64)>,
     next_stamp: u64,
 }
 
@@ -69,11 +71,35 @@ impl Shadow {
         }
     }
 
-    /// A trim makes the range's content undefined until the next write: 0 becomes legal too.
+    /// A trim that takes no time: see [`Shadow::trim_begins`].
     pub fn trim(&mut self, lba: Lba, sectors: u32, now: SimTime) {
-        for sector in lba.0..lba.0 + u64::from(sectors) {
+        self.trim_begins(lba, sectors);
+        self.trim_ends(lba, sectors, now);
+    }
+
+    /// A trim makes the range's content undefined until the next write: 0 becomes legal too, for
+    /// writes that end while the trim is in flight as well.
+    pub fn trim_begins(&mut self, lba: Lba, sectors: u32) {
+        self.trims.push((lba.0, lba.offset(u64::from(sectors)).0));
+    }
+
+    /// That trim is complete.
+    pub fn trim_ends(&mut self, lba: Lba, sectors: u32, now: SimTime) {
+        let range = (lba.0, lba.offset(u64::from(sectors)).0);
+        let at = self.trims.iter().position(|trim| *trim == range).expect("a trim that began");
+        self.trims.swap_remove(at);
+        if sectors as usize > self.sectors.len() {
+            // A trim of the whole device: look at what was written only. Order does not matter.
+            for (sector, writes) in &mut self.sectors {
+                if (range.0..range.1).contains(sector) {
+                    zero_from(writes, now);
+                }
+            }
+            return;
+        }
+        for sector in range.0..range.1 {
             if let Some(writes) = self.sectors.get_mut(&sector) {
-                writes.push(Written { stamp: 0, from: now, until: now });
+                zero_from(writes, now);
             }
         }
     }
@@ -84,6 +110,9 @@ impl Shadow {
     /// The first sector with an impossible answer.
     pub fn check_read(&self, lba: Lba, stamps: &[u64], began: SimTime) -> Result<(), Mismatch> {
         for (sector, &got) in (lba.0..).zip(stamps) {
+            if got == 0 && self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector)) {
+                continue;
+            }
             let Some(writes) = self.sectors.get(&sector) else {
                 if got == 0 {
                     continue;
@@ -105,6 +134,13 @@ fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
     writes
         .iter()
         .any(|later| later.stamp > write.stamp && later.from >= write.until && later.until <= began)
+}
+
+/// Makes 0 legal from `now` on. One such entry is enough: 0 hides nothing, and the latest stays
+/// legal for longest.
+fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
+    writes.retain(|write| write.stamp != 0);
+    writes.push(Written { stamp: 0, from: now, until: now });
 }
 
 fn forget_hidden(writes: &mut Vec<Written>, oldest: SimTime) {
@@ -167,5 +203,21 @@ mod tests {
         shadow.write_begins(Lba(5), 1, next, at(4));
         shadow.write_ends(Lba(5), 1, next, at(5), at(5));
         assert!(!sees(&shadow, 0, 6) && !sees(&shadow, stamp, 6));
+    }
+
+    #[test]
+    fn a_trim_in_flight_may_clear_a_write_that_ended_meanwhile() {
+        let mut shadow = Shadow::default();
+        shadow.trim_begins(Lba(0), 10);
+        let stamp = shadow.stamp();
+        shadow.write_begins(Lba(5), 1, stamp, at(2));
+        shadow.write_ends(Lba(5), 1, stamp, at(4), at(1));
+        assert!(sees(&shadow, 0, 5) && sees(&shadow, stamp, 5), "the trim may land last");
+        shadow.trim_ends(Lba(0), 10, at(6));
+        assert!(sees(&shadow, 0, 7) && sees(&shadow, stamp, 7) && !sees(&shadow, 99, 7));
+        for ns in 8..100 {
+            shadow.trim(Lba(0), u32::MAX, at(ns));
+        }
+        assert!(shadow.sectors[&5].len() <= 2, "repeated trims take no memory");
     }
 }

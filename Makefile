@@ -1,0 +1,40 @@
+# Two commands matter: `make demo` and `make test`. Both set up what they need.
+
+PYTHON ?= python3
+VENV   := .venv
+CARGO  := cargo
+DEMO   := demo-out
+
+.PHONY: demo test test-rust test-python lint bench docs clean
+
+demo: ## replay a recorded trace through a disk, an SSD and a hybrid of the two
+	$(CARGO) run --release --locked --quiet --package hybridsim -- compare \
+		examples/disk.toml examples/ssd.toml examples/hybrid.toml --out $(DEMO) --force
+
+test: lint test-rust test-python ## run every test there is
+
+test-rust:
+	scripts/ensure-chromium.sh
+	$(CARGO) test --locked --workspace --exclude hybridsim-python
+
+test-python: $(VENV)/.ready
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --release --locked --quiet
+	$(VENV)/bin/python -m pytest -q
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+bench: ## requests per second and instructions per request
+	scripts/bench.sh
+
+docs: ## API documentation of every crate
+	$(CARGO) doc --locked --workspace --no-deps
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet maturin==1.16.0 $$($(PYTHON) scripts/test_requirements.py)
+	touch $@
+
+clean:
+	rm -rf target $(VENV) $(DEMO)

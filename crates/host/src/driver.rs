@@ -1,0 +1,475 @@
+//! The root of the system: takes requests from a workload, gives them to the device below.
+//!
+//! Time from arrival to issue is told as [`Part::Queue`]; the rest is what the device told. At
+//! most `queue_depth` requests are at the device, the others wait in the scheduler.
+//!
+//! Invariant: no request is read from the workload before it is due, but for one look-ahead; memory
+//! grows with the requests outstanding, never with the workload.
+
+use crate::scheduler;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_engine::registry::Entry;
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::shadow::Shadow;
+use hybridsim_engine::{
+    Arrival, Completion, Ctx, DataSlice, Fact, Fault, Layer, LayerInfo, Lba, Op, Outcome, Part,
+    Request, RequestId, SimDuration, SimTime, Source,
+};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The parameters of a scenario's `[host]` table.
+pub const PARAMS: &[Param] = &[
+    Param::with(
+        "mode",
+        Kind::Choice(&["open", "closed"]),
+        "\"open\"",
+        "open: requests arrive at their recorded times; closed: a new one follows every completion",
+    ),
+    Param::with(
+        "queue_depth",
+        Kind::Count { min: 1, max: 65_536 },
+        "32",
+        "Requests at the device at a time; in an open loop the others wait in the scheduler",
+    ),
+    Param::optional(
+        "outstanding",
+        Kind::Count { min: 1, max: 1_000_000 },
+        "Closed loop: requests kept outstanding, those beyond queue_depth wait in the scheduler; \
+         without it as many as queue_depth",
+    ),
+    Param::with(
+        "scheduler",
+        Kind::Plug(SchedulerEntry::SLOT),
+        "\"fcfs\"",
+        "Which waiting request goes to the device next",
+    ),
+    Param::with(
+        "think_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Closed loop: time between a completion and the request that follows it",
+    ),
+    Param::with(
+        "outstanding_max",
+        Kind::Count { min: 1, max: 100_000_000 },
+        "1000000",
+        "Open loop: the run ends with an error when so many requests are outstanding, because the \
+         workload asks for more than the system can serve",
+    ),
+];
+
+/// When requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// At the times the workload gives.
+    Open,
+    /// As soon as the number outstanding allows; times are ignored.
+    Closed,
+}
+
+/// How the host submits requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostOptions {
+    /// When requests arrive.
+    pub mode: Mode,
+    /// Requests at the device at a time.
+    pub queue_depth: u32,
+    /// Closed loop: requests outstanding in all.
+    pub outstanding: u32,
+    /// Closed loop: from a completion to the next arrival.
+    pub think_time: SimDuration,
+    /// Open loop: more outstanding requests than this end the run.
+    pub outstanding_max: u64,
+}
+
+impl HostOptions {
+    /// A closed loop of `queue_depth` requests.
+    pub const fn closed(queue_depth: u32) -> Self {
+        Self { mode: Mode::Closed, outstanding: queue_depth, ..Self::open(queue_depth) }
+    }
+
+    /// An open loop with at most `queue_depth` requests at the device.
+    pub const fn open(queue_depth: u32) -> Self {
+        Self {
+            mode: Mode::Open,
+            queue_depth,
+            outstanding: queue_depth,
+            think_time: SimDuration::ZERO,
+            outstanding_max: 1_000_000,
+        }
+    }
+
+    /// Reads checked settings that hold [`PARAMS`].
+    ///
+    /// # Errors
+    /// Every parameter that makes no sense in the chosen mode.
+    pub fn read(settings: &Settings) -> Result<Self, Vec<Problem>> {
+        let mode = if settings.text("mode") == "open" { Mode::Open } else { Mode::Closed };
+        let queue_depth = settings.count("queue_depth") as u32;
+        let outstanding = settings.count_opt("outstanding").map(|count| count as u32);
+        let think_time = settings.duration("think_time");
+        let mut problems = Vec::new();
+        if mode == Mode::Open {
+            let closed_only = "belongs to `mode = \"closed\"`; remove it, or change the mode";
+            if outstanding.is_some() {
+                problems.push(Problem::new("outstanding", closed_only));
+            }
+            if !think_time.is_zero() {
+                problems.push(Problem::new("think_time", closed_only));
+            }
+        }
+        if outstanding.is_some_and(|count| count < queue_depth) {
+            let message = format!("must be at least queue_depth ({queue_depth})");
+            problems.push(Problem::new("outstanding", message));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self {
+            mode,
+            queue_depth,
+            outstanding: outstanding.unwrap_or(queue_depth),
+            think_time,
+            outstanding_max: settings.count("outstanding_max"),
+        })
+    }
+}
+
+/// The longest request a verified run takes: its stamps must be held.
+const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
+
+/// The root layer. It has one child, the device the workload speaks to.
+pub struct Host {
+    options: HostOptions,
+    source: Box<dyn Source>,
+    scheduler: Box<dyn Scheduler>,
+    positioner: Option<Rc<dyn Positioner>>,
+    /// Open loop: the one request read ahead of its time.
+    next: Option<Arrival>,
+    /// Closed loop with think time: requests due in this order.
+    thinking: VecDeque<Request>,
+    exhausted: bool,
+    last_arrival: SimTime,
+    /// First sector after the last request issued.
+    last: Lba,
+    outstanding: u64,
+    at_device: u32,
+    depth_told: u32,
+    check: Option<Check>,
+}
+
+/// What a verified run remembers.
+#[derive(Default)]
+struct Check {
+    shadow: Shadow,
+    /// Issue times that are not yet past, ascending, with the requests still in flight from each.
+    in_flight: VecDeque<(SimTime, u32)>,
+}
+
+impl Host {
+    /// A host that replays `source`; requests that have to wait do so in `scheduler`.
+    pub fn new(
+        options: HostOptions,
+        source: Box<dyn Source>,
+        scheduler: Box<dyn Scheduler>,
+    ) -> Self {
+        Self {
+            options,
+            source,
+            scheduler,
+            positioner: None,
+            next: None,
+            thinking: VecDeque::new(),
+            exhausted: false,
+            last_arrival: SimTime::ZERO,
+            last: Lba(0),
+            outstanding: 0,
+            at_device: 0,
+            depth_told: 0,
+            check: None,
+        }
+    }
+
+    /// A first-come, first-served host; for tests and benches.
+    pub fn plain(options: HostOptions, source: impl Source + 'static) -> Self {
+        Self::new(options, Box::new(source), Box::new(scheduler::fcfs::Fcfs::default()))
+    }
+
+    /// Gives the scheduler the device's own estimates ([`Layer::positioner`] of the child).
+    #[must_use]
+    pub fn with_positioner(mut self, positioner: Option<Rc<dyn Positioner>>) -> Self {
+        self.positioner = positioner;
+        self
+    }
+
+    /// The next request of the workload; `None` at its end and after an error.
+    fn pull(&mut self, ctx: &mut Ctx<'_>) -> Option<Arrival> {
+        if self.exhausted {
+            return None;
+        }
+        match self.source.next() {
+            Ok(Some(arrival)) => return Some(arrival),
+            Ok(None) => {}
+            Err(reason) => ctx.fault(Fault::Workload(reason)),
+        }
+        self.exhausted = true;
+        None
+    }
+
+    /// Open loop: lets every request arrive that is due, and sets the timer for the next.
+    fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(arrival) = self.next {
+            if arrival.at > ctx.now() {
+                ctx.wake_at(arrival.at, 0);
+                return;
+            }
+            self.arrive(ctx, arrival.request);
+            self.look_ahead(ctx);
+        }
+    }
+
+    fn look_ahead(&mut self, ctx: &mut Ctx<'_>) {
+        self.next = self.pull(ctx);
+        let Some(arrival) = self.next else { return };
+        if arrival.at < self.last_arrival || arrival.at == SimTime::NEVER {
+            let before = self.last_arrival;
+            ctx.fault(Fault::Workload(format!(
+                "a request arrives at {} after one at {before}; times must not go back and must \
+                 stay below 584 years: sort or scale the workload",
+                arrival.at
+            )));
+            self.next = None;
+            self.exhausted = true;
+        }
+        self.last_arrival = arrival.at;
+    }
+
+    /// Closed loop: the request that follows a completion, or one of the first.
+    fn follow(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(arrival) = self.pull(ctx) {
+            self.arrive(ctx, arrival.request);
+        }
+    }
+
+    fn arrive(&mut self, ctx: &mut Ctx<'_>, request: Request) {
+        ctx.observe(Fact::Arrived { op: request.op, sectors: request.sectors, lba: request.lba });
+        self.outstanding += 1;
+        if self.outstanding > self.options.outstanding_max && self.options.mode == Mode::Open {
+            self.overload(ctx);
+            return;
+        }
+        let now = ctx.now();
+        if self.at_device < self.options.queue_depth && self.scheduler.is_empty() {
+            self.issue(ctx, request, now);
+        } else {
+            self.scheduler.push(Queued { key: 0, request, since: now });
+            self.tell_depth(ctx);
+        }
+    }
+
+    fn overload(&mut self, ctx: &mut Ctx<'_>) {
+        let (now, max) = (ctx.now(), self.options.outstanding_max);
+        self.next = None;
+        self.exhausted = true;
+        ctx.fault(Fault::Workload(format!(
+            "overload: more than {max} requests are outstanding at {now}, the workload asks for \
+             more than the system can serve; slow the workload down, use `mode = \"closed\"`, or \
+             raise `outstanding_max` under [host]"
+        )));
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, mut request: Request, arrived: SimTime) {
+        self.at_device += 1;
+        if request.op != Op::Flush {
+            self.last = request.end();
+        }
+        if let Some(check) = &mut self.check {
+            check.begin(ctx, &mut request);
+        }
+        // The arrival time is all the host has to remember, so the tag is it.
+        ctx.issue(0, request, arrived.as_ns());
+    }
+
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
+        if self.scheduler.is_empty() {
+            return;
+        }
+        while self.at_device < self.options.queue_depth {
+            let positioner = self.positioner.clone();
+            let head = Head { now: ctx.now(), last: self.last, positioner: positioner.as_deref() };
+            let Some(item) = self.scheduler.pop(&head) else { break };
+            self.issue(ctx, item.request, item.since);
+        }
+        self.tell_depth(ctx);
+    }
+
+    fn tell_depth(&mut self, ctx: &mut Ctx<'_>) {
+        let depth = self.scheduler.len() as u32;
+        if depth != self.depth_told {
+            self.depth_told = depth;
+            ctx.observe(Fact::QueueDepth { depth });
+        }
+    }
+
+    fn tell_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let Request { op, sectors, lba, .. } = done.request;
+        let latency = ctx.now().since(SimTime::from_ns(done.tag));
+        let parts = done.parts.plus(Part::Queue, latency - done.latency);
+        for part in Part::ALL {
+            let time = parts.get(part);
+            if !time.is_zero() {
+                ctx.observe(Fact::Spent { op, part, time });
+            }
+        }
+        ctx.observe(Fact::Completed { op, sectors, lba, latency });
+    }
+
+    fn halt_if_done(&self, ctx: &mut Ctx<'_>) {
+        if self.exhausted && self.outstanding == 0 && self.thinking.is_empty() {
+            ctx.halt();
+        }
+    }
+}
+
+impl Layer for Host {
+    fn capacity(&self) -> u64 {
+        0
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: "host", ..LayerInfo::default() }
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.check = ctx.verifying().then(Check::default);
+        match self.options.mode {
+            Mode::Open => {
+                self.look_ahead(ctx);
+                self.arrive_due(ctx);
+            }
+            Mode::Closed => {
+                for _ in 0..self.options.outstanding {
+                    self.follow(ctx);
+                }
+            }
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {
+        ctx.device_fault("the host is the root and takes no requests");
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.tell_completed(ctx, done);
+        self.at_device -= 1;
+        self.outstanding -= 1;
+        if let Some(check) = &mut self.check {
+            check.end(ctx, done);
+        }
+        let request = Request { data: DataSlice::NONE, ..done.request };
+        self.source.completed(&request, ctx.now());
+        self.dispatch(ctx);
+        if self.options.mode == Mode::Closed {
+            if self.options.think_time.is_zero() {
+                self.follow(ctx);
+            } else if let Some(arrival) = self.pull(ctx) {
+                self.thinking.push_back(arrival.request);
+                ctx.wake_after(self.options.think_time, 0);
+            }
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        match self.options.mode {
+            Mode::Open => self.arrive_due(ctx),
+            Mode::Closed => {
+                if let Some(request) = self.thinking.pop_front() {
+                    self.arrive(ctx, request);
+                }
+            }
+        }
+        self.halt_if_done(ctx);
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        if self.outstanding > 0 {
+            let (count, now) = (self.outstanding, ctx.now());
+            ctx.fault(Fault::Invariant(format!(
+                "{count} requests had not completed when nothing was left to happen at {now}"
+            )));
+        }
+    }
+}
+
+impl Check {
+    fn begin(&mut self, ctx: &mut Ctx<'_>, request: &mut Request) {
+        let now = ctx.now();
+        match self.in_flight.back_mut() {
+            Some((time, count)) if *time == now => *count += 1,
+            _ => self.in_flight.push_back((now, 1)),
+        }
+        let (lba, sectors) = (request.lba, request.sectors);
+        // A request beyond the device is reported when it is issued; nothing must be held for it.
+        if request.end().0 > ctx.child_capacity(0) {
+            return;
+        }
+        if request.op == Op::Trim {
+            self.shadow.trim_begins(lba, sectors);
+        } else if request.op != Op::Flush {
+            if sectors > VERIFIED_SECTORS_MAX {
+                ctx.fault(Fault::Workload(format!(
+                    "a request of {sectors} sectors at {lba} is too long for a verified run (at \
+                     most {VERIFIED_SECTORS_MAX}); run without --verify, or split it"
+                )));
+                return;
+            }
+            request.data = ctx.take_data(sectors);
+            if request.op == Op::Write {
+                let stamp = self.shadow.stamp();
+                ctx.data().stamps_mut(request.data, sectors).fill(stamp);
+                self.shadow.write_begins(lba, sectors, stamp, now);
+            }
+        }
+    }
+
+    fn end(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let Request { op, sectors, lba, data, .. } = done.request;
+        let now = ctx.now();
+        let issued = SimTime::from_ns(now.as_ns() - done.latency.as_ns());
+        let oldest = self.oldest_after(issued).unwrap_or(now);
+        match (op, done.outcome) {
+            (Op::Trim, _) => self.shadow.trim_ends(lba, sectors, now),
+            // A write that failed may have happened or not: for ever in flight.
+            (Op::Write, Outcome::Done) => {
+                let stamp = ctx.data().stamps(data, 1)[0];
+                self.shadow.write_ends(lba, sectors, stamp, now, oldest);
+            }
+            (Op::Read, Outcome::Done) => {
+                let stamps = ctx.data().stamps(data, sectors);
+                if let Err(wrong) = self.shadow.check_read(lba, stamps, issued) {
+                    ctx.fault(Fault::WrongData {
+                        lba: wrong.lba,
+                        time: now,
+                        got: wrong.got,
+                        expected: wrong.expected,
+                    });
+                }
+            }
+            _ => {}
+        }
+        ctx.data().give_back(data);
+    }
+
+    /// Takes out one request issued at `issued`; tells when the oldest of the others was.
+    fn oldest_after(&mut self, issued: SimTime) -> Option<SimTime> {
+        let at = self.in_flight.partition_point(|(time, _)| *time < issued);
+        self.in_flight[at].1 -= 1;
+        while self.in_flight.front().is_some_and(|(_, count)| *count == 0) {
+            self.in_flight.pop_front();
+        }
+        self.in_flight.front().map(|(time, _)| *time)
+    }
+}

@@ -1,0 +1,38 @@
+//! C-LOOK: sweeps upwards only, then jumps back to the lowest waiting request.
+//!
+//! A request waits for at most one sweep, and all addresses are treated alike. Only requests that
+//! keep arriving at exactly the head's address can starve others.
+
+use super::sorted::Sorted;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+
+/// The registered entry.
+pub const ENTRY: SchedulerEntry = SchedulerEntry {
+    description: Description {
+        name: "c-look",
+        summary: "sweeps upwards, then jumps to the lowest waiting request",
+        origin: "Seaman, Lind and Wilson 1966; C-SCAN that turns at the last request",
+        params: &[],
+    },
+    build: |_| Ok(Box::new(CLook::default())),
+};
+
+/// Sorted by address.
+#[derive(Debug, Default)]
+pub struct CLook(Sorted);
+
+impl Scheduler for CLook {
+    fn push(&mut self, item: Queued) {
+        self.0.push(item);
+    }
+
+    fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        let key = self.0.at_or_after(head.last.0).or_else(|| self.0.at_or_after(0))?;
+        self.0.take(key)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}

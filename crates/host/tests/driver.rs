@@ -1,0 +1,268 @@
+//! The host over ideal devices: times, queueing, verification, hostile workloads.
+
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::source::ListSource;
+use hybridsim_engine::{
+    Arrival, Completion, Ctx, Fact, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Part, Request,
+    RequestId, RunEnd, SimDuration, SimTime, Source, Stamped, Stream,
+};
+use hybridsim_host::device::constant::{ConstantDevice, Timing};
+use hybridsim_host::scheduler::sstf::Sstf;
+use hybridsim_host::{Host, HostOptions};
+
+fn us(us: u64) -> SimDuration {
+    SimDuration::from_us(us)
+}
+
+fn at(us: u64, lba: u64) -> Arrival {
+    let request = Request::new(Op::Read, Lba(lba), 1);
+    Arrival { at: SimTime::from_ns(us * 1000), request }
+}
+
+fn server(latency_us: u64) -> ConstantDevice {
+    ConstantDevice::new(Timing { servers: 1, ..Timing::fixed(1000, us(latency_us)) })
+}
+
+fn run(
+    host: Host,
+    device: impl Layer + 'static,
+    verify: bool,
+) -> Result<(RunEnd, Vec<Stamped>), Fault> {
+    let root = Node::inner("host", host, vec![Node::leaf("host/device", device)]);
+    let mut facts = Vec::new();
+    let end = Machine::new(root, verify).run(&mut facts, &mut |_| true)?;
+    Ok((end, facts))
+}
+
+/// (completion in us, latency in us, lba) of every request, in order of completion.
+fn completions(facts: &[Stamped]) -> Vec<(u64, u64, u64)> {
+    let completed = |stamped: &Stamped| match stamped.fact {
+        Fact::Completed { latency, lba, .. } => {
+            Some((stamped.time.as_ns() / 1000, latency.as_ns() / 1000, lba.0))
+        }
+        _ => None,
+    };
+    facts.iter().filter_map(completed).collect()
+}
+
+#[test]
+fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
+    let source = ListSource::new(vec![at(0, 1), at(5, 2), at(6, 3), at(100, 4)]);
+    let host = Host::plain(HostOptions::open(1), source);
+    let (end, facts) = run(host, server(10), true).expect("runs");
+    assert_eq!(completions(&facts), [(10, 10, 1), (20, 15, 2), (30, 24, 3), (110, 10, 4)]);
+    assert_eq!(end.time, SimTime::from_ns(110_000));
+    let queued: SimDuration = facts
+        .iter()
+        .filter_map(|stamped| match stamped.fact {
+            Fact::Spent { part: Part::Queue, time, .. } => Some(time),
+            _ => None,
+        })
+        .sum();
+    assert_eq!(queued, us(5 + 14));
+    let depths: Vec<u32> = facts
+        .iter()
+        .filter_map(|stamped| match stamped.fact {
+            Fact::QueueDepth { depth } => Some(depth),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(depths, [1, 2, 1, 0]);
+}
+
+#[test]
+fn the_scheduler_orders_what_waits() {
+    let source = ListSource::new(vec![at(0, 500), at(1, 10), at(2, 900), at(3, 505), at(4, 12)]);
+    let host = Host::new(HostOptions::open(1), Box::new(source), Box::new(Sstf::default()));
+    let (_, facts) = run(host, server(10), false).expect("runs");
+    let order: Vec<u64> = completions(&facts).iter().map(|done| done.2).collect();
+    assert_eq!(order, [500, 505, 900, 12, 10]);
+}
+
+#[test]
+fn closed_loop_keeps_its_depth_and_thinks() {
+    let list = || ListSource::new((0..6).map(|lba| at(999, lba)).collect());
+    let device = || ConstantDevice::new(Timing::fixed(1000, us(10)));
+    let (end, _) = run(Host::plain(HostOptions::closed(2), list()), device(), true).expect("runs");
+    assert_eq!(end.time, SimTime::from_ns(30_000), "six requests, two at a time");
+    let thinking = HostOptions { think_time: us(5), ..HostOptions::closed(2) };
+    let (end, _) = run(Host::plain(thinking, list()), device(), true).expect("runs");
+    assert_eq!(end.time, SimTime::from_ns(40_000), "two pauses, none after the last");
+    let waiting = HostOptions { outstanding: 3, ..HostOptions::closed(1) };
+    let (end, facts) = run(Host::plain(waiting, list()), device(), true).expect("runs");
+    assert_eq!(end.time, SimTime::from_ns(60_000), "one at the device at a time");
+    assert_eq!(completions(&facts)[5], (60, 30, 5), "two more wait");
+}
+
+/// One server with constant service at utilisation rho: the mean wait is rho s / 2 (1 - rho).
+#[test]
+fn an_open_queue_meets_pollaczek_and_khinchine() {
+    for rho in [0.3, 0.6, 0.8] {
+        let mut stream = Stream::new(11, "arrivals");
+        let mut time = 0.0;
+        let arrivals = (0..200_000).map(|lba| {
+            time += hybridsim_engine::sample::standard_exponential(&mut stream) * 10_000.0 / rho;
+            Arrival { at: SimTime::from_ns(time as u64), ..at(0, lba % 1000) }
+        });
+        let host = Host::plain(HostOptions::open(1), ListSource::new(arrivals.collect()));
+        let (_, facts) = run(host, server(10), false).expect("runs");
+        let latencies = completions(&facts);
+        let mean = latencies.iter().map(|done| done.1 as f64).sum::<f64>() / latencies.len() as f64;
+        let theory = 10.0 + rho * 10.0 / (2.0 * (1.0 - rho));
+        // Half a microsecond is lost by counting whole ones.
+        assert!((mean + 0.5 - theory).abs() < 0.04 * theory, "rho {rho}: {mean} for {theory}");
+    }
+}
+
+#[test]
+fn nothing_to_do_ends_at_once() {
+    for options in [HostOptions::open(4), HostOptions::closed(4)] {
+        let (end, facts) = run(Host::plain(options, ListSource::new(vec![])), server(1), true)
+            .expect("an empty workload is fine");
+        assert_eq!((end.time, facts.len()), (SimTime::ZERO, 0));
+    }
+}
+
+/// Goes wrong after three requests.
+struct Breaking(u64);
+
+impl Source for Breaking {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.0 += 1;
+        if self.0 > 3 { Err("line 4: nonsense".to_owned()) } else { Ok(Some(at(self.0, 1))) }
+    }
+}
+
+#[test]
+fn a_broken_workload_is_one_error() {
+    for options in [HostOptions::open(1), HostOptions::closed(1), HostOptions::closed(32)] {
+        let fault = run(Host::plain(options, Breaking(0)), server(10), true).expect_err("breaks");
+        assert_eq!(fault, Fault::Workload("line 4: nonsense".to_owned()));
+    }
+}
+
+#[test]
+fn hostile_workloads_are_errors_that_say_what_to_do() {
+    let check = |options, arrivals: Vec<Arrival>, expect: &str| {
+        let host = Host::plain(options, ListSource::new(arrivals));
+        let message = run(host, server(10), true).expect_err("refused").to_string();
+        assert!(message.contains(expect), "{message}");
+    };
+    let open = HostOptions::open(1);
+    let never = Arrival { at: SimTime::NEVER, ..at(0, 1) };
+    let long = Arrival { request: Request::new(Op::Write, Lba(0), u32::MAX), ..at(0, 0) };
+    let empty = Arrival { request: Request::new(Op::Read, Lba(0), 0), ..at(0, 0) };
+    let flood = HostOptions { outstanding_max: 100, ..open };
+    check(open, vec![at(5, 1), at(4, 1)], "must not go back");
+    check(open, vec![at(5, 1), never], "584 years");
+    check(open, vec![at(0, 1000)], "exceeds the 1000 sectors");
+    check(open, vec![at(0, u64::MAX)], "exceeds the 1000 sectors");
+    check(open, vec![long], "exceeds the 1000 sectors");
+    check(open, vec![empty], "exceeds the 1000 sectors");
+    check(flood, (0..200).map(|us| at(us, 1)).collect(), "overload: more than 100 requests");
+}
+
+#[test]
+fn a_request_too_long_to_verify_is_refused_by_name() {
+    let device = || ConstantDevice::new(Timing::fixed(1 << 40, us(1)));
+    let host = || {
+        let request = Request::new(Op::Write, Lba(0), u32::MAX);
+        Host::plain(HostOptions::open(1), ListSource::new(vec![Arrival { request, ..at(0, 0) }]))
+    };
+    let message = run(host(), device(), true).expect_err("too long").to_string();
+    assert!(message.contains("without --verify"), "{message}");
+    run(host(), device(), false).expect("no matter when not verified");
+}
+
+/// Passes everything on to its child, with one defect.
+struct Canary {
+    defect: Defect,
+    requests: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Defect {
+    None,
+    LosesAWrite,
+    ForgetsARequest,
+    AnswersTwice,
+}
+
+impl Layer for Canary {
+    fn capacity(&self) -> u64 {
+        64
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo::default()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.requests += 1;
+        let now_and_then = self.requests % 50 == 49;
+        let wait = SimDuration::ZERO;
+        match self.defect {
+            Defect::LosesAWrite if now_and_then && request.op == Op::Write => {
+                ctx.complete(id, hybridsim_engine::Parts::NONE.plus(Part::Overhead, wait));
+            }
+            Defect::ForgetsARequest if now_and_then => {}
+            Defect::AnswersTwice if now_and_then => {
+                ctx.complete(id, hybridsim_engine::Parts::NONE);
+                ctx.complete(id, hybridsim_engine::Parts::NONE);
+            }
+            _ => drop(ctx.issue(0, *request, u64::from(id.0))),
+        }
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        ctx.complete(RequestId(done.tag as u32), done.parts);
+    }
+}
+
+fn canary(defect: Defect) -> Result<(RunEnd, Vec<Stamped>), Fault> {
+    let mut stream = Stream::new(4, "canary");
+    let arrivals = (0..2000).map(|_| {
+        let op = if stream.chance(0.5) { Op::Read } else { Op::Write };
+        Arrival { request: Request::new(op, Lba(stream.below(60)), 4), ..at(0, 0) }
+    });
+    let host = Host::plain(HostOptions::closed(4), ListSource::new(arrivals.collect()));
+    let device = Node::leaf("host/canary/device", ConstantDevice::new(Timing::fixed(64, us(9))));
+    let layer = Canary { defect, requests: 0 };
+    let root = Node::inner("host", host, vec![Node::inner("host/canary", layer, vec![device])]);
+    let mut facts = Vec::new();
+    let end = Machine::new(root, true).run(&mut facts, &mut |_| true)?;
+    Ok((end, facts))
+}
+
+#[test]
+fn verification_sees_every_defect() {
+    canary(Defect::None).expect("a correct layer passes");
+    let fault = |defect| canary(defect).expect_err("seen").to_string();
+    assert!(fault(Defect::LosesAWrite).starts_with("wrong data"));
+    assert!(fault(Defect::AnswersTwice).contains("completed twice"));
+    let forgotten = fault(Defect::ForgetsARequest);
+    assert!(forgotten.contains("4 requests had not completed"), "{forgotten}");
+}
+
+fn settings() -> Settings {
+    Settings::default()
+        .and("mode", Value::Text("open".into()))
+        .and("queue_depth", Value::Count(8))
+        .and("think_time", Value::Duration(SimDuration::ZERO))
+        .and("outstanding_max", Value::Count(1000))
+}
+
+#[test]
+fn options_are_checked_together() {
+    let read = HostOptions::read(&settings()).expect("makes sense");
+    assert_eq!(read, HostOptions { outstanding_max: 1000, ..HostOptions::open(8) });
+    let closed = settings().and("mode", Value::Text("closed".into()));
+    let problems = HostOptions::read(&closed.clone().and("outstanding", Value::Count(7)));
+    assert_eq!(problems.expect_err("fewer than at the device")[0].param, "outstanding");
+    let read = HostOptions::read(&closed.and("outstanding", Value::Count(20))).expect("fine");
+    assert_eq!((read.queue_depth, read.outstanding), (8, 20));
+    let open =
+        settings().and("outstanding", Value::Count(20)).and("think_time", Value::Duration(us(1)));
+    let problems = HostOptions::read(&open).expect_err("two of them");
+    assert_eq!(problems.iter().map(|p| p.param).collect::<Vec<_>>(), ["outstanding", "think_time"]);
+}

@@ -1,0 +1,169 @@
+//! The command line. One file per command; this one parses, dispatches and sets the exit code.
+
+mod inspect;
+mod output;
+mod progress;
+mod run;
+mod trace;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use hybridsim_engine::registry::Registry;
+use std::path::PathBuf;
+
+pub use output::{Exit, Failure};
+
+/// Simulates storage that mixes media: hard disks, flash, and what combines them.
+#[derive(Parser)]
+#[command(name = "hybridsim", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate one scenario and print what came of it
+    Run(RunArgs),
+    /// Simulate several scenarios on the same workload and set them side by side
+    Compare(CompareArgs),
+    /// Check a scenario without running it; says everything that is wrong
+    Check(CheckArgs),
+    /// Look at traces and convert them
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// What can be used in a scenario: kinds of things, or the entries of one kind
+    List(ListArgs),
+    /// Help, default and range of a scenario key, a part or a policy
+    Explain(ExplainArgs),
+    /// The scenario format as JSON Schema, for editors
+    Schema,
+    /// Run random systems under random workloads with every check on
+    Fuzz(FuzzArgs),
+}
+
+/// Options of everything that simulates.
+#[derive(Args, Clone)]
+struct SimulateArgs {
+    /// Replay this trace instead of the scenario's workload
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Set a scenario key, such as part.disk.rpm='"10000rpm"'; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Write results, resolved scenario and report into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace results that are in the folder already
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Check that every read returns the last write
+    #[arg(long)]
+    verify: bool,
+    /// Show a progress bar
+    #[arg(long, value_enum, default_value_t = progress::When::Auto)]
+    progress: progress::When,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The scenario file
+    scenario: PathBuf,
+    #[command(flatten)]
+    simulate: SimulateArgs,
+}
+
+#[derive(Args)]
+struct CompareArgs {
+    /// The scenario files
+    #[arg(required = true, num_args = 1..)]
+    scenarios: Vec<PathBuf>,
+    #[command(flatten)]
+    simulate: SimulateArgs,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// The scenario files
+    #[arg(required = true, num_args = 1..)]
+    scenarios: Vec<PathBuf>,
+    /// Set a scenario key first; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print the resolved scenario: every value spelt out
+    #[arg(long)]
+    resolved: bool,
+}
+
+#[derive(Subcommand)]
+enum TraceCommand {
+    /// Profile a trace: mix, sizes, footprint, locality
+    Info(trace::InfoArgs),
+    /// Convert a trace to the native format or a common text format
+    Convert(trace::ConvertArgs),
+}
+
+#[derive(Args)]
+struct ListArgs {
+    /// A kind of thing, such as part, ftl, scheduler, generator, trace-format, preset
+    kind: Option<String>,
+}
+
+#[derive(Args)]
+struct ExplainArgs {
+    /// A key (rpm, host.queue_depth), a part or policy (hard-disk), or a kind (ftl)
+    key: String,
+}
+
+#[derive(Args)]
+struct FuzzArgs {
+    /// The first seed; the same seed gives the same systems
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many systems to run
+    #[arg(long, default_value_t = 100)]
+    runs: u64,
+}
+
+/// Runs the command line `args` (program name first) with the entries of `registry`; returns the
+/// exit code.
+pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to standard output and are no failure.
+            let code = if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+            {
+                0
+            } else {
+                Exit::Usage as u8
+            };
+            // A closed pipe while printing help is nobody's concern.
+            drop(error.print());
+            return code;
+        }
+    };
+    match dispatch(registry, cli.command) {
+        Ok(()) => 0,
+        Err(failure) => output::report(&failure),
+    }
+}
+
+fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => {
+            run::simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, false)
+        }
+        Command::Compare(args) => run::simulate(registry, &args.scenarios, &args.simulate, true),
+        Command::Check(args) => inspect::check(registry, &args),
+        Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
+        Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
+        Command::List(args) => inspect::list(registry, args.kind.as_deref()),
+        Command::Explain(args) => inspect::explain(registry, &args.key),
+        Command::Schema => inspect::schema(registry),
+        Command::Fuzz(args) => run::fuzz(registry, args.seed, args.runs),
+    }
+}

@@ -1,0 +1,63 @@
+//! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
+
+use clap::ValueEnum;
+use hybridsim_engine::SimTime;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Instant;
+
+/// When to show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// When standard error is a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Parts of a run the bar distinguishes.
+const STEPS: u64 = 1000;
+
+/// One run's progress.
+pub struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+}
+
+impl Progress {
+    /// A bar titled `title`.
+    pub fn new(when: When, title: &str) -> Self {
+        let show = match when {
+            When::Auto => std::io::stderr().is_terminal(),
+            When::Always => true,
+            When::Never => false,
+        };
+        let target = if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        let style =
+            ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
+                .expect("a fixed template is valid");
+        bar.set_style(style);
+        bar.set_prefix(title.to_owned());
+        Self { bar, began: Instant::now() }
+    }
+
+    /// `fraction` of the workload is delivered, `requests` are done, it is `now` in the simulation.
+    pub fn update(&self, fraction: Option<f64>, requests: u64, now: SimTime) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let rate = requests as f64 / self.began.elapsed().as_secs_f64().max(1e-3) / 1e6;
+        self.bar.set_message(format!("{rate:.2} M requests/s, simulated {now}"));
+        if let Some(fraction) = fraction {
+            self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

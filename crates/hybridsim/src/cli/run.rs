@@ -1,0 +1,222 @@
+//! The commands that simulate: run, compare, fuzz.
+
+use super::SimulateArgs;
+use super::output::{Exit, Failure, note, print};
+use super::progress::Progress;
+use crate::fuzz::{self, Verdict};
+use crate::run::{self, Done, Options, RunError};
+use crate::scenario::{Input, Scenario};
+use hybridsim_engine::Fault;
+use hybridsim_engine::registry::Registry;
+use hybridsim_observe::{Detail, RunResults};
+use hybridsim_report::Run;
+use hybridsim_report::terminal::Style;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs all scenarios; with `compare` they are shown side by side.
+pub fn simulate(
+    registry: &Registry,
+    paths: &[PathBuf],
+    args: &SimulateArgs,
+    compare: bool,
+) -> Result<(), Failure> {
+    let scenarios = read_all(registry, paths, args)?;
+    let names = names(paths);
+    if let Some(out) = &args.out {
+        prepare(out, args.force)?;
+    }
+    let interrupted = interrupt_flag();
+    let mut runs: Vec<Done> = Vec::new();
+    for (scenario, name) in scenarios.iter().zip(&names) {
+        let done = one(registry, scenario, args, &interrupted)?;
+        if let Some(out) = &args.out {
+            let folder = if compare { out.join(name) } else { out.clone() };
+            save(&folder, &done)?;
+        }
+        let stop = done.fault.is_some();
+        runs.push(done);
+        if stop {
+            break;
+        }
+    }
+    show(args, &runs, compare)?;
+    verdict(&runs)
+}
+
+fn read_all(
+    registry: &Registry,
+    paths: &[PathBuf],
+    args: &SimulateArgs,
+) -> Result<Vec<Scenario>, Failure> {
+    let mut scenarios = Vec::with_capacity(paths.len());
+    for path in paths {
+        let mut input = Input::read(path, &args.sets)?;
+        input.trace.clone_from(&args.trace);
+        if args.verify {
+            input.sets.push("run.verify=true".to_owned());
+        }
+        scenarios.push(Scenario::check(input, registry)?);
+    }
+    Ok(scenarios)
+}
+
+/// A folder name per scenario: the file's stem, numbered where two are alike.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(paths.len());
+    for path in paths {
+        let stem = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
+        let mut name = stem.to_string();
+        for number in 2.. {
+            if !names.contains(&name) {
+                break;
+            }
+            name = format!("{stem}-{number}");
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// Makes sure results can be written before hours are spent on them.
+fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
+    let taken = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
+    if taken && !force {
+        let message = format!("{} is not empty; add --force to write there", out.display());
+        return Err(Failure::usage(message));
+    }
+    fs::create_dir_all(out)
+        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))
+}
+
+fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let setter = Arc::clone(&flag);
+    // A second handler cannot be set when the library runs inside another program; that program
+    // then decides what Ctrl-C does.
+    drop(ctrlc::set_handler(move || {
+        if setter.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        }
+    }));
+    flag
+}
+
+fn one(
+    registry: &Registry,
+    scenario: &Scenario,
+    args: &SimulateArgs,
+    interrupted: &AtomicBool,
+) -> Result<Done, Failure> {
+    let progress = Progress::new(args.progress, &scenario.title);
+    let mut watch = |beat: &run::Beat| {
+        progress.update(beat.fraction, beat.requests, beat.now);
+        !interrupted.load(Ordering::Relaxed)
+    };
+    let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
+    let options = Options { detail, watch: Some(&mut watch), sink: None };
+    let done = run::run(scenario, registry, options);
+    progress.finish();
+    done.map_err(|error| match error {
+        RunError::Trace(message) => Failure::Message(Exit::Trace, message),
+        RunError::Scenario(problems) => problems.into(),
+    })
+}
+
+/// Writes a file so that it is either whole or absent.
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let partial = folder.join(format!(".{name}.partial"));
+    let failed = |error| {
+        Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
+    };
+    fs::write(&partial, text).map_err(failed)?;
+    fs::rename(&partial, folder.join(name)).map_err(failed)
+}
+
+fn save(folder: &Path, done: &Done) -> Result<(), Failure> {
+    fs::create_dir_all(folder)?;
+    write(folder, "scenario.toml", &done.resolved)?;
+    write(folder, "results.json", &json(&done.results)?)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    hybridsim_report::json::write(&mut text, value)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+}
+
+fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure> {
+    let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
+    if let Some(out) = &args.out {
+        let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
+        let titles: Vec<&str> =
+            results.iter().map(|results| results.label.title.as_str()).collect();
+        write(out, "report.html", &hybridsim_report::html::page(&titles.join(", "), &shown))?;
+    }
+    if args.json {
+        print(&match (compare, results.as_slice()) {
+            (false, [only]) => json(only)?,
+            _ => json(&results)?,
+        })?;
+    } else {
+        let style = Style { ansi: wants_ansi() };
+        print(&match results.as_slice() {
+            [only] => hybridsim_report::terminal::single(only, style),
+            _ => hybridsim_report::terminal::table(&results, style),
+        })?;
+    }
+    if let Some(out) = &args.out {
+        note(&format!("report: {}", out.join("report.html").display()));
+    }
+    Ok(())
+}
+
+/// Whether standard output is a terminal that takes colours (<https://no-color.org>).
+fn wants_ansi() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::io::stdout().is_terminal()
+}
+
+/// The exit code of everything that was run.
+fn verdict(runs: &[Done]) -> Result<(), Failure> {
+    for done in runs {
+        if let Some(fault) = &done.fault {
+            let exit = match fault {
+                Fault::Interrupted => Exit::Interrupted,
+                Fault::Workload(_) => Exit::Trace,
+                Fault::OutOfRange { .. } => Exit::Usage,
+                _ => Exit::Run,
+            };
+            let message = format!("{}: {fault}", done.results.label.title);
+            return Err(Failure::Message(exit, message));
+        }
+        if !done.results.violations.is_empty() {
+            let list = done.results.violations.join("\n  ");
+            let message = format!("{}: a check failed\n  {list}", done.results.label.title);
+            return Err(Failure::Message(Exit::Run, message));
+        }
+    }
+    Ok(())
+}
+
+/// Random systems, until one fails or `runs` have passed.
+pub fn fuzz(registry: &Registry, first_seed: u64, runs: u64) -> Result<(), Failure> {
+    let (mut passed, mut refused) = (0u64, 0u64);
+    for seed in first_seed..first_seed.saturating_add(runs) {
+        match fuzz::one(registry, seed) {
+            Verdict::Passed => passed += 1,
+            Verdict::Refused => refused += 1,
+            Verdict::Failed { scenario, reason } => {
+                let message = format!(
+                    "seed {seed}: {reason}\nrun it again with `hybridsim fuzz --seed {seed} \
+                     --runs 1`; the scenario was:\n{scenario}"
+                );
+                return Err(Failure::Message(Exit::Run, message));
+            }
+        }
+    }
+    print(&format!("{passed} systems passed, {refused} impossible ones were refused"))
+}

@@ -1,0 +1,174 @@
+//! Random systems under random workloads with every check on.
+//!
+//! Systems are drawn from the registry, so a new FTL, policy, scheduler or controller is fuzzed
+//! the moment it is registered. Each is small, so that caches overflow and devices fill up within
+//! a few thousand requests.
+
+use crate::scenario::diagnostic::SourceText;
+use crate::scenario::{Input, Scenario};
+use crate::{build, run};
+use hybridsim_engine::Stream;
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Registry;
+use std::path::PathBuf;
+
+/// What became of one random system.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It ran, and every check held.
+    Passed,
+    /// The combination was refused with a clear message, as impossible ones must be.
+    Refused,
+    /// A check failed: the scenario and what was wrong.
+    Failed {
+        /// The scenario, to run again.
+        scenario: String,
+        /// What was wrong.
+        reason: String,
+    },
+}
+
+/// Draws system number `seed` and runs it.
+pub fn one(registry: &Registry, seed: u64) -> Verdict {
+    let mut draw =
+        Draw { registry, stream: Stream::new(seed, "fuzz"), parts: String::new(), count: 0 };
+    let scenario = draw.scenario(seed);
+    let source = SourceText { name: format!("fuzz seed {seed}"), text: scenario.clone() };
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    let checked = match Scenario::check(input, registry) {
+        Ok(checked) => checked,
+        Err(problems) => {
+            return Verdict::Failed { scenario, reason: format!("does not check: {problems}") };
+        }
+    };
+    if build::system(&checked, registry).is_err() {
+        return Verdict::Refused;
+    }
+    match run::run(&checked, registry, run::Options::default()) {
+        Err(failure) => Verdict::Failed { scenario, reason: failure.to_string() },
+        Ok(done) => {
+            // A device that fills up or wears out says so; that is an answer, not a defect.
+            let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
+            let reason = broken.map(|fault| fault.to_string()).or_else(|| {
+                let violations = &done.results.violations;
+                (!violations.is_empty()).then(|| violations.join("; "))
+            });
+            match reason {
+                Some(reason) => Verdict::Failed { scenario, reason },
+                None => Verdict::Passed,
+            }
+        }
+    }
+}
+
+/// Draws from the registry.
+struct Draw<'a> {
+    registry: &'a Registry,
+    stream: Stream,
+    parts: String,
+    count: u32,
+}
+
+/// Depth of the deepest system.
+const DEPTH_MAX: u32 = 3;
+
+impl Draw<'_> {
+    fn scenario(&mut self, seed: u64) -> String {
+        let system = self.part(0);
+        let depth = 1 + self.stream.below(32);
+        let mode = if self.stream.chance(0.5) { "open" } else { "closed" };
+        let scheduler = self.one_of("scheduler");
+        let generator = self.generator();
+        format!(
+            "system = \"{system}\"\n[run]\nseed = {seed}\nverify = true\n\
+             [host]\nmode = \"{mode}\"\nqueue_depth = {depth}\nscheduler = \"{scheduler}\"\n\
+             [workload]\ngenerator = {generator}\n{}",
+            self.parts
+        )
+    }
+
+    fn one_of(&mut self, slot: &str) -> &'static str {
+        let names: Vec<&str> = self.registry.descriptions(slot).map(|entry| entry.name).collect();
+        assert!(!names.is_empty(), "nothing is registered as {slot}");
+        names[self.stream.below(names.len() as u64) as usize]
+    }
+
+    /// A generator of small requests in a small space, so that they meet.
+    fn generator(&mut self) -> String {
+        let space = 1 << (3 + self.stream.below(8));
+        let read = self.stream.below(101);
+        let size = ["512B", "4KiB", "[512B, 3kB]"][self.stream.below(2) as usize];
+        format!(
+            "{{ kind = \"uniform\", requests = 2000, size = \"{size}\", read = \"{read}%\", \
+             range = \"{space}KiB\", interval = \"{}us\" }}",
+            1 + self.stream.below(5000)
+        )
+    }
+
+    /// Writes a part and its children; returns its name.
+    fn part(&mut self, depth: u32) -> String {
+        let kinds: Vec<_> = self
+            .registry
+            .descriptions("part")
+            .filter(|entry| depth < DEPTH_MAX || !entry.params.iter().any(takes_children))
+            .collect();
+        let kind = kinds[self.stream.below(kinds.len() as u64) as usize];
+        self.count += 1;
+        let name = format!("p{}", self.count);
+        let mut keys = String::new();
+        for param in kind.params {
+            keys += &self.key(param, depth);
+        }
+        keys += &small(kind.name, &mut self.stream);
+        self.parts += &format!("[part.{name}]\nkind = \"{}\"\n{keys}", kind.name);
+        name
+    }
+
+    /// One key: children always, plugs often, the rest keeps its default.
+    fn key(&mut self, param: &Param, depth: u32) -> String {
+        match param.kind {
+            Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
+            Kind::Parts => {
+                let names: Vec<String> = (0..1 + self.stream.below(3))
+                    .map(|_| format!("\"{}\"", self.part(depth + 1)))
+                    .collect();
+                format!("{} = [{}]\n", param.name, names.join(", "))
+            }
+            Kind::Plug(slot) if param.default.is_some() && self.can_draw(slot) => {
+                format!("{} = \"{}\"\n", param.name, self.one_of(slot))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Whether every entry of `slot` works without further parameters.
+    fn can_draw(&mut self, slot: &str) -> bool {
+        let mut entries = self.registry.descriptions(slot).peekable();
+        entries.peek().is_some()
+            && entries.all(|entry| entry.params.iter().all(|param| param.default.is_some()))
+            && self.stream.chance(0.7)
+    }
+}
+
+fn takes_children(param: &Param) -> bool {
+    matches!(param.kind, Kind::Part | Kind::Parts)
+}
+
+/// Keys that make a device small.
+fn small(kind: &str, stream: &mut Stream) -> String {
+    let pick =
+        |stream: &mut Stream, choices: &[u64]| choices[stream.below(choices.len() as u64) as usize];
+    match kind {
+        "ssd" => format!(
+            "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\
+             pages_per_block = {}\nover_provisioning = \"{}%\"\n",
+            pick(stream, &[1, 2, 3]),
+            pick(stream, &[1, 2]),
+            pick(stream, &[1, 2]),
+            pick(stream, &[16, 33, 64]),
+            pick(stream, &[4, 8, 17]),
+            pick(stream, &[30, 60, 100]),
+        ),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,210 @@
+//! Runs a checked scenario: workload, host and system on one machine, observed.
+
+use crate::build;
+use crate::scenario::Scenario;
+use crate::scenario::diagnostic::{Diagnostic, Diagnostics};
+use crate::scenario::resolve::resolve;
+use crate::workload::{self, Counted, Meter};
+use hybridsim_engine::param::Problem;
+use hybridsim_engine::registry::Registry;
+use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_engine::{FactSink, Fault, Machine, Node, SimTime, Stamped};
+use hybridsim_host::{Host, HostOptions};
+use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Instant;
+
+/// How to run.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// How much is observed.
+    pub detail: Detail,
+    /// Called now and then; returning `false` interrupts the run.
+    pub watch: Option<&'a mut dyn FnMut(&Beat) -> bool>,
+    /// Takes every fact as well.
+    pub sink: Option<&'a mut dyn FactSink>,
+}
+
+/// A moment of a run, for progress displays.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    /// Share of the workload delivered, where known.
+    pub fraction: Option<f64>,
+    /// Requests delivered.
+    pub requests: u64,
+    /// Simulated time.
+    pub now: SimTime,
+}
+
+/// What came of a run.
+pub struct Done {
+    /// The figures.
+    pub results: RunResults,
+    /// What reports draw from, with [`Detail::Full`].
+    pub pictures: Option<Pictures>,
+    /// The scenario with every value spelt out.
+    pub resolved: String,
+    /// Why the run ended early, if it did. The figures are of what came before.
+    pub fault: Option<Fault>,
+}
+
+impl Done {
+    /// The run as reports show it.
+    pub fn shown(&self) -> hybridsim_report::Run {
+        hybridsim_report::Run {
+            results: self.results.clone(),
+            pictures: self.pictures.clone(),
+            scenario_text: self.resolved.clone(),
+        }
+    }
+}
+
+/// Why a run did not begin.
+#[derive(Debug)]
+pub enum RunError {
+    /// The scenario's parts do not fit together.
+    Scenario(Diagnostics),
+    /// The trace cannot be opened.
+    Trace(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scenario(diagnostics) => diagnostics.fmt(f),
+            Self::Trace(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<Diagnostics> for RunError {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Scenario(diagnostics)
+    }
+}
+
+/// Whether `fault` is a correct answer of a device (full, worn out) and not a defect.
+pub fn is_device_answer(fault: &Fault) -> bool {
+    matches!(fault, Fault::Device { .. })
+}
+
+/// Runs `scenario`.
+///
+/// # Errors
+/// When the scenario's parts do not fit together, or its trace cannot be opened. What happens
+/// later is told by [`Done::fault`].
+pub fn run(
+    scenario: &Scenario,
+    registry: &Registry,
+    options: Options<'_>,
+) -> Result<Done, RunError> {
+    let meter = Meter::default();
+    let (root, warnings) = assemble(scenario, registry, &meter)?;
+    let mut machine = Machine::new(root, scenario.run.flag("verify"));
+    let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
+    let Options { mut watch, sink, .. } = options;
+    let began = Instant::now();
+    let ended = {
+        let mut tee = Tee { first: &mut recorder, second: sink };
+        machine.run(&mut tee, &mut |now| match &mut watch {
+            Some(watch) => watch(&meter.beat(now)),
+            None => true,
+        })
+    };
+    let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
+    let (fault, events) = match ended {
+        Ok(end) => (None, end.events),
+        Err(fault) => (Some(fault), 0),
+    };
+    let ending = Ending { time: machine.now(), events, complete: fault.is_none() };
+    let mut warnings = warnings.list();
+    if let Some(fault) = &fault {
+        warnings.push(format!("the run ended early: {fault}"));
+    }
+    let finished = recorder.finish(ending, label(scenario), cost, warnings);
+    Ok(Done {
+        results: finished.results,
+        pictures: finished.pictures,
+        resolved: resolve(scenario, registry),
+        fault,
+    })
+}
+
+/// Host, workload and system as one tree, and where the workload's warnings will be.
+fn assemble(
+    scenario: &Scenario,
+    registry: &Registry,
+    meter: &Meter,
+) -> Result<(Node, workload::Warnings), RunError> {
+    let system = build::system(scenario, registry)?;
+    let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
+    let scheduler = scenario.host.plug("scheduler");
+    let entry = registry
+        .find::<SchedulerEntry>(&scheduler.name)
+        .expect("a checked scenario names a registered scheduler");
+    let scheduler =
+        (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?;
+    let capacity = system.layer.capacity();
+    let (source, warnings) = workload::open(scenario, registry, capacity)?;
+    let source = Box::new(Counted::new(source, meter.clone()));
+    let host = Host::new(host, source, scheduler).with_positioner(system.layer.positioner());
+    Ok((Node::inner("host", host, vec![system]), warnings))
+}
+
+/// Problems of one of the scenario's own tables.
+pub(crate) fn section(scenario: &Scenario, key: &str, list: Vec<Problem>) -> Diagnostics {
+    let list = list
+        .into_iter()
+        .map(|problem| Diagnostic {
+            span: None,
+            key: crate::scenario::check::join(key, problem.param),
+            message: problem.message,
+            help: None,
+        })
+        .collect();
+    Diagnostics { sources: scenario.sources.clone(), list }
+}
+
+fn warmup(scenario: &Scenario) -> Warmup {
+    match scenario.run.count("warmup_requests") {
+        0 => Warmup::Time(scenario.run.duration("warmup_time")),
+        requests => Warmup::Requests(requests),
+    }
+}
+
+fn label(scenario: &Scenario) -> Label {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Label {
+        title: scenario.title.clone(),
+        scenario: scenario.name.clone(),
+        trace: workload::name(scenario),
+        seed: scenario.seed(),
+        versions: BTreeMap::from([("hybridsim".to_owned(), version)]),
+    }
+}
+
+/// Hands facts to two sinks.
+struct Tee<'a, 'b> {
+    first: &'a mut Recorder,
+    second: Option<&'b mut dyn FactSink>,
+}
+
+impl FactSink for Tee<'_, '_> {
+    fn take(&mut self, facts: &[Stamped]) {
+        self.first.take(facts);
+        if let Some(second) = &mut self.second {
+            second.take(facts);
+        }
+    }
+}
+
+/// The process's peak memory as Linux tells it; `None` elsewhere.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
+}

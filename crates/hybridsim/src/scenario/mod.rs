@@ -1,0 +1,252 @@
+//! Scenario files: from text to a checked description of a system, its workload and the run.
+
+pub mod check;
+pub mod diagnostic;
+pub mod document;
+pub mod explain;
+mod parts;
+pub mod resolve;
+pub mod schema;
+pub mod units;
+
+use check::Checker;
+pub use diagnostic::Diagnostics;
+use diagnostic::{SourceText, Span};
+use document::{Datum, Item, Table};
+use hybridsim_engine::param::{Kind, Param, Settings};
+use hybridsim_engine::registry::Registry;
+use std::path::{Path, PathBuf};
+
+pub use parts::Part;
+
+/// Keys of the `[run]` table.
+pub const RUN: &[Param] = &[
+    Param::with(
+        "seed",
+        Kind::Count { min: 0, max: u64::MAX },
+        "1",
+        "Every random number of the run follows from it.",
+    ),
+    Param::with(
+        "verify",
+        Kind::Flag,
+        "false",
+        "Check that every read returns the last write. Slower, needs memory per sector written.",
+    ),
+    Param::with(
+        "warmup_requests",
+        Kind::Count { min: 0, max: u64::MAX },
+        "0",
+        "Requests at the start that are simulated but left out of the statistics.",
+    ),
+    Param::with(
+        "warmup_time",
+        Kind::Duration,
+        "0s",
+        "Simulated time at the start that is left out of the statistics.",
+    ),
+];
+
+/// Keys of the `[workload]` table that say where requests come from; how they are replayed is
+/// declared by the workload crate.
+pub const WORKLOAD: &[Param] = &[
+    Param::optional(
+        "trace",
+        Kind::Text,
+        "A trace file, relative to the scenario. Its format is found by content.",
+    ),
+    Param::optional(
+        "format",
+        Kind::Plug("trace-format"),
+        "The trace's format, where its content leaves a doubt or options are needed.",
+    ),
+    Param::optional(
+        "generator",
+        Kind::Plug("generator"),
+        "A generator of requests, instead of a trace.",
+    ),
+];
+
+/// Keys at the top of a scenario.
+const TOP: &[&str] = &["title", "system", "run", "workload", "host", "part"];
+
+/// A scenario without errors.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What to call it in results.
+    pub title: String,
+    /// The name of the text it was read from.
+    pub name: String,
+    /// Checked `[run]`.
+    pub run: Settings,
+    /// Checked `[workload]`.
+    pub workload: Settings,
+    /// Checked `[host]`.
+    pub host: Settings,
+    /// All parts; children come before their parents.
+    pub parts: Vec<Part>,
+    /// Index of the top part.
+    pub system: usize,
+    /// Folder that relative paths start from.
+    pub base: PathBuf,
+    /// The texts it came from, for messages about it.
+    pub sources: Vec<SourceText>,
+}
+
+/// What to read a scenario from.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The scenario's text and name.
+    pub source: SourceText,
+    /// Folder that relative paths start from.
+    pub base: PathBuf,
+    /// `--set key=value` options, in order.
+    pub sets: Vec<String>,
+    /// A trace that takes the place of the scenario's workload, relative to the current folder.
+    pub trace: Option<PathBuf>,
+}
+
+impl Input {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(path: &Path, sets: &[String]) -> Result<Self, Diagnostics> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Diagnostics::single(format!("cannot read scenario {}: {error}", path.display()))
+        })?;
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
+        let source = SourceText { name: path.display().to_string(), text };
+        Ok(Self { source, base, sets: sets.to_vec(), trace: None })
+    }
+}
+
+impl Scenario {
+    /// Reads and checks a scenario file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path, sets: &[String], registry: &Registry) -> Result<Self, Diagnostics> {
+        Self::check(Input::read(path, sets)?, registry)
+    }
+
+    /// Checks a scenario.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn check(input: Input, registry: &Registry) -> Result<Self, Diagnostics> {
+        let mut sources = vec![input.source];
+        let mut root = match document::parse(&sources[0], 0) {
+            Ok(root) => root,
+            Err(list) => return Err(Diagnostics { sources, list }),
+        };
+        if let Some(trace) = &input.trace {
+            replace_trace(&mut root, trace, &mut sources)?;
+        }
+        for set in &input.sets {
+            document::apply_set(&mut root, set, &mut sources)?;
+        }
+        let mut checker = Checker { registry, problems: Vec::new() };
+        let scenario = check_root(&mut checker, &root, input.base, &mut sources);
+        match scenario {
+            Some(mut scenario) if checker.problems.is_empty() => {
+                scenario.sources = sources;
+                Ok(scenario)
+            }
+            _ => Err(Diagnostics { sources, list: checker.problems }),
+        }
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.run.count("seed")
+    }
+}
+
+fn check_root(
+    checker: &mut Checker<'_>,
+    root: &Table,
+    base: PathBuf,
+    sources: &mut Vec<SourceText>,
+) -> Option<Scenario> {
+    checker.settings(root, &[], TOP, "", None);
+    let title = match root.get("title") {
+        Some(item) => text(checker, item, "title").unwrap_or_default(),
+        None => Path::new(&sources[0].name)
+            .file_stem()
+            .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
+    };
+    let run = section(checker, root, "run", &[RUN]);
+    let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
+    let workload = workload(checker, root);
+    let (parts, system) = parts::check(checker, root, &base, sources)?;
+    let name = sources[0].name.clone();
+    Some(Scenario { title, name, run, workload, host, parts, system, base, sources: Vec::new() })
+}
+
+/// Puts `trace` in the place of whatever the scenario replays or generates.
+fn replace_trace(
+    root: &mut Table,
+    trace: &Path,
+    sources: &mut Vec<SourceText>,
+) -> Result<(), Diagnostics> {
+    let path = std::path::absolute(trace)
+        .map_err(|error| Diagnostics::single(format!("--trace {}: {error}", trace.display())))?;
+    if let Some(workload) = root.table_mut("workload") {
+        for key in ["generator", "format"] {
+            workload.remove(key);
+        }
+    }
+    let quoted = toml::Value::from(path.to_string_lossy().into_owned());
+    document::apply_set(root, &format!("workload.trace={quoted}"), sources)
+}
+
+fn text(checker: &mut Checker<'_>, item: &Item, key: &str) -> Option<String> {
+    if let Datum::Text(text) = &item.value {
+        return Some(text.clone());
+    }
+    let message = format!("expected a string, found {}", item.value.noun());
+    checker.problem(Some(&item.span), key, message, None);
+    None
+}
+
+fn section(
+    checker: &mut Checker<'_>,
+    root: &Table,
+    key: &str,
+    groups: &[&'static [Param]],
+) -> Settings {
+    let empty = Table::default();
+    let (table, span): (&Table, Option<&Span>) = match root.get(key) {
+        Some(item) => match &item.value {
+            Datum::Table(table) => (table, Some(&item.span)),
+            other => {
+                let message = format!("expected a table, found {}", other.noun());
+                checker.problem(Some(&item.span), key, message, None);
+                return Settings::default();
+            }
+        },
+        None => (&empty, None),
+    };
+    checker.settings(table, groups, &[], key, span)
+}
+
+fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
+    let settings =
+        section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
+    let span = root.get("workload").map(|item| &item.span);
+    match (settings.has("trace"), settings.has("generator")) {
+        (true, true) => {
+            let message = "give either `trace` or `generator`, not both".to_owned();
+            checker.problem(span, "workload", message, None);
+        }
+        (false, false) => {
+            let help = "write `trace = \"FILE\"` or `generator = \"...\"` under [workload], \
+                        or pass --trace FILE";
+            let message = "says no source of requests".to_owned();
+            checker.problem(span, "workload", message, Some(help.to_owned()));
+        }
+        _ => {}
+    }
+    settings
+}

@@ -1,0 +1,177 @@
+//! Scenario files against a small registry: what is accepted, and what people are told.
+
+use hybridsim::build;
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::resolve::resolve;
+use hybridsim::scenario::{Input, Scenario};
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::{Description, Registry};
+use hybridsim_engine::{Completion, Ctx, Layer, LayerInfo, Parts, Request, RequestId};
+use std::path::PathBuf;
+
+struct Toy(u64);
+
+impl Layer for Toy {
+    fn capacity(&self) -> u64 {
+        self.0
+    }
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: "toy", ..LayerInfo::default() }
+    }
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
+        ctx.complete(id, Parts::NONE);
+    }
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+}
+
+const TOY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "toy",
+        summary: "Completes at once.",
+        origin: "",
+        params: &[
+            Param::required("size", Kind::Bytes, "Its capacity."),
+            Param::with("delay", Kind::Duration, "25us", "How long it takes."),
+            Param::with("share", Kind::Number { min: 0.0, max: 1.0 }, "7%", "A ratio."),
+            Param::with("mode", Kind::Choice(&["fast", "slow"]), "fast", "A word."),
+            Param::with("depth", Kind::Count { min: 1, max: 256 }, "32", "A count."),
+            Param::optional("curve", Kind::Curve, "A curve."),
+            Param::optional("below", Kind::Parts, "Children."),
+        ],
+    },
+    build: |input: &BuildInput<'_>| {
+        let size = input.settings.bytes("size");
+        if size % 512 != 0 {
+            return Err(vec![Problem::new("size", "must be a multiple of 512 bytes")]);
+        }
+        Ok(Box::new(Toy(size / 512 + input.children.iter().map(|c| c.capacity).sum::<u64>())))
+    },
+};
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(TOY);
+    registry
+}
+
+fn check(text: &str, sets: &[&str]) -> Result<Scenario, String> {
+    // The workload is not what these tests are about; a trace needs to be named, not to exist.
+    let text = format!("workload.trace = \"x.hst\"\n{text}");
+    let input = Input {
+        source: SourceText { name: "toy.toml".into(), text },
+        base: PathBuf::new(),
+        sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+        trace: None,
+    };
+    Scenario::check(input, &registry()).map_err(|diagnostics| diagnostics.to_string())
+}
+
+fn refused(text: &str, words: &[&str]) {
+    let message = check(text, &[]).expect_err("must be refused");
+    for word in words {
+        assert!(message.contains(word), "`{word}` is missing in:\n{message}");
+    }
+}
+
+#[test]
+fn defaults_fill_what_is_not_written() {
+    let scenario = check("[part.a]\nkind = \"toy\"\nsize = \"1MiB\"", &[]).expect("valid");
+    let settings = &scenario.parts[0].settings;
+    assert_eq!(settings.duration("delay").as_ns(), 25_000);
+    assert_eq!(settings.number("share"), 0.07);
+    assert_eq!(settings.count("depth"), 32);
+    assert!(!settings.has("curve"));
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_with_their_lines() {
+    let text = "[part.a]\nkind = \"toy\"\nsize = \"4k\"\ndeth = 3\nmode = \"fats\"\ndepth = 999\n\
+                curve = [[2, \"1ms\"], [1, \"2ms\"]]\n";
+    refused(
+        text,
+        &[
+            "4kB",
+            "4KiB",
+            "did you mean `depth`?",
+            "did you mean `fast`?",
+            "1 to 256",
+            "ascend",
+            "toy.toml:4",
+            "toy.toml:5",
+            "toy.toml:6",
+            "5 problems",
+        ],
+    );
+}
+
+#[test]
+fn a_part_has_one_place_and_every_part_is_used() {
+    let part =
+        |name: &str, rest: &str| format!("[part.{name}]\nkind=\"toy\"\nsize=\"1MiB\"\n{rest}\n");
+    refused(&(part("a", "") + &part("b", "")), &["several parts have no parent", "system"]);
+    refused(&part("a", "below = [\"a\"]"), &["circle"]);
+    refused(&part("a", "below = [\"c\"]"), &["no part called `c`"]);
+    let twice =
+        part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");
+    refused(&twice, &["already used"]);
+    let unused = format!("system = \"a\"\n{}{}", part("a", ""), part("b", ""));
+    refused(&unused, &["part.b", "not used"]);
+}
+
+#[test]
+fn syntax_errors_and_missing_tables_are_located() {
+    refused("[part.a\nkind = 3", &["toy.toml:2"]);
+    refused("", &["no part to simulate"]);
+    refused("[part.a]\nsize = \"1B\"", &["needs a `kind` or a `preset`"]);
+    refused("[part.a]\nkind = \"toi\"", &["did you mean `toy`?"]);
+    refused("[part.a]\npreset = \"nowhere\"", &["no preset `nowhere`"]);
+    refused("colour = 1\n[part.a]\nkind = \"toy\"\nsize = \"1MiB\"", &["colour", "unknown key"]);
+}
+
+#[test]
+fn set_options_win_and_errors_name_them() {
+    let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let scenario = check(text, &["part.a.size=2MiB", "part.a.depth=4"]).expect("valid");
+    assert_eq!(scenario.parts[0].settings.bytes("size"), 2 << 20);
+    assert_eq!(scenario.parts[0].settings.count("depth"), 4);
+    let message = check(text, &["part.a.depth=0"]).expect_err("out of range");
+    assert!(message.contains("--set part.a.depth"), "{message}");
+    assert!(check(text, &["nonsense"]).is_err());
+}
+
+#[test]
+fn the_resolved_scenario_reads_back_the_same() {
+    let text = "title = \"Toy\"\n[part.a]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [\"b\"]\n\
+                curve = [[1, \"1.5ms\"], [7, \"2ms\"]]\n[part.b]\nkind = \"toy\"\nsize = \"3kB\"\nshare=0.5";
+    let first = check(text, &[]).expect("valid");
+    let resolved = resolve(&first, &registry());
+    let input = Input {
+        source: SourceText { name: "resolved.toml".into(), text: resolved.clone() },
+        base: PathBuf::new(),
+        sets: Vec::new(),
+        trace: None,
+    };
+    let second = Scenario::check(input, &registry()).expect("resolved scenarios are valid");
+    assert_eq!(resolve(&second, &registry()), resolved);
+    assert_eq!(second.parts[1].settings, first.parts[1].settings);
+}
+
+#[test]
+fn problems_of_a_builder_point_at_the_part() {
+    let scenario =
+        check("[part.a]\nkind = \"toy\"\nsize = \"1kB\"", &[]).expect("each value is fine");
+    let Err(diagnostics) = build::system(&scenario, &registry()) else { panic!("must fail") };
+    let message = diagnostics.to_string();
+    assert!(message.contains("part.a.size") && message.contains("toy.toml:2"), "{message}");
+}
+
+#[test]
+fn children_are_built_first_and_named_by_path() {
+    let text = "[part.a]\nkind = \"toy\"\nsize = \"512B\"\nbelow = [\"b\"]\n\
+                [part.b]\nkind = \"toy\"\nsize = \"1024B\"";
+    let scenario = check(text, &[]).expect("valid");
+    let node = build::system(&scenario, &registry()).unwrap_or_else(|d| panic!("{d}"));
+    assert_eq!((node.path.as_str(), node.layer.capacity()), ("a", 3));
+    assert_eq!(node.children[0].path, "a/b");
+}

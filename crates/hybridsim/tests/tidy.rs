@@ -1,0 +1,106 @@
+//! Habits that a compiler does not check, kept by a test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const COLUMNS_MAX: usize = 100;
+const FUNCTION_LINES_MAX: usize = 70;
+const FILE_LINES_MAX: usize = 800;
+/// Share of functions that may be longer: tables and long matches read best in one piece.
+const LONG_SHARE_MAX: f64 = 0.02;
+/// Words that mark unfinished work. Split, so that this file passes its own check.
+const UNFINISHED: &[&str] = &[
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("dbg", "!("),
+    concat!("FIX", "ME"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn sources(extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+            let skip =
+                name.starts_with('.') || ["target", "assets", "out", "demo-out"].contains(&name);
+            if path.is_dir() && !skip {
+                folders.push(path);
+            } else if extensions.iter().any(|e| path.extension().is_some_and(|have| have == *e)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 10, "the search found nearly nothing in {}", root().display());
+    found
+}
+
+#[test]
+fn lines_and_files_are_short_and_finished() {
+    let mut complaints = Vec::new();
+    for path in sources(&["rs", "py"]) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        let name = path.strip_prefix(root()).expect("below the root").display();
+        if text.lines().count() > FILE_LINES_MAX {
+            complaints.push(format!("{name}: more than {FILE_LINES_MAX} lines"));
+        }
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.chars().count() > COLUMNS_MAX {
+                complaints.push(format!("{name}:{number}: more than {COLUMNS_MAX} columns"));
+            }
+            if let Some(word) = UNFINISHED.iter().find(|word| line.contains(**word)) {
+                complaints.push(format!("{name}:{number}: {word}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// Lines of every function, found by rustfmt's habit of closing at the indent it opened at.
+fn functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let opens =
+            ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "];
+        if !opens.iter().any(|open| code.starts_with(open)) {
+            continue;
+        }
+        let indent = &line[..line.len() - code.len()];
+        let close = format!("{indent}}}");
+        let length = lines[start..].iter().position(|line| **line == close);
+        found.push((start + 1, length.map_or(1, |length| length + 1)));
+    }
+    found
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut long = Vec::new();
+    let mut all = 0;
+    for path in sources(&["rs"]) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        for (line, length) in functions(&text) {
+            all += 1;
+            if length > FUNCTION_LINES_MAX {
+                let name = path.strip_prefix(root()).expect("below the root").display();
+                long.push(format!("{name}:{line}: {length} lines"));
+            }
+        }
+    }
+    let share = long.len() as f64 / f64::from(all);
+    assert!(share <= LONG_SHARE_MAX, "{} of {all} are longer:\n{}", long.len(), long.join("\n"));
+}
+
+#[test]
+fn the_function_finder_finds() {
+    let text = "fn a() {\n    x();\n}\n\nimpl B {\n    pub fn c() {\n        d();\n        e();\n    }\n}\n";
+    assert_eq!(functions(text), [(1, 3), (6, 4)]);
+}

@@ -1,0 +1,169 @@
+//! Where the time of requests went: by operation, and by how long they took.
+
+use crate::logarithm::{BUCKETS, bucket, lower_bound};
+use hybridsim_engine::{Fact, FactSink, Op, Part, Stamped};
+
+/// Requests and the time they spent in each part, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Requests.
+    pub requests: u64,
+    /// Time by part.
+    pub ns: [u128; Part::COUNT],
+}
+
+impl Spent {
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        for (ours, theirs) in self.ns.iter_mut().zip(other.ns) {
+            *ours += theirs;
+        }
+    }
+
+    /// Mean time per request, by part; all zero without requests.
+    pub fn mean_ns(&self) -> [f64; Part::COUNT] {
+        let requests = self.requests.max(1) as f64;
+        self.ns.map(|ns| ns as f64 / requests)
+    }
+}
+
+/// The slowest requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slowest {
+    /// They took at least this long, in ns.
+    pub threshold_ns: u64,
+    /// Where their time went.
+    pub spent: Spent,
+}
+
+/// The fold.
+#[derive(Clone, Debug)]
+pub struct Breakdown {
+    by_op: [Spent; Op::ALL.len()],
+    by_latency: Vec<Spent>,
+    pending: [(Part, u64); Part::COUNT],
+    pending_len: usize,
+}
+
+impl Default for Breakdown {
+    fn default() -> Self {
+        Self {
+            by_op: Default::default(),
+            by_latency: vec![Spent::default(); BUCKETS],
+            pending: [(Part::Queue, 0); Part::COUNT],
+            pending_len: 0,
+        }
+    }
+}
+
+impl Breakdown {
+    /// Requests of one operation.
+    pub const fn of(&self, op: Op) -> &Spent {
+        &self.by_op[op as usize]
+    }
+
+    /// All requests.
+    pub fn all(&self) -> Spent {
+        let mut all = Spent::default();
+        self.by_op.iter().for_each(|spent| all.add(spent));
+        all
+    }
+
+    /// The slowest requests, at least the share `share` (0 to 1) of all: as many buckets of equal
+    /// latency (within 12.5 %) as it takes. `None` without requests.
+    pub fn slowest(&self, share: f64) -> Option<Slowest> {
+        let wanted = (self.all().requests as f64 * share).max(1.0);
+        let mut spent = Spent::default();
+        for (at, row) in self.by_latency.iter().enumerate().rev() {
+            spent.add(row);
+            if spent.requests as f64 >= wanted {
+                return Some(Slowest { threshold_ns: lower_bound(at), spent });
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn complete(&mut self, op: Op, latency_ns: u64) {
+        let by_op = &mut self.by_op[op as usize];
+        let by_latency = &mut self.by_latency[bucket(latency_ns)];
+        by_op.requests += 1;
+        by_latency.requests += 1;
+        for &(part, ns) in &self.pending[..self.pending_len] {
+            by_op.ns[part as usize] += u128::from(ns);
+            by_latency.ns[part as usize] += u128::from(ns);
+        }
+        self.pending_len = 0;
+    }
+
+    /// A part told twice for one request adds up.
+    #[inline]
+    fn spend(&mut self, part: Part, ns: u64) {
+        if let Some(slot) = self.pending.get_mut(self.pending_len) {
+            *slot = (part, ns);
+            self.pending_len += 1;
+        } else if let Some(slot) = self.pending.iter_mut().find(|slot| slot.0 == part) {
+            slot.1 = slot.1.saturating_add(ns);
+        }
+    }
+}
+
+impl FactSink for Breakdown {
+    fn take(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            match stamped.fact {
+                Fact::Spent { part, time, .. } => self.spend(part, time.as_ns()),
+                Fact::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ns, stamp};
+    use hybridsim_engine::Lba;
+
+    fn request(fold: &mut Breakdown, op: Op, parts: &[(Part, u64)]) {
+        let spent = |&(part, time)| stamp(0, 0, Fact::Spent { op, part, time: ns(time) });
+        let mut facts: Vec<Stamped> = parts.iter().map(spent).collect();
+        let latency = ns(parts.iter().map(|part| part.1).sum());
+        facts.push(stamp(0, 0, Fact::Completed { op, sectors: 1, lba: Lba(0), latency }));
+        fold.take(&facts);
+    }
+
+    #[test]
+    fn parts_are_kept_by_operation() {
+        let mut fold = Breakdown::default();
+        request(&mut fold, Op::Read, &[(Part::Queue, 10), (Part::Seek, 90)]);
+        request(&mut fold, Op::Read, &[(Part::Seek, 10)]);
+        request(&mut fold, Op::Write, &[(Part::Gc, 1000)]);
+        assert_eq!(fold.of(Op::Read).mean_ns()[Part::Seek as usize], 50.0);
+        assert_eq!(fold.of(Op::Read).mean_ns()[Part::Gc as usize], 0.0);
+        assert_eq!(fold.all().requests, 3);
+        assert_eq!(fold.all().ns[Part::Gc as usize], 1000);
+    }
+
+    #[test]
+    fn the_slowest_are_told_apart() {
+        let mut fold = Breakdown::default();
+        (0..990).for_each(|_| request(&mut fold, Op::Read, &[(Part::FlashRead, 100)]));
+        (0..10).for_each(|_| request(&mut fold, Op::Read, &[(Part::Gc, 5000)]));
+        let slowest = fold.slowest(0.01).expect("there are requests");
+        assert_eq!(slowest.spent.requests, 10);
+        assert!((4500..=5000).contains(&slowest.threshold_ns), "{}", slowest.threshold_ns);
+        assert_eq!(slowest.spent.mean_ns()[Part::Gc as usize], 5000.0);
+        assert_eq!(fold.slowest(0.011).expect("all").spent.requests, 1000);
+        assert_eq!(Breakdown::default().slowest(0.01), None);
+    }
+
+    #[test]
+    fn parts_told_again_and_again_still_add_up() {
+        let mut fold = Breakdown::default();
+        let parts: Vec<(Part, u64)> = (0..100).map(|_| (Part::Queue, 1)).collect();
+        request(&mut fold, Op::Write, &parts);
+        assert_eq!(fold.all().ns[Part::Queue as usize], 100);
+    }
+}

@@ -1,0 +1,340 @@
+//! What happened how often and took how long, per node.
+
+use hybridsim_engine::{Cause, DiskCacheOutcome, Fact, FactSink, Op, PowerState, SimTime, Stamped};
+use std::collections::BTreeMap;
+
+const OPS: usize = Op::ALL.len();
+const OUTCOMES: usize = 4;
+/// Values of `Fact::Custom` kept apart per node.
+const CUSTOM: usize = 256;
+
+/// A level that changes at known times: mean over time, least and most.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// The value now.
+    pub now: u64,
+    /// The least value.
+    pub min: u64,
+    /// The greatest value.
+    pub max: u64,
+    since: u64,
+    first: u64,
+    integral: u128,
+}
+
+impl Level {
+    /// A level first told at `time` ns.
+    pub const fn new(time: u64, value: u64) -> Self {
+        Self { now: value, min: value, max: value, since: time, first: time, integral: 0 }
+    }
+
+    /// The level is `value` from `time` ns on.
+    #[inline]
+    pub fn set(&mut self, time: u64, value: u64) {
+        self.integral += u128::from(self.now) * u128::from(time.saturating_sub(self.since));
+        self.since = time;
+        self.now = value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Mean over the time from the first value to `end` ns.
+    pub fn mean(&self, end: u64) -> Option<f64> {
+        let last = u128::from(self.now) * u128::from(end.saturating_sub(self.since));
+        let span = end.saturating_sub(self.first);
+        (span > 0).then(|| (self.integral + last) as f64 / span as f64)
+    }
+}
+
+/// Statistics of one of an extension's own numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom {
+    /// How often it was told.
+    pub count: u64,
+    /// Sum of its values.
+    pub sum: u128,
+    /// Least value.
+    pub min: u64,
+    /// Greatest value.
+    pub max: u64,
+    /// Last value.
+    pub last: u64,
+}
+
+/// Sums of one node. Times are in ns.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Disk arm movements.
+    pub seeks: u64,
+    /// Cylinders crossed in all.
+    pub seek_cylinders: u64,
+    /// Time spent moving the arm.
+    pub seek_ns: u64,
+    /// Waits for a sector to come round.
+    pub rotations: u64,
+    /// Time spent in such waits.
+    pub rotation_ns: u64,
+    /// Transfers between medium and buffer.
+    pub transfers: u64,
+    /// Sectors moved by them.
+    pub transfer_sectors: u64,
+    /// Time spent in them.
+    pub transfer_ns: u64,
+    /// Requests by what the disk's buffer did, by operation and outcome.
+    pub disk_cache: [[u64; OUTCOMES]; OPS],
+    /// Time by power state.
+    pub state_ns: [u64; PowerState::COUNT],
+    /// Changes into [`PowerState::SpinUp`].
+    pub spin_ups: u64,
+    /// Flash pages read, by cause.
+    pub flash_reads: [u64; Cause::ALL.len()],
+    /// Flash pages programmed, by cause.
+    pub flash_programs: [u64; Cause::ALL.len()],
+    /// Flash blocks erased, by cause.
+    pub flash_erases: [u64; Cause::ALL.len()],
+    /// Free blocks.
+    pub free_blocks: Option<Level>,
+    /// Blocks by how often they were erased, at the end.
+    pub wear: BTreeMap<u32, u64>,
+    /// Requests that asked a cache.
+    pub lookups: u64,
+    /// Pages found in a cache, by operation.
+    pub hits: [u64; OPS],
+    /// Pages not found, by operation.
+    pub misses: [u64; OPS],
+    /// Requests that went round a cache.
+    pub bypasses: u64,
+    /// Sectors of these.
+    pub bypassed_sectors: u64,
+    /// Writes back to the slow medium.
+    pub destages: u64,
+    /// Sectors of these.
+    pub destaged_sectors: u64,
+    /// Cleanings begun.
+    pub cleanups: u64,
+    /// Pages made free by cleanings.
+    pub cleaned_pages: u64,
+    /// Dirty pages.
+    pub dirty_pages: Option<Level>,
+    /// Requests waiting.
+    pub queue_depth: Option<Level>,
+    /// An extension's own numbers, by name index.
+    pub custom: Vec<Option<Custom>>,
+    last_state: Option<PowerState>,
+}
+
+/// The fold: sums per node, and of the workload.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    nodes: Vec<Node>,
+    from: u64,
+    /// Requests arrived, by operation.
+    pub arrived: [u64; OPS],
+    /// Requests completed, by operation.
+    pub completed: [u64; OPS],
+    /// Sectors of completed requests, by operation.
+    pub sectors: [u64; OPS],
+}
+
+impl Counters {
+    /// Sums over what happens after `from` in a system of `nodes` nodes.
+    pub fn new(nodes: usize, from: SimTime) -> Self {
+        Self {
+            nodes: vec![Node::default(); nodes],
+            from: from.as_ns(),
+            arrived: [0; OPS],
+            completed: [0; OPS],
+            sectors: [0; OPS],
+        }
+    }
+
+    /// Sums by node number.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node's sums; nodes the system did not describe are added as they speak.
+    #[inline]
+    fn node(&mut self, stamped: &Stamped) -> &mut Node {
+        let at = stamped.node.0 as usize;
+        if at >= self.nodes.len() {
+            self.nodes.resize(at + 1, Node::default());
+        }
+        &mut self.nodes[at]
+    }
+}
+
+impl FactSink for Counters {
+    fn take(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            let now = stamped.time.as_ns();
+            match stamped.fact {
+                Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
+                Fact::Completed { op, sectors, .. } => {
+                    self.completed[op as usize] += 1;
+                    self.sectors[op as usize] += u64::from(sectors);
+                }
+                Fact::Spent { .. } => {}
+                Fact::StateTime { state, time } => {
+                    let within = time.as_ns().min(now.saturating_sub(self.from));
+                    self.node(stamped).state_time(state, within);
+                }
+                _ => self.node(stamped).take(stamped, now),
+            }
+        }
+    }
+}
+
+impl Node {
+    fn state_time(&mut self, state: PowerState, ns: u64) {
+        let total = &mut self.state_ns[state as usize];
+        *total = total.saturating_add(ns);
+        if state == PowerState::SpinUp && self.last_state != Some(state) {
+            self.spin_ups += 1;
+        }
+        self.last_state = Some(state);
+    }
+
+    #[inline]
+    fn take(&mut self, stamped: &Stamped, now: u64) {
+        match stamped.fact {
+            Fact::FlashRead { cause, .. } => self.flash_reads[cause as usize] += 1,
+            Fact::FlashProgram { cause, .. } => self.flash_programs[cause as usize] += 1,
+            Fact::FlashErase { cause, .. } => self.flash_erases[cause as usize] += 1,
+            Fact::FreeBlocks { free } => level(&mut self.free_blocks, now, u64::from(free)),
+            Fact::QueueDepth { depth } => level(&mut self.queue_depth, now, u64::from(depth)),
+            Fact::Seek { distance, time } => {
+                self.seeks += 1;
+                self.seek_cylinders += u64::from(distance);
+                self.seek_ns = self.seek_ns.saturating_add(time.as_ns());
+            }
+            Fact::Rotate { time } => {
+                self.rotations += 1;
+                self.rotation_ns = self.rotation_ns.saturating_add(time.as_ns());
+            }
+            Fact::MediaTransfer { sectors, time } => {
+                self.transfers += 1;
+                self.transfer_sectors += u64::from(sectors);
+                self.transfer_ns = self.transfer_ns.saturating_add(time.as_ns());
+            }
+            Fact::DiskCache { op, outcome } => {
+                self.disk_cache[op as usize][outcome as usize] += 1;
+            }
+            Fact::CacheLookup { op, hits, misses } => {
+                self.lookups += 1;
+                self.hits[op as usize] += u64::from(hits);
+                self.misses[op as usize] += u64::from(misses);
+            }
+            Fact::DirtyPages { pages } => level(&mut self.dirty_pages, now, u64::from(pages)),
+            _ => self.take_rare(stamped.fact),
+        }
+    }
+
+    fn take_rare(&mut self, fact: Fact) {
+        match fact {
+            Fact::Bypassed { sectors, .. } => {
+                self.bypasses += 1;
+                self.bypassed_sectors += u64::from(sectors);
+            }
+            Fact::Destaged { sectors } => {
+                self.destages += 1;
+                self.destaged_sectors += u64::from(sectors);
+            }
+            Fact::CleanupStarted => self.cleanups += 1,
+            Fact::CleanupEnded { pages } => self.cleaned_pages += u64::from(pages),
+            Fact::Wear { erases, blocks } => {
+                *self.wear.entry(erases).or_default() += u64::from(blocks);
+            }
+            Fact::Custom { name, value } => self.take_custom(name, value),
+            _ => {}
+        }
+    }
+
+    fn take_custom(&mut self, name: u8, value: u64) {
+        if self.custom.is_empty() {
+            self.custom.resize(CUSTOM, None);
+        }
+        let first = Custom { count: 0, sum: 0, min: value, max: value, last: value };
+        let custom = self.custom[name as usize].get_or_insert(first);
+        custom.count += 1;
+        custom.sum += u128::from(value);
+        custom.min = custom.min.min(value);
+        custom.max = custom.max.max(value);
+        custom.last = value;
+    }
+
+    /// Requests of one operation whose outcome in the disk's buffer was `outcome`.
+    pub const fn buffered(&self, op: Op, outcome: DiskCacheOutcome) -> u64 {
+        self.disk_cache[op as usize][outcome as usize]
+    }
+}
+
+#[inline]
+fn level(level: &mut Option<Level>, now: u64, value: u64) {
+    level.get_or_insert_with(|| Level::new(now, value)).set(now, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{every_fact, ns, stamp};
+
+    fn fold(nodes: usize, from: u64, facts: &[Stamped]) -> Counters {
+        let mut counters = Counters::new(nodes, SimTime::from_ns(from));
+        counters.take(facts);
+        counters
+    }
+
+    #[test]
+    fn every_fact_is_counted_at_its_node() {
+        let one = |fact| fold(2, 0, &[stamp(100, 1, fact)]).nodes()[1].clone();
+        let seek = one(Fact::Seek { distance: 7, time: ns(9) });
+        assert_eq!((seek.seeks, seek.seek_cylinders, seek.seek_ns), (1, 7, 9));
+        let program = one(Fact::FlashProgram { cause: Cause::Gc, die: 3 });
+        assert_eq!(program.flash_programs, [0, 1, 0, 0, 0, 0]);
+        let lookup = one(Fact::CacheLookup { op: Op::Write, hits: 2, misses: 5 });
+        assert_eq!((lookup.hits, lookup.misses), ([0, 2, 0, 0], [0, 5, 0, 0]));
+        let bypass = one(Fact::Bypassed { op: Op::Read, sectors: 16 });
+        assert_eq!((bypass.bypasses, bypass.bypassed_sectors), (1, 16));
+        let destage = one(Fact::Destaged { sectors: 64 });
+        assert_eq!((destage.destages, destage.destaged_sectors), (1, 64));
+        let wear = one(Fact::Wear { erases: 3, blocks: 10 });
+        assert_eq!(wear.wear, BTreeMap::from([(3, 10)]));
+        let custom = one(Fact::Custom { name: 255, value: u64::MAX }).custom[255].expect("told");
+        assert_eq!((custom.count, custom.sum), (1, u128::from(u64::MAX)));
+    }
+
+    #[test]
+    fn nodes_never_described_do_no_harm() {
+        let counters = fold(0, 0, &every_fact());
+        assert!(counters.nodes().len() <= 4);
+        let seeks: u64 = counters.nodes().iter().map(|node| node.seeks).sum();
+        assert_eq!(seeks, 2);
+    }
+
+    #[test]
+    fn a_state_that_began_before_the_window_counts_from_its_start() {
+        let idle = Fact::StateTime { state: PowerState::Idle, time: ns(80) };
+        assert_eq!(fold(1, 70, &[stamp(100, 0, idle)]).nodes()[0].state_ns[0], 30);
+        assert_eq!(fold(1, 0, &[stamp(100, 0, idle)]).nodes()[0].state_ns[0], 80);
+    }
+
+    #[test]
+    fn a_spin_up_told_in_pieces_is_one() {
+        let state = |time, state| stamp(time, 0, Fact::StateTime { state, time: ns(1) });
+        let (up, idle) = (PowerState::SpinUp, PowerState::Idle);
+        let facts = [state(1, up), state(2, up), state(3, idle), state(4, up)];
+        assert_eq!(fold(1, 0, &facts).nodes()[0].spin_ups, 2);
+    }
+
+    #[test]
+    fn a_level_is_averaged_over_time() {
+        let mut level = Level::new(100, 4);
+        level.set(110, 10);
+        level.set(130, 0);
+        // 10 ns of 4, 20 ns of 10, 10 ns of 0.
+        assert_eq!(level.mean(140), Some(6.0));
+        assert_eq!((level.min, level.max, level.now), (0, 10, 0));
+        assert_eq!(Level::new(5, 1).mean(5), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Checks that hold in every run, whatever the models do.
+
+use hybridsim_engine::{Fact, FactSink, NodeId, SimTime, Stamped};
+
+/// More broken rules than this are counted, not told one by one.
+const TOLD_MAX: usize = 20;
+
+/// The fold: what was broken, in words.
+#[derive(Clone, Debug)]
+pub struct Invariants {
+    paths: Vec<String>,
+    state_ns: Vec<u64>,
+    last: SimTime,
+    arrived: u64,
+    completed: u64,
+    spent_ns: u64,
+    told: Vec<String>,
+    untold: u64,
+}
+
+impl Invariants {
+    /// Checks for a system whose nodes have these `paths`, by number.
+    pub fn new(paths: Vec<String>) -> Self {
+        let state_ns = vec![0; paths.len()];
+        Self {
+            paths,
+            state_ns,
+            last: SimTime::ZERO,
+            arrived: 0,
+            completed: 0,
+            spent_ns: 0,
+            told: Vec::new(),
+            untold: 0,
+        }
+    }
+
+    /// Every broken rule of a run that ended at `end`.
+    ///
+    /// A run broken off before its end (`complete` is false) may leave requests in flight and
+    /// state times untold.
+    pub fn finish(mut self, end: SimTime, complete: bool) -> Vec<String> {
+        if end < self.last {
+            self.tell(format!("the run ended at {end}, before its last fact at {}", self.last));
+        }
+        if complete && self.arrived != self.completed {
+            let (arrived, completed) = (self.arrived, self.completed);
+            self.tell(format!("{arrived} requests arrived but {completed} completed"));
+        }
+        for node in 0..self.state_ns.len() {
+            let total = self.state_ns[node];
+            if complete && total != 0 && total != end.as_ns() {
+                let path = self.paths[node].clone();
+                let run = end.as_ns();
+                self.tell(format!("{path}: state times add up to {total} ns of {run} ns run"));
+            }
+        }
+        if self.untold > 0 {
+            self.told.push(format!("and {} more broken rules", self.untold));
+        }
+        self.told
+    }
+
+    #[cold]
+    fn tell(&mut self, broken: String) {
+        if self.told.len() < TOLD_MAX {
+            self.told.push(broken);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    fn path(&self, node: NodeId) -> String {
+        let path = self.paths.get(node.0 as usize).cloned();
+        path.unwrap_or_else(|| format!("unknown node {}", node.0))
+    }
+
+    #[cold]
+    fn check_parts(&mut self, stamped: &Stamped, latency_ns: u64) {
+        let spent = self.spent_ns;
+        self.tell(format!(
+            "at {}: the parts of {:?} add up to {spent} ns, its latency is {latency_ns} ns",
+            stamped.time, stamped.fact
+        ));
+    }
+
+    fn state_time(&mut self, stamped: &Stamped, time_ns: u64) {
+        let Some(total) = self.state_ns.get_mut(stamped.node.0 as usize) else {
+            let path = self.path(stamped.node);
+            return self.tell(format!("{path} told a state time"));
+        };
+        *total = total.saturating_add(time_ns);
+        let total = *total;
+        if total > stamped.time.as_ns() {
+            let path = self.path(stamped.node);
+            self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
+        }
+    }
+}
+
+impl FactSink for Invariants {
+    fn take(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            if stamped.time < self.last {
+                let (now, last) = (stamped.time, self.last);
+                self.tell(format!("time went back from {last} to {now}"));
+            }
+            self.last = stamped.time;
+            match stamped.fact {
+                Fact::Arrived { .. } => self.arrived += 1,
+                Fact::Spent { time, .. } => {
+                    self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
+                }
+                Fact::Completed { latency, .. } => {
+                    self.completed += 1;
+                    if self.spent_ns != latency.as_ns() {
+                        self.check_parts(stamped, latency.as_ns());
+                    }
+                    self.spent_ns = 0;
+                    if self.completed > self.arrived {
+                        let now = stamped.time;
+                        self.tell(format!("at {now} more requests had completed than arrived"));
+                    }
+                }
+                Fact::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ns, stamp};
+    use hybridsim_engine::{Lba, Op, Part, PowerState};
+
+    const OP: Op = Op::Read;
+
+    fn arrived(time: u64) -> Stamped {
+        stamp(time, 0, Fact::Arrived { op: OP, sectors: 8, lba: Lba(0) })
+    }
+    fn spent(time: u64, part: Part, length: u64) -> Stamped {
+        stamp(time, 0, Fact::Spent { op: OP, part, time: ns(length) })
+    }
+    fn completed(time: u64, latency: u64) -> Stamped {
+        let fact = Fact::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
+        stamp(time, 0, fact)
+    }
+    fn state(time: u64, length: u64) -> Stamped {
+        stamp(time, 1, Fact::StateTime { state: PowerState::Idle, time: ns(length) })
+    }
+
+    #[track_caller]
+    fn check(facts: &[Stamped], end: u64, expect: &[&str]) {
+        let mut fold = Invariants::new(vec!["host".into(), "disk".into()]);
+        fold.take(facts);
+        let told = fold.finish(SimTime::from_ns(end), true);
+        assert_eq!(told.len(), expect.len(), "{told:?}");
+        for (told, expect) in told.iter().zip(expect) {
+            assert!(told.contains(expect), "{told:?} lacks {expect:?}");
+        }
+    }
+
+    #[test]
+    fn a_sound_run_breaks_nothing() {
+        let parts = [spent(9, Part::Queue, 4), spent(9, Part::Bus, 2)];
+        let facts = [arrived(3), parts[0], parts[1], completed(9, 6), state(10, 10)];
+        check(&facts, 10, &[]);
+    }
+
+    #[test]
+    fn each_rule_is_watched() {
+        check(&[arrived(1)], 5, &["1 requests arrived but 0 completed"]);
+        check(&[arrived(1), spent(4, Part::Bus, 2), completed(4, 3)], 5, &["add up to 2 ns"]);
+        check(&[state(5, 3), state(6, 2)], 6, &["5 ns of 6 ns run"]);
+        check(&[state(5, 6)], 6, &["disk: 6 ns of state times by 5 ns"]);
+        check(&[arrived(5), state(4, 0)], 5, &["back from 5 ns to 4 ns", "1 requests arrived"]);
+        check(&[state(7, 7)], 5, &["ended at 5 ns", "7 ns of 5 ns run"]);
+        check(&[completed(4, 0)], 5, &["more requests had completed", "0 requests arrived"]);
+    }
+
+    #[test]
+    fn a_run_broken_off_may_leave_requests_in_flight() {
+        let mut fold = Invariants::new(vec!["host".into(), "disk".into()]);
+        fold.take(&[arrived(1), state(2, 2)]);
+        assert!(fold.finish(SimTime::from_ns(9), false).is_empty());
+    }
+
+    #[test]
+    fn many_broken_rules_are_counted() {
+        let facts: Vec<Stamped> = (0..100).map(|_| completed(4, 1)).collect();
+        let mut fold = Invariants::new(Vec::new());
+        fold.take(&facts);
+        let told = fold.finish(SimTime::from_ns(4), true);
+        assert_eq!(told.len(), TOLD_MAX + 1);
+        assert_eq!(told[TOLD_MAX], "and 181 more broken rules");
+    }
+}

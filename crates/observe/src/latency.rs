@@ -1,0 +1,245 @@
+//! How long requests took: exact sums, and a histogram with three significant digits.
+
+use hdrhistogram::Histogram;
+use hybridsim_engine::{Fact, FactSink, Op, Stamped};
+
+/// Latencies of one kind of request, in ns.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum: u128,
+    /// `None` once the sum of squares no longer fits.
+    squares: Option<u128>,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, i64::MAX as u64, 3)
+            .expect("three digits between 1 ns and 292 years are valid bounds");
+        Self { histogram, sum: 0, squares: Some(0), min: u64::MAX, max: 0 }
+    }
+}
+
+impl Latencies {
+    /// Adds one request that took `ns`.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.sum += u128::from(ns);
+        let square = u128::from(ns) * u128::from(ns);
+        self.squares = self.squares.and_then(|squares| squares.checked_add(square));
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// Adds everything `other` has seen.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("both have the same bounds");
+        self.sum += other.sum;
+        self.squares = match (self.squares, other.squares) {
+            (Some(ours), Some(theirs)) => ours.checked_add(theirs),
+            _ => None,
+        };
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Requests seen.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Sum of all latencies.
+    pub const fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The shortest, `None` before the first request.
+    pub fn min(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.min)
+    }
+
+    /// The longest, `None` before the first request.
+    pub fn max(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.max)
+    }
+
+    /// The exact mean, `None` before the first request.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| {
+            let whole = self.sum / u128::from(count);
+            let rest = self.sum % u128::from(count);
+            whole as f64 + rest as f64 / count as f64
+        })
+    }
+
+    /// The population's standard deviation, from integer sums: `None` before the first request,
+    /// or when the sum of squares does not fit into 128 bits.
+    pub fn stddev(&self) -> Option<f64> {
+        let count = u128::from(self.count());
+        let squares = self.squares.filter(|_| count > 0)?;
+        // With m the mean rounded down, sum((x - m)^2) = squares - m*sum - m*(sum - n*m).
+        let (mean, rest) = (self.sum / count, self.sum % count);
+        let deviations = squares - mean * self.sum - mean * rest;
+        let offset = rest as f64 / count as f64;
+        let variance = deviations as f64 / count as f64 - offset * offset;
+        Some(variance.max(0.0).sqrt())
+    }
+
+    /// The latency that the share `quantile` (0 to 1) of the requests did not exceed, within
+    /// 0.1 %; `None` before the first request.
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+        let value = self.histogram.value_at_quantile(quantile);
+        (self.count() > 0).then(|| value.clamp(self.min, self.max))
+    }
+
+    /// The distribution as points (latency in ns, requests that took at most that long).
+    ///
+    /// Neighbours are merged where neither the latency grows by 2 % nor the share of slower
+    /// requests shrinks by 5 %, so there are at most about 1,500 points.
+    pub fn points(&self) -> Vec<(u64, u64)> {
+        let total = self.count();
+        let (mut points, mut seen) = (Vec::new(), 0u64);
+        let (mut last_value, mut last_slower) = (0u64, u64::MAX);
+        let mut skipped = None;
+        for step in self.histogram.iter_recorded() {
+            seen += step.count_at_value();
+            let value = step.value_iterated_to().clamp(self.min, self.max);
+            let slower = total - seen;
+            let apart = value as f64 > last_value as f64 * 1.02
+                || (slower as f64) < last_slower as f64 * 0.95
+                || seen == total;
+            if apart || points.is_empty() {
+                points.push((value, seen));
+                (last_value, last_slower, skipped) = (value, slower, None);
+            } else {
+                skipped = Some((value, seen));
+            }
+        }
+        points.extend(skipped);
+        points
+    }
+}
+
+/// The fold: latencies by operation.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyFold {
+    by_op: [Latencies; Op::ALL.len()],
+}
+
+impl LatencyFold {
+    /// Latencies of one operation.
+    pub const fn of(&self, op: Op) -> &Latencies {
+        &self.by_op[op as usize]
+    }
+
+    /// Latencies of all operations.
+    pub fn all(&self) -> Latencies {
+        let mut all = self.by_op[0].clone();
+        self.by_op[1..].iter().for_each(|other| all.merge(other));
+        all
+    }
+}
+
+impl FactSink for LatencyFold {
+    fn take(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            if let Fact::Completed { op, latency, .. } = stamped.fact {
+                self.by_op[op as usize].record(latency.as_ns());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ns, stamp};
+    use hybridsim_engine::Lba;
+    use proptest::prelude::*;
+
+    fn record(values: &[u64]) -> Latencies {
+        let mut latencies = Latencies::default();
+        values.iter().for_each(|&value| latencies.record(value));
+        latencies
+    }
+
+    #[test]
+    fn nothing_seen_is_nothing_known() {
+        let none = Latencies::default();
+        assert_eq!((none.count(), none.min(), none.max()), (0, None, None));
+        assert_eq!((none.mean(), none.stddev(), none.quantile(0.5)), (None, None, None));
+        assert!(none.points().is_empty());
+    }
+
+    #[test]
+    fn a_small_set_by_hand() {
+        let set = record(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!(set.mean(), Some(5.0));
+        assert_eq!(set.stddev(), Some(2.0));
+        assert_eq!((set.min(), set.max()), (Some(2), Some(9)));
+        assert_eq!(set.quantile(0.5), Some(4));
+        assert_eq!(set.points(), [(2, 1), (4, 4), (5, 6), (7, 7), (9, 8)]);
+    }
+
+    #[test]
+    fn extreme_latencies_do_not_overflow() {
+        let set = record(&[u64::MAX, u64::MAX, 0]);
+        assert_eq!((set.min(), set.max()), (Some(0), Some(u64::MAX)));
+        assert_eq!(set.stddev(), None, "the squares do not fit");
+        assert!(set.mean().is_some_and(|mean| (mean / (u64::MAX as f64) - 2.0 / 3.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn operations_are_kept_apart_and_add_up() {
+        let mut fold = LatencyFold::default();
+        for (op, latency) in [(Op::Read, 10), (Op::Write, 30), (Op::Read, 20)] {
+            let fact = Fact::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
+            fold.take(&[stamp(100, 0, fact)]);
+        }
+        assert_eq!(fold.of(Op::Read).mean(), Some(15.0));
+        assert_eq!(fold.of(Op::Write).count(), 1);
+        assert_eq!(fold.of(Op::Trim).count(), 0);
+        assert_eq!((fold.all().count(), fold.all().mean()), (3, Some(20.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_sorting(mut values in prop::collection::vec(0u64..10_000_000_000, 1..300)) {
+            let set = record(&values);
+            values.sort_unstable();
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<u64>() as f64 / n;
+            let variance = values.iter().map(|&v| (v as f64 - mean).powi(2)).sum::<f64>() / n;
+            prop_assert!((set.mean().unwrap() - mean).abs() <= mean * 1e-9 + 1e-9);
+            prop_assert!((set.stddev().unwrap() - variance.sqrt()).abs() <= mean * 1e-6 + 1e-6);
+            for quantile in [0.5, 0.9, 0.99, 1.0] {
+                let rank = ((quantile * n).ceil() as usize).clamp(1, values.len());
+                let exact = values[rank - 1] as f64;
+                let ours = set.quantile(quantile).unwrap() as f64;
+                prop_assert!((ours - exact).abs() <= exact * 0.001 + 1.0, "{ours} {exact}");
+            }
+            let points = set.points();
+            prop_assert_eq!(points.last().unwrap().1, values.len() as u64);
+            prop_assert!(points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
+        }
+
+        #[test]
+        fn merging_is_recording_both(
+            left in prop::collection::vec(0u64..1_000_000, 0..50),
+            right in prop::collection::vec(0u64..1_000_000, 0..50),
+        ) {
+            let mut merged = record(&left);
+            merged.merge(&record(&right));
+            let both = record(&[left, right].concat());
+            prop_assert_eq!(merged.count(), both.count());
+            prop_assert_eq!(merged.mean(), both.mean());
+            prop_assert_eq!(merged.stddev(), both.stddev());
+            prop_assert_eq!(merged.quantile(0.9), both.quantile(0.9));
+            prop_assert_eq!(merged.points(), both.points());
+        }
+    }
+}

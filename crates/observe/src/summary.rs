@@ -1,0 +1,387 @@
+//! From sums to results: every ratio, mean and energy of a run is computed in this file.
+
+use crate::breakdown::{Breakdown, Spent};
+use crate::counters::{Counters, Node};
+use crate::fingerprint::Fingerprint;
+use crate::latency::{Latencies, LatencyFold};
+use crate::pictures::{Pictures, Series, wear_rows};
+use crate::recorder::Ending;
+use crate::results::*;
+use hybridsim_engine::{Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES};
+use std::collections::BTreeMap;
+
+/// The share of requests called the slowest.
+const SLOWEST_SHARE: f64 = 0.01;
+/// A percentile needs this many requests beyond it to mean something.
+const BEYOND_MIN: f64 = 10.0;
+
+/// What results are worked out from.
+pub struct Run<'a> {
+    /// Paths and constants.
+    pub nodes: &'a [(String, LayerInfo)],
+    /// Sums.
+    pub counters: &'a Counters,
+    /// Latencies.
+    pub latency: &'a LatencyFold,
+    /// Where the time went.
+    pub breakdown: &'a Breakdown,
+    /// What was left out.
+    pub warmup: WarmupResult,
+    /// Whether the caller wanted a warm-up.
+    pub asked_for_warmup: bool,
+    /// The end.
+    pub ending: Ending,
+}
+
+/// The summary of a run.
+pub fn results(
+    run: &Run<'_>,
+    fingerprint: &Fingerprint,
+    label: Label,
+    cost: Cost,
+    mut warnings: Vec<String>,
+    violations: Vec<String>,
+) -> RunResults {
+    let latency_ns = latencies(run.latency);
+    let requests = run.warmup.requests + latency_ns.all.count;
+    remarks(run, &latency_ns.all, &mut warnings);
+    let components = components(run);
+    RunResults {
+        schema_version: SCHEMA_VERSION,
+        label,
+        complete: run.ending.complete,
+        requests,
+        simulated_ns: run.ending.time.as_ns(),
+        events: run.ending.events,
+        facts: fingerprint.facts(),
+        wall_s: if cost.wall_s.is_finite() { cost.wall_s } else { 0.0 },
+        requests_per_wall_s: ratio(requests as f64, cost.wall_s),
+        peak_rss_bytes: cost.peak_rss_bytes,
+        fingerprint: fingerprint.to_string(),
+        warmup: run.warmup,
+        throughput: throughput(run),
+        breakdown_ns: breakdown(run.breakdown),
+        totals: totals(run, &components, latency_ns.all.count),
+        latency_ns,
+        components,
+        warnings,
+        violations,
+    }
+}
+
+/// What pictures are drawn from.
+pub fn pictures(run: &Run<'_>, series: Series) -> Pictures {
+    let mut pictures = Pictures {
+        end_ns: run.ending.time.as_ns(),
+        warmup_end_ns: run.warmup.ns,
+        series,
+        ..Pictures::default()
+    };
+    let (read, write) = (run.latency.of(Op::Read), run.latency.of(Op::Write));
+    for (kind, set) in [("all", &run.latency.all()), ("read", read), ("write", write)] {
+        pictures.latency_points.insert(kind.to_owned(), set.points());
+    }
+    for (node, (path, info)) in run.counters.nodes().iter().zip(run.nodes) {
+        if !node.wear.is_empty() {
+            pictures.wear.insert(path.clone(), wear_rows(&node.wear));
+        }
+        if let Some(energy) = energy_by_state(node, info) {
+            pictures.energy_j.insert(path.clone(), energy);
+        }
+    }
+    pictures
+}
+
+fn remarks(run: &Run<'_>, all: &LatencyResult, warnings: &mut Vec<String>) {
+    let count = all.count;
+    if run.warmup.requests + count == 0 {
+        warnings.push("no request completed: every figure is empty".to_owned());
+    } else if count == 0 && run.asked_for_warmup {
+        let requests = run.warmup.requests;
+        warnings.push(format!(
+            "the warm-up took the whole run ({requests} requests): nothing was measured; \
+             shorten the warm-up or lengthen the workload"
+        ));
+    }
+    if count > 0 && (count as f64) * 0.001 < BEYOND_MIN {
+        warnings.push(format!(
+            "only {count} requests were measured: fewer than 10 lie beyond the 99.9th percentile"
+        ));
+    }
+    if !run.ending.complete {
+        warnings.push("the run was broken off: figures cover what was done until then".to_owned());
+    }
+}
+
+fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
+    ByKind {
+        all: latency(&fold.all()),
+        read: latency(fold.of(Op::Read)),
+        write: latency(fold.of(Op::Write)),
+        trim: latency(fold.of(Op::Trim)),
+    }
+}
+
+fn latency(set: &Latencies) -> LatencyResult {
+    LatencyResult {
+        count: set.count(),
+        mean: set.mean(),
+        stddev: set.stddev(),
+        min: set.min(),
+        p50: set.quantile(0.5),
+        p90: set.quantile(0.9),
+        p95: set.quantile(0.95),
+        p99: set.quantile(0.99),
+        p999: set.quantile(0.999),
+        p9999: set.quantile(0.9999),
+        max: set.max(),
+    }
+}
+
+fn throughput(run: &Run<'_>) -> Throughput {
+    let (done, sectors) = (&run.counters.completed, &run.counters.sectors);
+    let window_ns = run.ending.time.as_ns().saturating_sub(run.warmup.ns);
+    let per_s = |amount: u64| ratio(amount as f64 * 1e9, window_ns as f64);
+    let (read, write) = (Op::Read as usize, Op::Write as usize);
+    let (read_bytes, write_bytes) =
+        (sectors[read].saturating_mul(SECTOR_BYTES), sectors[write].saturating_mul(SECTOR_BYTES));
+    Throughput {
+        iops: per_s(done.iter().sum()),
+        bytes_per_s: per_s(read_bytes.saturating_add(write_bytes)),
+        read_iops: per_s(done[read]),
+        write_iops: per_s(done[write]),
+        read_bytes,
+        write_bytes,
+    }
+}
+
+fn breakdown(fold: &Breakdown) -> BreakdownResult {
+    let slowest = fold.slowest(SLOWEST_SHARE);
+    BreakdownResult {
+        all: parts(&fold.all()),
+        read: parts(fold.of(Op::Read)),
+        write: parts(fold.of(Op::Write)),
+        slowest: SlowestResult {
+            requests: slowest.map_or(0, |slowest| slowest.spent.requests),
+            threshold_ns: slowest.map(|slowest| slowest.threshold_ns),
+            parts: parts(&slowest.map_or(Spent::default(), |slowest| slowest.spent)),
+        },
+    }
+}
+
+fn parts(spent: &Spent) -> PartTimes {
+    let names = Part::ALL.iter().map(|part| part.name().to_owned());
+    names.zip(spent.mean_ns()).collect()
+}
+
+fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
+    let window_ns = run.ending.time.as_ns().saturating_sub(run.warmup.ns);
+    let mut components = BTreeMap::new();
+    for (at, node) in run.counters.nodes().iter().enumerate() {
+        let undescribed = (format!("node {at}"), LayerInfo::default());
+        let (path, info) = run.nodes.get(at).unwrap_or(&undescribed);
+        let component = Component {
+            kind: info.kind.to_owned(),
+            constants: constants(info),
+            power: power(node, info, window_ns),
+            disk: disk(node),
+            flash: flash(node, info),
+            cache: cache(node),
+            queue: node.queue_depth.map(|depth| Queue {
+                queue_depth_mean: depth.mean(run.ending.time.as_ns()),
+                queue_depth_max: depth.max,
+            }),
+            custom: custom(node, info),
+        };
+        components.insert(path.clone(), component);
+    }
+    components
+}
+
+fn constants(info: &LayerInfo) -> BTreeMap<String, f64> {
+    let finite = info.constants.iter().filter(|constant| constant.1.is_finite());
+    finite.map(|&(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Joules by state, and by `operations`; `None` for a node that draws no power.
+fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64>> {
+    let mut energy = BTreeMap::new();
+    if let Some(watts) = info.watts {
+        for (state, watts) in PowerState::ALL.into_iter().zip(watts) {
+            let joules = watts * node.state_ns[state as usize] as f64 / 1e9;
+            if joules != 0.0 {
+                energy.insert(state.name().to_owned(), joules);
+            }
+        }
+    }
+    let mut operations = info.spin_up_joules * node.spin_ups as f64;
+    if let Some([read, program, erase]) = info.flash_joules {
+        let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
+        operations += read * count(&node.flash_reads)
+            + program * count(&node.flash_programs)
+            + erase * count(&node.flash_erases);
+    }
+    if operations != 0.0 {
+        energy.insert("operations".to_owned(), operations);
+    }
+    let draws = info.watts.is_some() || info.flash_joules.is_some() || info.spin_up_joules != 0.0;
+    energy.retain(|_, joules| joules.is_finite());
+    draws.then_some(energy)
+}
+
+fn power(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Power> {
+    let state_ns: BTreeMap<String, u64> = PowerState::ALL
+        .into_iter()
+        .map(|state| (state.name().to_owned(), node.state_ns[state as usize]))
+        .filter(|state| state.1 > 0)
+        .collect();
+    let energy = energy_by_state(node, info);
+    if state_ns.is_empty() && energy.is_none() {
+        return None;
+    }
+    let resting =
+        [PowerState::Idle, PowerState::Standby].map(|state| node.state_ns[state as usize]);
+    let told: u64 = state_ns.values().sum();
+    let busy = told.saturating_sub(resting[0] + resting[1]);
+    Some(Power {
+        busy_fraction: ratio(busy as f64, window_ns as f64).filter(|_| told > 0),
+        energy_j: energy
+            .map(|by_state| by_state.values().fold(0.0, |total, joules| total + joules)),
+        state_ns,
+    })
+}
+
+fn disk(node: &Node) -> Option<Disk> {
+    let buffer = |op: Op| BufferResult {
+        medium: node.buffered(op, DiskCacheOutcome::Miss),
+        full: node.buffered(op, DiskCacheOutcome::Hit),
+        ahead: node.buffered(op, DiskCacheOutcome::Partial),
+        taken: node.buffered(op, DiskCacheOutcome::Buffered),
+    };
+    let asked: u64 = node.disk_cache.iter().flatten().sum();
+    if node.seeks + node.rotations + node.transfers + node.spin_ups + asked == 0 {
+        return None;
+    }
+    let mean = |total: u64, count: u64| ratio(total as f64, count as f64);
+    Some(Disk {
+        seeks: node.seeks,
+        seek_ns: node.seek_ns,
+        seek_ns_mean: mean(node.seek_ns, node.seeks),
+        seek_cylinders_mean: mean(node.seek_cylinders, node.seeks),
+        rotations: node.rotations,
+        rotation_ns: node.rotation_ns,
+        rotation_ns_mean: mean(node.rotation_ns, node.rotations),
+        transfers: node.transfers,
+        transfer_ns: node.transfer_ns,
+        media_bytes: node.transfer_sectors.saturating_mul(SECTOR_BYTES),
+        buffer_reads: buffer(Op::Read),
+        buffer_writes: buffer(Op::Write),
+        spin_ups: node.spin_ups,
+    })
+}
+
+fn flash(node: &Node, info: &LayerInfo) -> Option<Flash> {
+    let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
+        Cause::ALL.iter().map(|cause| cause.name().to_owned()).zip(counts.iter().copied()).collect()
+    };
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+    let (reads, programs) = (sum(&node.flash_reads), sum(&node.flash_programs));
+    let erases = sum(&node.flash_erases);
+    let silent = reads + programs + erases == 0 && node.wear.is_empty();
+    if silent && node.free_blocks.is_none() && info.flash_joules.is_none() {
+        return None;
+    }
+    let host_programs = node.flash_programs[Cause::Host as usize];
+    Some(Flash {
+        host_programs,
+        gc_programs: node.flash_programs[Cause::Gc as usize],
+        programs,
+        reads,
+        erases,
+        write_amplification: ratio(programs as f64, host_programs as f64),
+        reads_by_cause: by_cause(&node.flash_reads),
+        programs_by_cause: by_cause(&node.flash_programs),
+        erases_by_cause: by_cause(&node.flash_erases),
+        erase_count: erase_count(&node.wear),
+        free_blocks_min: node.free_blocks.map(|free| free.min),
+        free_blocks_end: node.free_blocks.map(|free| free.now),
+    })
+}
+
+fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
+    let blocks: u64 = wear.values().sum();
+    let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
+    let mean = ratio(total as f64, blocks as f64)?;
+    let deviation = |(&erases, &n): (&u32, &u64)| (f64::from(erases) - mean).powi(2) * n as f64;
+    let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
+    Some(EraseCount {
+        blocks,
+        min: u64::from(*wear.keys().next()?),
+        mean,
+        max: u64::from(*wear.keys().next_back()?),
+        stddev: variance.sqrt(),
+    })
+}
+
+fn cache(node: &Node) -> Option<Cache> {
+    let (hits, misses) = (node.hits.iter().sum::<u64>(), node.misses.iter().sum::<u64>());
+    let silent = node.lookups + node.bypasses + node.destages + node.cleanups == 0;
+    if silent && node.dirty_pages.is_none() {
+        return None;
+    }
+    Some(Cache {
+        lookups: node.lookups,
+        hits,
+        misses,
+        hit_ratio: ratio(hits as f64, (hits + misses) as f64),
+        read_hits: node.hits[Op::Read as usize],
+        read_misses: node.misses[Op::Read as usize],
+        write_hits: node.hits[Op::Write as usize],
+        write_misses: node.misses[Op::Write as usize],
+        bypasses: node.bypasses,
+        bypassed_bytes: node.bypassed_sectors.saturating_mul(SECTOR_BYTES),
+        destages: node.destages,
+        destaged_bytes: node.destaged_sectors.saturating_mul(SECTOR_BYTES),
+        cleanups: node.cleanups,
+        cleaned_pages: node.cleaned_pages,
+        dirty_pages_max: node.dirty_pages.map(|pages| pages.max),
+        dirty_pages_end: node.dirty_pages.map(|pages| pages.now),
+    })
+}
+
+fn custom(node: &Node, info: &LayerInfo) -> BTreeMap<String, CustomResult> {
+    let told = node.custom.iter().enumerate();
+    let told = told.filter_map(|(at, custom)| custom.as_ref().map(|custom| (at, custom)));
+    told.map(|(at, custom)| {
+        let unnamed = || format!("number {at}");
+        let name = info.custom.get(at).map_or_else(unnamed, |&name| name.to_owned());
+        let mean = ratio(custom.sum as f64, custom.count as f64);
+        let (min, max, last) = (custom.min, custom.max, custom.last);
+        (name, CustomResult { count: custom.count, mean, min, max, last })
+    })
+    .collect()
+}
+
+fn totals(run: &Run<'_>, components: &BTreeMap<String, Component>, requests: u64) -> Totals {
+    let energies: Vec<f64> =
+        components.values().filter_map(|component| component.power.as_ref()?.energy_j).collect();
+    let energy_j = (!energies.is_empty()).then(|| energies.iter().sum::<f64>());
+    let flash: Vec<&Flash> =
+        components.values().filter_map(|component| component.flash.as_ref()).collect();
+    let sum = |of: fn(&Flash) -> u64| {
+        (!flash.is_empty()).then(|| flash.iter().map(|flash| of(flash)).sum::<u64>())
+    };
+    let (host_programs, programs) = (sum(|flash| flash.host_programs), sum(|flash| flash.programs));
+    let nodes = run.counters.nodes();
+    let hits: u64 = nodes.iter().flat_map(|node| node.hits).sum();
+    let misses: u64 = nodes.iter().flat_map(|node| node.misses).sum();
+    Totals {
+        energy_j,
+        energy_j_per_request: energy_j.and_then(|joules| ratio(joules, requests as f64)),
+        host_programs,
+        programs,
+        erases: sum(|flash| flash.erases),
+        write_amplification: ratio(programs.unwrap_or(0) as f64, host_programs.unwrap_or(0) as f64),
+        hit_ratio: ratio(hits as f64, (hits + misses) as f64),
+    }
+}

@@ -1,0 +1,147 @@
+//! The bundle of folds, and the summary worked out of them.
+
+use hybridsim_engine::{
+    Cause, Fact, FactSink, LayerInfo, Lba, NodeId, Op, Part, PowerState, SimDuration, SimTime,
+    Stamped,
+};
+use hybridsim_observe::{Cost, Detail, Ending, Finished, Label, Recorder, Warmup};
+
+const GAP_NS: u64 = 1000;
+
+fn nodes() -> Vec<(String, LayerInfo)> {
+    let mut watts = [0.0; PowerState::COUNT];
+    watts[PowerState::Idle as usize] = 2.0;
+    watts[PowerState::Write as usize] = 5.0;
+    let flash = LayerInfo {
+        kind: "ssd",
+        watts: Some(watts),
+        flash_joules: Some([1e-6, 2e-6, 4e-6]),
+        constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
+        custom: &["swaps"],
+        ..LayerInfo::default()
+    };
+    let host = LayerInfo { kind: "host", ..LayerInfo::default() };
+    vec![("host".into(), host), ("host/flash".into(), flash)]
+}
+
+/// `count` writes of 100 ns + `at` % 10, one every microsecond; the device idles in between.
+fn facts(count: u64) -> Vec<Stamped> {
+    let mut facts = Vec::new();
+    for at in 0..count {
+        let (op, sectors, lba) = (Op::Write, 8, Lba(at * 8));
+        let mut tell = |time, node, fact| {
+            facts.push(Stamped { time: SimTime::from_ns(time), node: NodeId(node), fact });
+        };
+        let ns = SimDuration::from_ns;
+        let (start, latency) = (at * GAP_NS, 100 + at % 10);
+        tell(start, 0, Fact::Arrived { op, sectors, lba });
+        let done = start + latency;
+        tell(done, 1, Fact::FlashProgram { cause: Cause::Host, die: 0 });
+        if at % 2 == 1 {
+            tell(done, 1, Fact::FlashProgram { cause: Cause::Gc, die: 0 });
+        }
+        tell(done, 1, Fact::StateTime { state: PowerState::Write, time: ns(latency) });
+        tell(done, 0, Fact::Spent { op, part: Part::FlashProgram, time: ns(latency) });
+        tell(done, 0, Fact::Completed { op, sectors, lba, latency: ns(latency) });
+        let (state, time) = (PowerState::Idle, ns(GAP_NS - latency));
+        tell(start + GAP_NS, 1, Fact::StateTime { state, time });
+    }
+    facts
+}
+
+fn finish(facts: &[Stamped], count: u64, detail: Detail, warmup: Warmup, batch: usize) -> Finished {
+    let mut recorder = Recorder::new(nodes(), detail, warmup);
+    facts.chunks(batch).for_each(|facts| recorder.take(facts));
+    let ending = Ending { time: SimTime::from_ns(count * GAP_NS), events: 7, complete: true };
+    let label = Label { title: "test".into(), ..Label::default() };
+    let cost = Cost { wall_s: 0.5, peak_rss_bytes: Some(1 << 20) };
+    recorder.finish(ending, label, cost, Vec::new())
+}
+
+#[test]
+fn the_summary_is_worked_out_by_hand() {
+    let run = finish(&facts(1000), 1000, Detail::Bare, Warmup::None, 256).results;
+    assert_eq!(run.violations, [""; 0]);
+    assert_eq!((run.requests, run.simulated_ns, run.events), (1000, 1_000_000, 7));
+    assert_eq!(run.requests_per_wall_s, Some(2000.0));
+    assert_eq!(run.latency_ns.all.mean, Some(104.5));
+    assert_eq!((run.latency_ns.read.count, run.latency_ns.read.mean), (0, None));
+    assert_eq!(run.throughput.iops, Some(1e6));
+    assert_eq!(run.throughput.bytes_per_s, Some(4096e6));
+    assert_eq!(run.breakdown_ns.all["flash_program"], 104.5);
+    let flash = &run.components["host/flash"];
+    let programs = flash.flash.as_ref().expect("it told of programs");
+    assert_eq!((programs.host_programs, programs.gc_programs), (1000, 500));
+    assert_eq!(programs.write_amplification, Some(1.5));
+    let power = flash.power.as_ref().expect("it told of states");
+    assert_eq!(power.busy_fraction, Some(0.1045));
+    // 104.5 us at 5 W, 895.5 us at 2 W, 1500 programs of 2 uJ.
+    let energy = 104.5e-6 * 5.0 + 895.5e-6 * 2.0 + 1500.0 * 2e-6;
+    assert!((power.energy_j.expect("it has watts") - energy).abs() < 1e-12);
+    assert_eq!(flash.constants.len(), 1, "a constant that is not finite is left out");
+    assert!(run.warnings[0].contains("99.9th"), "{:?}", run.warnings);
+}
+
+#[test]
+fn neither_batches_nor_detail_nor_warmup_change_the_fingerprint() {
+    let facts = facts(300);
+    let bare = finish(&facts, 300, Detail::Bare, Warmup::None, 256).results;
+    for batch in [1, 7, 10_000] {
+        assert_eq!(finish(&facts, 300, Detail::Bare, Warmup::None, batch).results, bare);
+    }
+    let full = finish(&facts, 300, Detail::Full, Warmup::None, 256);
+    assert_eq!(full.results, bare);
+    let pictures = full.pictures.expect("observed in full");
+    assert_eq!(pictures.series.writes.iter().sum::<u64>(), 300);
+    let warm = finish(&facts, 300, Detail::Bare, Warmup::Requests(100), 256).results;
+    assert_eq!((warm.fingerprint, warm.facts), (bare.fingerprint, bare.facts));
+}
+
+#[test]
+fn a_warm_up_is_left_out_to_the_fact() {
+    let facts = facts(1000);
+    for batch in [1, 3, 256, 100_000] {
+        let run = finish(&facts, 1000, Detail::Bare, Warmup::Requests(400), batch).results;
+        assert_eq!((run.requests, run.warmup.requests), (1000, 400));
+        assert_eq!(run.warmup.ns, 399 * GAP_NS + 109);
+        assert_eq!(run.latency_ns.all.count, 600);
+        let flash = &run.components["host/flash"];
+        let power = flash.power.as_ref().expect("states");
+        assert_eq!(power.state_ns.values().sum::<u64>(), 1_000_000 - run.warmup.ns);
+        assert_eq!(flash.flash.as_ref().expect("flash").host_programs, 600);
+        // Time instead: the request that arrives at the boundary is the first one measured.
+        let time = Warmup::Time(SimDuration::from_ns(400 * GAP_NS));
+        let run = finish(&facts, 1000, Detail::Bare, time, batch).results;
+        assert_eq!((run.warmup.requests, run.warmup.ns), (400, 400 * GAP_NS));
+        assert_eq!(run.throughput.iops, Some(1e6));
+    }
+}
+
+#[test]
+fn a_warm_up_longer_than_the_run_is_told() {
+    for warmup in [Warmup::Requests(51), Warmup::Time(SimDuration::MAX)] {
+        let run = finish(&facts(50), 50, Detail::Full, warmup, 256).results;
+        assert_eq!((run.requests, run.latency_ns.all.count), (50, 0));
+        assert!(run.warnings[0].contains("nothing was measured"), "{:?}", run.warnings);
+    }
+}
+
+#[test]
+fn a_run_of_nothing_has_no_figures_and_says_so() {
+    let run = finish(&[], 0, Detail::Full, Warmup::None, 1).results;
+    assert_eq!((run.throughput.iops, run.totals.write_amplification), (None, None));
+    assert!(run.warnings[0].contains("no request completed"));
+    let json = serde_json::to_string(&run).expect("it has only plain values");
+    assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
+}
+
+#[test]
+fn results_and_pictures_are_read_back_as_written() {
+    let run = finish(&facts(500), 500, Detail::Full, Warmup::None, 256);
+    let json = serde_json::to_string(&run.results).expect("plain values");
+    let back: hybridsim_observe::RunResults = serde_json::from_str(&json).expect("our own JSON");
+    assert_eq!(back, run.results);
+    let json = serde_json::to_string(&run.pictures).expect("plain values");
+    let back: Option<hybridsim_observe::Pictures> = serde_json::from_str(&json).expect("our own");
+    assert!(back == run.pictures, "pictures differ once read back");
+}
