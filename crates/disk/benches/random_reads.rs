@@ -1,7 +1,7 @@
 //! Requests per second of wall time through the machine: 4 KiB random reads.
 //!
 //! `cargo bench -p hybridsim-disk` prints one line per case; a number as argument sets how many
-//! requests are served.
+//! requests are served, a word chooses presets by name.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -45,8 +45,12 @@ fn case(name: &str, text: &str, depth: u32, requests: u32) {
 
 fn main() {
     let requests = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(2_000_000);
+    let only = std::env::args().skip(1).find(|a| a.starts_with(char::is_alphabetic));
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../presets/disk");
     for name in ["seagate-cheetah-15k5-146gb", "generic-sata-7200-250gb", "seagate-cheetah-9lp"] {
+        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            continue;
+        }
         let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("a preset");
         let plain = text.replace("queue_depth = ", "scheduler = \"fcfs\"\nqueue_depth = ");
         case(&format!("{name}, FCFS, depth 1"), &plain, 1, requests);

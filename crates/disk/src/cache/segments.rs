@@ -96,6 +96,12 @@ impl Segments {
         best
     }
 
+    /// Whether any segment holds sector `a` or sector `b`.
+    pub fn holds_either(&self, a: u64, b: u64) -> bool {
+        let holds = |s: &Segment, lba| s.start <= lba && lba < s.end;
+        self.segments.iter().any(|s| holds(s, a) || holds(s, b))
+    }
+
     /// Notes that `segment` was used.
     pub fn touch(&mut self, segment: usize) {
         self.tick += 1;
@@ -202,17 +208,6 @@ impl Segments {
                         self.drop_data(segment);
                     }
                 }
-            }
-        }
-    }
-
-    /// `start..end` has been read again, into `keep`: older copies of the medium are dropped.
-    pub fn overwrite_clean(&mut self, start: u64, end: u64, keep: usize) {
-        for segment in 0..self.segments.len() {
-            let s = &self.segments[segment];
-            let inside = start <= s.start && s.end <= end;
-            if segment != keep && s.state == State::Clean && inside {
-                self.drop_data(segment);
             }
         }
     }

@@ -141,7 +141,6 @@ impl HardDisk {
             let kept = if found.is_some_and(|found| found.segment == segment) {
                 self.buffer.start_of(segment)
             } else {
-                self.buffer.overwrite_clean(from, end, segment);
                 from
             };
             self.buffer.fill(segment, kept, end, access.end);
@@ -175,7 +174,7 @@ impl HardDisk {
         }
         let sector = u64::from(self.mechanics.layout.locate(Lba(lba)).sector);
         let before_track = lba.saturating_sub(sector + 1);
-        self.buffer.find(lba - 1).is_some() || self.buffer.find(before_track).is_some()
+        self.buffer.holds_either(lba - 1, before_track)
     }
 
     /// Data pass the link as they come from the medium, the first at `first`, the last at `read`.
