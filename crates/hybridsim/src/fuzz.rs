@@ -49,7 +49,8 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
             // A device that fills up or wears out says so; that is an answer, not a defect.
             let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
             let reason = broken.map(|fault| fault.to_string()).or_else(|| {
-                (!done.violations.is_empty()).then(|| done.violations.join("; "))
+                let violations = &done.results.violations;
+                (!violations.is_empty()).then(|| violations.join("; "))
             });
             match reason {
                 Some(reason) => Verdict::Failed { scenario, reason },

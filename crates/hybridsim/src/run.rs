@@ -12,6 +12,7 @@ use hybridsim_engine::{FactSink, Fault, Machine, Node, SimTime, Stamped};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Instant;
 
 /// How to run.
@@ -48,6 +49,32 @@ pub struct Done {
     pub fault: Option<Fault>,
 }
 
+/// Why a run did not begin.
+#[derive(Debug)]
+pub enum RunError {
+    /// The scenario's parts do not fit together.
+    Scenario(Diagnostics),
+    /// The trace cannot be opened.
+    Trace(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scenario(diagnostics) => diagnostics.fmt(f),
+            Self::Trace(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<Diagnostics> for RunError {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Scenario(diagnostics)
+    }
+}
+
 /// Whether `fault` is a correct answer of a device (full, worn out) and not a defect.
 pub fn is_device_answer(fault: &Fault) -> bool {
     matches!(fault, Fault::Device { .. })
@@ -62,7 +89,7 @@ pub fn run(
     scenario: &Scenario,
     registry: &Registry,
     options: &mut Options<'_>,
-) -> Result<Done, Diagnostics> {
+) -> Result<Done, RunError> {
     let meter = Meter::default();
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
@@ -84,7 +111,7 @@ pub fn run(
         Err(fault) => (Some(fault), 0),
     };
     let ending = Ending { time: machine.now(), events, complete: fault.is_none() };
-    let mut warnings = warnings.take();
+    let mut warnings = warnings.list();
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));
     }
@@ -102,7 +129,7 @@ fn assemble(
     scenario: &Scenario,
     registry: &Registry,
     meter: &Meter,
-) -> Result<(Node, workload::Warnings), Diagnostics> {
+) -> Result<(Node, workload::Warnings), RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let scheduler = scenario.host.plug("scheduler");

@@ -173,7 +173,6 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         parents: Vec::new(),
         free_parents: Vec::new(),
         runs: Vec::new(),
-        gate: VecDeque::new(),
         ready: VecDeque::new(),
         short_of_space: VecDeque::new(),
         executing: 0,
@@ -205,9 +204,7 @@ pub struct HybridDisk {
     free_parents: Vec<u32>,
     /// Reused for every cut.
     runs: Vec<Run>,
-    /// Came while everything waits for cleaning.
-    gate: VecDeque<u32>,
-    /// Were free to go while everything waits for cleaning.
+    /// Free to go, but everything waits for cleaning.
     ready: VecDeque<u32>,
     /// Writes that found too few free pages.
     short_of_space: VecDeque<u32>,

@@ -72,7 +72,7 @@ impl HybridDisk {
         (from, self.cache.page_sectors.min(request.end().0 - start))
     }
 
-    /// A new request from above.
+    /// A new request from above: starts, or waits behind conflicting ones.
     pub(super) fn take(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         self.present += 1;
         let slot = self.open(Parent {
@@ -84,23 +84,13 @@ impl HybridDisk {
             left: 0,
             failed: false,
         });
-        if self.cleaning.gate_closed() || !self.gate.is_empty() {
-            self.gate.push_back(slot);
-        } else {
-            self.admit(ctx, slot);
-        }
-    }
-
-    /// Past the gate: starts, or waits behind conflicting requests.
-    fn admit(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
-        self.charge_wait(ctx, slot);
-        let request = self.parent(slot).request;
         let exclusive = request.op != Op::Read;
-        let entered = self.flow.enter(slot, self.pages_of(&request), exclusive, false);
-        match entered {
+        match self.flow.enter(slot, self.pages_of(request), exclusive, false) {
             Entered::Free => self.start(ctx, slot),
-            Entered::Blocked => self.parent(slot).waits = Part::Queue,
-            Entered::BlockedByCleaning => self.parent(slot).waits = Part::Destage,
+            Entered::Blocked if !self.cleaning.gate_closed() => {
+                self.parent(slot).waits = Part::Queue;
+            }
+            Entered::Blocked | Entered::BlockedByCleaning => {}
         }
     }
 
@@ -340,15 +330,11 @@ impl HybridDisk {
     pub(super) fn settle(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             self.make_space(ctx);
-            if !self.cleaning.gate_closed() {
-                if let Some(slot) = self.ready.pop_front() {
-                    self.start(ctx, slot);
-                    continue;
-                }
-                if let Some(slot) = self.gate.pop_front() {
-                    self.admit(ctx, slot);
-                    continue;
-                }
+            if !self.cleaning.gate_closed()
+                && let Some(slot) = self.ready.pop_front()
+            {
+                self.start(ctx, slot);
+                continue;
             }
             self.clean_in_background(ctx);
             if !self.advance_cleaning(ctx) {

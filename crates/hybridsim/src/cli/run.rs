@@ -4,7 +4,7 @@ use super::SimulateArgs;
 use super::output::{Exit, Failure, note, print};
 use super::progress::Progress;
 use crate::fuzz::{self, Verdict};
-use crate::run::{self, Done, Options};
+use crate::run::{self, Done, Options, RunError};
 use crate::scenario::{Input, Scenario};
 use hybridsim_engine::Fault;
 use hybridsim_engine::registry::Registry;
@@ -118,9 +118,9 @@ fn one(
     let mut options = Options { detail, watch: Some(&mut watch), sink: None };
     let done = run::run(scenario, registry, &mut options);
     progress.finish();
-    done.map_err(|problems| match problems.trace {
-        true => Failure::Message(Exit::Trace, problems.to_string()),
-        false => problems.into(),
+    done.map_err(|error| match error {
+        RunError::Trace(message) => Failure::Message(Exit::Trace, message),
+        RunError::Scenario(problems) => problems.into(),
     })
 }
 

@@ -1,0 +1,131 @@
+// Line charts, drawn by uPlot.
+const HEIGHT = 270;
+
+const FONT = "12px system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif";
+
+function axis(label, format, options = {}) {
+  return {
+    label, labelFont: FONT, font: FONT, labelSize: 22, gap: 6,
+    stroke: () => css("--quiet"),
+    grid: { stroke: () => css("--grid"), width: 1 },
+    ticks: { stroke: () => css("--line"), width: 1, size: 5 },
+    values: (u, splits) => splits.map(value => value === null ? "" : format(value)),
+    ...options,
+  };
+}
+
+// A y axis as wide as its longest label.
+function yAxis(label, format, options = {}) {
+  const size = (u, values) => {
+    if (!values) return 50;
+    const context = u.ctx;
+    context.save();
+    context.font = FONT;
+    const widest = Math.max(0, ...values.map(value => context.measureText(value || "").width));
+    context.restore();
+    return Math.ceil(widest) + 14;
+  };
+  return axis(label, format, { size, ...options });
+}
+
+// Only powers of ten get a label on a logarithmic axis, unless it is short.
+function logFilter(u, splits) {
+  const shown = splits.filter(value => value > 0);
+  const decades = Math.log10(shown[shown.length - 1] / shown[0]);
+  const kept = decades > 1.5 ? [1] : [1, 2, 5];
+  const thin = decades > 9 ? 3 : decades > 6 && u.width < 480 ? 2 : 1;
+  return splits.map(value => {
+    if (!(value > 0)) return null;
+    const exponent = Math.floor(Math.log10(value) + 1e-9);
+    const lead = Math.round(value / 10 ** exponent);
+    return kept.includes(lead) && exponent % thin === 0 ? value : null;
+  });
+}
+
+// series: [{run, label, x: [], y: [], dash, width, fill, stepped, format}]
+function lines(place, { series, x, y, marks = [] }) {
+  const host = place.chart;
+  let plot = null, hidden = new Set();
+  const tables = () => {
+    const joined = uPlot.join(series.map(line => [line.x, line.y]));
+    return joined;
+  };
+  const options = width => ({
+    width, height: HEIGHT, padding: [10, 14, 0, 0],
+    legend: { live: true },
+    cursor: { drag: { x: true, y: false }, points: { size: 6 } },
+    scales: { x: { time: false, ...x.scale }, y: y.scale || { range: zeroed } },
+    axes: [axis(x.label, x.format, x.axis), yAxis(y.label, y.format, y.axis)],
+    series: [
+      { label: x.name, value: (u, value) => value === null ? NONE : x.exact(value) },
+      ...series.map(line => ({
+        label: line.label,
+        stroke: () => runColour(line.run),
+        width: line.width || 1.75,
+        dash: line.dash || DASHES[line.run % 8],
+        fill: line.fill ? () => runColour(line.run) + "22" : undefined,
+        paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        alpha: line.alpha || 1,
+        points: { show: series.length > 0 && line.x.length < 3 },
+        spanGaps: true,
+        show: !hidden.has(line.run),
+        value: (u, value) => value === null || value === undefined ? NONE : y.exact(value),
+      })),
+    ],
+    hooks: { drawSeries: [], draw: [u => drawMarks(u, marks, hidden)] },
+  });
+  const build = () => {
+    if (plot) plot.destroy();
+    plot = new uPlot(options(Math.max(240, host.clientWidth)), tables(), host);
+  };
+  build();
+  new ResizeObserver(() => {
+    const width = Math.max(240, host.clientWidth);
+    if (width !== plot.width) plot.setSize({ width, height: HEIGHT });
+  }).observe(host);
+  charts.push({
+    figure: place.figure,
+    redraw: () => plot.redraw(false, true),
+    show: (run, on) => {
+      if (on) hidden.delete(run); else hidden.add(run);
+      series.forEach((line, at) => {
+        if (line.run === run) plot.setSeries(at + 1, { show: on });
+      });
+    },
+    inked: () => {
+      const shown = series.filter(line => !hidden.has(line.run) && line.x.length > 0);
+      return shown.length === 0 || inked(plot.ctx.canvas, plot.bbox, shown.map(line => runColour(line.run)));
+    },
+  });
+  return {
+    replace: (next, nextX) => {
+      series = next;
+      if (nextX) x = nextX;
+      build();
+    },
+    marks: next => { marks = next; },
+  };
+}
+
+// Linear from zero, a little above the greatest value.
+function zeroed(u, low, high) {
+  return [0, high > 0 ? high * 1.06 : 1];
+}
+
+// Upright dashed lines, where a run's warm-up ended.
+function drawMarks(u, marks, hidden) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  marks.forEach(mark => {
+    if (hidden.has(mark.run) || mark.x <= u.scales.x.min || mark.x >= u.scales.x.max) return;
+    const at = Math.round(u.valToPos(mark.x, "x", true));
+    ctx.strokeStyle = runColour(mark.run);
+    ctx.globalAlpha = .7;
+    ctx.setLineDash([3, 4]);
+    ctx.beginPath();
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+    ctx.stroke();
+  });
+  ctx.restore();
+}
