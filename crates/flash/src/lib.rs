@@ -5,6 +5,7 @@
 //! ([`array`]) at once, and [`timing`] decides when they take place.
 
 pub mod array;
+pub mod conformance;
 pub mod defaults;
 pub mod device;
 pub mod ftl;

@@ -49,6 +49,17 @@ pub struct Done {
     pub fault: Option<Fault>,
 }
 
+impl Done {
+    /// The run as reports show it.
+    pub fn shown(&self) -> hybridsim_report::Run {
+        hybridsim_report::Run {
+            results: self.results.clone(),
+            pictures: self.pictures.clone(),
+            scenario_text: self.resolved.clone(),
+        }
+    }
+}
+
 /// Why a run did not begin.
 #[derive(Debug)]
 pub enum RunError {
@@ -88,24 +99,22 @@ pub fn is_device_answer(fault: &Fault) -> bool {
 pub fn run(
     scenario: &Scenario,
     registry: &Registry,
-    options: &mut Options<'_>,
+    options: Options<'_>,
 ) -> Result<Done, RunError> {
     let meter = Meter::default();
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
+    let Options { mut watch, sink, .. } = options;
     let began = Instant::now();
     let ended = {
-        let mut tee = Tee { first: &mut recorder, second: options.sink.as_deref_mut() };
-        machine.run(&mut tee, &mut |now| match &mut options.watch {
+        let mut tee = Tee { first: &mut recorder, second: sink };
+        machine.run(&mut tee, &mut |now| match &mut watch {
             Some(watch) => watch(&meter.beat(now)),
             None => true,
         })
     };
-    let cost = Cost {
-        wall_s: began.elapsed().as_secs_f64(),
-        peak_rss_bytes: peak_rss_bytes(),
-    };
+    let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = match ended {
         Ok(end) => (None, end.events),
         Err(fault) => (Some(fault), 0),
@@ -178,12 +187,12 @@ fn label(scenario: &Scenario) -> Label {
 }
 
 /// Hands facts to two sinks.
-struct Tee<'a> {
-    first: &'a mut dyn FactSink,
-    second: Option<&'a mut (dyn FactSink + 'a)>,
+struct Tee<'a, 'b> {
+    first: &'a mut Recorder,
+    second: Option<&'b mut dyn FactSink>,
 }
 
-impl FactSink for Tee<'_> {
+impl FactSink for Tee<'_, '_> {
     fn take(&mut self, facts: &[Stamped]) {
         self.first.take(facts);
         if let Some(second) = &mut self.second {

@@ -26,7 +26,7 @@ impl Warnings {
                     1 => String::new(),
                     count => format!(" ({count} times)"),
                 };
-                format!("trace, from record {}: {}{times}", warning.line, warning.message)
+                format!("trace{}: {}{times}", warning.place, warning.message)
             })
             .collect()
     }
@@ -77,10 +77,11 @@ fn trace(
     let reopen = move || -> Result<Box<dyn RecordReader>, TraceError> {
         Ok(Box::new(trace::open_with(&formats, &path, &options)?))
     };
-    let replay = shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
-        ReplayError::Settings(list) => RunError::Scenario(section(scenario, "workload", list)),
-        ReplayError::Trace(error) => RunError::Trace(error.to_string()),
-    })?;
+    let replay =
+        shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
+            ReplayError::Settings(list) => RunError::Scenario(section(scenario, "workload", list)),
+            ReplayError::Trace(error) => RunError::Trace(error.to_string()),
+        })?;
     if !replay.has_times() && scenario.host.text("mode") == "open" {
         let message = format!(
             "{} has no arrival times, so it can only be replayed in a closed loop; write \

@@ -133,7 +133,8 @@ fn a_request_beyond_the_device_names_the_remedy() {
     let (folder, toy) = toy();
     let trace = scenario(&folder, "far.spc", "0,0,4096,r,0.0\n0,99999999,4096,w,0.1\n");
     refused(&["run", &toy, "--trace", &trace], 2, &["wrap", "larger device"]);
-    let output = call(&["run", &toy, "--trace", &trace, "--set", "workload.address=wrap", "--json"]);
+    let output =
+        call(&["run", &toy, "--trace", &trace, "--set", "workload.address=wrap", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 

@@ -6,9 +6,11 @@
 
 mod block;
 mod column;
+mod entry;
 mod read;
 mod write;
 
+pub use entry::ENTRY;
 pub use read::{NativeReader, Totals};
 pub use write::NativeWriter;
 

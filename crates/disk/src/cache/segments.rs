@@ -1,7 +1,7 @@
 //! Segments: contiguous runs of sectors in the buffer, least recently used first to go.
 //!
-//! No sector is in two segments, save that a segment on its way to the medium keeps its old data
-//! while newer data of the same sectors waits in another; the old one is then dropped at the end.
+//! No sector is dirty in two segments, save that a segment on its way to the medium keeps its old
+//! data while newer data of the same sectors waits in another; the old one is dropped at the end.
 
 use hybridsim_engine::SimTime;
 
@@ -131,9 +131,15 @@ impl Segments {
         self.segments[segment].start
     }
 
-    /// Takes a write of `start..end` into the buffer, ready at `ready`; `None` when there is no
-    /// room before something is destaged, or ever.
-    pub fn buffer(&mut self, start: u64, end: u64, ready: SimTime) -> Option<Taken> {
+    /// The data of `segment` is complete at `ready`, or later if that was known already.
+    pub fn set_ready(&mut self, segment: usize, ready: SimTime) {
+        let s = &mut self.segments[segment];
+        s.ready = s.ready.max(ready);
+    }
+
+    /// Takes a write of `start..end` into the buffer; `None` when there is no room before
+    /// something is destaged, or ever.
+    pub fn buffer(&mut self, start: u64, end: u64) -> Option<Taken> {
         if !self.fits(end - start) {
             return None;
         }
@@ -142,7 +148,6 @@ impl Segments {
             let s = &mut self.segments[segment];
             s.start = s.start.min(start);
             s.end = s.end.max(end);
-            s.ready = s.ready.max(ready);
             self.writes += 1;
             self.touch(segment);
             return Some(Taken { segment, joined: true });
@@ -154,6 +159,7 @@ impl Segments {
         self.overwrite(start, end, Some(segment));
         self.writes += 1;
         let state = State::Dirty(self.writes);
+        let ready = SimTime::ZERO;
         self.segments[segment] = Segment { start, end, ready, used: self.tick, state };
         Some(Taken { segment, joined: false })
     }
@@ -196,6 +202,22 @@ impl Segments {
                 }
             }
         }
+    }
+
+    /// `start..end` has been read again, into `keep`: older copies of the medium are dropped.
+    pub fn overwrite_clean(&mut self, start: u64, end: u64, keep: usize) {
+        for segment in 0..self.segments.len() {
+            let s = &self.segments[segment];
+            let inside = start <= s.start && s.end <= end;
+            if segment != keep && s.state == State::Clean && inside {
+                self.drop_data(segment);
+            }
+        }
+    }
+
+    /// Whether `segment` holds what the medium holds too.
+    pub fn is_clean(&self, segment: usize) -> bool {
+        self.segments[segment].state == State::Clean
     }
 
     fn drop_data(&mut self, segment: usize) {
@@ -279,22 +301,22 @@ mod tests {
     #[test]
     fn sequential_writes_share_a_segment_until_it_is_full() {
         let mut buffer = segments(4, 20, 2);
-        assert!(!buffer.buffer(100, 108, NOW).unwrap().joined);
-        assert!(buffer.buffer(108, 116, NOW).unwrap().joined);
-        assert!(buffer.buffer(96, 100, NOW).unwrap().joined, "in front");
-        assert!(!buffer.buffer(116, 120, NOW).unwrap().joined, "full");
+        assert!(!buffer.buffer(100, 108).unwrap().joined);
+        assert!(buffer.buffer(108, 116).unwrap().joined);
+        assert!(buffer.buffer(96, 100).unwrap().joined, "in front");
+        assert!(!buffer.buffer(116, 120).unwrap().joined, "full");
         assert_eq!(buffer.dirty(), 2);
-        assert!(buffer.buffer(500, 501, NOW).is_none(), "no write segment left");
-        assert!(buffer.buffer(98, 110, NOW).unwrap().joined, "rewritten in place");
-        assert!(buffer.buffer(0, 21, NOW).is_none(), "longer than a segment");
+        assert!(buffer.buffer(500, 501).is_none(), "no write segment left");
+        assert!(buffer.buffer(98, 110).unwrap().joined, "rewritten in place");
+        assert!(buffer.buffer(0, 21).is_none(), "longer than a segment");
     }
 
     #[test]
     fn newer_data_is_never_hidden_by_older() {
         let mut buffer = segments(3, 20, 3);
-        let old = buffer.buffer(100, 110, NOW).unwrap().segment;
+        let old = buffer.buffer(100, 110).unwrap().segment;
         buffer.begin_destage(old);
-        let new = buffer.buffer(105, 115, NOW).unwrap().segment;
+        let new = buffer.buffer(105, 115).unwrap().segment;
         assert_ne!(old, new);
         assert_eq!(buffer.oldest_write(), Some(1));
         buffer.end_destage(old);

@@ -318,6 +318,7 @@ impl Layer for Ssd {
         });
         self.check(ctx, done);
         self.tell_free_blocks(ctx);
+        self.set_wake(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

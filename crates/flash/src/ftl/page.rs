@@ -301,6 +301,16 @@ impl PageMap {
         }
     }
 
+    /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
+    /// misses the caches, and they overlap with the work in between.
+    #[inline]
+    fn fetch(&self, lpn: Lpn, flash: &FlashOps) {
+        let old = self.map[lpn.0 as usize];
+        if old != Ppn::NONE {
+            std::hint::black_box(flash.array().state(old));
+        }
+    }
+
     #[inline]
     fn give_up(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
@@ -337,6 +347,7 @@ impl Ftl for PageMap {
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+        self.fetch(lpn, flash);
         let Some(pool) = self.place(flash) else { return Err(self.no_room(flash)) };
         let (page, filled) = self.take_page(pool, false);
         flash.host_program(page, lpn, After::NOTHING);
@@ -364,11 +375,13 @@ impl Ftl for PageMap {
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
-        // One page of the first pool that is low on free blocks; victims begun are finished.
+        // One page of the first pool that is low on free blocks; victims begun are finished. In a
+        // mixed log the host could take the pages a half-moved victim still needs.
+        let budget = if self.separate { 1 } else { u32::MAX };
         for pool in 0..self.pools.len() {
             let begun = self.pools[pool].victim.is_some();
             if begun || self.pools[pool].free.len() <= self.free_low {
-                match self.collect(pool, 1, flash) {
+                match self.collect(pool, budget, flash) {
                     Collected::Nothing => {}
                     Collected::Partly | Collected::Block => return Ok(true),
                 }

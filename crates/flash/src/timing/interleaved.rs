@@ -105,18 +105,12 @@ impl Interleaved {
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         let ready = self.page_ready(bytes_behind);
         let mut result = ready;
-        self.ends.clear();
-        for op in ops {
-            let from = match op.after {
-                After::NOTHING => ready,
-                after => after.index().map_or(ready, |index| self.ends[index]),
-            };
-            let reached = self.book(op, from);
-            self.settled = self.settled.max(reached.at);
-            if op.cause == Cause::Host && reached.at >= result.at {
-                result = reached;
+        if ops.iter().any(|op| op.after != After::NOTHING) {
+            result = self.book_linked(ops, ready);
+        } else {
+            for op in ops {
+                self.book_unlinked(op, &ready, &mut result);
             }
-            self.ends.push(reached);
         }
         if self.op == Op::Read {
             result = self.send_to_host(result, bytes);
@@ -124,6 +118,59 @@ impl Interleaved {
         if result.at >= self.last.at {
             self.last = result;
         }
+    }
+
+    #[inline]
+    fn book_unlinked(&mut self, op: &FlashOp, ready: &Reached, result: &mut Reached) {
+        if op.kind == OpKind::Copy && self.copies_in_place(op) {
+            // The bulk of all operations, and nobody asks how it was reached.
+            let Delays { read, program, command, .. } = self.delays;
+            let begin = ready.at.max(self.dies[op.die.0 as usize].free);
+            let at = begin + read + program + command * 2;
+            self.collect_until(op, begin, at);
+            self.settled = self.settled.max(at);
+            return;
+        }
+        let reached = self.book(op, *ready);
+        self.settled = self.settled.max(reached.at);
+        if op.cause == Cause::Host && reached.at >= result.at {
+            *result = reached;
+        }
+    }
+
+    /// As [`Self::book_unlinked`] for operations some of which wait for others.
+    fn book_linked(&mut self, ops: &[FlashOp], ready: Reached) -> Reached {
+        let mut result = ready;
+        self.ends.clear();
+        for op in ops {
+            let from = op.after.index().map_or(ready, |index| self.ends[index]);
+            let reached = self.book(op, from);
+            self.settled = self.settled.max(reached.at);
+            if op.cause == Cause::Host && reached.at >= result.at {
+                result = reached;
+            }
+            self.ends.push(reached);
+        }
+        result
+    }
+
+    /// Whether a copy for garbage collection stays inside its die and off the channel.
+    #[inline]
+    fn copies_in_place(&self, op: &FlashOp) -> bool {
+        !self.delays.copies_use_channel && !serves_request(op.cause) && {
+            let block = self.geometry.block_of(crate::geometry::Ppn(op.from));
+            self.geometry.die_of(block) == op.die
+        }
+    }
+
+    #[inline]
+    fn collect_until(&mut self, op: &FlashOp, begin: SimTime, at: SimTime) {
+        let die = &mut self.dies[op.die.0 as usize];
+        if die.gc_until < begin {
+            die.gc_from = begin;
+        }
+        die.gc_until = at;
+        die.free = at;
     }
 
     #[inline]
@@ -248,7 +295,7 @@ impl Interleaved {
         at: SimTime,
         mut path: Path,
     ) -> Reached {
-        let die = &mut self.dies[op.die.0 as usize];
+        let die = &self.dies[op.die.0 as usize];
         if serves_request(op.cause) {
             let wait = begin.since(from.at);
             let gc = die.gc_until.min(begin).since(die.gc_from.max(from.at));
@@ -257,12 +304,9 @@ impl Interleaved {
         } else {
             path = from.path;
             path.gc += at.since(from.at);
-            if die.gc_until < begin {
-                die.gc_from = begin;
-            }
-            die.gc_until = at;
+            self.collect_until(op, begin, at);
         }
-        die.free = at;
+        self.dies[op.die.0 as usize].free = at;
         Reached { at, path }
     }
 }

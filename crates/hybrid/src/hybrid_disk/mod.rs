@@ -12,8 +12,8 @@
 //! Invariant: flash holds the newest data of every sector marked in the cache, the disk that of
 //! all others.
 //!
-//! A trim drops cached sectors and is passed on to the disk, which must answer zeros from then on
-//! (or what it was last sent). A flush is passed on to both media: what flash has acknowledged it
+//! A trim drops cached sectors, so that they are never written back, and is passed on to the disk,
+//! which may answer zeros from then on or what it was last sent (see `trimmed`). A flush is passed on to both media: what flash has acknowledged it
 //! keeps, so nothing is destaged for it. Time in dispatch queues and behind conflicting requests
 //! is told as `Queue`; time behind cleaning, and waiting for a free page, as `Destage`.
 
@@ -23,6 +23,7 @@ mod cut;
 mod flow;
 mod lane;
 mod serve;
+mod trimmed;
 
 use crate::admission::{Admission, AdmissionEntry};
 use crate::cleanup::{Cleanup, CleanupEntry};
@@ -41,6 +42,7 @@ use hybridsim_engine::{
 use lane::{Lane, Order};
 use serve::Parent;
 use std::collections::VecDeque;
+use trimmed::Trimmed;
 
 /// The registered entry.
 pub const ENTRY: LayerEntry = LayerEntry {
@@ -172,6 +174,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
         parents: Vec::new(),
         free_parents: Vec::new(),
+        trimmed: Trimmed::default(),
         runs: Vec::new(),
         ready: VecDeque::new(),
         short_of_space: VecDeque::new(),
@@ -202,6 +205,7 @@ pub struct HybridDisk {
     cleaning: Cleaning,
     parents: Vec<Parent>,
     free_parents: Vec<u32>,
+    trimmed: Trimmed,
     /// Reused for every cut.
     runs: Vec<Run>,
     /// Free to go, but everything waits for cleaning.

@@ -224,11 +224,11 @@ impl HybridDisk {
             // Longer than the cache: go through the cache instead.
             let inside = self.cache.iter().filter(|page| (first..=last).contains(&page.page));
             let inside: Vec<CachedPage> = inside.collect();
-            inside.into_iter().for_each(|page| self.drop_sectors(&request, page));
+            inside.into_iter().for_each(|page| self.drop_sectors(ctx, &request, page));
         } else {
             for page in first..=last {
                 if let Some(slot) = self.cache.find(page) {
-                    self.drop_sectors(&request, CachedPage { page, slot });
+                    self.drop_sectors(ctx, &request, CachedPage { page, slot });
                 }
             }
         }
@@ -238,8 +238,12 @@ impl HybridDisk {
         self.execute(ctx, slot);
     }
 
-    fn drop_sectors(&mut self, request: &Request, page: CachedPage) {
+    fn drop_sectors(&mut self, ctx: &Ctx<'_>, request: &Request, page: CachedPage) {
         let (from, to) = self.sectors_in(request, page.page);
+        if ctx.verifying() {
+            let dropped = self.cache.slot(page.slot).valid & cache::bits(from, to);
+            self.trimmed.add(page.page, dropped);
+        }
         if self.cache.unmark(page.slot, from, to) {
             self.replacement.remove(page);
             self.cache.remove(page.slot);
@@ -301,7 +305,12 @@ impl HybridDisk {
     /// The last run decides: its time in the dispatch queue and at the medium are the request's.
     fn finish_request(&mut self, ctx: &mut Ctx<'_>, slot: u32, id: RequestId, done: &Completion) {
         let now = ctx.now();
-        let Parent { own, since, failed, .. } = *self.parent(slot);
+        let Parent { own, since, failed, request, .. } = *self.parent(slot);
+        match request.op {
+            Op::Read => self.trimmed.hide(ctx, self.cache.page_sectors, &request),
+            Op::Write => self.trimmed.written(self.cache.page_sectors, &request),
+            Op::Trim | Op::Flush => {}
+        }
         let mut parts = done.parts.plus(Part::Queue, now.since(since) - done.latency);
         for part in Part::ALL {
             parts.add(part, own.get(part));

@@ -232,7 +232,8 @@ fn section(
 }
 
 fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
-    let settings = section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
+    let settings =
+        section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
     let span = root.get("workload").map(|item| &item.span);
     match (settings.has("trace"), settings.has("generator")) {
         (true, true) => {

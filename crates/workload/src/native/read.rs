@@ -93,6 +93,11 @@ impl<R: Read> NativeReader<R> {
         &self.header
     }
 
+    /// Where the bytes come from.
+    pub(super) const fn input(&self) -> &R {
+        &self.input
+    }
+
     /// What the end of the file says, once it has been reached and found to be true.
     pub fn totals(&self) -> Option<&Totals> {
         self.totals.as_ref()

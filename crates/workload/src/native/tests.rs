@@ -54,6 +54,20 @@ fn records_names_and_notes_come_back() {
     assert_eq!(read(&bytes), Ok((expected, names.to_vec())));
 }
 
+/// The sample of the format's entry. HYBRIDSIM_BLESS=1 writes it anew after a change of version.
+#[test]
+fn the_sample_is_what_this_version_writes() {
+    let notes = vec![("source".to_owned(), "sample".to_owned())];
+    let names = ["8,0", "8,16", "md0"].map(str::to_owned);
+    let bytes = written(&records(5), &Header { notes, ..Header::default() }, &names);
+    if std::env::var_os("HYBRIDSIM_BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/native/sample.hst");
+        std::fs::write(path, &bytes).expect("the source tree can be written");
+    }
+    // Packed bytes may differ between versions of zstd; what they say may not.
+    assert_eq!(read(ENTRY.sample), read(&bytes));
+}
+
 #[test]
 fn a_false_announcement_is_refused_by_the_writer() {
     let header = Header { records: Some(3), ..Header::default() };

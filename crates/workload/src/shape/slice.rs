@@ -24,8 +24,11 @@ pub const FROM: Param = Param::optional(
     "Records that arrive earlier are left out; this time becomes time 0.",
 );
 /// Up to what time.
-pub const UNTIL: Param =
-    Param::optional("until", Kind::Duration, "Records that arrive at this time or later are left out.");
+pub const UNTIL: Param = Param::optional(
+    "until",
+    Kind::Duration,
+    "Records that arrive at this time or later are left out.",
+);
 
 /// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

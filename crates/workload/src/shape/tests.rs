@@ -107,13 +107,19 @@ fn slices_by_number_and_time() {
     check("from = \"15ms\"", &[(5, 0, 5_000, 16), (25, 1, 0, 8)]);
     check("from = \"10ms\"\nuntil = \"40ms\"", &[(0, 1, 100, 8), (10, 0, 5_000, 16)]);
     check("count = 1\nloops = 2", &[(0, 0, 0, 8), (0, 0, 0, 8)]);
-    check("first = 3\nloops = 2", &[(0, 0, 5_000, 16), (20, 1, 0, 8), (40, 0, 5_000, 16), (60, 1, 0, 8)]);
+    check(
+        "first = 3\nloops = 2",
+        &[(0, 0, 5_000, 16), (20, 1, 0, 8), (40, 0, 5_000, 16), (60, 1, 0, 8)],
+    );
 }
 
 #[test]
 fn large_requests_are_cut() {
     let text = "request_max = \"3KiB\"\nvolumes = [0]";
-    check(text, &[(0, 0, 0, 6), (0, 0, 6, 2), (20, 0, 5_000, 6), (20, 0, 5_006, 6), (20, 0, 5_012, 4)]);
+    check(
+        text,
+        &[(0, 0, 0, 6), (0, 0, 6, 2), (20, 0, 5_000, 6), (20, 0, 5_006, 6), (20, 0, 5_012, 4)],
+    );
 }
 
 #[test]
@@ -210,7 +216,12 @@ fn parameters_that_make_no_sense_are_refused() {
     check_error(ROWS, "request_max = \"100B\"", 100, &["request_max"]);
     check_error(ROWS, "address = \"remap\"\ngranule = \"4KiB\"", 1 << 20, &["granule"]);
     check_error(ROWS, "address = \"remap\"", 100, &["granule"]);
-    check_error(ROWS, "request_max = \"0B\"\nvolumes = []", 0, &["request_max", "volumes", "capacity"]);
+    check_error(
+        ROWS,
+        "request_max = \"0B\"\nvolumes = []",
+        0,
+        &["request_max", "volumes", "capacity"],
+    );
 }
 
 proptest! {

@@ -2,8 +2,8 @@
 
 use super::survey::Survey;
 use hybridsim_engine::Request;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SECTOR_BYTES;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 
 /// Which volumes.
 pub const VOLUMES: Param = Param::optional(
