@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from .results import Result
 
 __all__ = [
+    "ConformanceFailure",
     "DeviceFull",
     "DeviceWornOut",
     "Error",
+    "FlashRuleBroken",
     "Problem",
     "RunError",
     "ScenarioError",
     "TraceError",
+    "UnitError",
 ]
 
 
@@ -86,6 +89,21 @@ class DeviceFull(Error):
 
 class DeviceWornOut(Error):
     """Raised by a translation layer written in Python when too many blocks are worn out."""
+
+
+class FlashRuleBroken(Error):
+    """A translation layer broke a rule of flash, such as programming a page twice.
+
+    It is raised where it happened, inside of the layer, and ends the run even when it is caught.
+    """
+
+
+class ConformanceFailure(Error, AssertionError):
+    """A policy did what no policy may do; the message has the smallest case found."""
+
+
+class UnitError(Error, ValueError):
+    """A quantity that cannot be read, such as ``"4k"``."""
 
 
 def missing(extra: str, package: str) -> ImportError:

@@ -3,6 +3,7 @@
 //! It is as thin as it can be. What Python users see is in `python/hybridsim`, and what is
 //! simulated is in the other crates; here values are turned from one into the other.
 
+mod conformance;
 mod failure;
 mod inspect;
 mod observe;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 /// The compiled half of the package.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::conformance::check_ftl;
     #[pymodule_export]
     use crate::inspect::{check, explain, listing, parse_quantity, schema, write_quantity};
     #[pymodule_export]

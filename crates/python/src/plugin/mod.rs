@@ -15,6 +15,7 @@ use hybridsim::registry::standard;
 use hybridsim::scenario::Scenario;
 use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
 use hybridsim_engine::registry::{Description, Registry};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -161,7 +162,10 @@ fn construct<'py>(
     };
     make().map_err(|error| {
         let message = format!("{path}: {error}");
-        failure::keep(error);
+        // That is how a class refuses what it is built for; anything else is a mistake in it.
+        if !error.is_instance_of::<PyValueError>(py) {
+            failure::keep(error);
+        }
         vec![Problem::new(param, message)]
     })
 }
