@@ -151,6 +151,7 @@ mod tests {
         let mut clock = clock(Some(100));
         assert_eq!(clock.wake(at(100)), at(100), "just not yet");
         assert_eq!(clock.wake(at(205)), at(250), "stops until 220");
-        assert_eq!(told(&mut clock, 260), [(Idle, 200), (Down, 20), (SpinUp, 30), (Idle, 10)]);
+        let all = [(Idle, 100), (Idle, 100), (Down, 20), (SpinUp, 30), (Idle, 10)];
+        assert_eq!(told(&mut clock, 260), all, "two spans: planned, and until the stop");
     }
 }

@@ -96,12 +96,12 @@ fn measured_drives() {
     };
     let disks = std::path::Path::new(&data).join("disksim/disks");
     let cheetah = log(&disks.join("seagate_cheetah9lp/cheetah9LP.trace.gz"));
-    replay("Cheetah 9LP", &cheetah, &preset("seagate-cheetah-9lp"), 0.5);
+    replay("Cheetah 9LP", &cheetah, &preset("seagate-cheetah-9lp"), 0.14);
     let cheetah = log(&disks.join("seagate_cheetah15k5/random.trace.gz"));
     // As the validation published with it: all caching off.
     let text = preset("seagate-cheetah-15k5-146gb")
         .replace("write_cache = true", "write_cache = false")
         .replace("cache_segments = 32", "cache_segments = 0")
         .replace("cache_write_segments = 11", "");
-    replay("Cheetah 15K.5, caches off", &cheetah, &text, 1.0);
+    replay("Cheetah 15K.5, caches off", &cheetah, &text, 0.31);
 }

@@ -143,6 +143,7 @@ proptest! {
             .collect();
         let rig = rig(&settings, &registry, &children, seed);
         rig.check(&requests, depth).map_err(TestCaseError::fail)?;
+        rig.check_bursts(&requests, depth).map_err(TestCaseError::fail)?;
     }
 }
 

@@ -1,9 +1,8 @@
 //! Errors on their way to Python, and Python's errors on their way through the simulator.
 
 use hybridsim::scenario::diagnostic::Diagnostics;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,30 +56,18 @@ fn from_panic(panic: &(dyn Any + Send)) -> PyErr {
 }
 
 /// An exception of class `name` of `hybridsim.errors`.
-pub fn raise<'py>(
-    py: Python<'py>,
-    name: &str,
-    arguments: impl IntoPyObject<'py>,
-) -> PyErr {
-    let make = || -> PyResult<PyErr> {
-        let class = py.import("hybridsim.errors")?.getattr(name)?;
-        let arguments = arguments.into_pyobject(py).map_err(|_| {
-            PyRuntimeError::new_err("the arguments of an exception cannot be converted")
-        })?;
-        let arguments = arguments.into_bound().into_any();
-        let made = match arguments.cast::<PyTuple>() {
-            Ok(tuple) => class.call1(tuple)?,
-            Err(_) => class.call1((arguments,))?,
-        };
-        Ok(PyErr::from_value(made))
-    };
-    make().unwrap_or_else(|error| error)
+pub fn raise(py: Python<'_>, name: &str, message: impl Into<String>) -> PyErr {
+    let message: String = message.into();
+    let class = py.import("hybridsim.errors").and_then(|errors| errors.getattr(name));
+    let made = class.and_then(|class| class.call1((message,)));
+    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// A `ScenarioError` with every problem.
 pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
     let make = || -> PyResult<PyErr> {
-        let class = py.import("hybridsim.errors")?.getattr("Problem")?;
+        let errors = py.import("hybridsim.errors")?;
+        let class = errors.getattr("Problem")?;
         let mut problems = Vec::with_capacity(diagnostics.list.len());
         for problem in &diagnostics.list {
             let span = problem.span.as_ref();
@@ -89,7 +76,8 @@ pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
             let fields = (&problem.key, &problem.message, &problem.help, file, line);
             problems.push(class.call1(fields)?);
         }
-        Ok(raise(py, "ScenarioError", (diagnostics.to_string(), problems)))
+        let error = errors.getattr("ScenarioError")?.call1((diagnostics.to_string(), problems))?;
+        Ok(PyErr::from_value(error))
     };
     make().unwrap_or_else(|error| error)
 }

@@ -3,7 +3,7 @@
 use crate::failure;
 use crate::observe::Batches;
 use crate::plugin;
-use hybridsim::run::{self, Beat, Done, Options, RunError};
+use hybridsim::run::{self as simulator, Beat, Done, Options, RunError};
 use hybridsim::scenario::diagnostic::SourceText;
 use hybridsim::scenario::{Input, Scenario};
 use hybridsim_engine::{FactSink, Fault};
@@ -100,12 +100,12 @@ fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunE
         }
         !failure::is_pending()
     };
-    let mut options = Options {
+    let options = Options {
         detail: listeners.detail,
         watch: Some(&mut watch),
         sink: batches.as_mut().map(|batches| batches as &mut dyn FactSink),
     };
-    let done = run::run(scenario, &plugin::registry(), &mut options);
+    let done = simulator::run(scenario, &plugin::registry(), options);
     if let Some(batches) = &mut batches {
         batches.flush();
     }
@@ -154,7 +154,9 @@ fn kind(fault: &Fault) -> &'static str {
 }
 
 fn json(results: &RunResults) -> String {
-    hybridsim_report::json::run(results)
+    let mut text = Vec::new();
+    hybridsim_report::json::write(&mut text, results).expect("memory can be written to");
+    String::from_utf8(text).expect("JSON is UTF-8")
 }
 
 fn one_line(pictures: &Pictures) -> String {

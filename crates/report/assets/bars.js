@@ -49,13 +49,13 @@ function barRow(row, colours, format, most, used) {
     piece.style.width = width + "%";
     piece.style.background = colours[key];
     piece.style.color = textOn(colours[key]);
-    if (width > 13) piece.textContent = words(key); else piece.classList.add("thin");
+    if (width > words(key).length * .75 + 2) piece.textContent = words(key); else piece.classList.add("thin");
     track.append(piece);
   });
   const parts = [
     element("div", { className: "name" }, row.name),
-    track,
     element("div", { className: "value" }, row.value),
+    track,
   ];
   parts.forEach(part => { part.dataset.run = row.run; });
   return parts;

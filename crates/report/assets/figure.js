@@ -74,6 +74,14 @@ function choice(name, legend, options, chosen, changed) {
   return made;
 }
 
+// Calls `resized` when the element is no longer as wide as what was drawn in it. Widths depend
+// on the window alone: the page keeps room for its scroll bar.
+function onResize(host, drawn, resized) {
+  window.addEventListener("resize", () => {
+    if (host.clientWidth > 0 && host.clientWidth !== drawn()) resized(host.clientWidth);
+  });
+}
+
 function colourOf(text) {
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   probe.fillStyle = text;

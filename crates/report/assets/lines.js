@@ -1,11 +1,11 @@
 // Line charts, drawn by uPlot.
-const HEIGHT = 270;
+const HEIGHT = 280;
 
 const FONT = "12px system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif";
 
 function axis(label, format, options = {}) {
   return {
-    label, labelFont: FONT, font: FONT, labelSize: 22, gap: 6,
+    label, labelFont: FONT, font: FONT, labelSize: 22, labelGap: 2, gap: 6, size: 32,
     stroke: () => css("--quiet"),
     grid: { stroke: () => css("--grid"), width: 1 },
     ticks: { stroke: () => css("--line"), width: 1, size: 5 },
@@ -20,39 +20,38 @@ function yAxis(label, format, options = {}) {
     if (!values) return 50;
     const context = u.ctx;
     context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
     context.font = FONT;
     const widest = Math.max(0, ...values.map(value => context.measureText(value || "").width));
     context.restore();
-    return Math.ceil(widest) + 14;
+    return Math.ceil(widest) + 20;
   };
   return axis(label, format, { size, ...options });
 }
 
-// Only powers of ten get a label on a logarithmic axis, unless it is short.
-function logFilter(u, splits) {
-  const shown = splits.filter(value => value > 0);
-  const decades = Math.log10(shown[shown.length - 1] / shown[0]);
-  const kept = decades > 1.5 ? [1] : [1, 2, 5];
-  const thin = decades > 9 ? 3 : decades > 6 && u.width < 480 ? 2 : 1;
-  return splits.map(value => {
-    if (!(value > 0)) return null;
-    const exponent = Math.floor(Math.log10(value) + 1e-9);
-    const lead = Math.round(value / 10 ** exponent);
-    return kept.includes(lead) && exponent % thin === 0 ? value : null;
-  });
+// Powers of ten only, every second or third where there are many, or 1, 2, 5 where there are few.
+function logSplits(u, side, low, high) {
+  const ticks = logTicks(low, high, u.width < 480 ? 6 : 9);
+  return ticks.length > 0 ? ticks : [low];
 }
 
-// series: [{run, label, x: [], y: [], dash, width, fill, stepped, format}]
+// A grid of powers of ten.
+const logAxis = options => ({ splits: logSplits, filter: (u, splits) => splits, ...options });
+
+const markerStyle = line => {
+  const dash = line ? line.dash || DASHES[line.run % 8] : [];
+  return dash.length === 0 ? "solid" : dash[0] > 3 ? "dashed" : "dotted";
+};
+const colourFor = line => runColour(line.tint ?? line.run);
+
+// series: [{run, label, x: [], y: [], tint, dash, width, alpha, fill, stepped}]
 function lines(place, { series, x, y, marks = [] }) {
   const host = place.chart;
   let plot = null, hidden = new Set();
-  const tables = () => {
-    const joined = uPlot.join(series.map(line => [line.x, line.y]));
-    return joined;
-  };
+  const table = () => uPlot.join(series.map(line => [line.x, line.y]));
   const options = width => ({
-    width, height: HEIGHT, padding: [10, 14, 0, 0],
-    legend: { live: true },
+    width, height: HEIGHT, padding: [10, 26, 0, 0],
+    legend: { live: true, markers: { width: 3, dash: (u, at) => markerStyle(series[at - 1]) } },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
     scales: { x: { time: false, ...x.scale }, y: y.scale || { range: zeroed } },
     axes: [axis(x.label, x.format, x.axis), yAxis(y.label, y.format, y.axis)],
@@ -60,10 +59,10 @@ function lines(place, { series, x, y, marks = [] }) {
       { label: x.name, value: (u, value) => value === null ? NONE : x.exact(value) },
       ...series.map(line => ({
         label: line.label,
-        stroke: () => runColour(line.run),
+        stroke: () => colourFor(line),
         width: line.width || 1.75,
         dash: line.dash || DASHES[line.run % 8],
-        fill: line.fill ? () => runColour(line.run) + "22" : undefined,
+        fill: line.fill ? () => colourFor(line) + "22" : undefined,
         paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         alpha: line.alpha || 1,
         points: { show: series.length > 0 && line.x.length < 3 },
@@ -72,20 +71,17 @@ function lines(place, { series, x, y, marks = [] }) {
         value: (u, value) => value === null || value === undefined ? NONE : y.exact(value),
       })),
     ],
-    hooks: { drawSeries: [], draw: [u => drawMarks(u, marks, hidden)] },
+    hooks: { draw: [u => drawMarks(u, marks, hidden)] },
   });
   const build = () => {
     if (plot) plot.destroy();
-    plot = new uPlot(options(Math.max(240, host.clientWidth)), tables(), host);
+    plot = new uPlot(options(Math.max(240, host.clientWidth)), table(), host);
   };
   build();
-  new ResizeObserver(() => {
-    const width = Math.max(240, host.clientWidth);
-    if (width !== plot.width) plot.setSize({ width, height: HEIGHT });
-  }).observe(host);
+  onResize(host, () => plot.width, width => plot.setSize({ width: Math.max(240, width), height: HEIGHT }));
   charts.push({
     figure: place.figure,
-    redraw: () => plot.redraw(false, true),
+    redraw: build,
     show: (run, on) => {
       if (on) hidden.delete(run); else hidden.add(run);
       series.forEach((line, at) => {
@@ -94,7 +90,7 @@ function lines(place, { series, x, y, marks = [] }) {
     },
     inked: () => {
       const shown = series.filter(line => !hidden.has(line.run) && line.x.length > 0);
-      return shown.length === 0 || inked(plot.ctx.canvas, plot.bbox, shown.map(line => runColour(line.run)));
+      return shown.length === 0 || inked(plot.ctx.canvas, plot.bbox, shown.map(colourFor));
     },
   });
   return {

@@ -41,12 +41,14 @@ function distribution(run, kind) {
 }
 
 function latency() {
-  const grid = section("latency", "Latency", "From arrival to completion, after the warm-up. Both axes of time are logarithmic.");
+  if (!DRAWN.some(run => distribution(run, "all").total > 0)) return;
+  const grid = section("latency", "Latency", "From arrival to completion, of requests completed after the warm-up.");
   const p = run => run.results.latency_ns.all;
   const words = DRAWN.map(run => `${run.name}: median ${quantity("ns", p(run).p50)}, 99 % within ${quantity("ns", p(run).p99)}, longest ${quantity("ns", p(run).max)}`).join("; ");
   const x = {
     label: "Latency", name: "Latency", format: value => quantity("ns", value, 2), exact: value => quantity("ns", value),
-    scale: { distr: 3, log: 10 }, axis: { filter: logFilter, space: 40 },
+    scale: { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] },
+    axis: logAxis({ space: 40 }),
   };
   const cdf = figure(grid, {
     id: "cdf", title: "Latency: share of requests done", caption: words + ".",
@@ -62,7 +64,7 @@ function latency() {
   });
   const ccdfLines = lines(ccdf, {
     x, series: ccdfSeries(),
-    y: { label: "Requests slower", format: share, exact: value => percent(value, 2), scale: { distr: 3, log: 10, range: (u, low, high) => [10 ** Math.floor(Math.log10(low || 1e-3)), 1] }, axis: { filter: logFilter } },
+    y: { label: "Requests slower", format: share, exact: value => percent(value, 2), scale: { distr: 3, log: 10, range: (u, low, high) => [10 ** Math.floor(Math.log10(low > 0 && low < 1 ? low * .999 : .1)), 1] }, axis: logAxis({}) },
   });
   const kinds = [["all", "All"], ["read", "Reads"], ["write", "Writes"]].filter(([kind]) => DRAWN.some(run => distribution(run, kind).total > 0));
   if (kinds.length > 2) cdf.top.append(choice("kind", "Requests shown", kinds, "all", kind => {
@@ -101,15 +103,16 @@ function distributionTable() {
 }
 
 function latencyMaps(grid) {
-  const unpacked = new Map(DRAWN.map(run => [run.index, unpack(seriesOf(run).latency_map)]));
-  const known = [...unpacked.values()].filter(map => map.rows > 0);
+  const whole = DRAWN.map(run => unpack(seriesOf(run).latency_map));
+  const known = whole.filter(map => map.rows > 0);
   if (known.length === 0) return;
   const low = Math.max(1, Math.min(...known.map(map => map.bounds[0] || 1)));
   const high = Math.max(...known.map(map => map.bounds[map.rows]));
-  const most = Math.max(...known.map(map => map.most));
+  const unpacked = new Map(DRAWN.map((run, at) => [run.index, coarsen(whole[at], low, high, true)]));
+  const most = Math.max(...[...unpacked.values()].map(map => map.most));
   const place = figure(grid, {
     id: "latency-map", title: "Latency over time", wide: true,
-    caption: `Each cell counts requests completed then with that latency; the more, the ${"stronger"} its colour (logarithmic, at most ${number(most)}). Stripes across are bands of equal latency, stripes upwards are stalls.`,
+    caption: `Each cell counts requests completed then with that latency; the more, the stronger its colour (logarithmic, at most ${number(most)}). Stripes across are bands of equal latency, stripes upwards are stalls.`,
     table: () => timeTable([["median", "latency_ns_p50", ns], ["p99", "latency_ns_p99", ns], ["longest", "latency_ns_max", ns]]),
   });
   const ns = value => quantity("ns", value);
@@ -117,10 +120,18 @@ function latencyMaps(grid) {
     const run = DRAWN.find(run => run.index === index), map = unpacked.get(index), series = seriesOf(run);
     return {
       layers: [{ map, colour: ramp, alpha: () => 1, most, columnSeconds: series.bucket_ns * map.step / 1e9 }],
-      low, high, log: true, endSeconds: endSeconds(run), timeUnit: unitFor("s", endSeconds(run)),
+      low, high, log: true, ...mapTime(run),
       tick: { format: value => quantity("ns", value) }, warmup: run.pictures.warmup_end_ns / 1e9,
     };
   }, () => rampKey("1", `${number(most)} requests per cell`));
+}
+
+// Runs of about the same length share a time axis, others fill their own.
+function mapTime(run) {
+  const ends = DRAWN.map(endSeconds);
+  const shared = Math.max(...ends) <= 3 * Math.min(...ends);
+  const end = shared ? Math.max(...ends) : endSeconds(run);
+  return { endSeconds: end, timeUnit: unitFor("s", end) };
 }
 
 // ---- over time
@@ -139,7 +150,7 @@ function timeAxis() {
   const [unit, name] = unitFor("s", longest());
   return {
     label: `Simulated time (${name})`, name: "Time", format: value => number(value / unit, 4), exact: value => quantity("s", value, 4),
-    scale: { range: (u, low, high) => [0, high] },
+    scale: { range: (u, low, high) => [0, high > 0 ? high : 1] },
     axis: { splits: (u, at, low, high, space) => linearTicks(low / unit, high / unit, Math.max(2, u.width / 110)).map(value => value * unit) },
   };
 }
@@ -154,7 +165,7 @@ function warmups() {
 function timeChart(grid, options, y, make) {
   const place = figure(grid, options);
   const build = () => DRAWN.flatMap(run => make(run).map(({ text, y, ...rest }) => ({
-    run: run.index, label: label(run, text), x: times(run, y.length), y, ...rest,
+    run: run.index, label: label(run, text), x: times(run, y.length), y, dash: [], ...rest,
   })));
   const chart = lines(place, { x: timeAxis(), y, series: build(), marks: warmups() });
   timed.push(() => {
@@ -199,7 +210,7 @@ function overTime() {
   }, { label: "Requests per second", format: rate, exact: value => rate(value) + "/s" }, run => {
     const { reads, writes } = seriesOf(run);
     return MANY ? [{ y: perSecond(run, added(reads, writes)) }]
-      : [{ text: "Reads", y: perSecond(run, reads) }, { text: "Writes", y: perSecond(run, writes), dash: [6, 4] }];
+      : [{ text: "Reads", y: perSecond(run, reads), tint: 0 }, { text: "Writes", y: perSecond(run, writes), tint: 1 }];
   });
   const bytes = run => perSecond(run, added(seriesOf(run).read_bytes, seriesOf(run).write_bytes)).map(value => value === null ? null : value / 1e6);
   timeChart(grid, {
@@ -213,7 +224,7 @@ function overTime() {
     table: () => timeTable([["mean", run => seriesOf(run).outstanding.mean, rate], ["most", run => seriesOf(run).outstanding.max, rate]]),
   }, { label: "Requests in flight", format: rate, exact: rate }, run => {
     const { mean, max } = seriesOf(run).outstanding;
-    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Most", y: max, alpha: .55, width: 1, dash: [2, 2] }];
+    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Most", y: max, tint: 1, width: 1 }];
   });
   if (DRAWN.some(run => seriesOf(run).queue_depth.length > 0)) {
     timeChart(grid, {
@@ -246,16 +257,17 @@ function addresses() {
   const unpackedSum = map => sum(unpack(map).counts);
   const maximum = Math.max(...runs.map(top));
   const [unit, name] = unitFor("bytes", maximum);
+  const shown = sameAddresses(runs) ? [{ ...runs[0], name: "All runs: the same requests" }] : runs;
   const colours = () => isDark() ? [[95, 176, 255], [255, 154, 77]] : [[11, 98, 181], [207, 74, 0]];
-  const layersOf = new Map(runs.map(run => [run.index, ["read_map", "write_map"].map(key => unpack(seriesOf(run)[key]))]));
-  maps(place, runs, index => {
-    const run = runs.find(run => run.index === index);
+  const layersOf = new Map(runs.map(run => [run.index, ["read_map", "write_map"].map(key => coarsen(unpack(seriesOf(run)[key]), 0, maximum, false))]));
+  maps(place, shown, index => {
+    const run = shown.find(run => run.index === index);
     const layers = layersOf.get(index).map((map, at) => ({
       map, most: Math.max(map.most, 1), columnSeconds: seriesOf(run).bucket_ns * map.step / 1e9,
       colour: () => colours()[at], alpha: shade => (.18 + .7 * shade).toFixed(2),
     }));
     return {
-      layers, low: 0, high: maximum, log: false, endSeconds: endSeconds(run), timeUnit: unitFor("s", endSeconds(run)),
+      layers, low: 0, high: maximum, log: false, ...mapTime(run),
       tick: { unit, format: value => `${number(value / unit)} ${name}` }, warmup: run.pictures.warmup_end_ns / 1e9,
     };
   }, () => ["Reads", "Writes"].flatMap((text, at) => {
@@ -263,6 +275,13 @@ function addresses() {
     key.style.borderColor = `rgb(${colours()[at].join(",")})`;
     return [key, text];
   }));
+}
+
+// Whether all runs got the same requests at the same times; then one picture is enough.
+function sameAddresses(runs) {
+  const trimmed = map => JSON.stringify([map.bounds, map.buckets_per_column, map.counts.at(-1) < 0 ? map.counts.slice(0, -1) : map.counts]);
+  const print = run => seriesOf(run).bucket_ns + trimmed(seriesOf(run).read_map) + trimmed(seriesOf(run).write_map);
+  return runs.length > 1 && runs.every(run => print(run) === print(runs[0]));
 }
 
 // ---- where the time went
@@ -278,7 +297,7 @@ function whereTimeWent() {
       const pieces = order.map(part => [part, parts(run, kind)[part] || 0]);
       const total = sum(pieces.map(([, value]) => value));
       const slow = run.results.breakdown_ns.slowest;
-      const note = kind === "slowest" && slow.threshold_ns ? ` (from ${quantity("ns", slow.threshold_ns, 2)} on)` : "";
+      const note = kind === "slowest" && slow.threshold_ns ? `, each ≥ ${quantity("ns", slow.threshold_ns, 2)}` : "";
       return { run: run.index, name: run.name, pieces, total, value: quantity("ns", total) + note };
     }).filter(row => row.total > 0),
   })).filter(set => set.rows.length > 0);
@@ -293,133 +312,6 @@ function whereTimeWent() {
     }),
   });
   bars(place, sets, PART_COLOURS, value => quantity("ns", value));
-}
-
-// ---- flash
-
-function flash() {
-  const runs = DRAWN.filter(run => has(seriesOf(run).programs) || Object.keys(run.pictures.wear).length > 0);
-  if (runs.length === 0) return;
-  const grid = section("flash", "Flash", "");
-  const ratios = run => {
-    const { host_programs: host, programs } = seriesOf(run);
-    let hosts = 0, all = 0;
-    return { window: host.map((count, at) => count > 0 ? programs[at] / count : null), whole: host.map((count, at) => { hosts += count; all += programs[at]; return hosts > 0 ? all / hosts : null; }) };
-  };
-  const plain = value => number(value, 3);
-  if (runs.some(run => has(seriesOf(run).host_programs))) {
-    timeChart(grid, {
-      id: "amplification", title: "Write amplification",
-      caption: "Pages programmed for any cause per page programmed for the host: since the start of the run (strong), and in each interval (faint).",
-      table: () => timeTable([["interval", run => ratios(run).window, plain], ["since start", run => ratios(run).whole, plain]]),
-    }, { label: "Programs per host program", format: plain, exact: value => number(value, 4), scale: { range: (u, low, high) => [Math.min(1, low ?? 1), Math.max(1.1, (high || 1) * 1.04)] } },
-      run => has(seriesOf(run).host_programs) ? [{ text: "interval", y: ratios(run).window, alpha: .4, width: 1, dash: [] }, { text: "since start", y: ratios(run).whole, width: 2.25 }] : []);
-  }
-  if (runs.some(run => seriesOf(run).free_blocks.length > 0)) {
-    timeChart(grid, {
-      id: "free", title: "Free blocks", caption: "Erased blocks ready to be used, the fewest in each interval.",
-      table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
-    }, { label: "Free blocks", format: plain, exact: plain }, run => seriesOf(run).free_blocks.map(gauge => ({ text: seriesOf(run).free_blocks.length > 1 || !MANY ? gauge.path : "", y: gauge.min })));
-  }
-  wear(grid, runs);
-  if (runs.some(run => has(seriesOf(run).erases))) {
-    const erases = run => perSecond(run, seriesOf(run).erases);
-    timeChart(grid, {
-      id: "erases", title: "Erases per second", caption: RUNS.filter(run => run.results.totals.erases !== null).map(run => `${run.name}: ${number(run.results.totals.erases)} blocks erased after the warm-up`).join("; ") + ".",
-      table: () => timeTable([["erases/s", erases, plain]]),
-    }, { label: "Erases per second", format: plain, exact: value => plain(value) + "/s" }, run => has(seriesOf(run).erases) ? [{ text: MANY ? "" : "Erases", y: erases(run) }] : []);
-  }
-}
-
-function wear(grid, runs) {
-  const worn = runs.flatMap(run => Object.entries(run.pictures.wear).map(([path, rows]) => ({ run, path, rows })));
-  if (worn.length === 0) return;
-  const count = run => Object.values(run.results.components).map(component => component.erase_count).find(Boolean);
-  const place = figure(grid, {
-    id: "wear", title: "Wear",
-    caption: runs.filter(count).map(run => `${run.name}: ${number(count(run).mean, 3)} erases per block on average, from ${number(count(run).min)} to ${number(count(run).max)}`).join("; ") + ".",
-    table: () => ({ head: ["Run", "Device", "Erases", "Blocks"], rows: worn.flatMap(({ run, path, rows }) => rows.map(([erases, blocks]) => [run.name, path, number(erases), number(blocks)])) }),
-  });
-  const many = worn.length > new Set(worn.map(device => device.run.index)).size;
-  const steps = rows => {
-    const gap = Math.max(1, Math.min(...rows.slice(1).map((row, at) => row[0] - rows[at][0]), Infinity) === Infinity ? 1 : Math.min(...rows.slice(1).map((row, at) => row[0] - rows[at][0])));
-    const filled = [];
-    rows.forEach(([erases, blocks], at) => {
-      if (at > 0 && erases - rows[at - 1][0] > gap) filled.push([rows[at - 1][0] + gap, 0]);
-      filled.push([erases, blocks]);
-    });
-    filled.push([rows.at(-1)[0] + gap, 0]);
-    return [[Math.max(0, rows[0][0] - gap), 0], ...filled.filter(([erases], at) => at > 0 || erases > 0 || true)];
-  };
-  const series = worn.map(({ run, path, rows }) => {
-    const points = steps(rows).filter(([erases], at, all) => at === 0 || erases > all[at - 1][0]);
-    return { run: run.index, label: label(run, many || !MANY ? path : ""), x: points.map(([erases]) => erases), y: points.map(([, blocks]) => blocks), stepped: true, fill: true };
-  });
-  lines(place, {
-    series,
-    x: { label: "Times erased", name: "Times erased", format: value => number(value), exact: value => number(value) },
-    y: { label: "Blocks", format: value => number(value), exact: value => number(value) },
-  });
-}
-
-// ---- caches, disks, energy
-
-function caches() {
-  const asked = DRAWN.filter(run => has(seriesOf(run).hits) || has(seriesOf(run).misses));
-  const dirty = DRAWN.filter(run => seriesOf(run).dirty_pages.length > 0);
-  if (asked.length + dirty.length === 0) return;
-  const grid = section("cache", "Cache", "");
-  const ratio = run => seriesOf(run).hits.map((hits, at) => hits + seriesOf(run).misses[at] > 0 ? hits / (hits + seriesOf(run).misses[at]) : null);
-  if (asked.length > 0) timeChart(grid, {
-    id: "hits", title: "Hit ratio",
-    caption: asked.map(run => `${run.name}: ${percent(run.results.totals.hit_ratio)} of pages found`).join("; ") + ".",
-    table: () => timeTable([["hit ratio", ratio, value => percent(value)]]),
-  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => asked.includes(run) ? [{ text: MANY ? "" : "Hit ratio", y: ratio(run) }] : []);
-  if (dirty.length > 0) timeChart(grid, {
-    id: "dirty", title: "Dirty pages", caption: "Pages the slow medium does not have yet, mean over each interval.",
-    table: () => timeTable([["dirty pages", run => (seriesOf(run).dirty_pages[0] || { mean: [] }).mean, value => number(value)]]),
-  }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => seriesOf(run).dirty_pages.map(gauge => ({ text: MANY ? "" : gauge.path, y: gauge.mean })));
-}
-
-function disks() {
-  const runs = DRAWN.filter(run => seriesOf(run).seek_distances.length > 0);
-  if (runs.length === 0) return;
-  const grid = section("disk", "Disk", "");
-  const longestSeek = Math.max(...runs.map(run => seriesOf(run).seek_distances.length));
-  const name = at => at < 2 ? String(at) : number(2 ** (at - 1));
-  const series = runs.map(run => {
-    const rows = seriesOf(run).seek_distances, total = sum(rows.map(row => row[1]));
-    const y = rows.map(row => row[1] / total);
-    return { run: run.index, label: label(run, MANY ? "" : "Movements"), x: [...y.keys(), y.length], y: [...y, 0], stepped: true, fill: true };
-  });
-  const place = figure(grid, {
-    id: "seeks", title: "Distance of arm movements", wide: true,
-    caption: "Share of movements by cylinders crossed, in doubling steps: the step marked 64 holds 64 to 127.",
-    table: () => ({ head: ["Cylinders from", ...runs.map(run => run.name)], rows: Array.from({ length: longestSeek }, (_, at) => [name(at), ...runs.map(run => number((seriesOf(run).seek_distances[at] || [0, 0])[1]))]) }),
-  });
-  lines(place, {
-    series,
-    x: { label: "Cylinders crossed", name: "Cylinders from", format: name, exact: name, axis: { splits: (u, at, low, high) => linearTicks(Math.ceil(low), high, Math.max(3, u.width / 70)).filter(Number.isInteger) } },
-    y: { label: "Share of movements", format: value => percent(value), exact: value => percent(value) },
-  });
-}
-
-function energy() {
-  const runs = DRAWN.filter(run => Object.values(run.pictures.energy_j).some(states => has(Object.values(states))));
-  if (runs.length === 0) return;
-  const grid = section("energy", "Energy", "");
-  const order = Object.keys(STATE_COLOURS);
-  const rows = runs.flatMap(run => Object.entries(run.pictures.energy_j).map(([path, states]) => {
-    const pieces = order.map(name => [name, states[name] || 0]);
-    const total = sum(pieces.map(([, value]) => value));
-    return { run: run.index, name: MANY ? `${run.name}: ${path.split("/").at(-1)}` : path, pieces, total, value: quantity("joules", total) };
-  })).filter(row => row.total > 0);
-  const place = figure(grid, {
-    id: "states", title: "Energy by state", wide: true,
-    caption: RUNS.filter(run => run.results.totals.energy_j !== null).map(run => `${run.name}: ${quantity("joules", run.results.totals.energy_j)}, ${quantity("joules", run.results.totals.energy_j_per_request)} per request`).join("; ") + ".",
-    table: () => ({ head: ["State", ...rows.map(row => row.name)], rows: order.map((name, at) => [words(name), ...rows.map(row => quantity("joules", row.pieces[at][1]))]) }),
-  });
-  bars(place, [{ name: "", rows }], STATE_COLOURS, value => quantity("joules", value), Math.max(...rows.map(row => row.total)));
 }
 
 // ---- page

@@ -3,7 +3,7 @@ const MAP_HEIGHT = 210;
 const LEFT = 74, BOTTOM = 40, RIGHT = 14, TOP = 6;
 
 // Dark to bright; read from the other end on a light page, so that many always stands out.
-const RAMP = [[0, 32, 77], [40, 66, 110], [87, 93, 109], [124, 123, 120], [165, 155, 115], [211, 190, 92], [255, 234, 70]];
+const RAMP = [[36, 62, 112], [54, 76, 116], [87, 93, 109], [124, 123, 120], [165, 155, 115], [211, 190, 92], [255, 234, 70]];
 const PALE = [[222, 235, 247], [188, 214, 238], [134, 187, 224], [77, 151, 205], [33, 108, 178], [12, 67, 132], [6, 30, 74]];
 
 const isDark = () => document.documentElement.dataset.theme === "dark";
@@ -28,26 +28,45 @@ function unpack(map) {
   return { rows, counts, columns: rows ? counts.length / rows : 0, bounds: map.bounds, step: map.buckets_per_column, most };
 }
 
+// Joins rows until each is at least `least` pixels high when `low` to `high` fill the picture.
+function coarsen(map, low, high, log, least = 3) {
+  if (map.rows < 2) return map;
+  const scale = log ? Math.log : value => value;
+  const middle = Math.floor(map.rows / 2);
+  const height = (scale(map.bounds[middle + 1]) - scale(Math.max(map.bounds[middle], low))) / (scale(high) - scale(low)) * (MAP_HEIGHT - TOP - BOTTOM);
+  const step = Math.max(1, Math.ceil(least / height - 1e-9));
+  if (step === 1) return map;
+  const rows = Math.ceil(map.rows / step), counts = new Array(rows * map.columns).fill(0);
+  map.counts.forEach((count, at) => {
+    counts[Math.floor(at / map.rows) * rows + Math.floor(at % map.rows / step)] += count;
+  });
+  const bounds = Array.from({ length: rows + 1 }, (_, row) => map.bounds[Math.min(row * step, map.rows)]);
+  return { ...map, rows, counts, bounds, most: counts.reduce((most, count) => Math.max(most, count), 0) };
+}
+
 function niceStep(span, count) {
   const rough = span / count, power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].map(lead => lead * power).find(step => step >= rough);
 }
 
 function linearTicks(low, high, count) {
-  const step = niceStep(high - low || 1, count), ticks = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) ticks.push(at);
+  if (!(high > low)) return [low];
+  const step = niceStep(high - low, count), first = Math.ceil(low / step - 1e-9), ticks = [];
+  for (let at = 0; at < 100 && (first + at) * step <= high + step * 1e-9; at++) ticks.push((first + at) * step);
   return ticks;
 }
 
-function logTicks(low, high) {
-  const ticks = [];
-  for (let exponent = Math.floor(Math.log10(low)); exponent <= Math.ceil(Math.log10(high)); exponent++) {
-    const value = 10 ** exponent;
-    if (value >= low && value <= high) ticks.push(value);
-  }
-  if (ticks.length < 2) for (const lead of [2, 5]) {
-    const value = lead * 10 ** Math.floor(Math.log10(high));
-    if (value >= low && value <= high) ticks.push(value);
+function logTicks(low, high, most = 7) {
+  if (!(low > 0 && high > low && high < Infinity)) return [];
+  const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first + 1) / most)), ticks = [];
+  const leads = last - first < 2 ? [1, 2, 5] : [1];
+  for (let exponent = first - 1; exponent <= last; exponent++) {
+    if ((last - exponent) % step !== 0) continue;
+    for (const lead of leads) {
+      const value = lead * 10 ** exponent;
+      if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.push(value);
+    }
   }
   return ticks;
 }
@@ -138,7 +157,7 @@ function maps(place, runs, describe, legend) {
   const drawings = runs.map(({ name, index }) => {
     const canvas = element("canvas", {});
     const title = element("p", {});
-    if (runs.length > 1) {
+    if (MANY) {
       const key = element("span", { className: "key" });
       key.style.borderColor = runColour(index);
       title.append(key, name);
@@ -161,12 +180,10 @@ function maps(place, runs, describe, legend) {
   };
   scale.replaceChildren(...legend());
   let width = host.clientWidth;
-  new ResizeObserver(() => {
-    if (host.clientWidth !== width) {
-      width = host.clientWidth;
-      redraw();
-    }
-  }).observe(host);
+  onResize(host, () => width, now => {
+    width = now;
+    redraw();
+  });
   charts.push({
     figure: place.figure,
     redraw,

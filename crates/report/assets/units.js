@@ -1,4 +1,3 @@
-"use strict";
 // Numbers and units, as the tables print them.
 const NONE = "–";
 

@@ -186,7 +186,7 @@ impl Server {
     }
 }
 
-fn nodes() -> Vec<(String, LayerInfo)> {
+fn nodes(kind: &str) -> Vec<(String, LayerInfo)> {
     let watts = |idle: f64, active: f64| {
         let mut watts = [active; PowerState::COUNT];
         watts[PowerState::Idle as usize] = idle;
@@ -200,14 +200,18 @@ fn nodes() -> Vec<(String, LayerInfo)> {
         flash_joules: Some([6e-6, 3e-5, 2e-4]),
         ..LayerInfo::default()
     };
+    let unused = LayerInfo { kind: "nothing", ..LayerInfo::default() };
+    let disk = if kind == "ssd" { unused.clone() } else { disk };
+    let flash = if kind == "disk" { unused } else { flash };
     vec![("system".into(), host), ("system/disk".into(), disk), ("system/flash".into(), flash)]
 }
 
-fn run(kind: &str, title: &str) -> Run {
+/// A made-up run of a `disk`, an `ssd` or a `hybrid`.
+pub fn run(kind: &str, title: &str) -> Run {
     let mut server = Server::new(kind);
     (0..REQUESTS).for_each(|at| server.request(at, kind));
     let end = server.finish(kind);
-    let mut recorder = Recorder::new(nodes(), Detail::Full, Warmup::Requests(REQUESTS / 10));
+    let mut recorder = Recorder::new(nodes(kind), Detail::Full, Warmup::Requests(REQUESTS / 10));
     server.facts.chunks(256).for_each(|facts| recorder.take(facts));
     let ending = Ending { time: SimTime::from_ns(end), events: REQUESTS * 3, complete: true };
     let label = Label {

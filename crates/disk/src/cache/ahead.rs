@@ -60,7 +60,8 @@ impl AheadPolicy {
                 end + u64::from(last.left_on_track) + more
             }
         };
-        let room = if self.over_requested { end } else { start.max(end.saturating_sub(self.segment)) };
+        let room =
+            if self.over_requested { end } else { start.max(end.saturating_sub(self.segment)) };
         let to = to.min(room.saturating_add(self.segment)).min(end.saturating_add(self.max));
         let to = if self.limit == AheadLimit::None { to } else { to.max(end + self.min) };
         to.min(mechanics.layout.capacity()).max(end)

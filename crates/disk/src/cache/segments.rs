@@ -49,6 +49,8 @@ pub struct Segments {
     segments: Vec<Segment>,
     tick: u64,
     writes: u64,
+    /// Segments with data the medium does not have.
+    unwritten: usize,
 }
 
 /// A segment that holds the beginning of a run.
@@ -74,9 +76,8 @@ pub struct Taken {
 impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
-        let empty =
-            Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
-        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0 }
+        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
+        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
     }
 
     /// How it is divided.
@@ -93,6 +94,12 @@ impl Segments {
             }
         }
         best
+    }
+
+    /// Whether any segment holds sector `a` or sector `b`.
+    pub fn holds_either(&self, a: u64, b: u64) -> bool {
+        let holds = |s: &Segment, lba| s.start <= lba && lba < s.end;
+        self.segments.iter().any(|s| holds(s, a) || holds(s, b))
     }
 
     /// Notes that `segment` was used.
@@ -158,6 +165,7 @@ impl Segments {
         let segment = self.allocate()?;
         self.overwrite(start, end, Some(segment));
         self.writes += 1;
+        self.unwritten += 1;
         let state = State::Dirty(self.writes);
         let ready = SimTime::ZERO;
         self.segments[segment] = Segment { start, end, ready, used: self.tick, state };
@@ -204,17 +212,6 @@ impl Segments {
         }
     }
 
-    /// `start..end` has been read again, into `keep`: older copies of the medium are dropped.
-    pub fn overwrite_clean(&mut self, start: u64, end: u64, keep: usize) {
-        for segment in 0..self.segments.len() {
-            let s = &self.segments[segment];
-            let inside = start <= s.start && s.end <= end;
-            if segment != keep && s.state == State::Clean && inside {
-                self.drop_data(segment);
-            }
-        }
-    }
-
     /// Whether `segment` holds what the medium holds too.
     pub fn is_clean(&self, segment: usize) -> bool {
         self.segments[segment].state == State::Clean
@@ -222,19 +219,26 @@ impl Segments {
 
     fn drop_data(&mut self, segment: usize) {
         let s = &mut self.segments[segment];
+        if matches!(s.state, State::Dirty(_) | State::Destaging(..)) {
+            self.unwritten -= 1;
+        }
         (s.start, s.end, s.state) = (0, 0, State::Free);
     }
 
     /// Segments with data the medium does not have.
     pub fn dirty(&self) -> usize {
-        let dirty = |s: &&Segment| matches!(s.state, State::Dirty(_) | State::Destaging(..));
-        self.segments.iter().filter(dirty).count()
+        self.unwritten
+    }
+
+    /// Where to look for such segments: nowhere when there are none.
+    fn unwritten(&self) -> &[Segment] {
+        if self.unwritten == 0 { &[] } else { &self.segments }
     }
 
     /// Segments waiting to be destaged that hold a write numbered up to `until`: which, its first
     /// sector, its length, and when it is ready.
     pub fn waiting(&self, until: u64) -> impl Iterator<Item = (usize, u64, u32, SimTime)> + '_ {
-        self.segments.iter().enumerate().filter_map(move |(i, s)| match s.state {
+        self.unwritten().iter().enumerate().filter_map(move |(i, s)| match s.state {
             State::Dirty(first) if first <= until => {
                 Some((i, s.start, (s.end - s.start) as u32, s.ready))
             }
@@ -253,7 +257,7 @@ impl Segments {
             State::Dirty(first) | State::Destaging(first, _) => Some(first),
             State::Free | State::Clean => None,
         };
-        self.segments.iter().filter_map(first).min()
+        self.unwritten().iter().filter_map(first).min()
     }
 
     /// `segment` begins to be written to the medium.
@@ -268,7 +272,11 @@ impl Segments {
     pub fn end_destage(&mut self, segment: usize) {
         match self.segments[segment].state {
             State::Destaging(_, true) => self.drop_data(segment),
-            _ => self.segments[segment].state = State::Clean,
+            State::Destaging(_, false) => {
+                self.segments[segment].state = State::Clean;
+                self.unwritten -= 1;
+            }
+            State::Free | State::Clean | State::Dirty(_) => {}
         }
     }
 }

@@ -11,14 +11,24 @@ pub(super) const PARAMS: [Param; 9] = [
         "\"0us\"",
         "Command time of a read found in the buffer.",
     ),
-    Param::with("read_miss_overhead", Kind::Duration, "\"0us\"", "Command time of other reads."),
+    Param::with(
+        "read_miss_overhead",
+        Kind::Duration,
+        "\"0us\"",
+        "Command time of reads from the medium.",
+    ),
     Param::with(
         "write_hit_overhead",
         Kind::Duration,
         "\"0us\"",
-        "Command time of a write that joins buffered data.",
+        "Command time of a write taken into the buffer.",
     ),
-    Param::with("write_miss_overhead", Kind::Duration, "\"0us\"", "Command time of other writes."),
+    Param::with(
+        "write_miss_overhead",
+        Kind::Duration,
+        "\"0us\"",
+        "Command time of writes to the medium.",
+    ),
     Param::optional(
         "read_hit_overhead_after_write",
         Kind::Duration,

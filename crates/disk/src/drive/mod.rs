@@ -171,8 +171,7 @@ impl HardDisk {
         write: bool,
         data_ready: SimTime,
     ) -> Access {
-        let access =
-            self.mechanics.access(start, self.arm, Lba(lba), sectors, write, data_ready);
+        let access = self.mechanics.access(start, self.arm, Lba(lba), sectors, write, data_ready);
         if !access.seek.is_zero() {
             ctx.observe(Fact::Seek { distance: access.distance, time: access.seek });
         }

@@ -3,9 +3,7 @@
 use super::{Begin, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime,
-};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime};
 
 impl HardDisk {
     /// A read arrives.
@@ -67,15 +65,18 @@ impl HardDisk {
 
     /// The mechanism is free for a read; by now the buffer may hold some of it, or all.
     pub(super) fn serve_read(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
-        if let Some(found) = self.full_hit(item) {
+        // One that arrived just now was looked up on arrival.
+        if item.since < ctx.now()
+            && let Some(found) = self.full_hit(item)
+        {
             return self.finish_hit(ctx, item, found);
         }
-        let after_write = self.electronics;
+        let (reading, electronics) = (self.sweep.is_some(), self.electronics);
         let begin = self.begin(ctx, item, false);
-        if !forced(&item.request) {
+        if reading && !forced(&item.request) {
             // The read-ahead went on during the command overhead and may have got it all.
             if let Some(found) = self.full_hit(item) {
-                self.electronics = after_write;
+                self.electronics = electronics;
                 return self.finish_hit(ctx, item, found);
             }
             if self.joins_sweep(item, begin.at) {
@@ -117,8 +118,10 @@ impl HardDisk {
         self.free_at = read;
         self.sweep = Some(sweep);
         let first = if lba < told { start } else { reached };
-        let parts =
-            begin.parts.plus(Part::Rotate, reached.since(start)).plus(Part::Transfer, read.since(reached));
+        let parts = begin
+            .parts
+            .plus(Part::Rotate, reached.since(start))
+            .plus(Part::Transfer, read.since(reached));
         self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, parts);
     }
 
@@ -138,7 +141,6 @@ impl HardDisk {
             let kept = if found.is_some_and(|found| found.segment == segment) {
                 self.buffer.start_of(segment)
             } else {
-                self.buffer.overwrite_clean(from, end, segment);
                 from
             };
             self.buffer.fill(segment, kept, end, access.end);
@@ -172,7 +174,7 @@ impl HardDisk {
         }
         let sector = u64::from(self.mechanics.layout.locate(Lba(lba)).sector);
         let before_track = lba.saturating_sub(sector + 1);
-        self.buffer.find(lba - 1).is_some() || self.buffer.find(before_track).is_some()
+        self.buffer.holds_either(lba - 1, before_track)
     }
 
     /// Data pass the link as they come from the medium, the first at `first`, the last at `read`.

@@ -3,9 +3,7 @@
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime,
-};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime};
 
 impl HardDisk {
     /// A write arrives.
@@ -40,12 +38,12 @@ impl HardDisk {
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
         let request = &item.request;
         let taken = self.buffer.buffer(request.lba.0, request.end().0);
-        let Some(Taken { segment, joined }) = taken else { return false };
+        let Some(Taken { segment, .. }) = taken else { return false };
         if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
             self.sweep = None;
         }
         let now = ctx.now();
-        let overhead = self.electronics.overhead(Op::Write, joined);
+        let overhead = self.electronics.overhead(Op::Write, true);
         let looked_at = if self.electronics.overlaps() { item.since } else { now };
         let ready = now.max(looked_at + overhead).max(self.electronics_free);
         let link = self.electronics.link(request.bytes());
@@ -81,14 +79,8 @@ impl HardDisk {
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
         let data_ready = begin.at + self.link_lead(request);
-        let access = self.move_sectors(
-            ctx,
-            begin.at,
-            request.lba.0,
-            request.sectors,
-            true,
-            data_ready,
-        );
+        let access =
+            self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
         let parts = begin
             .parts
             .plus(Part::Seek, access.seek)
@@ -175,8 +167,7 @@ impl HardDisk {
             let waited = ctx.now().since(ctx.issued(id));
             let end = ctx.now().max(ctx.issued(id) + overhead);
             let overhead = end.since(ctx.issued(id)).saturating_sub(waited);
-            let parts =
-                Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
+            let parts = Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
             ctx.complete_at(id, end, parts);
         }
     }

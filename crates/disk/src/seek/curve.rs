@@ -79,9 +79,8 @@ mod tests {
         // Random pairs of cylinders: distance d has weight 2 (C - d) / C^2.
         let c = f64::from(cylinders);
         let mean = |write| {
-            let weighted = |d: u32| {
-                table.time(d, write).as_ns() as f64 * 2.0 * (c - f64::from(d)) / (c * c)
-            };
+            let weighted =
+                |d: u32| table.time(d, write).as_ns() as f64 * 2.0 * (c - f64::from(d)) / (c * c);
             (1..cylinders).map(weighted).sum::<f64>()
         };
         close(mean(false), 11.0);

@@ -51,11 +51,8 @@ pub(super) fn values<const N: usize>(
 /// V1 to V5 at `distance`, in nanoseconds.
 pub(super) fn root_or_line(values: &[f64], distance: u32) -> f64 {
     let d = f64::from(distance);
-    let ms = if d < values[0] {
-        values[1] + values[2] * d.sqrt()
-    } else {
-        values[3] + values[4] * d
-    };
+    let ms =
+        if d < values[0] { values[1] + values[2] * d.sqrt() } else { values[3] + values[4] * d };
     ms * NS_PER_MS
 }
 

@@ -1,9 +1,9 @@
 //! A straight line from the single-cylinder to the full-stroke seek.
 
 use super::{Curve, Pair, SeekEntry};
+use hybridsim_engine::SimDuration;
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Description;
-use hybridsim_engine::SimDuration;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {

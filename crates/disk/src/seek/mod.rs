@@ -36,8 +36,11 @@ pub struct SeekEntry {
     /// What it tells of itself.
     pub description: Description,
     /// Builds one from its own parameters, for a drive with so many cylinders.
-    pub build: fn(&Settings, u32) -> Result<Box<dyn SeekModel>, Vec<Problem>>,
+    pub build: fn(&Settings, u32) -> BuiltModel,
 }
+
+/// A seek model, or everything that is wrong with its parameters.
+pub type BuiltModel = Result<Box<dyn SeekModel>, Vec<Problem>>;
 
 impl Entry for SeekEntry {
     const SLOT: &'static str = "seek-model";

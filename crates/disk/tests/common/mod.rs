@@ -220,7 +220,10 @@ pub fn machine(
 }
 
 /// Serves (time to wait after the completion before, request) one by one; halts at the end.
-pub fn one_by_one(text: &str, work: Vec<(SimDuration, Request)>) -> (Vec<Completion>, Vec<Stamped>) {
+pub fn one_by_one(
+    text: &str,
+    work: Vec<(SimDuration, Request)>,
+) -> (Vec<Completion>, Vec<Stamped>) {
     let done = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&done);
     let (mut next, mut armed) = (0, false);

@@ -16,6 +16,7 @@ use hybridsim::scenario::Scenario;
 use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
 use hybridsim_engine::registry::{Description, Registry};
 use pyo3::exceptions::PyValueError;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -151,11 +152,11 @@ fn construct<'py>(
     slot: &str,
     param: &'static str,
     settings: &Settings,
-    argument: impl IntoPyObject<'py>,
+    argument: impl IntoPyObjectExt<'py>,
 ) -> Result<Py<PyAny>, Vec<Problem>> {
     let path = settings.text("class");
     let make = || -> PyResult<Py<PyAny>> {
-        let argument = argument.into_pyobject(py).map_err(Into::into)?;
+        let argument = argument.into_bound_py_any(py)?;
         let class = find_class(py, slot, path)?;
         let keywords = keywords(py, settings)?;
         Ok(class.call((argument,), Some(&keywords))?.unbind())

@@ -87,3 +87,46 @@ fn the_keys_are_stable() {
     assert_eq!(json["updates"][0]["update_ratio"], 1.0);
     assert_eq!(json["volumes"][0]["extent_bytes"], 4096);
 }
+
+/// A figure of the list agrees when it is ours, rounded to the digits it gives.
+fn agrees(listed: &str, ours: f64) -> bool {
+    let listed = listed.replace(',', "");
+    let digits = listed.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let value: f64 = listed.parse().expect("a number");
+    (value - ours).abs() <= 0.5001 * 10f64.powi(-(digits as i32))
+}
+
+#[test]
+fn real_traces_have_the_figures_of_their_list() {
+    use crate::trace::{OpenOptions, open};
+    let Some(data) = std::env::var_os("HYBRIDSIM_DATA").map(std::path::PathBuf::from) else {
+        println!("skipped: HYBRIDSIM_DATA names no folder with traces");
+        return;
+    };
+    let list = std::fs::read_to_string(data.join("traces/MANIFEST.md")).expect("its list");
+    let mut files = 0;
+    // One of each kind: text and binary, with and without times, one and many volumes.
+    for name in ["14disk", "cloudphysics", "arc-winnt-P3", "hpux", "systor17", "msr-hm0"] {
+        let line = list.lines().find(|line| line.starts_with("| `") && line.contains(name));
+        let columns: Vec<&str> = line.expect("in the list").split('|').map(str::trim).collect();
+        let path = data.join("traces").join(columns[1].trim_matches('`'));
+        // The list counts sequential requests in file order.
+        let options = OpenOptions { reorder_records: 0, ..OpenOptions::default() };
+        let mut trace = open(&path, &options).expect("a trace");
+        let profile = profile(&mut trace, &mut |_| {}).expect("whole");
+        let check = |column: usize, ours: f64| {
+            assert!(agrees(columns[column], ours), "{name}: {} is not {ours}", columns[column]);
+        };
+        check(3, profile.requests as f64);
+        check(5, profile.read_fraction * 100.0);
+        check(6, profile.request_bytes_mean / 1024.0);
+        check(9, profile.footprint_bytes as f64 / f64::from(1 << 30));
+        check(10, profile.sequential_fraction * 100.0);
+        if let Some(gaps) = profile.interarrival_ns.filter(|_| name != "systor17") {
+            check(7, profile.span_ns as f64 / 1e9);
+            check(8, gaps.mean / 1e6);
+        }
+        files += 1;
+    }
+    assert_eq!(files, 6);
+}

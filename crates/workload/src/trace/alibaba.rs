@@ -15,8 +15,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Alibaba, Confidence::Certain),
     open: |opening| open_lines(opening, Alibaba),
     same_as: &[],
-    sample: b"419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n\
-        12,R,350868463616,8192,1577808144360852\n",
+    sample: b"41,W,81920,16384,1577800000000100\n72,R,5242880,360448,1577800000000200\n\
+        12,R,12288,8192,1577800000000300\n",
 };
 
 struct Alibaba;
@@ -44,8 +44,8 @@ mod tests {
     fn lines() {
         let check = |line, expect: &str| check_line(&mut Alibaba, line, expect);
         check(
-            "419,W,8192,16384,1577808144360767",
-            "1577808144360767000 ns, volume 419: write 16+32",
+            "419,W,8192,16384,1577800000000100",
+            "1577800000000100000 ns, volume 419: write 16+32",
         );
         check("419,R,8192,100,5", "5000 ns, volume 419: read 16+1 widened");
         check("419,Q,8192,100,5", "the opcode is neither read nor write");

@@ -27,7 +27,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         open_lines(opening, Arc { block_sectors: block_bytes / SECTOR_BYTES })
     },
     same_as: &[],
-    sample: b"230027 8 0 0\n1842745 64 0 1\n216082 8 0 2\n4201916 8 50 238577\n",
+    sample: b"2300 8 0 0\n18400 64 0 1\n2160 8 0 2\n42000 8 50 300\n",
 };
 
 struct Arc {
@@ -61,8 +61,8 @@ mod tests {
         let check = |block_sectors, line, expect: &str| {
             check_line(&mut Arc { block_sectors }, line, expect);
         };
-        check(1, "230027 8 0 0", "0 ns, volume 0: read 230027+8");
+        check(1, "2300 8 0 0", "0 ns, volume 0: read 2300+8");
         check(8, "5 2 0 1", "0 ns, volume 0: read 40+16");
-        check(1, "230027 8 0", "the request number is missing");
+        check(1, "2300 8 0", "the request number is missing");
     }
 }

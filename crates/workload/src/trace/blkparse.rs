@@ -36,13 +36,13 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         open_lines(opening, BlkParse { event })
     },
     same_as: &[],
-    sample: b"  8,33   4        1     0.000000000  3922  D   N 0 (00 ..) [kworker/u65:0]\n\
-        \x20 8,33  30        1     0.001368096  5025  D   R 540544 + 8 [systemd-udevd]\n\
-        \x20 8,33  30        1     0.001568096  5025  C   R 540544 + 8 [0]\n\
-        \x20 8,33  30        2     0.001603478  5025  D  DS 540656 + 8 [fstrim]\n\
-        \x20 8,33  30        3     0.001610387  5025  D  WFS 16384 + 8 [jbd2]\n\
-        \x20 8,33  30        4     0.001710387  5025  D  FN [jbd2]\n\
-        CPU0 (8,33):\n Reads Queued:           0,        0KiB\nEvents (8,33): 677 entries\n",
+    sample: b"  8,33   4        1     0.000000000  39  D   N 0 (00 ..) [kworker/u65:0]\n\
+        \x20 8,33  30        1     0.001300000  50  D   R 5400 + 8 [systemd-udevd]\n\
+        \x20 8,33  30        1     0.001500000  50  C   R 5400 + 8 [0]\n\
+        \x20 8,33  30        2     0.001600000  50  D  DS 5408 + 8 [fstrim]\n\
+        \x20 8,33  30        3     0.001620000  50  D  WFS 1600 + 8 [jbd2]\n\
+        \x20 8,33  30        4     0.001700000  50  D  FN [jbd2]\n\
+        CPU0 (8,33):\n Reads Queued:           0,        0KiB\nEvents (8,33): 7 entries\n",
 };
 
 /// Whether `head` has an event line with this action. Also counts as proof of the format.

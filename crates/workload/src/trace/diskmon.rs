@@ -16,8 +16,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut DiskMon, Confidence::Certain),
     open: |opening| open_lines(opening, DiskMon),
     same_as: &[],
-    sample: b"0\t0.016375\t0.00038147\t0\tWrite\t3271215\t8\r\n\
-        1\t0.53168\t0\t0\tRead\t1080376\t8\r\n2\t11719.78491\t0.0042057\t1\tRead\t5\t32\r\n",
+    sample: b"0\t0.015625\t0.00038\t0\tWrite\t3200\t8\r\n\
+        1\t0.53125\t0\t0\tRead\t1080\t8\r\n2\t11719.5\t0.0042\t1\tRead\t5\t32\r\n",
 };
 
 struct DiskMon;

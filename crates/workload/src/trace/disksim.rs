@@ -21,7 +21,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         open_lines(opening, Five { shift, size: Unit::Sectors, last: Last::HexFlags })
     },
     same_as: &["replayer-sectors"],
-    sample: b"13.191135\t30\t0\t5\t1\n17.829285\t20\t576560\t6\t1\n25.911729\t18\t28601\t12\t1c\n",
+    sample: b"13.190000\t30\t0\t5\t1\n17.820000\t20\t57001\t6\t1\n25.910000\t18\t28600\t12\t1c\n",
 };
 
 fn sniff(head: &Head<'_>) -> Confidence {

@@ -17,8 +17,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Validate::default(), Confidence::Certain),
     open: |opening| open_lines(opening, Validate::default()),
     same_as: &[],
-    sample: b"R Miss  564347     2     14095.370     13876.270\nW Hit   16960492  12   1317.0   32746.0\n\
-        R Doub 1569163     3     10671.040     19196.570\n",
+    sample: b"R Miss  564000     2     14000.370     13800.270\n\
+        W Hit   16960  12   1300.0   32700.0\n\
+        R Doub 1569     3     10600.040     19100.570\n",
 };
 
 #[derive(Default)]
@@ -55,9 +56,9 @@ mod tests {
     fn lines() {
         let mut log = Validate::default();
         let mut check = |line, expect: &str| check_line(&mut log, line, expect);
-        check("R Miss  564347  2  14.5  13.25", "0 ns, volume 0: read 564347+2 in 14500");
-        check("W Hit   564349  3  10.0  1.0", "27750 ns, volume 0: write 564349+3 in 10000");
-        check("W Hit   564349  3  10.0", "the time to the next arrival is missing");
+        check("R Miss  5640  2  14.5  13.25", "0 ns, volume 0: read 5640+2 in 14500");
+        check("W Hit   5642  3  10.0  1.0", "27750 ns, volume 0: write 5642+3 in 10000");
+        check("W Hit   5642  3  10.0", "the time to the next arrival is missing");
         check("W Trip  1  3  10.0 0", "38750 ns, volume 0: write 1+3 in 10000");
         check("W 5  1  3  10.0 0", "the buffer outcome is not a word");
     }

@@ -18,9 +18,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Events, Confidence::Certain),
     open: |opening| open_lines(opening, Events),
     same_as: &[],
-    sample: b"39949 D read 299008 4096 0.000000000 0 False\n\
-        0 C read 299008 4096 0.000122793 0.000122793 False\n\
-        39949 D write 331776 4096 0.000196695 7.3902e-05 True\n",
+    sample: b"700 D read 290816 4096 0.000000000 0 False\n\
+        0 C read 290816 4096 0.000120000 0.00012 False\n\
+        700 D write 331776 4096 0.000190000 7.0e-05 True\n",
 };
 
 struct Events;
@@ -66,10 +66,7 @@ mod tests {
     fn lines() {
         let check = |line, expect: &str| check_line(&mut Events, line, expect);
         check("3 D read 1024 4096 0.5 0 False", "500000000 ns, volume 0: read 2+8");
-        check(
-            "3 D write 1024 512 0.5 7.3902e-05 True",
-            "500000000 ns, volume 0: write 2+1 flags 1",
-        );
+        check("3 D write 1024 512 0.5 7.0e-05 True", "500000000 ns, volume 0: write 2+1 flags 1");
         check("3 D discard 1024 512 0.5 0 False", "500000000 ns, volume 0: trim 2+1");
         check("0 C read 1024 4096 0.5 0 False", "500000000 ns, volume 0: read 2+8 done");
         check("3 Q read 1024 4096 0.5 0 False", "the event is neither D nor C");

@@ -5,7 +5,8 @@
 //! line.
 
 use super::lines::{BadLine, Blanks, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::rows::{Names, Row};
+use super::names::Names;
+use super::rows::Row;
 use super::{Confidence, FormatEntry, Head};
 use hybridsim_engine::Op;
 use hybridsim_engine::registry::Description;
@@ -108,7 +109,7 @@ impl LineParser for Fio {
         let offset = fields.whole("the offset")?;
         let length = fields.whole("the length")?;
         fields.end()?;
-        let volume = self.files.number(file);
+        let volume = self.files.number("the file", file)?;
         let length = if op == Op::Flush { 0 } else { length };
         Ok(Line::Row(Row::bytes(time_ns, volume, op, offset, length)))
     }

@@ -17,9 +17,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Fiu, Confidence::Certain),
     open: |opening| open_lines(opening, Fiu),
     same_as: &[],
-    sample: b"./x.blkparse\0\0\x00644\0\n28 ctime=1410563671.7201132\n\
-        \0\0\x0089966527950584 4253 nfsd 508516672 8 W 6 0 88b93b628d84082186026d9da044f173\n\
-        89966527954864 4253 nfsd 508516680 8 R 6 1 88b93b628d84082186026d9da044f173\n\0\0\0\0",
+    sample: b"./x.blkparse\0\0\x00644\0\n28 ctime=1410000000.5\n\
+        \0\0\x0089966000000000 42 nfsd 5080 8 W 6 0 00112233445566778899aabbccddeeff\n\
+        89966000004000 42 nfsd 5088 8 R 6 1 00112233445566778899aabbccddeeff\n\0\0\0\0",
 };
 
 /// The files are members of tar archives, often cut out with header and padding.

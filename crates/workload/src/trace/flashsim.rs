@@ -19,7 +19,8 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "flashsim",
-        summary: "FlashSim text: time in ms, device, first sector, size in pages, 1 read or 0 write.",
+        summary: "FlashSim text: time in ms, device, first sector, size in pages, 1 read or 0 \
+                  write.",
         origin: "traces shipped with FlashSim; units found from runs of sequential requests",
         params: &[TIME_UNIT, PAGE],
     },

@@ -2,7 +2,7 @@
 //! never a panic, a hang or unbounded memory.
 
 use super::{Confidence, ENTRIES, FormatEntry, Head, OpenOptions, choose, open, open_with};
-use crate::record::{Record, RecordReader, TraceError};
+use crate::record::{Place, Record, RecordReader, TraceError};
 use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Settings, Value};
 use std::io::Write;
@@ -24,8 +24,11 @@ impl Folder {
 
 /// Everything a trace delivers, and how it ends. Checks what every reader promises.
 fn read(path: &Path, format: Option<&str>) -> (Vec<Record>, Result<usize, TraceError>) {
-    let format = format.map(str::to_owned);
-    read_with(path, &OpenOptions { format, ..OpenOptions::default() })
+    read_with(path, &format.map_or_else(OpenOptions::default, named))
+}
+
+fn named(format: &str) -> OpenOptions {
+    OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() }
 }
 
 fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, TraceError>) {
@@ -270,8 +273,7 @@ fn ambiguous_content_is_said() {
     let folder = Folder::new();
     let path = folder.file(b"1 2 3 4\n");
     assert!(open_with(&entries, &path, &OpenOptions::default()).is_err());
-    let named = OpenOptions { format: Some("arc".into()), ..OpenOptions::default() };
-    assert!(open_with(&entries, &path, &named).is_ok());
+    assert!(open_with(&entries, &path, &named("arc")).is_ok());
     // Runs fit both units equally well.
     let both = "0.5 0 8 1 1\n1.5 0 9 8 1\n1.5 0 17 8 0\n1.5 0 25 1 1\n1.5 0 33 1 1\n1.5 0 41 1 1\n\
                 1.5 0 49 1 1\n1.5 0 50 1 1\n1.5 0 51 1 0\n";
@@ -327,6 +329,8 @@ fn settings_change_what_is_read() {
     let pages = |bytes| spans("flashsim", "1.0 0 7 2 1\n", "page_bytes", Value::Bytes(bytes));
     assert_eq!(pages(4096), (0, 7, 16));
     assert_eq!(pages(8192), (0, 7, 32));
+    let default = open(&folder.file(b"1.0 0 7 2 1\n"), &named("flashsim")).unwrap().next();
+    assert_eq!(default.unwrap().unwrap().request.sectors, 16);
     let blocks = spans("arc", "5 2 0 0\n", "block_bytes", Value::Bytes(4096));
     assert_eq!(blocks, (0, 40, 16));
     let q = "8,0 1 1 0.1 5 Q R 8 + 8 [x]\n8,0 1 1 0.3 5 Q R 16 + 8 [x]\n\
@@ -379,8 +383,10 @@ fn blktrace_files_of_all_cpus_are_merged() {
             assert_eq!(trace.volumes(), ["8,16"]);
         }
     }
-    std::fs::write(folder.0.path().join("x.blktrace.3"), b"garbage").unwrap();
-    let (_, end) = read(&folder.0.path().join("x.blktrace.0"), None);
-    // The error is in the other file, and says so.
-    assert!(end.is_err() || end == Ok(1));
+    // An error in another CPU's file names that file.
+    let damaged = folder.0.path().join("x.blktrace.3");
+    std::fs::write(&damaged, [b'?'; 100]).unwrap();
+    let mut trace = open(&folder.0.path().join("x.blktrace.0"), &OpenOptions::default()).unwrap();
+    let error = trace.next().expect_err("a damaged file");
+    assert_eq!((error.path, error.place), (damaged, Place::Record(1)));
 }

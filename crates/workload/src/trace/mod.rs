@@ -9,6 +9,8 @@ mod biotracer;
 mod blkparse;
 mod blktrace;
 mod bytes;
+mod clock;
+pub(crate) mod csv;
 mod diskmon;
 mod disksim;
 mod disksim_validate;
@@ -20,6 +22,7 @@ mod flashsim;
 mod lines;
 mod mqsim;
 mod msr;
+mod names;
 mod number;
 mod oracle_general;
 mod records;
@@ -140,6 +143,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     biotracer::ENTRY,
     blkparse::ENTRY,
     blktrace::ENTRY,
+    csv::ENTRY,
     diskmon::ENTRY,
     disksim::ENTRY,
     disksim_validate::ENTRY,

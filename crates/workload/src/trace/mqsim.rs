@@ -23,7 +23,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         open_lines(opening, Five { shift, size: Unit::Sectors, last: Last::OneIsRead })
     },
     same_as: &["ssdsim"],
-    sample: b"938513000 4 264719034 16 0\n938828000 3 197570570 16 0\n938944000 13 93230992 32 1\n",
+    sample: b"938000000 4 26470 16 0\n938500000 3 19757 16 0\n938900000 13 93230 32 1\n",
 };
 
 /// Whole numbers as times: nanoseconds, not DiskSim's milliseconds.

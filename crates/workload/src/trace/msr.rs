@@ -1,8 +1,9 @@
 //! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 
 use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
+use super::names::Names;
 use super::number::NumberError;
-use super::rows::{Names, Row};
+use super::rows::Row;
 use super::{Confidence, FormatEntry};
 use hybridsim_engine::registry::Description;
 
@@ -17,9 +18,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Msr::default(), Confidence::Certain),
     open: |opening| open_lines(opening, Msr::default()),
     same_as: &[],
-    sample: b"128166385295514663,hm,0,Write,9056014336,2048,2833\n\
-        128166385295514878,hm,0,Write,11855351808,512,2617\n\
-        128166386567849604,hm,1,Read,11946549248,4096,3499\n",
+    sample: b"128166000000000000,src,0,Write,8192,2048,2500\n\
+        128166000000000700,src,0,Write,1048576,512,2000\n\
+        128166000012000000,src,1,Read,65536,4096,3000\n",
 };
 
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl LineParser for Msr {
     fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
         let mut fields = Commas::new(line);
         let time_ns = ticks(fields.whole("the time stamp")?, "the time stamp")?;
-        let host = fields.text();
+        let host = self.hosts.number("the host", fields.text())?;
         let disk = fields.whole("the disk number")?;
         if disk > u64::from(u32::MAX) {
             return Err(BadLine::number("the disk number", NumberError::TooLarge));
@@ -47,7 +48,7 @@ impl LineParser for Msr {
         let size = fields.whole("the size")?;
         let response_ns = ticks(fields.whole("the response time")?, "the response time")?;
         fields.end()?;
-        let volume = self.hosts.number(host) << 32 | disk;
+        let volume = host << 32 | disk;
         Ok(Line::Row(Row::bytes(time_ns, volume, op, offset, size).with_response(response_ns)))
     }
 

@@ -16,8 +16,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut ReplayLog, Confidence::Certain),
     open: |opening| open_lines(opening, ReplayLog),
     same_as: &[],
-    sample: b"0.000,120,1,4096,4923392,0.091,4096\n0.500,146,0,512,512,0.593,512\n\
-        147000.000,2277,1,69632,2809856,147005.484,69632\n",
+    sample: b"0.000,110,1,4096,49152,0.090,4096\n0.500,140,0,512,512,0.590,512\n\
+        14000.000,2200,1,69632,28672,14005.250,69632\n",
 };
 
 struct ReplayLog;

@@ -1,5 +1,5 @@
-//! The text a block-trace replayer for Microsoft production traces takes: `time disk offset size op`,
-//! with addresses and sizes in bytes or in sectors.
+//! The text a block-trace replayer for Microsoft production traces takes:
+//! `time disk offset size op`, with addresses and sizes in bytes or in sectors.
 
 use super::five::{Evidence, Five, Last, Unit, shift_of};
 use super::lines::open_lines;
@@ -23,7 +23,7 @@ pub(super) const ENTRY_BYTES: FormatEntry = FormatEntry {
         open_lines(opening, Five { shift, size: Unit::Bytes, last: Last::OneIsRead })
     },
     same_as: &[],
-    sample: b"0.000 0 200626176 4096 0\n223.412 0 3159347200 36864 1\n242904.693 0 512 7680 0\n",
+    sample: b"0.000 0 2048000 4096 0\n223.400 0 31457280 36864 1\n24290.625 0 512 7680 0\n",
 };
 
 pub(super) const ENTRY_SECTORS: FormatEntry = FormatEntry {
@@ -39,7 +39,7 @@ pub(super) const ENTRY_SECTORS: FormatEntry = FormatEntry {
         open_lines(opening, Five { shift, size: Unit::Sectors, last: Last::OneIsRead })
     },
     same_as: &["disksim"],
-    sample: b"0.000 5 174224064 16 1\n0.221 5 162947904 16 1\n0.594 5 174933616 16 0\n",
+    sample: b"0.000 5 17400 16 1\n0.250 5 16200 16 1\n0.600 5 17488 16 0\n",
 };
 
 fn sniff_bytes(head: &Head<'_>) -> Confidence {

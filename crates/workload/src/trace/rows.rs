@@ -2,9 +2,10 @@
 //! times that never go back.
 
 use super::bytes::Input;
+use super::clock::Clock;
+use super::names::Volumes;
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
 use hybridsim_engine::{DataSlice, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// A request as a format found it.
@@ -114,81 +115,9 @@ const IN_FLIGHT_MAX: usize = 512;
 /// Addresses end where byte offsets would no longer fit 64 bits.
 const SECTORS_MAX: u64 = 1 << 55;
 
-/// Follows the trace's clock over outliers and jumps.
-#[derive(Debug, Default)]
-struct Clock {
-    last: Option<u64>,
-    /// What jumps so far are worth, in ns.
-    shift: i128,
-}
-
-impl Clock {
-    /// A year. Traces last days to months.
-    const FAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
-
-    /// The time without the jumps so far; `None` when it is far from the one before.
-    #[inline]
-    fn follow(&mut self, raw_ns: u64) -> Option<u64> {
-        let Some(last) = self.last else {
-            self.last = Some(raw_ns);
-            return Some(raw_ns);
-        };
-        let now = self.shifted(raw_ns);
-        if now.abs_diff(last) > Self::FAR_NS {
-            return None;
-        }
-        self.last = Some(now);
-        Some(now)
-    }
-
-    #[inline]
-    fn shifted(&self, raw_ns: u64) -> u64 {
-        if self.shift == 0 {
-            return raw_ns;
-        }
-        let shifted = i128::from(raw_ns) + self.shift;
-        u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
-    }
-
-    /// The clock was set to `raw_ns`: it runs on from where it was.
-    fn jump_to(&mut self, raw_ns: u64) {
-        self.shift = i128::from(self.last.unwrap_or(raw_ns)) - i128::from(raw_ns);
-    }
-}
-
 /// Records whose times are far from those around them: outliers, until so many follow each other
 /// that the clock must have been set.
 const JUMP_RECORDS: usize = 8;
-
-/// Numbers volumes densely, in order of first appearance.
-#[derive(Debug, Default)]
-struct Volumes {
-    last: Option<(u64, u16)>,
-    numbers: FxHashMap<u64, u16>,
-    labels: Vec<String>,
-}
-
-impl Volumes {
-    #[inline]
-    fn number(&mut self, key: u64) -> Option<u16> {
-        if let Some((last, number)) = self.last
-            && last == key
-        {
-            return Some(number);
-        }
-        let number = *self.numbers.get(&key)?;
-        self.last = Some((key, number));
-        Some(number)
-    }
-
-    /// `None` when there are too many.
-    fn add(&mut self, key: u64, label: String) -> Option<u16> {
-        let number = u16::try_from(self.labels.len()).ok().filter(|n| *n < u16::MAX)?;
-        self.labels.push(label);
-        self.numbers.insert(key, number);
-        Some(number)
-    }
-}
 
 /// Turns a source of rows into a reader of records.
 pub(crate) struct Records<S> {
@@ -316,7 +245,10 @@ impl<S: RowSource> Records<S> {
         if row.rounded {
             self.notes.note(self.source.place(), ROUNDED);
         }
-        let (op, flags, lba) = (row.op, row.flags, Lba(row.start));
+        let (op, flags, lba) = match row.op {
+            Op::Flush => (Op::Flush, Flags::NONE, Lba(0)),
+            op => (op, row.flags, Lba(row.start)),
+        };
         Ok(Record {
             at: SimTime::ZERO,
             request: Request { op, flags, volume, sectors, lba, data: DataSlice::NONE },
@@ -427,33 +359,6 @@ impl<S: RowSource> RecordReader for Records<S> {
 
     fn volumes(&self) -> &[String] {
         &self.volumes.labels
-    }
-}
-
-/// Gives names numbers, for formats that name their volumes.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    numbers: FxHashMap<Box<[u8]>, u64>,
-    names: Vec<Box<[u8]>>,
-}
-
-impl Names {
-    /// The number of `name`, new or not.
-    #[inline]
-    pub fn number(&mut self, name: &[u8]) -> u64 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        // One name per volume; the volumes themselves are limited to 65,535.
-        let number = self.names.len() as u64;
-        self.names.push(name.into());
-        self.numbers.insert(name.into(), number);
-        number
-    }
-
-    pub fn name(&self, number: u64) -> String {
-        let name = self.names.get(number as usize).map_or(&b""[..], |name| &name[..]);
-        String::from_utf8_lossy(name).into_owned()
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Spc, Confidence::Certain),
     open: |opening| open_lines(opening, Spc),
     same_as: &[],
-    sample: b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214\n0,303574,3584,w,0.026214\n",
+    sample: b"0,4000,3584,w,0.000000\n1,90,3072,R,0.030000\n0,4007,3584,w,0.030000\n",
 };
 
 struct Spc;
@@ -46,11 +46,11 @@ mod tests {
     #[test]
     fn lines() {
         let check = |line, expect: &str| check_line(&mut Spc, line, expect);
-        check("0,303567,3584,w,0.000000", "0 ns, volume 0: write 303567+7");
-        check("4, 837815 ,512,R,28.442623,x", "28442623000 ns, volume 4: read 837815+1");
-        check("4,837815,513,r,28", "28000000000 ns, volume 4: read 837815+2 widened");
-        check("4,837815,513,x,28", "the opcode is neither read nor write");
-        check("4,837815,513,w", "the time is missing");
+        check("0,4000,3584,w,0.000000", "0 ns, volume 0: write 4000+7");
+        check("4, 700 ,512,R,28.5,x", "28500000000 ns, volume 4: read 700+1");
+        check("4,700,513,r,28", "28000000000 ns, volume 4: read 700+2 widened");
+        check("4,700,513,x,28", "the opcode is neither read nor write");
+        check("4,700,513,w", "the time is missing");
         check("4,-1,513,w,0", "the LBA is negative");
         check("4,1,513,w,NaN", "the time is not a number");
     }

@@ -22,5 +22,5 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         open_lines(opening, Five { shift, size: Unit::Sectors, last: Last::OneIsRead })
     },
     same_as: &["mqsim"],
-    sample: b"0 0 303567 7 0\n0 1 55590 6 0\n26214000 0 303574 7 1\n",
+    sample: b"0 0 4000 7 0\n0 1 90 6 0\n30000000 0 4007 7 1\n",
 };

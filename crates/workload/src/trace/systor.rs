@@ -19,8 +19,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     open: |opening| open_lines(opening, Systor),
     same_as: &[],
     sample: b"Timestamp,Response,IOType,LUN,Offset,Size\n\
-        1456095145.133076000,0.000806000,R,0,899056122368,131072\n\
-        1456095145.126285000,0.008044000,W,3,4256049987072,122880\n",
+        1456000001.250000000,0.000500000,R,0,1048576,131072\n\
+        1456000001.125000000,0.008000000,W,3,2097152,122880\n",
 };
 
 struct Systor;

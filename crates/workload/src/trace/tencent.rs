@@ -17,8 +17,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     sniff: |head| sniff_lines(head, &mut Tencent, Confidence::Certain),
     open: |opening| open_lines(opening, Tencent),
     same_as: &[],
-    sample: b"1538323200,4247200,128,1,1058\n1538323199,13896880,128,0,1063\n\
-        1538323199,49413280,16,0,1063\n",
+    sample: b"1538000001,42400,128,1,1058\n1538000000,13800,128,0,1063\n\
+        1538000000,49400,16,0,1063\n",
 };
 
 struct Tencent;
@@ -49,10 +49,10 @@ mod tests {
     #[test]
     fn lines() {
         let check = |line, expect: &str| check_line(&mut Tencent, line, expect);
-        check("15,4247200,128,1,1058", "15000000000 ns, volume 1058: write 4247200+128");
-        check("15,4247200,128,0,70000", "15000000000 ns, volume 70000: read 4247200+128");
-        check("15,4247200,128,2,70000", "the type is neither 0 (read) nor 1 (write)");
-        check("15,4247200,128,0", "the volume is missing");
+        check("15,42400,128,1,1058", "15000000000 ns, volume 1058: write 42400+128");
+        check("15,42400,128,0,70000", "15000000000 ns, volume 70000: read 42400+128");
+        check("15,42400,128,2,70000", "the type is neither 0 (read) nor 1 (write)");
+        check("15,42400,128,0", "the volume is missing");
         check("99999999999999,1,1,0,0", "the time stamp is absurdly large");
     }
 }

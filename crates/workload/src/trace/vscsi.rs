@@ -24,9 +24,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         Ok(open_entries(opening, version))
     },
     same_as: &[],
-    sample: b"\xf4\0\0\0\0\x10\0\0\x01\0\0\0\x2a\0\0\x01\x09\x1a\x8f\x02\0\0\0\0\x22\xcf\x82\xbe\x1f\x05\0\0\
-        \xe1\0\0\0\0\x02\0\0\x01\0\0\0\x28\0\0\x01\x0a\x1a\x8f\x02\0\0\0\0\xf1\xcf\x82\xbe\x1f\x05\0\0\
-        \xe8\0\0\0\0\x10\0\0\x01\0\0\0\x2a\0\0\x01\x0b\x1a\x8f\x02\0\0\0\0\xc4\xd0\x88\xbe\x1f\x05\0\0",
+    sample: b"\x01\0\0\0\0\x10\0\0\x01\0\0\0\x2a\0\0\x01\x40\x01\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\
+        \x02\0\0\0\0\x02\0\0\x01\0\0\0\x28\0\0\x01\x80\x01\0\0\0\0\0\0\x20\x28\0\0\0\0\0\0\
+        \x03\0\0\0\0\x10\0\0\x02\0\0\0\x2a\0\0\x01\x41\x01\0\0\0\0\0\0\x30\x2a\0\0\0\0\0\0",
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

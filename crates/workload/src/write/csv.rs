@@ -3,11 +3,9 @@
 use super::WriterEntry;
 use super::text::{Lines, Text};
 use crate::record::Record;
+use crate::trace::csv::HEADER;
 use hybridsim_engine::registry::Description;
 use std::io::{self, Write};
-
-/// The header line.
-const HEADER: &str = "time_ns,op,volume,lba,sectors,flags,response_ns\n";
 
 struct Csv;
 
@@ -34,5 +32,5 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     },
     extension: "csv",
     loses: &["names of volumes"],
-    create: |out, _| Ok(Box::new(Text::create(out, HEADER, Csv)?)),
+    create: |out, _| Ok(Box::new(Text::create(out, &format!("{HEADER}\n"), Csv)?)),
 };

@@ -1,0 +1,171 @@
+//! Where the units of a stripe are.
+
+use std::fmt::Debug;
+
+/// A unit's place: a row of chunks on one of the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The column, counted from 0.
+    pub column: usize,
+    /// The chunk on it.
+    pub row: u64,
+}
+
+/// Maps stripes to members: the units of a stripe are on different columns, and no two units of
+/// all stripes share a place.
+pub trait Layout: Debug {
+    /// Where unit number `unit` of `stripe` is: first the data units, then P, then Q.
+    fn place(&self, stripe: u64, unit: usize) -> Place;
+
+    /// The unit of `stripe` that is on `column`, if one is.
+    fn unit_on(&self, stripe: u64, column: usize) -> Option<usize>;
+
+    /// Stripes that fit on columns of `rows` chunks.
+    fn stripes(&self, rows: u64) -> u64;
+}
+
+/// How parity goes round the members: the words of the field, and DiskSim's numbers for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// Parity goes from the last member to the first, data starts behind it (DiskSim's 1).
+    LeftSymmetric,
+    /// Parity goes from the last member to the first, data starts at the first (DiskSim's 2).
+    LeftAsymmetric,
+    /// Parity goes from the first member to the last, data starts at the first (DiskSim's 3).
+    RightAsymmetric,
+    /// Parity goes from the first member to the last, data starts behind it (DiskSim's 4).
+    RightSymmetric,
+    /// Parity stays on the last members (RAID 4).
+    Fixed,
+}
+
+impl Rotation {
+    /// The words for the rotations that rotate.
+    pub const NAMES: &'static [&'static str] =
+        &["left-symmetric", "left-asymmetric", "right-asymmetric", "right-symmetric"];
+
+    /// The rotation called `name`, one of [`Rotation::NAMES`].
+    pub fn named(name: &str) -> Self {
+        match name {
+            "left-symmetric" => Self::LeftSymmetric,
+            "left-asymmetric" => Self::LeftAsymmetric,
+            "right-asymmetric" => Self::RightAsymmetric,
+            _ => Self::RightSymmetric,
+        }
+    }
+}
+
+/// One stripe per row, over all columns; P, and Q behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rotated {
+    /// Columns.
+    pub columns: usize,
+    /// Parity units of a stripe, 1 or 2.
+    pub parities: usize,
+    /// How they go round.
+    pub rotation: Rotation,
+}
+
+impl Rotated {
+    /// The column of P.
+    fn parity(&self, stripe: u64) -> usize {
+        let turn = (stripe % self.columns as u64) as usize;
+        match self.rotation {
+            Rotation::LeftSymmetric | Rotation::LeftAsymmetric => self.columns - 1 - turn,
+            Rotation::RightSymmetric | Rotation::RightAsymmetric => turn,
+            Rotation::Fixed => self.columns - self.parities,
+        }
+    }
+
+    fn is_symmetric(&self) -> bool {
+        matches!(self.rotation, Rotation::LeftSymmetric | Rotation::RightSymmetric)
+    }
+}
+
+impl Layout for Rotated {
+    fn place(&self, stripe: u64, unit: usize) -> Place {
+        let (columns, parity) = (self.columns, self.parity(stripe));
+        let data = columns - self.parities;
+        let column = if unit >= data {
+            (parity + unit - data) % columns
+        } else if self.is_symmetric() {
+            (parity + self.parities + unit) % columns
+        } else {
+            // Parity units that went round the end lie before the data, the others in between.
+            let before = (parity + self.parities).saturating_sub(columns);
+            let skip = if unit + before < parity { before } else { self.parities };
+            unit + skip
+        };
+        Place { column, row: stripe }
+    }
+
+    fn unit_on(&self, stripe: u64, column: usize) -> Option<usize> {
+        (0..self.columns).find(|unit| self.place(stripe, *unit).column == column)
+    }
+
+    fn stripes(&self, rows: u64) -> u64 {
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line per stripe, one word per column.
+    fn table(rotation: Rotation, columns: usize, parities: usize) -> Vec<String> {
+        let layout = Rotated { columns, parities, rotation };
+        let line = |stripe| {
+            let word = |column| match layout.unit_on(stripe, column).expect("every column") {
+                unit if unit < columns - parities => unit.to_string(),
+                unit => ["P", "Q"][unit - (columns - parities)].to_owned(),
+            };
+            (0..columns).map(word).collect::<Vec<_>>().join(" ")
+        };
+        (0..columns as u64).map(line).collect()
+    }
+
+    #[test]
+    fn single_parity_goes_round_as_the_words_say() {
+        // By hand, for four members; the numbers are data units within the stripe.
+        let check = |rotation, expect: [&str; 4]| assert_eq!(table(rotation, 4, 1), expect);
+        check(Rotation::LeftSymmetric, ["0 1 2 P", "1 2 P 0", "2 P 0 1", "P 0 1 2"]);
+        check(Rotation::LeftAsymmetric, ["0 1 2 P", "0 1 P 2", "0 P 1 2", "P 0 1 2"]);
+        check(Rotation::RightAsymmetric, ["P 0 1 2", "0 P 1 2", "0 1 P 2", "0 1 2 P"]);
+        check(Rotation::RightSymmetric, ["P 0 1 2", "2 P 0 1", "1 2 P 0", "0 1 2 P"]);
+        check(Rotation::Fixed, ["0 1 2 P"; 4]);
+    }
+
+    #[test]
+    fn double_parity_goes_round_as_in_linux() {
+        let check = |rotation, expect: [&str; 5]| assert_eq!(table(rotation, 5, 2), expect);
+        check(
+            Rotation::LeftSymmetric,
+            ["Q 0 1 2 P", "0 1 2 P Q", "1 2 P Q 0", "2 P Q 0 1", "P Q 0 1 2"],
+        );
+        check(
+            Rotation::LeftAsymmetric,
+            ["Q 0 1 2 P", "0 1 2 P Q", "0 1 P Q 2", "0 P Q 1 2", "P Q 0 1 2"],
+        );
+        check(
+            Rotation::RightAsymmetric,
+            ["P Q 0 1 2", "0 P Q 1 2", "0 1 P Q 2", "0 1 2 P Q", "Q 0 1 2 P"],
+        );
+        check(
+            Rotation::RightSymmetric,
+            ["P Q 0 1 2", "2 P Q 0 1", "1 2 P Q 0", "0 1 2 P Q", "Q 0 1 2 P"],
+        );
+        check(Rotation::Fixed, ["0 1 2 P Q"; 5]);
+    }
+
+    #[test]
+    fn left_symmetric_reads_in_order_touch_every_member_in_turn() {
+        let layout = Rotated { columns: 5, parities: 1, rotation: Rotation::LeftSymmetric };
+        for first in 0..40u64 {
+            let column = |at: u64| layout.place(at / 4, (at % 4) as usize).column;
+            let mut seen: Vec<_> = (first..first + 5).map(column).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, [0, 1, 2, 3, 4]);
+        }
+    }
+}

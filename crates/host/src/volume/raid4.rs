@@ -1,0 +1,42 @@
+//! RAID level 4: one member holds all parity.
+
+use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::parity::layout::{Rotated, Rotation};
+use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use hybridsim_engine::Layer;
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::Problem;
+use hybridsim_engine::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "raid4",
+        summary: "RAID 4: chunks go round all members but the last, which holds parity",
+        origin: "Patterson, Gibson and Katz 1988",
+        params: &[
+            MEMBERS,
+            SPARES,
+            CHUNK,
+            SMALL_WRITE,
+            BREAK_POINT,
+            TRIM,
+            IN_PROGRESS,
+            FAILURES,
+            REBUILD_RATE,
+            REBUILD_PARALLEL,
+            REBUILD_WHEN,
+        ],
+    },
+    build,
+};
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let rotation = Rotation::Fixed;
+    array(input, 2, |columns, _| Shape {
+        kind: ENTRY.description.name,
+        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        data: columns - 1,
+        parities: 1,
+    })
+}

@@ -1,0 +1,52 @@
+//! RAID level 5: parity goes round the members.
+
+use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::parity::layout::{Rotated, Rotation};
+use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use hybridsim_engine::Layer;
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "raid5",
+        summary: "RAID 5: chunks and parity go round the members; one may fail",
+        origin: "Patterson, Gibson and Katz 1988; rotations as named by Lee and Katz 1993",
+        params: &[
+            MEMBERS,
+            SPARES,
+            CHUNK,
+            ROTATION,
+            SMALL_WRITE,
+            BREAK_POINT,
+            TRIM,
+            IN_PROGRESS,
+            FAILURES,
+            REBUILD_RATE,
+            REBUILD_PARALLEL,
+            REBUILD_WHEN,
+        ],
+    },
+    build,
+};
+
+/// How parity goes round.
+pub const ROTATION: Param = Param::with(
+    "rotation",
+    Kind::Choice(Rotation::NAMES),
+    "\"left-symmetric\"",
+    "How parity goes round the members: left from the last, right from the first; symmetric: data \
+     starts behind parity; asymmetric: at the first member",
+);
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let rotation = Rotation::named(input.settings.text("rotation"));
+    array(input, 2, |columns, _| Shape {
+        kind: ENTRY.description.name,
+        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        data: columns - 1,
+        parities: 1,
+    })
+}

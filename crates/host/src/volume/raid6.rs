@@ -1,0 +1,44 @@
+//! RAID level 6: two parities, P and Q behind it, go round the members.
+
+use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::parity::layout::{Rotated, Rotation};
+use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use super::raid5::ROTATION;
+use hybridsim_engine::Layer;
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::Problem;
+use hybridsim_engine::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "raid6",
+        summary: "RAID 6: chunks and two parities go round the members; any two may fail",
+        origin: "P and Q as in H. P. Anvin, The mathematics of RAID-6; rotations as in Linux",
+        params: &[
+            MEMBERS,
+            SPARES,
+            CHUNK,
+            ROTATION,
+            SMALL_WRITE,
+            BREAK_POINT,
+            TRIM,
+            IN_PROGRESS,
+            FAILURES,
+            REBUILD_RATE,
+            REBUILD_PARALLEL,
+            REBUILD_WHEN,
+        ],
+    },
+    build,
+};
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let rotation = Rotation::named(input.settings.text("rotation"));
+    array(input, 3, |columns, _| Shape {
+        kind: ENTRY.description.name,
+        layout: Box::new(Rotated { columns, parities: 2, rotation }),
+        data: columns - 2,
+        parities: 2,
+    })
+}
