@@ -178,7 +178,7 @@ def resolve(slot: str, path: str) -> type:
     """The class `path` names, as ``module:Class`` or ``file.py:Class``."""
     module_name, _, class_name = path.rpartition(":")
     if not module_name or not class_name:
-        raise ValueError("write it as \"module:Class\" or \"file.py:Class\"")
+        raise ValueError('write it as "module:Class" or "file.py:Class"')
     found: Any = _load(module_name)
     for step in class_name.split("."):
         if not hasattr(found, step):

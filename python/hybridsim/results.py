@@ -477,7 +477,7 @@ class Result:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draws latency and throughput with matplotlib; returns the figure, saves it to `path`."""
-        from .plot import plot
+        from ._plot import plot
 
         return plot([self], path)
 
@@ -487,7 +487,8 @@ def write_report(path: str | os.PathLike[str], results: list[Result]) -> None:
     if not results:
         raise Error("a report needs at least one result")
     runs = [(result._json, result._pictures, result.resolved) for result in results]
-    page = _core.report_html(runs)
+    title = " / ".join(dict.fromkeys(result.title for result in results))
+    page = _core.report_html(title, runs)
     pathlib.Path(path_text(path)).write_text(page, "utf-8")
 
 
@@ -498,7 +499,7 @@ def _levels(name: str, gauge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
-def _makers(cls: type[Any]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
+def _makers(cls: Any) -> dict[str, tuple[Callable[[Any], Any], bool]]:
     """For every field of a dataclass: what makes it from JSON, and whether it may be absent."""
     hints = typing.get_type_hints(cls)
     makers = {}
@@ -529,7 +530,7 @@ def _maker(hint: Any) -> Callable[[Any], Any]:
 def _build(cls: type[_T], document: Mapping[str, Any], **more: Any) -> _T:
     """A dataclass from a JSON object; keys of newer versions are left to `Result.to_dict`."""
     values = dict(more)
-    for name, (make, may_be_absent) in _makers(cls).items():
+    for name, (make, may_be_absent) in _makers(typing.cast(Any, cls)).items():
         if name in document:
             values[name] = make(document[name])
         elif name not in values and not may_be_absent:

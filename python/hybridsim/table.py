@@ -102,10 +102,10 @@ class HeatMap:
         zeros = entries < 0
         counts = np.repeat(np.where(zeros, 0, entries), np.where(zeros, -entries, 1))
         rows = max(len(packed["bounds"]) - 1, 1)
-        counts = counts.reshape(-1, rows).T
+        by_row = counts.reshape(-1, rows).T
         width = bucket_ns * packed["buckets_per_column"]
-        edges = np.arange(counts.shape[1] + 1, dtype=np.uint64) * np.uint64(width)
-        return cls(edges, np.asarray(packed["bounds"], np.uint64), counts)
+        edges = np.arange(by_row.shape[1] + 1, dtype=np.uint64) * np.uint64(width)
+        return cls(edges, np.asarray(packed["bounds"], np.uint64), by_row)
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
