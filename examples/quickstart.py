@@ -62,9 +62,8 @@ class WriteOnce(hybridsim.Ftl):
 
 
 try:
-    hybridsim.run(
-        scenario, overrides={"part.ssd.ftl": "write-once", "part.ssd.precondition": "none"}
-    )
+    log = {"part.ssd.ftl": "write-once", "part.ssd.precondition": "none"}
+    hybridsim.run(scenario, overrides=log)
 except hybridsim.RunError as error:
     done = error.result.latency_ns.write.count
     print(f"a log that is never cleaned took {done} writes: {error}")

@@ -92,7 +92,9 @@ def run(
     replaced = None if trace is None else path_text(trace)
     with _progress(progress) as watch:
         done = _core.run(source, sets, replaced, detail == "full", watch, told)
-    result = Result.from_json(done["json"], done["resolved"], done["pictures"])
+        result = Result.from_json(done["json"], done["resolved"], done["pictures"])
+        if watch is not None and result.complete:
+            watch(1.0, result.requests, result.simulated_ns)
     _raise_fault(done, result)
     return result
 

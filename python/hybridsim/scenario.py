@@ -4,7 +4,7 @@ The keys are those of scenario files; `hybridsim.explain` tells what each means.
 strings with their unit, such as ``"25us"`` or ``"4KiB"``; a `datetime.timedelta` is taken for a
 time as well.
 
->>> disk = Part("constant", capacity="1GB", latency="5ms")
+>>> disk = Part("constant-device", capacity="1GB", latency="5ms")
 >>> workload = Workload(generator="uniform")
 >>> print(Scenario(parts={"disk": disk}, workload=workload, title="a disk").to_toml())
 title = "a disk"
@@ -13,7 +13,7 @@ title = "a disk"
 generator = "uniform"
 <BLANKLINE>
 [part.disk]
-kind = "constant"
+kind = "constant-device"
 capacity = "1GB"
 latency = "5ms"
 <BLANKLINE>

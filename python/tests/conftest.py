@@ -57,7 +57,7 @@ def hybrid() -> dict:
                 "replacement": "lru",
                 "cleanup": "low-watermark",
             },
-            "flash": {"kind": "constant", "capacity": "256KiB", "latency": "100us"},
-            "disk": {"kind": "constant", "capacity": "2MiB", "latency": "5ms", "servers": 1},
+            "flash": {"kind": "constant-device", "capacity": "256KiB", "latency": "100us"},
+            "disk": {"kind": "constant-device", "capacity": "2MiB", "latency": "5ms", "servers": 1},
         },
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -43,8 +44,7 @@ def test_a_translation_layer_in_python(ssd):
 def test_the_command_takes_python_policies(ssd, tmp_path):
     ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:PageFtl"}
     (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
-    source = open(policies.__file__).read()
-    (tmp_path / "own.py").write_text(source)
+    shutil.copy(policies.__file__, tmp_path / "own.py")
     command = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     ours = hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.PageFtl})
@@ -69,7 +69,7 @@ def test_conformance_of_sound_layers():
     "layer", [policies.ForgetfulFtl, policies.WrongPageFtl, policies.RaisingFtl]
 )
 def test_conformance_finds_mistakes(layer):
-    with pytest.raises(hybridsim.ConformanceFailure, match="after .* operations"):
+    with pytest.raises(hybridsim.ConformanceFailure, match=r"after \d+ operations"):
         check_ftl(layer, cases=60)
 
 

@@ -168,7 +168,7 @@ def long_run() -> dict:
     return {
         "host": {"mode": "closed", "queue_depth": 8},
         "workload": {"generator": {"kind": "uniform", "requests": 10**12}},
-        "part": {"disk": {"kind": "constant", "capacity": "1GB", "latency": "5ms"}},
+        "part": {"disk": {"kind": "constant-device", "capacity": "1GB", "latency": "5ms"}},
     }
 
 
@@ -182,6 +182,7 @@ def test_a_signal_interrupts_a_run():
         with pytest.raises(KeyboardInterrupt):
             hybridsim.run(long_run(), detail="bare")
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
 
 
@@ -212,5 +213,5 @@ def test_progress_is_told_and_other_threads_run():
 
 
 def test_progress_on_a_terminal(capsys, ssd):
-    hybridsim.run(ssd, overrides={"workload.generator.requests": 600_000}, progress=True)
-    assert "requests" in capsys.readouterr().err
+    hybridsim.run(ssd, progress=True)
+    assert "100.0%  3,000 requests" in capsys.readouterr().err

@@ -93,5 +93,5 @@ def test_a_trace_is_replayed(ssd, msr):
     result = hybridsim.run(ssd, msr, overrides=fits)
     assert result.requests == ROWS
     assert result.trace == "trace.csv"
-    with pytest.raises(hybridsim.RunError, match=r"exceeds|address"):
+    with pytest.raises(hybridsim.TraceError, match="lie beyond the device"):
         hybridsim.run(ssd, msr, overrides={"workload.address": "error"})
