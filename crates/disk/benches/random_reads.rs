@@ -1,7 +1,7 @@
 //! Requests per second of wall time through the machine: 4 KiB random reads.
 //!
 //! `cargo bench -p hybridsim-disk` prints one line per case; a number as argument sets how many
-//! requests are served, a word chooses presets by name.
+//! requests are served, words choose cases by name.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,6 +17,10 @@ fn cpu_s() -> f64 {
 }
 
 fn case(name: &str, text: &str, depth: u32, requests: u32) {
+    let words = std::env::args().skip(1).filter(|a| a.starts_with(char::is_alphabetic));
+    if words.into_iter().any(|word| !name.contains(&word)) {
+        return;
+    }
     let capacity = common::build(text).capacity() - 8;
     let mut stream = Stream::new(1, "bench");
     let mut left = requests;
@@ -45,12 +49,8 @@ fn case(name: &str, text: &str, depth: u32, requests: u32) {
 
 fn main() {
     let requests = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(2_000_000);
-    let only = std::env::args().skip(1).find(|a| a.starts_with(char::is_alphabetic));
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../presets/disk");
     for name in ["seagate-cheetah-15k5-146gb", "generic-sata-7200-250gb", "seagate-cheetah-9lp"] {
-        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
-            continue;
-        }
         let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("a preset");
         let plain = text.replace("queue_depth = ", "scheduler = \"fcfs\"\nqueue_depth = ");
         case(&format!("{name}, FCFS, depth 1"), &plain, 1, requests);

@@ -115,7 +115,9 @@ mod tests {
 
         /// The angle agrees with exact rational arithmetic.
         #[test]
-        fn agrees_with_rational_arithmetic(milli_rpm in 600_000u64..100_000_000, ns in 0u64..1 << 62) {
+        fn agrees_with_rational_arithmetic(
+            milli_rpm in 600_000u64..100_000_000, ns in 0u64..1 << 62,
+        ) {
             let rotation = Rotation::new(milli_rpm as f64 / 1000.0, 0);
             let whole = u128::from(ns) * u128::from(milli_rpm) % MILLI_RPM_PER_TURN_PER_NS;
             let expected = ((whole << 64) / MILLI_RPM_PER_TURN_PER_NS) as u64;

@@ -82,7 +82,6 @@ fn transfer_time_follows_the_zone() {
 fn sequential_reads_run_at_media_rate_including_skews() {
     let skewed = BARE.replace("zone_count = 4", "zone_count = 1\nskew_unit = \"turns\"")
         + "head_switch = \"0.5ms\"\n";
-    // Top-level keys must stand before the inline table's line is over; TOML allows any order.
     let text = skewed + "track_skew = 0.1\ncylinder_skew = 0.25\n";
     let (tracks, per_track) = (400u32, 600u32);
     let request = Request::new(Op::Read, Lba(0), tracks * per_track);
@@ -124,7 +123,8 @@ fn buffered_sequential_writes_reach_media_rate() {
     let text = BARE
         .replace("cache_segments = 0", "cache_segments = 16\ncache_segment_size = \"64KiB\"")
         .replace("write_cache = false", "write_cache = true")
-        + "skew_unit = \"turns\"\nhead_switch = \"0.5ms\"\ntrack_skew = 0.1\ncylinder_skew = 0.25\n";
+        + "skew_unit = \"turns\"\nhead_switch = \"0.5ms\"\ntrack_skew = 0.1\n\
+           cylinder_skew = 0.25\n";
     let write = |i: u32| (SimDuration::ZERO, Request::new(Op::Write, Lba(u64::from(i) * 60), 60));
     let mut work: Vec<_> = (0..4_000).map(write).collect();
     work.push((SimDuration::ZERO, Request::new(Op::Flush, Lba(0), 0)));

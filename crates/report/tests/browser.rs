@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[path = "../examples/sample_report.rs"]
 mod sample;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a page told of itself.
 struct Visit {

@@ -215,3 +215,25 @@ proptest! {
         prop_assert!(read(&bytes).is_err());
     }
 }
+
+/// The recordings bundled with the project keep being readable.
+#[test]
+fn bundled_recordings_are_read_to_their_end() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let mut files = 0;
+    for file in std::fs::read_dir(folder).expect("the bundled recordings").flatten() {
+        let path = file.path();
+        if path.extension().is_none_or(|extension| extension != "hst") {
+            continue;
+        }
+        let input = std::fs::File::open(&path).expect("a file");
+        let mut reader = NativeReader::new(input, &path, None).expect("its header");
+        let mut count = 0;
+        while reader.next().unwrap_or_else(|error| panic!("{error}")).is_some() {
+            count += 1;
+        }
+        assert_eq!(reader.totals().map(|totals| totals.records), Some(count));
+        files += 1;
+    }
+    assert!(files > 0, "no recordings in workloads/");
+}

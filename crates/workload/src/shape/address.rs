@@ -96,7 +96,7 @@ impl Address {
             _ => Self::Error { capacity },
         };
         if matches!(address, Self::Granules { .. }) {
-            if bytes < GRANULE_BYTES_MIN || bytes % SECTOR_BYTES != 0 {
+            if bytes < GRANULE_BYTES_MIN || !bytes.is_multiple_of(SECTOR_BYTES) {
                 let message = "must be a multiple of 512 bytes, and at least 64 KiB";
                 problems.push(Problem::new("granule", message));
             } else if device == 0 {

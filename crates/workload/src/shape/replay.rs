@@ -137,7 +137,8 @@ pub fn replay(
     let mut layout = Layout::new(settings, address.names_places(), &mut problems);
     let request_max = settings.bytes_opt("request_max");
     let request_sectors_max = request_max.map_or(u64::from(u32::MAX), |max| max / SECTOR_BYTES);
-    if request_sectors_max == 0 || request_max.is_some_and(|max| max % SECTOR_BYTES != 0) {
+    if request_sectors_max == 0 || request_max.is_some_and(|max| !max.is_multiple_of(SECTOR_BYTES))
+    {
         problems.push(Problem::new("request_max", "must be a multiple of 512 bytes"));
     }
     if !problems.is_empty() {

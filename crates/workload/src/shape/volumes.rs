@@ -84,7 +84,7 @@ impl Layout {
         match settings.text("volume_layout") {
             "stride" => {
                 let stride = stride.unwrap_or(0);
-                if stride == 0 || stride % SECTOR_BYTES != 0 {
+                if stride == 0 || !stride.is_multiple_of(SECTOR_BYTES) {
                     let message = "`volume_layout = \"stride\"` needs a multiple of 512 bytes here";
                     problems.push(Problem::new("volume_stride", message));
                 }

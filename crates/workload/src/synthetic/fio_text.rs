@@ -15,7 +15,7 @@ fn parse_size(text: &str) -> Result<u32, String> {
     };
     let bytes = lower[..digits].parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     match bytes {
-        Some(bytes) if bytes > 0 && bytes % SECTOR_BYTES == 0 => {
+        Some(bytes) if bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) => {
             u32::try_from(bytes / SECTOR_BYTES).map_err(|_| format!("`{text}` is not below 2 TiB"))
         }
         _ => Err(format!("`{text}` is not a multiple of 512 bytes, such as `4k`")),

@@ -68,13 +68,16 @@ impl GeneratorInput<'_> {
     }
 }
 
+/// Builds a workload, or says everything that is wrong.
+pub type Build = fn(&GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>>;
+
 /// A registered generator.
 #[derive(Clone, Copy)]
 pub struct GeneratorEntry {
     /// What it tells of itself.
     pub description: Description,
     /// Builds the workload, or says everything that is wrong.
-    pub build: fn(&GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>>,
+    pub build: Build,
 }
 
 impl Entry for GeneratorEntry {

@@ -46,7 +46,7 @@ impl Region {
         let start = input.settings.bytes("start");
         let size = input.settings.bytes_opt("size");
         for (name, bytes) in [("start", Some(start)), ("size", size)] {
-            if bytes.is_some_and(|bytes| bytes % SECTOR_BYTES != 0) {
+            if bytes.is_some_and(|bytes| !bytes.is_multiple_of(SECTOR_BYTES)) {
                 problems.push(Problem::new(name, "must be a multiple of 512 bytes"));
             }
         }
@@ -81,7 +81,7 @@ pub(crate) fn sectors_of(
 ) -> u32 {
     let bytes = input.settings.bytes(name);
     match u32::try_from(bytes / SECTOR_BYTES) {
-        Ok(sectors) if sectors > 0 && bytes % SECTOR_BYTES == 0 => sectors,
+        Ok(sectors) if sectors > 0 && bytes.is_multiple_of(SECTOR_BYTES) => sectors,
         _ => {
             let message = format!("{bytes} bytes: must be a multiple of 512 below 2 TiB");
             problems.push(Problem::new(name, message));

@@ -116,7 +116,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     for table in input.settings.tables("phases") {
         let bytes = ["start", "length", "request"].map(|name| table.bytes(name));
         let request = u32::try_from(bytes[2] / SECTOR_BYTES).unwrap_or(0);
-        if bytes.iter().any(|bytes| bytes % SECTOR_BYTES != 0) || request == 0 {
+        if bytes.iter().any(|bytes| !bytes.is_multiple_of(SECTOR_BYTES)) || request == 0 {
             let message = "start, length and request must be multiples of 512 bytes, a request \
                            from 512 bytes to below 2 TiB";
             problems.push(Problem::new("phases", message));
