@@ -44,6 +44,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
+
 __all__ = ["CAUSES", "CODES", "DTYPE", "FACTS", "OPS", "OUTCOMES", "PARTS", "STATES", "batches"]
 
 FACTS: tuple[str, ...] = (
@@ -74,40 +76,18 @@ FACTS: tuple[str, ...] = (
 CODES: dict[str, int] = {name: code for code, name in enumerate(FACTS)}
 """Codes of the facts, by name."""
 
-OPS: tuple[str, ...] = ("read", "write", "trim", "flush")
+_NAMES = _core.fact_names()
+
+OPS: tuple[str, ...] = tuple(_NAMES["ops"])
 """Names of the codes in field ``op``."""
 
-CAUSES: tuple[str, ...] = ("host", "gc", "wear", "mapping", "merge", "partial")
+CAUSES: tuple[str, ...] = tuple(_NAMES["causes"])
 """Why a flash operation happened: names of the codes in field ``label`` of flash facts."""
 
-PARTS: tuple[str, ...] = (
-    "queue",
-    "overhead",
-    "bus",
-    "seek",
-    "rotate",
-    "transfer",
-    "flash_read",
-    "flash_program",
-    "flash_erase",
-    "flash_bus",
-    "gc",
-    "destage",
-    "spin_up",
-)
+PARTS: tuple[str, ...] = tuple(_NAMES["parts"])
 """Where the time of a request went: names of the codes in field ``label`` of spent facts."""
 
-STATES: tuple[str, ...] = (
-    "idle",
-    "seek",
-    "read",
-    "write",
-    "erase",
-    "standby",
-    "spin_up",
-    "spin_down",
-    "active",
-)
+STATES: tuple[str, ...] = tuple(_NAMES["states"])
 """Power states: names of the codes in field ``label`` of state_time facts."""
 
 OUTCOMES: tuple[str, ...] = ("miss", "hit", "partial", "buffered")

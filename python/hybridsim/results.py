@@ -12,13 +12,12 @@ import functools
 import json
 import os
 import pathlib
-import types
-import typing
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from . import _core
+from ._mirror import build
 from .errors import Error, path_text
 from .table import HeatMap, Table
 
@@ -36,8 +35,6 @@ __all__ = [
     "Totals",
     "Warmup",
 ]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +369,7 @@ class Result:
         """The result that `to_json` wrote, such as a ``results.json``."""
         try:
             document = json.loads(text)
-            known = _build(cls, document, resolved=resolved, _json=text, _pictures=pictures)
+            known = build(cls, document, resolved=resolved, _json=text, _pictures=pictures)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Error(f"this is not the result of a run: {error}") from error
         return known
@@ -406,10 +403,10 @@ class Result:
         """
         base = pathlib.Path(path_text(folder))
         base.mkdir(parents=True, exist_ok=True)
-        (base / "results.json").write_text(self._json, "utf-8")
-        (base / "scenario.toml").write_text(self.resolved, "utf-8")
+        _write(base / "results.json", self._json)
+        _write(base / "scenario.toml", self.resolved)
         if self._pictures is not None:
-            (base / "pictures.json").write_text(self._pictures, "utf-8")
+            _write(base / "pictures.json", self._pictures)
             self.report(base / "report.html")
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -489,50 +486,17 @@ def write_report(path: str | os.PathLike[str], results: list[Result]) -> None:
     runs = [(result._json, result._pictures, result.resolved) for result in results]
     title = " / ".join(dict.fromkeys(result.title for result in results))
     page = _core.report_html(title, runs)
-    pathlib.Path(path_text(path)).write_text(page, "utf-8")
+    _write(pathlib.Path(path_text(path)), page)
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    """Writes a file so that it is either whole or absent."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, "utf-8")
+    partial.replace(path)
 
 
 def _levels(name: str, gauge: Mapping[str, Any]) -> dict[str, Any]:
     head, bracket, path = name.partition("[")
     kinds = ("mean", "min", "max")
     return {f"{head}_{kind}{bracket}{path}": gauge[kind] for kind in kinds if gauge[kind]}
-
-
-@functools.cache
-def _makers(cls: Any) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """For every field of a dataclass: what makes it from JSON, and whether it may be absent."""
-    hints = typing.get_type_hints(cls)
-    makers = {}
-    for known in fields(cls):
-        absent = known.default is not MISSING or known.default_factory is not MISSING
-        makers[known.name] = (_maker(hints[known.name]), absent)
-    return makers
-
-
-def _maker(hint: Any) -> Callable[[Any], Any]:
-    if isinstance(hint, types.UnionType):
-        inner = next(part for part in hint.__args__ if part is not types.NoneType)
-        make = _maker(inner)
-        return lambda value: None if value is None else make(value)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return lambda value: _build(hint, value)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is tuple:
-        return tuple
-    if origin is not None and issubclass(origin, Mapping):
-        make_item = _maker(arguments[1])
-        return lambda value: {key: make_item(item) for key, item in value.items()}
-    if hint is float:
-        return float
-    return lambda value: value
-
-
-def _build(cls: type[_T], document: Mapping[str, Any], **more: Any) -> _T:
-    """A dataclass from a JSON object; keys of newer versions are left to `Result.to_dict`."""
-    values = dict(more)
-    for name, (make, may_be_absent) in _makers(typing.cast(Any, cls)).items():
-        if name in document:
-            values[name] = make(document[name])
-        elif name not in values and not may_be_absent:
-            raise KeyError(name)
-    return cls(**values)

@@ -45,11 +45,12 @@ pub fn listing() -> String {
     for slot in registry.slots() {
         kinds.insert(slot.to_owned(), registry.descriptions(slot).map(entry).collect());
     }
-    let preset = |(name, summary): (String, String)| {
-        json!({ "name": name, "summary": summary, "origin": "", "params": [] })
-    };
     kinds.insert("preset".to_owned(), presets::list().into_iter().map(preset).collect());
     Value::Object(kinds).to_string()
+}
+
+fn preset((name, summary): (String, String)) -> Value {
+    json!({ "name": name, "summary": summary, "origin": "", "params": [] })
 }
 
 fn entry(description: Description) -> Value {

@@ -21,6 +21,8 @@ mod _core {
     #[pymodule_export]
     use crate::inspect::{check, explain, listing, parse_quantity, schema, write_quantity};
     #[pymodule_export]
+    use crate::observe::fact_names;
+    #[pymodule_export]
     use crate::plugin::device::Device;
     #[pymodule_export]
     use crate::plugin::flash::Flash;

@@ -1,9 +1,10 @@
 //! Facts as records, handed to Python in batches.
 
 use crate::failure;
-use hybridsim_engine::{Fact, FactSink, Stamped};
+use hybridsim_engine::{Cause, Fact, FactSink, Op, Part, PowerState, Stamped};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
 
 /// Bytes of a record; `python/hybridsim/facts.py` declares the same layout to numpy.
 const RECORD_BYTES: usize = 36;
@@ -115,4 +116,15 @@ fn flatten(fact: &Fact) -> Record {
         Fact::DirtyPages { pages } => plain(19, pages.into()),
         Fact::Custom { name, value } => Record { label: name, ..plain(20, value) },
     }
+}
+
+/// Names of the numbers in a record's fields, in their order.
+#[pyfunction]
+pub fn fact_names() -> BTreeMap<&'static str, Vec<&'static str>> {
+    BTreeMap::from([
+        ("ops", Op::ALL.map(Op::name).to_vec()),
+        ("causes", Cause::ALL.map(Cause::name).to_vec()),
+        ("parts", Part::ALL.map(Part::name).to_vec()),
+        ("states", PowerState::ALL.map(PowerState::name).to_vec()),
+    ])
 }

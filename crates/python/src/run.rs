@@ -89,9 +89,9 @@ fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunE
         let told = Python::attach(|py| {
             py.check_signals()?;
             match &listeners.progress {
-                Some(progress) => progress
-                    .call1(py, (beat.fraction, beat.requests, beat.now.as_ns()))
-                    .map(|_| ()),
+                Some(progress) => {
+                    progress.call1(py, (beat.fraction, beat.requests, beat.now.as_ns())).map(|_| ())
+                }
                 None => Ok(()),
             }
         });

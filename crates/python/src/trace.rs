@@ -94,8 +94,7 @@ fn told(warnings: &[Warning]) -> Vec<Value> {
 #[pyfunction]
 pub fn trace_info(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyResult<String> {
     detached(py, || {
-        let mut reader =
-            Interruptible::open(&path, format).map_err(|error| error.to_string())?;
+        let mut reader = Interruptible::open(&path, format).map_err(|error| error.to_string())?;
         let profile = profile(&mut reader, &mut |_| {}).map_err(|error| error.to_string())?;
         let info = json!({
             "format": reader.inner.format.name,
@@ -139,15 +138,12 @@ pub fn convert(
 ) -> PyResult<String> {
     detached(py, || {
         let entry = writer(to.as_deref(), &target)?;
-        let mut reader =
-            Interruptible::open(&source, format).map_err(|error| error.to_string())?;
+        let mut reader = Interruptible::open(&source, format).map_err(|error| error.to_string())?;
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(".partial");
         let partial = target.with_file_name(name);
-        let failed =
-            |error: std::io::Error| format!("cannot write {}: {error}", target.display());
-        let out: Box<dyn Write> =
-            Box::new(BufWriter::new(File::create(&partial).map_err(failed)?));
+        let failed = |error: std::io::Error| format!("cannot write {}: {error}", target.display());
+        let out: Box<dyn Write> = Box::new(BufWriter::new(File::create(&partial).map_err(failed)?));
         let header = Header { has_times: reader.has_times(), ..Header::default() };
         let written = (entry.create)(out, &header)
             .map_err(failed)
@@ -183,8 +179,7 @@ impl TraceReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyResult<Self> {
         let trace = failure::guarded(|| {
-            open(&path, format)
-                .map_err(|error| failure::raise(py, "TraceError", error.to_string()))
+            open(&path, format).map_err(|error| failure::raise(py, "TraceError", error.to_string()))
         })?;
         Ok(Self { trace, ended: false })
     }

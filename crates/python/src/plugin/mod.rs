@@ -1,8 +1,8 @@
 //! Policies written in Python.
 //!
-//! A class is named in a scenario by its import path (`{ kind = "python", class = "module:Class" }`)
-//! or registered under a name of its own. A registered class becomes an entry like any other; what
-//! tells entries apart is the default of a hidden parameter `class`, because builders are plain
+//! A class is named in a scenario by its import path, as `{ kind = "python", class = "module:Class"
+//! }`, or registered under a name of its own. A registered class becomes an entry like any other;
+//! what tells entries apart is the default of a parameter `class`, because builders are plain
 //! functions that see nothing but settings.
 
 pub mod device;
@@ -15,8 +15,8 @@ use hybridsim::registry::standard;
 use hybridsim::scenario::Scenario;
 use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
 use hybridsim_engine::registry::{Description, Registry};
-use pyo3::exceptions::PyValueError;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
