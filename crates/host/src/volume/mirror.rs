@@ -135,6 +135,9 @@ pub fn build(
     }
     let groups = (columns / copies) as u64;
     let each = chunk.map_or(smallest, |chunk| smallest / chunk * chunk);
+    if each == 0 {
+        problems.push(Problem::new("members", "are too small"));
+    }
     if each.checked_mul(groups).is_none() {
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }

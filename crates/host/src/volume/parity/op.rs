@@ -3,7 +3,7 @@
 use super::super::locks::Range;
 use super::super::members::Step;
 use super::plan::{Plan, Situation};
-use super::{Parent, ParityArray, add_parts, add_wait};
+use super::{ParityArray, add_parts, add_wait};
 use hybridsim_engine::{Completion, Ctx, DataSlice, Flags, Lba, Op, Parts, Request, SimTime};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
