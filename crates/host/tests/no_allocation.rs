@@ -76,7 +76,7 @@ impl Source for Mixed {
         self.1 -= 1;
         let op = if self.0.chance(0.5) { Op::Read } else { Op::Write };
         let sectors = 1 + self.0.below(300) as u32;
-        let request = Request::new(op, Lba(self.0.below(1 << 17)), sectors);
+        let request = Request::new(op, Lba(self.0.below(1 << 16)), sectors);
         Ok(Some(Arrival { at: SimTime::ZERO, request }))
     }
 }
