@@ -1,1 +1,18 @@
 //! NAND flash: the array, its timing, translation layers, garbage collection, wear.
+//!
+//! A request takes this way: [`device`] cuts it into pages and asks the translation layer
+//! ([`ftl`]), which notes untimed operations in [`ops`]; they change the state of the cells
+//! ([`array`]) at once, and [`timing`] decides when they take place.
+
+pub mod array;
+pub mod conformance;
+pub mod defaults;
+pub mod device;
+pub mod ftl;
+pub mod gc;
+pub mod geometry;
+pub mod ops;
+pub mod precondition;
+pub mod timing;
+
+pub use device::ENTRIES;

@@ -90,18 +90,40 @@ impl Rig<'_> {
     /// # Errors
     /// The first rule that was broken.
     pub fn check(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
+        let arrival = |request: &Request| Arrival { at: SimTime::ZERO, request: *request };
+        self.run(HostOptions::closed(depth), requests.iter().map(arrival).collect())
+    }
+
+    /// Runs `requests` as they arrive: in bursts, with pauses in which everything may come to
+    /// rest; then reads everything back.
+    ///
+    /// # Errors
+    /// The first rule that was broken.
+    pub fn check_bursts(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
+        let mut stream = Stream::new(self.seed, "bursts");
+        let mut at = SimTime::ZERO;
+        let mut arrive = |request: &Request| {
+            at += match stream.below(32) {
+                0 => SimDuration::from_ms(20),
+                1..8 => SimDuration::from_us(stream.below(500)),
+                _ => SimDuration::ZERO,
+            };
+            Arrival { at, request: *request }
+        };
+        self.run(HostOptions::open(depth), requests.iter().map(&mut arrive).collect())
+    }
+
+    fn run(&self, options: HostOptions, mut arrivals: Vec<Arrival>) -> Result<Checked, String> {
         let layer = self.build()?;
         let capacity = layer.capacity();
-        let mut all = requests.to_vec();
         let step = 8.min(capacity);
-        let read_back = (0..capacity).step_by(step as usize);
-        all.extend(
-            read_back.map(|lba| Request::new(Op::Read, Lba(lba), step.min(capacity - lba) as u32)),
-        );
-        let expected = all.len();
-        let arrivals = all.into_iter().map(|request| Arrival { at: SimTime::ZERO, request });
-        let source = ListSource::new(arrivals.collect());
-        let host = Host::plain(HostOptions::closed(depth), source);
+        let at = arrivals.last().map_or(SimTime::ZERO, |last| last.at);
+        arrivals.extend((0..capacity).step_by(step as usize).map(|lba| {
+            let sectors = step.min(capacity - lba) as u32;
+            Arrival { at, request: Request::new(Op::Read, Lba(lba), sectors) }
+        }));
+        let expected = arrivals.len();
+        let host = Host::plain(options, ListSource::new(arrivals));
         let child = |(at, capacity): (usize, &u64)| {
             let path = format!("host/layer/child{at}");
             let device = ConstantDevice::new(Timing {
@@ -122,16 +144,18 @@ impl Rig<'_> {
         Ok(Checked { end, facts })
     }
 
-    /// [`Rig::check`] with a random load.
+    /// [`Rig::check`] and [`Rig::check_bursts`] with a random load; answers what the first saw.
     ///
     /// # Errors
     /// The first rule that was broken, with what is needed to see it again.
     pub fn check_random(&self, load: &Load, depth: u32) -> Result<Checked, String> {
         let requests = load.draw(self.build()?.capacity());
-        self.check(&requests, depth).map_err(|error| {
+        let explain = |error| {
             let name = self.entry.description.name;
             format!("{name} with {load:?}, depth {depth}, seed {}: {error}", self.seed)
-        })
+        };
+        self.check_bursts(&requests, depth).map_err(explain)?;
+        self.check(&requests, depth).map_err(explain)
     }
 }
 

@@ -47,6 +47,8 @@ fn allocations(options: HostOptions, scheduler: Box<dyn Scheduler>, requests: u6
 
 #[test]
 fn a_request_takes_no_memory_once_warm() {
+    let counted = allocation_counter::measure(|| drop(std::hint::black_box(vec![1u8])));
+    assert_eq!(counted.count_total, 1, "allocations are counted");
     let schedulers: [fn() -> Box<dyn Scheduler>; 5] = [
         || Box::new(fcfs::Fcfs::default()),
         || Box::new(sstf::Sstf::default()),
@@ -60,7 +62,7 @@ fn a_request_takes_no_memory_once_warm() {
             let few = allocations(options, make(), 2_000);
             let many = allocations(options, make(), 40_000);
             assert_eq!(few, many, "{options:?}: 38,000 more requests took memory");
-            assert!((1..40).contains(&few), "{options:?}: {few} to warm up");
+            assert!(few < 40, "{options:?}: {few} to warm up");
         }
     }
 }

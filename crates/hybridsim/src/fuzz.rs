@@ -30,7 +30,8 @@ pub enum Verdict {
 
 /// Draws system number `seed` and runs it.
 pub fn one(registry: &Registry, seed: u64) -> Verdict {
-    let mut draw = Draw { registry, stream: Stream::new(seed, "fuzz"), parts: String::new(), count: 0 };
+    let mut draw =
+        Draw { registry, stream: Stream::new(seed, "fuzz"), parts: String::new(), count: 0 };
     let scenario = draw.scenario(seed);
     let source = SourceText { name: format!("fuzz seed {seed}"), text: scenario.clone() };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
@@ -43,13 +44,14 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
     if build::system(&checked, registry).is_err() {
         return Verdict::Refused;
     }
-    match run::run(&checked, registry, &mut run::Options::default()) {
+    match run::run(&checked, registry, run::Options::default()) {
         Err(failure) => Verdict::Failed { scenario, reason: failure.to_string() },
         Ok(done) => {
             // A device that fills up or wears out says so; that is an answer, not a defect.
             let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
             let reason = broken.map(|fault| fault.to_string()).or_else(|| {
-                (!done.violations.is_empty()).then(|| done.violations.join("; "))
+                let violations = &done.results.violations;
+                (!violations.is_empty()).then(|| violations.join("; "))
             });
             match reason {
                 Some(reason) => Verdict::Failed { scenario, reason },
@@ -154,9 +156,8 @@ fn takes_children(param: &Param) -> bool {
 
 /// Keys that make a device small.
 fn small(kind: &str, stream: &mut Stream) -> String {
-    let pick = |stream: &mut Stream, choices: &[u64]| {
-        choices[stream.below(choices.len() as u64) as usize]
-    };
+    let pick =
+        |stream: &mut Stream, choices: &[u64]| choices[stream.below(choices.len() as u64) as usize];
     match kind {
         "ssd" => format!(
             "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\

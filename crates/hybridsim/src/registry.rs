@@ -11,11 +11,15 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_flash::ftl::ENTRIES);
     registry.add_all(hybridsim_flash::gc::ENTRIES);
     registry.add_all(hybridsim_hybrid::ENTRIES);
+    registry.add_all(hybridsim_hybrid::admission::ENTRIES);
+    registry.add_all(hybridsim_hybrid::cleanup::ENTRIES);
+    registry.add_all(hybridsim_hybrid::replacement::ENTRIES);
     registry.add_all(hybridsim_host::device::ENTRIES);
-    registry.add_all(hybridsim_host::volume::ENTRIES);
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
+    registry.add_all(hybridsim_host::volume::ENTRIES);
+    registry.add_all(hybridsim_workload::synthetic::ENTRIES);
+    registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);
     registry.add_all(hybridsim_workload::trace::ENTRIES);
     registry.add_all(hybridsim_workload::write::ENTRIES);
-    registry.add_all(hybridsim_workload::synthetic::ENTRIES);
     registry
 }

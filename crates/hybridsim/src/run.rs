@@ -12,6 +12,7 @@ use hybridsim_engine::{FactSink, Fault, Machine, Node, SimTime, Stamped};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Instant;
 
 /// How to run.
@@ -48,6 +49,43 @@ pub struct Done {
     pub fault: Option<Fault>,
 }
 
+impl Done {
+    /// The run as reports show it.
+    pub fn shown(&self) -> hybridsim_report::Run {
+        hybridsim_report::Run {
+            results: self.results.clone(),
+            pictures: self.pictures.clone(),
+            scenario_text: self.resolved.clone(),
+        }
+    }
+}
+
+/// Why a run did not begin.
+#[derive(Debug)]
+pub enum RunError {
+    /// The scenario's parts do not fit together.
+    Scenario(Diagnostics),
+    /// The trace cannot be opened.
+    Trace(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scenario(diagnostics) => diagnostics.fmt(f),
+            Self::Trace(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<Diagnostics> for RunError {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Scenario(diagnostics)
+    }
+}
+
 /// Whether `fault` is a correct answer of a device (full, worn out) and not a defect.
 pub fn is_device_answer(fault: &Fault) -> bool {
     matches!(fault, Fault::Device { .. })
@@ -61,30 +99,28 @@ pub fn is_device_answer(fault: &Fault) -> bool {
 pub fn run(
     scenario: &Scenario,
     registry: &Registry,
-    options: &mut Options<'_>,
-) -> Result<Done, Diagnostics> {
+    options: Options<'_>,
+) -> Result<Done, RunError> {
     let meter = Meter::default();
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
+    let Options { mut watch, sink, .. } = options;
     let began = Instant::now();
     let ended = {
-        let mut tee = Tee { first: &mut recorder, second: options.sink.as_deref_mut() };
-        machine.run(&mut tee, &mut |now| match &mut options.watch {
+        let mut tee = Tee { first: &mut recorder, second: sink };
+        machine.run(&mut tee, &mut |now| match &mut watch {
             Some(watch) => watch(&meter.beat(now)),
             None => true,
         })
     };
-    let cost = Cost {
-        wall_s: began.elapsed().as_secs_f64(),
-        peak_rss_bytes: peak_rss_bytes(),
-    };
+    let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = match ended {
         Ok(end) => (None, end.events),
         Err(fault) => (Some(fault), 0),
     };
     let ending = Ending { time: machine.now(), events, complete: fault.is_none() };
-    let mut warnings = warnings.take();
+    let mut warnings = warnings.list();
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));
     }
@@ -102,7 +138,7 @@ fn assemble(
     scenario: &Scenario,
     registry: &Registry,
     meter: &Meter,
-) -> Result<(Node, workload::Warnings), Diagnostics> {
+) -> Result<(Node, workload::Warnings), RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let scheduler = scenario.host.plug("scheduler");
@@ -151,12 +187,12 @@ fn label(scenario: &Scenario) -> Label {
 }
 
 /// Hands facts to two sinks.
-struct Tee<'a> {
-    first: &'a mut dyn FactSink,
-    second: Option<&'a mut (dyn FactSink + 'a)>,
+struct Tee<'a, 'b> {
+    first: &'a mut Recorder,
+    second: Option<&'b mut dyn FactSink>,
 }
 
-impl FactSink for Tee<'_> {
+impl FactSink for Tee<'_, '_> {
     fn take(&mut self, facts: &[Stamped]) {
         self.first.take(facts);
         if let Some(second) = &mut self.second {

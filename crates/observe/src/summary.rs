@@ -245,7 +245,8 @@ fn power(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Power> {
     let busy = told.saturating_sub(resting[0] + resting[1]);
     Some(Power {
         busy_fraction: ratio(busy as f64, window_ns as f64).filter(|_| told > 0),
-        energy_j: energy.map(|by_state| by_state.values().sum()),
+        energy_j: energy
+            .map(|by_state| by_state.values().fold(0.0, |total, joules| total + joules)),
         state_ns,
     })
 }

@@ -1,1 +1,19 @@
-//! Results as terminal tables, JSON and one self-contained HTML file.
+//! Results for people and programs: a terminal table, JSON, and one self-contained HTML file.
+
+pub mod figures;
+pub mod html;
+pub mod json;
+pub mod terminal;
+
+use hybridsim_observe::{Pictures, RunResults};
+
+/// A run as a report shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its figures.
+    pub results: RunResults,
+    /// What is drawn of it; without it the report has no charts of this run.
+    pub pictures: Option<Pictures>,
+    /// The scenario as it was resolved, in TOML.
+    pub scenario_text: String,
+}

@@ -1,7 +1,12 @@
 //! Traces and generators: where requests come from.
 
+pub mod native;
+pub mod profile;
 pub mod record;
+pub mod shape;
+pub mod synthetic;
 pub mod trace;
+pub mod write;
 
-/// Placeholder until the room declares its own.
-pub const PARAMS: &[hybridsim_engine::param::Param] = &[];
+#[cfg(test)]
+mod testing;

@@ -34,11 +34,11 @@ impl Progress {
             When::Always => true,
             When::Never => false,
         };
-        let target =
-            if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        let style = ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
-            .expect("a fixed template is valid");
+        let style =
+            ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
+                .expect("a fixed template is valid");
         bar.set_style(style);
         bar.set_prefix(title.to_owned());
         Self { bar, began: Instant::now() }

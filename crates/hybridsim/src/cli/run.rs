@@ -4,13 +4,15 @@ use super::SimulateArgs;
 use super::output::{Exit, Failure, note, print};
 use super::progress::Progress;
 use crate::fuzz::{self, Verdict};
-use crate::run::{self, Done, Options};
+use crate::run::{self, Done, Options, RunError};
 use crate::scenario::{Input, Scenario};
 use hybridsim_engine::Fault;
 use hybridsim_engine::registry::Registry;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
+use hybridsim_report::terminal::Style;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,12 +117,12 @@ fn one(
         !interrupted.load(Ordering::Relaxed)
     };
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
-    let mut options = Options { detail, watch: Some(&mut watch), sink: None };
-    let done = run::run(scenario, registry, &mut options);
+    let options = Options { detail, watch: Some(&mut watch), sink: None };
+    let done = run::run(scenario, registry, options);
     progress.finish();
-    done.map_err(|problems| match problems.trace {
-        true => Failure::Message(Exit::Trace, problems.to_string()),
-        false => problems.into(),
+    done.map_err(|error| match error {
+        RunError::Trace(message) => Failure::Message(Exit::Trace, message),
+        RunError::Scenario(problems) => problems.into(),
     })
 }
 
@@ -137,34 +139,45 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
 fn save(folder: &Path, done: &Done) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     write(folder, "scenario.toml", &done.resolved)?;
-    write(folder, "results.json", &hybridsim_report::json::run(&done.results))
+    write(folder, "results.json", &json(&done.results)?)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    hybridsim_report::json::write(&mut text, value)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure> {
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     if let Some(out) = &args.out {
-        let shown: Vec<Run<'_>> = runs
-            .iter()
-            .map(|done| Run {
-                results: &done.results,
-                pictures: done.pictures.as_ref(),
-                scenario_toml: &done.resolved,
-            })
-            .collect();
-        write(out, "report.html", &hybridsim_report::html::page(&shown))?;
+        let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
+        let titles: Vec<&str> =
+            results.iter().map(|results| results.label.title.as_str()).collect();
+        write(out, "report.html", &hybridsim_report::html::page(&titles.join(", "), &shown))?;
     }
     if args.json {
         print(&match (compare, results.as_slice()) {
-            (false, [only]) => hybridsim_report::json::run(only),
-            _ => hybridsim_report::json::runs(&results),
+            (false, [only]) => json(only)?,
+            _ => json(&results)?,
         })?;
     } else {
-        print(&hybridsim_report::terminal::compare(&results))?;
+        let style = Style { ansi: wants_ansi() };
+        print(&match results.as_slice() {
+            [only] => hybridsim_report::terminal::single(only, style),
+            _ => hybridsim_report::terminal::table(&results, style),
+        })?;
     }
     if let Some(out) = &args.out {
         note(&format!("report: {}", out.join("report.html").display()));
     }
     Ok(())
+}
+
+/// Whether standard output is a terminal that takes colours (<https://no-color.org>).
+fn wants_ansi() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::io::stdout().is_terminal()
 }
 
 /// The exit code of everything that was run.

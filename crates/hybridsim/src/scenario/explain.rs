@@ -29,7 +29,7 @@ pub fn all(registry: &Registry) -> Vec<Known> {
     let sections = [
         ("run", &[RUN][..]),
         ("host", &[hybridsim_host::driver::PARAMS][..]),
-        ("workload", &[WORKLOAD, hybridsim_workload::PARAMS][..]),
+        ("workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS][..]),
     ];
     for (owner, groups) in sections {
         for params in groups {

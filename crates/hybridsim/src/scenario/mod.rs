@@ -10,7 +10,8 @@ pub mod schema;
 pub mod units;
 
 use check::Checker;
-use diagnostic::{Diagnostics, SourceText, Span};
+pub use diagnostic::Diagnostics;
+use diagnostic::{SourceText, Span};
 use document::{Datum, Item, Table};
 use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::registry::Registry;
@@ -74,6 +75,8 @@ const TOP: &[&str] = &["title", "system", "run", "workload", "host", "part"];
 pub struct Scenario {
     /// What to call it in results.
     pub title: String,
+    /// The name of the text it was read from.
+    pub name: String,
     /// Checked `[run]`.
     pub run: Settings,
     /// Checked `[workload]`.
@@ -177,7 +180,8 @@ fn check_root(
     let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
     let workload = workload(checker, root);
     let (parts, system) = parts::check(checker, root, &base, sources)?;
-    Some(Scenario { title, run, workload, host, parts, system, base, sources: Vec::new() })
+    let name = sources[0].name.clone();
+    Some(Scenario { title, name, run, workload, host, parts, system, base, sources: Vec::new() })
 }
 
 /// Puts `trace` in the place of whatever the scenario replays or generates.
@@ -228,7 +232,8 @@ fn section(
 }
 
 fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
-    let settings = section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::PARAMS]);
+    let settings =
+        section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
     let span = root.get("workload").map(|item| &item.span);
     match (settings.has("trace"), settings.has("generator")) {
         (true, true) => {

@@ -12,9 +12,19 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
     root.insert("title".into(), scenario.title.clone().into());
     root.insert("system".into(), scenario.parts[scenario.system].name.clone().into());
     root.insert("run".into(), write(&scenario.run, &[RUN], registry).into());
-    let workload = write(&scenario.workload, &[WORKLOAD, hybridsim_workload::PARAMS], registry);
+    let mut workload =
+        write(&scenario.workload, &[WORKLOAD, hybridsim_workload::shape::PARAMS], registry);
+    if workload.contains_key("trace") {
+        // Absolute, so that the resolved scenario means the same wherever it is kept.
+        let path = crate::workload::trace_path(scenario);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        workload.insert("trace".into(), path.to_string_lossy().into_owned().into());
+    }
     root.insert("workload".into(), workload.into());
-    root.insert("host".into(), write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into());
+    root.insert(
+        "host".into(),
+        write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into(),
+    );
     let mut parts = Table::new();
     for part in &scenario.parts {
         let mut table = Table::new();

@@ -45,7 +45,7 @@ pub fn schema(registry: &Registry) -> Value {
             "system": { "type": "string", "description": "The top part." },
             "run": table(&[RUN], true),
             "host": table(&[hybridsim_host::driver::PARAMS], true),
-            "workload": table(&[WORKLOAD, hybridsim_workload::PARAMS], true),
+            "workload": table(&[WORKLOAD, hybridsim_workload::shape::PARAMS], true),
             "part": { "type": "object", "additionalProperties": { "$ref": "#/$defs/part" } },
         },
         "$defs": definitions,

@@ -1,0 +1,340 @@
+//! Segments: contiguous runs of sectors in the buffer, least recently used first to go.
+//!
+//! No sector is dirty in two segments, save that a segment on its way to the medium keeps its old
+//! data while newer data of the same sectors waits in another; the old one is dropped at the end.
+
+use hybridsim_engine::SimTime;
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing.
+    Free,
+    /// What the medium holds too.
+    Clean,
+    /// Data the medium does not have yet; the number of its first buffered write.
+    Dirty(u64),
+    /// Being written to the medium; its first buffered write, and whether newer data came.
+    Destaging(u64, bool),
+}
+
+/// A run of sectors in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: u64,
+    end: u64,
+    /// When the last of it is in the buffer.
+    ready: SimTime,
+    used: u64,
+    state: State,
+}
+
+/// How the buffer is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentsSpec {
+    /// Number of segments; 0 for no buffer.
+    pub count: usize,
+    /// Sectors in each.
+    pub sectors: u64,
+    /// Most segments that may hold data for the medium.
+    pub write_max: usize,
+    /// Whether writes that follow each other share a segment.
+    pub combine: bool,
+}
+
+/// The buffer.
+#[derive(Debug)]
+pub struct Segments {
+    spec: SegmentsSpec,
+    segments: Vec<Segment>,
+    tick: u64,
+    writes: u64,
+    /// Segments with data the medium does not have.
+    unwritten: usize,
+}
+
+/// A segment that holds the beginning of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which.
+    pub segment: usize,
+    /// The first sector it does not hold.
+    pub until: u64,
+    /// When all it holds is in the buffer.
+    pub ready: SimTime,
+}
+
+/// A write taken into the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Where.
+    pub segment: usize,
+    /// Whether it joined data already waiting there.
+    pub joined: bool,
+}
+
+impl Segments {
+    /// An empty buffer.
+    pub fn new(spec: SegmentsSpec) -> Self {
+        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
+        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
+    }
+
+    /// How it is divided.
+    pub fn spec(&self) -> &SegmentsSpec {
+        &self.spec
+    }
+
+    /// The segment that holds sector `lba` and the most after it.
+    pub fn find(&self, lba: u64) -> Option<Found> {
+        let mut best: Option<Found> = None;
+        for (segment, s) in self.segments.iter().enumerate() {
+            if s.start <= lba && lba < s.end && best.is_none_or(|found| s.end > found.until) {
+                best = Some(Found { segment, until: s.end, ready: s.ready });
+            }
+        }
+        best
+    }
+
+    /// Whether any segment holds sector `a` or sector `b`.
+    pub fn holds_either(&self, a: u64, b: u64) -> bool {
+        let holds = |s: &Segment, lba| s.start <= lba && lba < s.end;
+        self.segments.iter().any(|s| holds(s, a) || holds(s, b))
+    }
+
+    /// Notes that `segment` was used.
+    pub fn touch(&mut self, segment: usize) {
+        self.tick += 1;
+        self.segments[segment].used = self.tick;
+    }
+
+    /// A segment for new data, the least recently used clean one; it is emptied.
+    pub fn allocate(&mut self) -> Option<usize> {
+        let rank = |s: &Segment| match s.state {
+            State::Free => Some(0),
+            State::Clean => Some(s.used + 1),
+            State::Dirty(_) | State::Destaging(..) => None,
+        };
+        let ranked = self.segments.iter().enumerate();
+        let (_, segment) = ranked.filter_map(|(i, s)| rank(s).map(|rank| (rank, i))).min()?;
+        self.drop_data(segment);
+        self.touch(segment);
+        Some(segment)
+    }
+
+    /// `segment` holds the medium's sectors `start..end`, the last of it from `ready` on; of more
+    /// than fits, the end is kept.
+    pub fn fill(&mut self, segment: usize, start: u64, end: u64, ready: SimTime) {
+        let sectors = self.spec.sectors;
+        let s = &mut self.segments[segment];
+        s.state = State::Clean;
+        s.start = start.max(end.saturating_sub(sectors));
+        s.end = end;
+        s.ready = ready;
+    }
+
+    /// The first sector `segment` holds.
+    pub fn start_of(&self, segment: usize) -> u64 {
+        self.segments[segment].start
+    }
+
+    /// The data of `segment` is complete at `ready`, or later if that was known already.
+    pub fn set_ready(&mut self, segment: usize, ready: SimTime) {
+        let s = &mut self.segments[segment];
+        s.ready = s.ready.max(ready);
+    }
+
+    /// Takes a write of `start..end` into the buffer; `None` when there is no room before
+    /// something is destaged, or ever.
+    pub fn buffer(&mut self, start: u64, end: u64) -> Option<Taken> {
+        if !self.fits(end - start) {
+            return None;
+        }
+        if let Some(segment) = self.joinable(start, end) {
+            self.overwrite(start, end, Some(segment));
+            let s = &mut self.segments[segment];
+            s.start = s.start.min(start);
+            s.end = s.end.max(end);
+            self.writes += 1;
+            self.touch(segment);
+            return Some(Taken { segment, joined: true });
+        }
+        if self.dirty() >= self.spec.write_max {
+            return None;
+        }
+        let segment = self.allocate()?;
+        self.overwrite(start, end, Some(segment));
+        self.writes += 1;
+        self.unwritten += 1;
+        let state = State::Dirty(self.writes);
+        let ready = SimTime::ZERO;
+        self.segments[segment] = Segment { start, end, ready, used: self.tick, state };
+        Some(Taken { segment, joined: false })
+    }
+
+    /// Whether a write of so many sectors can ever be buffered.
+    pub fn fits(&self, sectors: u64) -> bool {
+        self.spec.write_max > 0 && self.spec.count > 0 && sectors <= self.spec.sectors
+    }
+
+    fn joinable(&self, start: u64, end: u64) -> Option<usize> {
+        self.segments.iter().position(|s| {
+            let dirty = matches!(s.state, State::Dirty(_));
+            let inside = s.start <= start && end <= s.end;
+            let follows = self.spec.combine && (s.end == start || s.start == end);
+            let length = s.end.max(end) - s.start.min(start);
+            dirty && (inside || follows && length <= self.spec.sectors)
+        })
+    }
+
+    /// Newer data of `start..end` exists elsewhere: forgets what is held of it, save in `keep`.
+    pub fn overwrite(&mut self, start: u64, end: u64, keep: Option<usize>) {
+        for segment in 0..self.segments.len() {
+            let s = &mut self.segments[segment];
+            if Some(segment) == keep || s.start >= end || start >= s.end {
+                continue;
+            }
+            match s.state {
+                State::Destaging(first, _) => s.state = State::Destaging(first, true),
+                // The newer data replaces the old in place; it will be written again.
+                State::Dirty(_) if s.start < start && end < s.end => {}
+                State::Free | State::Clean | State::Dirty(_) => {
+                    if start <= s.start {
+                        s.start = end;
+                    } else {
+                        s.end = start;
+                    }
+                    if s.start >= s.end {
+                        self.drop_data(segment);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether `segment` holds what the medium holds too.
+    pub fn is_clean(&self, segment: usize) -> bool {
+        self.segments[segment].state == State::Clean
+    }
+
+    fn drop_data(&mut self, segment: usize) {
+        let s = &mut self.segments[segment];
+        if matches!(s.state, State::Dirty(_) | State::Destaging(..)) {
+            self.unwritten -= 1;
+        }
+        (s.start, s.end, s.state) = (0, 0, State::Free);
+    }
+
+    /// Segments with data the medium does not have.
+    pub fn dirty(&self) -> usize {
+        self.unwritten
+    }
+
+    /// Where to look for such segments: nowhere when there are none.
+    fn unwritten(&self) -> &[Segment] {
+        if self.unwritten == 0 { &[] } else { &self.segments }
+    }
+
+    /// Segments waiting to be destaged that hold a write numbered up to `until`: which, its first
+    /// sector, its length, and when it is ready.
+    pub fn waiting(&self, until: u64) -> impl Iterator<Item = (usize, u64, u32, SimTime)> + '_ {
+        self.unwritten().iter().enumerate().filter_map(move |(i, s)| match s.state {
+            State::Dirty(first) if first <= until => {
+                Some((i, s.start, (s.end - s.start) as u32, s.ready))
+            }
+            _ => None,
+        })
+    }
+
+    /// The number of the last write buffered.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// The lowest number of a write not yet on the medium.
+    pub fn oldest_write(&self) -> Option<u64> {
+        let first = |s: &Segment| match s.state {
+            State::Dirty(first) | State::Destaging(first, _) => Some(first),
+            State::Free | State::Clean => None,
+        };
+        self.unwritten().iter().filter_map(first).min()
+    }
+
+    /// `segment` begins to be written to the medium.
+    pub fn begin_destage(&mut self, segment: usize) {
+        let s = &mut self.segments[segment];
+        if let State::Dirty(first) = s.state {
+            s.state = State::Destaging(first, false);
+        }
+    }
+
+    /// `segment` is on the medium.
+    pub fn end_destage(&mut self, segment: usize) {
+        match self.segments[segment].state {
+            State::Destaging(_, true) => self.drop_data(segment),
+            State::Destaging(_, false) => {
+                self.segments[segment].state = State::Clean;
+                self.unwritten -= 1;
+            }
+            State::Free | State::Clean | State::Dirty(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(count: usize, sectors: u64, write_max: usize) -> Segments {
+        Segments::new(SegmentsSpec { count, sectors, write_max, combine: true })
+    }
+
+    const NOW: SimTime = SimTime::ZERO;
+
+    #[test]
+    fn the_least_recently_used_clean_segment_goes_first() {
+        let mut buffer = segments(2, 100, 2);
+        for start in [0, 200] {
+            let segment = buffer.allocate().unwrap();
+            buffer.fill(segment, start, start + 10, NOW);
+        }
+        let first = buffer.find(5).unwrap();
+        buffer.touch(first.segment);
+        let next = buffer.allocate().unwrap();
+        assert_ne!(next, first.segment);
+        assert!(buffer.find(205).is_none());
+        assert_eq!(buffer.find(5).unwrap().until, 10);
+    }
+
+    #[test]
+    fn sequential_writes_share_a_segment_until_it_is_full() {
+        let mut buffer = segments(4, 20, 2);
+        assert!(!buffer.buffer(100, 108).unwrap().joined);
+        assert!(buffer.buffer(108, 116).unwrap().joined);
+        assert!(buffer.buffer(96, 100).unwrap().joined, "in front");
+        assert!(!buffer.buffer(116, 120).unwrap().joined, "full");
+        assert_eq!(buffer.dirty(), 2);
+        assert!(buffer.buffer(500, 501).is_none(), "no write segment left");
+        assert!(buffer.buffer(98, 110).unwrap().joined, "rewritten in place");
+        assert!(buffer.buffer(0, 21).is_none(), "longer than a segment");
+    }
+
+    #[test]
+    fn newer_data_is_never_hidden_by_older() {
+        let mut buffer = segments(3, 20, 3);
+        let old = buffer.buffer(100, 110).unwrap().segment;
+        buffer.begin_destage(old);
+        let new = buffer.buffer(105, 115).unwrap().segment;
+        assert_ne!(old, new);
+        assert_eq!(buffer.oldest_write(), Some(1));
+        buffer.end_destage(old);
+        assert!(buffer.find(102).is_none(), "the old one is dropped");
+        assert_eq!(buffer.find(106).unwrap().segment, new);
+        assert_eq!(buffer.oldest_write(), Some(2));
+        buffer.overwrite(100, 107, None);
+        assert!(buffer.find(106).is_none());
+        assert_eq!(buffer.find(107).unwrap().until, 115);
+        buffer.overwrite(100, 200, None);
+        assert_eq!((buffer.dirty(), buffer.oldest_write()), (0, None));
+    }
+}

@@ -1,0 +1,318 @@
+//! The drive: takes requests, keeps them in its queue, serves them from buffer or medium.
+//!
+//! There is at most one event per request served alone: the mechanism's future is computed when
+//! it is given work, and only a queue or buffered writes make the drive wake up again.
+
+mod electronics;
+mod params;
+mod reads;
+mod writes;
+
+pub use electronics::{Electronics, Overheads};
+pub use params::PARAMS;
+
+use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
+use crate::mechanics::{Access, Arm, Mechanics};
+use crate::power::{SpinDown, StateClock};
+use hybridsim_engine::build::LayerEntry;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
+use hybridsim_engine::{
+    Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op, Part,
+    PowerState, Request, RequestId, SimDuration, SimTime, Source,
+};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The registered part.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "hard-disk",
+        summary: "A hard disk: zones, seek curve, rotation, segmented buffer, power states.",
+        origin: "C. Ruemmler and J. Wilkes, An introduction to disk drive modeling, 1994; \
+                 vocabulary of DiskSim 4.0",
+        params: PARAMS,
+    },
+    build: params::build,
+};
+
+/// Everything a drive is made of.
+pub struct Parts {
+    /// The moving parts.
+    pub mechanics: Rc<Mechanics>,
+    /// Overheads and link.
+    pub electronics: Electronics,
+    /// The buffer.
+    pub buffer: SegmentsSpec,
+    /// How far it reads ahead.
+    pub ahead: AheadPolicy,
+    /// Whether writes are complete when buffered.
+    pub write_cache: bool,
+    /// How long a buffered write waits in an idle drive.
+    pub destage_delay: SimDuration,
+    /// Order of the queue.
+    pub scheduler: Box<dyn Scheduler>,
+    /// When the spindle stops.
+    pub spin_down: SpinDown,
+    /// What the report needs to know.
+    pub info: LayerInfo,
+}
+
+/// A hard disk.
+pub struct HardDisk {
+    mechanics: Rc<Mechanics>,
+    electronics: Electronics,
+    /// When the electronics are done with the last hit or buffered write.
+    electronics_free: SimTime,
+    buffer: Segments,
+    ahead: AheadPolicy,
+    write_cache: bool,
+    destage_delay: SimDuration,
+    scheduler: Box<dyn Scheduler>,
+    /// Commands beyond the queue depth, in order of arrival.
+    outside: VecDeque<Queued>,
+    /// Writes waiting for room in the buffer, in order of arrival.
+    stalled: VecDeque<Queued>,
+    /// Whether the last turn of the mechanism went to the queue while writes were stalled.
+    owes_destage: bool,
+    /// Flushes waiting for buffered writes numbered up to the second value.
+    flushes: VecDeque<(RequestId, u64)>,
+    arm: Arm,
+    /// The first sector after the last one that passed under the head.
+    head: Lba,
+    /// When the mechanism can take the next request.
+    free_at: SimTime,
+    sweep: Option<Sweep>,
+    destaging: Option<usize>,
+    clock: StateClock,
+    contents: Contents,
+    /// The earliest wake-up ordered; [`SimTime::NEVER`] for none.
+    wake_at: SimTime,
+    info: LayerInfo,
+}
+
+/// When the mechanism begins with a command, and what happened before.
+struct Begin {
+    at: SimTime,
+    parts: hybridsim_engine::Parts,
+}
+
+impl HardDisk {
+    /// A drive at rest at the outer edge.
+    pub fn new(parts: Parts) -> Self {
+        let first = parts.mechanics.layout.locate(Lba(0));
+        Self {
+            arm: Arm::from(&first),
+            mechanics: parts.mechanics,
+            electronics: parts.electronics,
+            electronics_free: SimTime::ZERO,
+            buffer: Segments::new(parts.buffer),
+            ahead: parts.ahead,
+            write_cache: parts.write_cache,
+            destage_delay: parts.destage_delay,
+            scheduler: parts.scheduler,
+            outside: VecDeque::new(),
+            stalled: VecDeque::new(),
+            owes_destage: false,
+            flushes: VecDeque::new(),
+            head: Lba(0),
+            free_at: SimTime::ZERO,
+            sweep: None,
+            destaging: None,
+            clock: StateClock::new(parts.spin_down),
+            contents: Contents::default(),
+            wake_at: SimTime::NEVER,
+            info: parts.info,
+        }
+    }
+
+    /// Brings everything that is computed lazily up to now.
+    #[inline]
+    fn catch_up(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        self.settle_sweep(ctx, now);
+        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        if now >= self.free_at
+            && let Some(segment) = self.destaging.take()
+        {
+            self.buffer.end_destage(segment);
+        }
+    }
+
+    /// When the mechanism begins with a command that needs it, chosen now: after its overhead,
+    /// which runs from its arrival when the drive looks at commands early, and after spinning up.
+    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, hit: bool) -> Begin {
+        let (now, issued) = (ctx.now(), item.since);
+        let overhead = self.electronics.overhead(item.request.op, hit);
+        let looked_at = if self.electronics.overlaps() { issued } else { now };
+        let ready = now.max(looked_at + overhead);
+        self.settle_sweep(ctx, ready);
+        let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
+        let at = ready.max(spun_up);
+        self.clock.plan(PowerState::Active, at);
+        let total = at.since(issued);
+        let spin_up = spun_up.since(now);
+        let overhead = overhead.min(total - spin_up);
+        let mut parts = hybridsim_engine::Parts::NONE;
+        parts.add(Part::SpinUp, spin_up);
+        parts.add(Part::Overhead, overhead);
+        parts.add(Part::Queue, total - spin_up - overhead);
+        self.electronics.processed(item.request.op);
+        Begin { at, parts }
+    }
+
+    /// Moves sectors from or to the medium, the arm starting at `start`.
+    fn move_sectors(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        start: SimTime,
+        lba: u64,
+        sectors: u32,
+        write: bool,
+        data_ready: SimTime,
+    ) -> Access {
+        let access = self.mechanics.access(start, self.arm, Lba(lba), sectors, write, data_ready);
+        if !access.seek.is_zero() {
+            ctx.observe(Fact::Seek { distance: access.distance, time: access.seek });
+        }
+        ctx.observe(Fact::Rotate { time: access.rotate });
+        ctx.observe(Fact::MediaTransfer { sectors, time: access.transfer });
+        let transfer = if write { PowerState::Write } else { PowerState::Read };
+        self.clock.plan(PowerState::Seek, start + access.seek);
+        let passing = start + access.end.since(start).saturating_sub(access.transfer);
+        self.clock.plan(PowerState::Active, passing);
+        self.clock.plan(transfer, access.end);
+        self.arm = Arm::from(&access.last);
+        self.head = Lba(lba + u64::from(sectors));
+        self.free_at = access.end;
+        access
+    }
+
+    /// Puts a command that needs the mechanism into the queue, or before it.
+    fn enqueue(&mut self, item: Queued) {
+        if self.scheduler.len() < self.electronics.queue_depth {
+            self.scheduler.push(item);
+        } else {
+            self.outside.push_back(item);
+        }
+    }
+
+    /// Gives the mechanism work while it is free, and orders the next wake-up.
+    fn pump(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.stalled.is_empty() || !self.flushes.is_empty() {
+            self.complete_flushes(ctx);
+            self.retry_stalled(ctx);
+        }
+        while ctx.now() >= self.free_at && self.serve_next(ctx) {}
+        self.order_wake(ctx);
+    }
+
+    /// Starts the most urgent work there is; `false` when there is none yet.
+    fn serve_next(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        if let Some(&(_, until)) = self.flushes.front() {
+            // Nothing to destage means the last of it is just being written.
+            return self.destage(ctx, until, SimTime::NEVER);
+        }
+        let stalled = !self.stalled.is_empty();
+        if stalled && (self.owes_destage || self.scheduler.is_empty()) {
+            self.owes_destage = false;
+            return self.destage(ctx, u64::MAX, SimTime::NEVER);
+        }
+        let positioner: &dyn Positioner = &*self.mechanics;
+        let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
+        let Some(item) = self.scheduler.pop(&head) else {
+            return self.destage(ctx, u64::MAX, ctx.now());
+        };
+        self.owes_destage = stalled;
+        if let Some(next) = self.outside.pop_front() {
+            self.scheduler.push(next);
+        }
+        match item.request.op {
+            Op::Read => self.serve_read(ctx, &item),
+            Op::Write | Op::Trim | Op::Flush => self.serve_write(ctx, &item),
+        }
+        true
+    }
+
+    fn order_wake(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        let waiting =
+            !self.scheduler.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty();
+        let time = if waiting {
+            self.free_at
+        } else if let Some(ready) = self.next_destage() {
+            ready.max(self.free_at)
+        } else {
+            return;
+        };
+        if time < self.wake_at && time > now {
+            self.wake_at = time;
+            ctx.wake_at(time, 0);
+        }
+    }
+}
+
+impl Layer for HardDisk {
+    fn capacity(&self) -> u64 {
+        self.mechanics.layout.capacity()
+    }
+
+    fn info(&self) -> LayerInfo {
+        self.info.clone()
+    }
+
+    fn positioner(&self) -> Option<Rc<dyn Positioner>> {
+        Some(Rc::clone(&self.mechanics) as Rc<dyn Positioner>)
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.catch_up(ctx);
+        let item = Queued { key: u64::from(id.0), request: *request, since: ctx.now() };
+        match request.op {
+            Op::Read => self.take_read(ctx, item),
+            Op::Write => self.take_write(ctx, item),
+            Op::Flush => self.take_flush(ctx, id),
+            Op::Trim => {
+                // A disk has nothing to gain from it: the data stay.
+                let overhead = self.electronics.overhead(Op::Trim, true);
+                let parts = hybridsim_engine::Parts::NONE.plus(Part::Overhead, overhead);
+                ctx.complete_at(id, ctx.now() + overhead, parts);
+            }
+        }
+        self.pump(ctx);
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, done: &Completion) {
+        unreachable!("a disk has no children, yet {:?} completed", done.request);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        if ctx.now() >= self.wake_at {
+            self.wake_at = SimTime::NEVER;
+        }
+        self.catch_up(ctx);
+        self.pump(ctx);
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        self.catch_up(ctx);
+    }
+
+    /// A disk keeps no trace of old requests but its buffer, which is left empty.
+    fn precondition(&mut self, workload: &mut dyn Source) -> Result<(), String> {
+        while workload.next()?.is_some() {}
+        Ok(())
+    }
+}
+
+fn request_id(item: &Queued) -> RequestId {
+    RequestId(item.key as u32)
+}
+
+fn outcome(op: Op, outcome: DiskCacheOutcome) -> Fact {
+    Fact::DiskCache { op, outcome }
+}
+
+fn forced(request: &Request) -> bool {
+    request.flags.contains(Flags::FUA)
+}

@@ -1,0 +1,304 @@
+//! The parameters of a hard disk, and how they are built into one.
+
+use super::electronics::{self, Electronics, Overheads};
+use super::{HardDisk, Parts};
+use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
+use crate::geometry::{Layout, zone};
+use crate::mechanics::Mechanics;
+use crate::power::SpinDown;
+use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
+use crate::seek::{SeekEntry, SeekTable};
+use hybridsim_engine::build::BuildInput;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
+use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
+use std::rc::Rc;
+
+const SKEW: Kind = Kind::Number { min: 0.0, max: zone::SECTORS_PER_TRACK_MAX as f64 };
+const TRACK: Kind = Kind::Count { min: 1, max: zone::SECTORS_PER_TRACK_MAX };
+const CYLINDERS: Kind = Kind::Count { min: 1, max: zone::CYLINDERS_MAX };
+const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 32 };
+/// No time of a drive may be longer: such a value is a slip of the unit.
+const DURATION_MAX: SimDuration = SimDuration::from_s(24 * 3600);
+
+/// The parameters of `hard-disk`.
+pub const PARAMS: &[Param] = &[
+    Param::required("rpm", Kind::Rpm, "Rotation speed."),
+    Param::with(
+        "synchronised",
+        Kind::Flag,
+        "false",
+        "Whether the platters start at angle zero, as those of every synchronised drive do; \
+         otherwise the angle is drawn at random.",
+    ),
+    Param::required("heads", Kind::Count { min: 1, max: zone::HEADS_MAX }, "Surfaces with data."),
+    Param::optional(
+        "zones",
+        Kind::Tables(zone::PARAMS),
+        "The zones, outermost first. Without it they are interpolated between \
+         `outer_sectors_per_track` and `inner_sectors_per_track`.",
+    ),
+    Param::optional("cylinders", CYLINDERS, "Cylinders, when no `zones` are given."),
+    Param::optional("outer_sectors_per_track", TRACK, "Sectors on the outermost tracks."),
+    Param::optional("inner_sectors_per_track", TRACK, "Sectors on the innermost tracks."),
+    Param::with("zone_count", Kind::Count { min: 1, max: 1024 }, "16", "Zones to interpolate."),
+    Param::optional(
+        "sectors",
+        Kind::Count { min: 1, max: 1 << 50 },
+        "Capacity in sectors of 512 bytes, when it is less than the zones hold.",
+    ),
+    Param::with(
+        "mapping",
+        Kind::Choice(&["cylinder", "serpentine", "surface"]),
+        "\"cylinder\"",
+        "Order of the tracks: all surfaces of a cylinder, the same with every other cylinder in \
+         reverse, or bands of cylinders surface by surface.",
+    ),
+    Param::with("band_cylinders", CYLINDERS, "64", "Cylinders in a band of mapping `surface`."),
+    Param::with(
+        "skew_unit",
+        Kind::Choice(&["sectors", "turns"]),
+        "\"sectors\"",
+        "What skews are written in: sectors of their zone, or fractions of a turn.",
+    ),
+    Param::with("track_skew", SKEW, "0", "Turn of the next track on another surface."),
+    Param::with("cylinder_skew", SKEW, "0", "Turn of the next track on the next cylinder."),
+    Param::optional(
+        "band_skew",
+        SKEW,
+        "Turn of the first track of the next band (mapping `surface`); as `cylinder_skew` if \
+         absent.",
+    ),
+    Param::required("seek", Kind::Plug("seek-model"), "How long the arm takes."),
+    Param::with("head_switch", Kind::Duration, "\"0us\"", "Time to change to another surface."),
+    Param::with(
+        "write_settle",
+        Kind::Duration,
+        "\"0us\"",
+        "Added to a seek or head switch before a write.",
+    ),
+    Param::with(
+        "zero_latency",
+        Kind::Flag,
+        "false",
+        "Whether a track is read or written from wherever the head arrives.",
+    ),
+    electronics::PARAMS[0],
+    electronics::PARAMS[1],
+    electronics::PARAMS[2],
+    electronics::PARAMS[3],
+    electronics::PARAMS[4],
+    electronics::PARAMS[5],
+    electronics::PARAMS[6],
+    electronics::PARAMS[7],
+    electronics::PARAMS[8],
+    Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
+    Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
+    Param::optional(
+        "cache_write_segments",
+        Kind::Count { min: 0, max: 4096 },
+        "Most segments that may wait to be written; all but one if absent.",
+    ),
+    Param::with(
+        "read_ahead",
+        Kind::Choice(&["none", "track", "cylinder", "segment", "next-track"]),
+        "\"segment\"",
+        "How far the drive reads on after a read when nothing else is to do; `next-track` goes \
+         beyond the end of the track only behind a sequential stream.",
+    ),
+    Param::with("read_ahead_min", SECTORS, "0", "Sectors read ahead before the next request."),
+    Param::optional("read_ahead_max", SECTORS, "Most sectors read ahead."),
+    Param::with(
+        "read_ahead_over_requested",
+        Kind::Flag,
+        "true",
+        "Whether sectors read ahead may replace those just returned.",
+    ),
+    Param::with(
+        "write_cache",
+        Kind::Flag,
+        "true",
+        "Whether a write is complete when it is in the buffer.",
+    ),
+    Param::with("combine_writes", Kind::Flag, "true", "Join buffered writes that are adjacent."),
+    Param::with(
+        "destage_delay",
+        Kind::Duration,
+        "\"0us\"",
+        "How long a buffered write waits for company before an idle drive writes it.",
+    ),
+    Param::with("scheduler", Kind::Plug("scheduler"), "\"fcfs\"", "Order of the drive's queue."),
+    Param::with(
+        "queue_depth",
+        Kind::Count { min: 1, max: 65_536 },
+        "32",
+        "Commands the drive can choose from. With 1 a command is not looked at before the one \
+         before is complete.",
+    ),
+    Param::with("idle_power", Kind::Power, "\"0W\"", "Ready, nothing to do."),
+    Param::optional("active_power", Kind::Power, "Waiting for a sector; as reading if absent."),
+    Param::with("seek_power", Kind::Power, "\"0W\"", "Moving the arm."),
+    Param::with("read_power", Kind::Power, "\"0W\"", "Reading from the medium."),
+    Param::with("write_power", Kind::Power, "\"0W\"", "Writing to the medium."),
+    Param::with("standby_power", Kind::Power, "\"0W\"", "Spindle stopped."),
+    Param::with("spin_up_power", Kind::Power, "\"0W\"", "Starting the spindle."),
+    Param::with("spin_down_power", Kind::Power, "\"0W\"", "Stopping the spindle."),
+    Param::optional("spin_down_after", Kind::Duration, "Idle time before the spindle stops."),
+    Param::with("spin_up_time", Kind::Duration, "\"0s\"", "From standby to ready."),
+    Param::with("spin_down_time", Kind::Duration, "\"0s\"", "From ready to standby."),
+];
+
+pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let settings = input.settings;
+    let mut problems = check(settings);
+    let layout = Layout::read(settings).map_err(|more| problems.extend(more)).ok();
+    let cylinders = layout.as_ref().map_or(2, Layout::cylinders);
+    let seeks = seeks(input, cylinders).map_err(|more| problems.extend(more)).ok();
+    let (scheduler, plug) = input.plugged::<SchedulerEntry>("scheduler");
+    let name_scheduler = |more: Vec<Problem>| more.into_iter().map(|p| within("scheduler", &p));
+    let scheduler =
+        (scheduler.build)(plug).map_err(|more| problems.extend(name_scheduler(more))).ok();
+    let (Some(layout), Some(seeks), Some(scheduler), true) =
+        (layout, seeks, scheduler, problems.is_empty())
+    else {
+        return Err(problems);
+    };
+    let synchronised = settings.flag("synchronised");
+    let offset = if synchronised { 0 } else { Stream::new(input.seed, input.path).bits() };
+    let info = info(settings, &layout);
+    let mechanics = Mechanics::new(
+        layout,
+        seeks,
+        Rotation::new(settings.number("rpm"), offset),
+        settings.duration("head_switch"),
+        settings.duration("write_settle"),
+        settings.flag("zero_latency"),
+    );
+    let buffer = segments(settings);
+    Ok(Box::new(HardDisk::new(Parts {
+        mechanics: Rc::new(mechanics),
+        electronics: Electronics::new(
+            Overheads::read(settings),
+            settings.rate_opt("host_rate").unwrap_or(0),
+            settings.count("queue_depth") as usize,
+        ),
+        ahead: ahead(settings, &buffer),
+        buffer,
+        write_cache: settings.flag("write_cache"),
+        destage_delay: settings.duration("destage_delay"),
+        scheduler,
+        spin_down: SpinDown {
+            after: settings.duration_opt("spin_down_after"),
+            down: settings.duration("spin_down_time"),
+            up: settings.duration("spin_up_time"),
+        },
+        info,
+    })))
+}
+
+fn check(settings: &Settings) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let rpm = settings.number("rpm");
+    if !(RPM_MIN..=RPM_MAX).contains(&rpm) {
+        let message = format!("{rpm} rpm; a drive turns at {RPM_MIN} to {RPM_MAX} rpm");
+        problems.push(Problem::new("rpm", message));
+    }
+    for (name, value) in settings.iter() {
+        if let Value::Duration(time) = value
+            && *time > DURATION_MAX
+        {
+            let message = format!("{time} is longer than a day ({DURATION_MAX})");
+            problems.push(Problem::new(name, message));
+        }
+    }
+    let size = settings.bytes("cache_segment_size");
+    let segments = settings.count("cache_segments");
+    if segments > 0 && !(SECTOR_BYTES..=1 << 40).contains(&size) {
+        let message = format!("{size} bytes; a segment holds 512 bytes to 1 TiB");
+        problems.push(Problem::new("cache_segment_size", message));
+    }
+    if settings.count_opt("cache_write_segments").is_some_and(|writes| writes > segments) {
+        let message = format!("there are only {segments} `cache_segments`");
+        problems.push(Problem::new("cache_write_segments", message));
+    }
+    let min = settings.count("read_ahead_min");
+    if settings.count_opt("read_ahead_max").is_some_and(|max| max < min) {
+        let message = format!("is less than `read_ahead_min`, which is {min}");
+        problems.push(Problem::new("read_ahead_max", message));
+    }
+    if segments > 0 && min > size / SECTOR_BYTES {
+        let message = format!("a segment holds only {} sectors", size / SECTOR_BYTES);
+        problems.push(Problem::new("read_ahead_min", message));
+    }
+    problems
+}
+
+/// A problem of a plugged-in policy, seen from the drive.
+fn within(param: &'static str, problem: &Problem) -> Problem {
+    Problem::new(param, problem.to_string())
+}
+
+fn seeks(input: &BuildInput<'_>, cylinders: u32) -> Result<SeekTable, Vec<Problem>> {
+    let (entry, plug) = input.plugged::<SeekEntry>("seek");
+    (entry.build)(plug, cylinders)
+        .and_then(|model| SeekTable::new(&*model, cylinders))
+        .map_err(|problems| problems.iter().map(|problem| within("seek", problem)).collect())
+}
+
+fn segments(settings: &Settings) -> SegmentsSpec {
+    let count = settings.count("cache_segments");
+    let write_max = settings.count_opt("cache_write_segments").unwrap_or(match count {
+        0 | 1 => count,
+        more => more - 1,
+    });
+    SegmentsSpec {
+        count: count as usize,
+        sectors: settings.bytes("cache_segment_size") / SECTOR_BYTES,
+        write_max: write_max as usize,
+        combine: settings.flag("combine_writes"),
+    }
+}
+
+fn ahead(settings: &Settings, buffer: &SegmentsSpec) -> AheadPolicy {
+    let limit = match settings.text("read_ahead") {
+        _ if buffer.count == 0 => AheadLimit::None,
+        "track" => AheadLimit::Track,
+        "cylinder" => AheadLimit::Cylinder,
+        "segment" => AheadLimit::Segment,
+        "next-track" => AheadLimit::NextTrack,
+        _ => AheadLimit::None,
+    };
+    AheadPolicy {
+        limit,
+        min: settings.count("read_ahead_min"),
+        max: settings.count_opt("read_ahead_max").unwrap_or(u64::MAX),
+        over_requested: settings.flag("read_ahead_over_requested"),
+        segment: buffer.sectors,
+    }
+}
+
+fn info(settings: &Settings, layout: &Layout) -> LayerInfo {
+    let mut watts = [0.0; PowerState::COUNT];
+    let mut set = |state: PowerState, value: f64| watts[state as usize] = value;
+    let read = settings.number("read_power");
+    set(PowerState::Idle, settings.number("idle_power"));
+    set(PowerState::Active, settings.number_opt("active_power").unwrap_or(read));
+    set(PowerState::Seek, settings.number("seek_power"));
+    set(PowerState::Read, read);
+    set(PowerState::Write, settings.number("write_power"));
+    set(PowerState::Standby, settings.number("standby_power"));
+    set(PowerState::SpinUp, settings.number("spin_up_power"));
+    set(PowerState::SpinDown, settings.number("spin_down_power"));
+    LayerInfo {
+        kind: "hard-disk",
+        watts: Some(watts),
+        constants: vec![
+            ("capacity_bytes", (layout.capacity() * SECTOR_BYTES) as f64),
+            ("cylinders", f64::from(layout.cylinders())),
+            ("heads", f64::from(layout.heads())),
+            ("zones", layout.zones() as f64),
+            ("rpm", settings.number("rpm")),
+        ],
+        ..LayerInfo::default()
+    }
+}

@@ -1,0 +1,220 @@
+//! Reads: from the buffer, from a read-ahead still running, or from the medium.
+
+use super::{Begin, HardDisk, forced, outcome, request_id};
+use crate::cache::{AheadLimit, Sweep, segments::Found};
+use hybridsim_engine::schedule::{Positioner, Queued};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime};
+
+impl HardDisk {
+    /// A read arrives.
+    pub(super) fn take_read(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+        let request = &item.request;
+        if ctx.verifying() {
+            let stamps = ctx.data().stamps_mut(request.data, request.sectors);
+            self.contents.read(request.lba.0, stamps);
+        }
+        match self.full_hit(&item) {
+            Some(found) => self.finish_hit(ctx, &item, found),
+            None => self.enqueue(item),
+        }
+    }
+
+    /// The segment that holds all of a read that may be served from the buffer.
+    #[inline]
+    fn full_hit(&self, item: &Queued) -> Option<Found> {
+        if forced(&item.request) {
+            return None;
+        }
+        let found = self.buffer.find(item.request.lba.0)?;
+        (found.until >= item.request.end().0).then_some(found)
+    }
+
+    /// Everything is in the buffer, or will be at `found.ready`.
+    fn finish_hit(&mut self, ctx: &mut Ctx<'_>, item: &Queued, found: Found) {
+        let (now, request) = (ctx.now(), &item.request);
+        let overhead = self.electronics.overhead(Op::Read, true);
+        let looked_at = if self.electronics.overlaps() { item.since } else { now };
+        let ready = now.max(looked_at + overhead).max(self.electronics_free).max(found.ready);
+        let link = self.electronics.link(request.bytes());
+        let total = ready.since(item.since);
+        let overhead = overhead.min(total);
+        let parts = Parts::NONE
+            .plus(Part::Overhead, overhead)
+            .plus(Part::Queue, total - overhead)
+            .plus(Part::Bus, link);
+        self.electronics_free = ready + link;
+        self.electronics.processed(Op::Read);
+        self.buffer.touch(found.segment);
+        ctx.observe(outcome(Op::Read, DiskCacheOutcome::Hit));
+        ctx.complete_at(request_id(item), ready + link, parts);
+        self.stay_ahead(found.segment, request.end().0);
+    }
+
+    /// A read-ahead whose stream is being consumed stays ahead of it.
+    fn stay_ahead(&mut self, segment: usize, end: u64) {
+        if self.sweep.is_none_or(|sweep| sweep.segment != segment) {
+            return;
+        }
+        let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
+        let start = self.buffer.start_of(segment);
+        let limit = self.ahead.end(&self.mechanics, start, end, &last, true);
+        if let Some(sweep) = &mut self.sweep {
+            sweep.limit = sweep.limit.max(limit);
+        }
+    }
+
+    /// The mechanism is free for a read; by now the buffer may hold some of it, or all.
+    pub(super) fn serve_read(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
+        // One that arrived just now was looked up on arrival.
+        if item.since < ctx.now()
+            && let Some(found) = self.full_hit(item)
+        {
+            return self.finish_hit(ctx, item, found);
+        }
+        let (reading, electronics) = (self.sweep.is_some(), self.electronics);
+        let begin = self.begin(ctx, item, false);
+        if reading && !forced(&item.request) {
+            // The read-ahead went on during the command overhead and may have got it all.
+            if let Some(found) = self.full_hit(item) {
+                self.electronics = electronics;
+                return self.finish_hit(ctx, item, found);
+            }
+            if self.joins_sweep(item, begin.at) {
+                return self.join_sweep(ctx, item, begin);
+            }
+        }
+        self.sweep = None;
+        self.read_medium(ctx, item, begin);
+    }
+
+    /// Whether the read-ahead has read the first sector, or will, no later than a seek would.
+    fn joins_sweep(&self, item: &Queued, start: SimTime) -> bool {
+        let (Some(mut sweep), lba) = (self.sweep, item.request.lba.0) else { return false };
+        if !(self.buffer.start_of(sweep.segment)..=sweep.limit).contains(&lba) {
+            return false;
+        }
+        let seek = self.mechanics.positioning(start, self.head, &item.request);
+        lba <= sweep.told || sweep.reach(&self.mechanics, lba) <= start + seek
+    }
+
+    /// The head will come by: lets the read-ahead go on until it has all that is wanted.
+    fn join_sweep(&mut self, ctx: &mut Ctx<'_>, item: &Queued, begin: Begin) {
+        let Some(mut sweep) = self.sweep else { return };
+        let (lba, end) = (item.request.lba.0, item.request.end().0);
+        let (start, told) = (begin.at, sweep.told);
+        let reached = if lba > told { sweep.reach(&self.mechanics, lba).max(start) } else { start };
+        let read = sweep.reach(&self.mechanics, end).max(reached);
+        ctx.observe(Fact::MediaTransfer { sectors: (end - told) as u32, time: read.since(start) });
+        self.clock.plan(PowerState::Read, read);
+        let segment = sweep.segment;
+        let last = sweep.place_at(end);
+        self.buffer.fill(segment, self.buffer.start_of(segment), end, read);
+        self.buffer.touch(segment);
+        let from = self.buffer.start_of(segment);
+        sweep.limit = self.ahead.end(&self.mechanics, from, end, &last, true);
+        (sweep.told, sweep.told_at) = (end, read);
+        self.arm = sweep.arm();
+        self.head = Lba(end);
+        self.free_at = read;
+        self.sweep = Some(sweep);
+        let first = if lba < told { start } else { reached };
+        let parts = begin
+            .parts
+            .plus(Part::Rotate, reached.since(start))
+            .plus(Part::Transfer, read.since(reached));
+        self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, parts);
+    }
+
+    /// Reads what the buffer lacks from the medium.
+    fn read_medium(&mut self, ctx: &mut Ctx<'_>, item: &Queued, begin: Begin) {
+        let (lba, end) = (item.request.lba.0, item.request.end().0);
+        let found = if forced(&item.request) { None } else { self.buffer.find(lba) };
+        let from = found.map_or(lba, |found| found.until);
+        let sectors = (end - from) as u32;
+        let access = self.move_sectors(ctx, begin.at, from, sectors, false, begin.at);
+        let segment = match found {
+            Some(found) if self.buffer.is_clean(found.segment) => Some(found.segment),
+            _ => self.buffer.allocate(),
+        };
+        if let Some(segment) = segment {
+            let sequential = self.follows_a_read(lba);
+            let kept = if found.is_some_and(|found| found.segment == segment) {
+                self.buffer.start_of(segment)
+            } else {
+                from
+            };
+            self.buffer.fill(segment, kept, end, access.end);
+            self.buffer.touch(segment);
+            let limit = self.ahead.end(&self.mechanics, kept, end, &access.last, sequential);
+            if limit > end {
+                let sweep = Sweep::new(segment, end, access.end, access.last, limit);
+                if self.ahead.min > 0 {
+                    let must = (end + self.ahead.min).min(limit);
+                    self.free_at = self.free_at.max({ sweep }.reach(&self.mechanics, must));
+                }
+                self.sweep = Some(sweep);
+            }
+        }
+        let parts = begin
+            .parts
+            .plus(Part::Seek, access.seek)
+            .plus(Part::Rotate, access.rotate)
+            .plus(Part::Transfer, access.transfer);
+        let (what, first) = match found {
+            Some(_) => (DiskCacheOutcome::Partial, begin.at),
+            None => (DiskCacheOutcome::Miss, access.first_sector),
+        };
+        self.finish_read(ctx, item, what, first, access.end, parts);
+    }
+
+    /// Whether the buffer has the sector before `lba`, or the track before that of `lba`.
+    fn follows_a_read(&self, lba: u64) -> bool {
+        if self.ahead.limit != AheadLimit::NextTrack || lba == 0 {
+            return false;
+        }
+        let sector = u64::from(self.mechanics.layout.locate(Lba(lba)).sector);
+        let before_track = lba.saturating_sub(sector + 1);
+        self.buffer.holds_either(lba - 1, before_track)
+    }
+
+    /// Data pass the link as they come from the medium, the first at `first`, the last at `read`.
+    fn finish_read(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        item: &Queued,
+        what: DiskCacheOutcome,
+        first: SimTime,
+        read: SimTime,
+        parts: Parts,
+    ) {
+        let link = self.electronics.link(item.request.bytes());
+        let end = (read + self.electronics.sector).max(first + link);
+        ctx.observe(outcome(Op::Read, what));
+        ctx.complete_at(request_id(item), end, parts.plus(Part::Bus, end.since(read)));
+        if !self.electronics.overlaps() {
+            self.free_at = self.free_at.max(end);
+        }
+    }
+
+    /// Brings the read-ahead up to `time`, tells what it read, and ends it at its limit.
+    pub(super) fn settle_sweep(&mut self, ctx: &mut Ctx<'_>, time: SimTime) {
+        let Some(mut sweep) = self.sweep else { return };
+        if time <= sweep.told_at {
+            return;
+        }
+        let progress = sweep.advance(&self.mechanics, time);
+        let at = progress.ended.unwrap_or(time);
+        if progress.until > sweep.told {
+            let sectors = (progress.until - sweep.told) as u32;
+            ctx.observe(Fact::MediaTransfer { sectors, time: at.since(sweep.told_at) });
+            let start = self.buffer.start_of(sweep.segment);
+            self.buffer.fill(sweep.segment, start, progress.until, at);
+            sweep.told = progress.until;
+        }
+        sweep.told_at = at;
+        self.clock.plan(PowerState::Read, at);
+        self.arm = sweep.arm();
+        self.head = Lba(progress.until);
+        self.sweep = if progress.ended.is_some() { None } else { Some(sweep) };
+    }
+}

@@ -1,0 +1,174 @@
+//! Writes: into the buffer when they may wait there, to the medium otherwise; and flushes.
+
+use super::{HardDisk, forced, outcome, request_id};
+use crate::cache::segments::Taken;
+use hybridsim_engine::schedule::{Positioner, Queued};
+use hybridsim_engine::{Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime};
+
+impl HardDisk {
+    /// A write arrives.
+    pub(super) fn take_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+        let request = &item.request;
+        if ctx.verifying() {
+            let stamps = ctx.data().stamps(request.data, request.sectors);
+            self.contents.write(request.lba.0, stamps);
+        }
+        let sectors = u64::from(request.sectors);
+        if !self.write_cache || forced(request) || !self.buffer.fits(sectors) {
+            return self.enqueue(item);
+        }
+        self.stop_sweep_over(request.lba.0, request.end().0);
+        // Writes keep their order: none overtakes one that waits for room.
+        if !self.stalled.is_empty() || !self.try_buffer(ctx, &item, Part::Queue) {
+            self.stalled.push_back(item);
+        }
+    }
+
+    /// A read-ahead ends when sectors it has read or would read are written.
+    fn stop_sweep_over(&mut self, start: u64, end: u64) {
+        if let Some(sweep) = self.sweep
+            && start < sweep.limit
+            && end > self.buffer.start_of(sweep.segment)
+        {
+            self.sweep = None;
+        }
+    }
+
+    /// Takes a write into the buffer, if there is room; time spent waiting for that is `waited`.
+    fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
+        let request = &item.request;
+        let taken = self.buffer.buffer(request.lba.0, request.end().0);
+        let Some(Taken { segment, .. }) = taken else { return false };
+        if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
+            self.sweep = None;
+        }
+        let now = ctx.now();
+        let overhead = self.electronics.overhead(Op::Write, true);
+        let looked_at = if self.electronics.overlaps() { item.since } else { now };
+        let ready = now.max(looked_at + overhead).max(self.electronics_free);
+        let link = self.electronics.link(request.bytes());
+        let total = ready.since(item.since);
+        let overhead = overhead.min(total);
+        let parts = Parts::NONE
+            .plus(Part::Overhead, overhead)
+            .plus(waited, total - overhead)
+            .plus(Part::Bus, link);
+        self.electronics_free = ready + link;
+        self.electronics.processed(Op::Write);
+        self.buffer.set_ready(segment, ready + link);
+        ctx.observe(outcome(Op::Write, DiskCacheOutcome::Buffered));
+        ctx.complete_at(request_id(item), ready + link, parts);
+        true
+    }
+
+    /// Room may have come for writes that wait for it.
+    pub(super) fn retry_stalled(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(item) = self.stalled.front().copied() {
+            self.stop_sweep_over(item.request.lba.0, item.request.end().0);
+            if !self.try_buffer(ctx, &item, Part::Destage) {
+                break;
+            }
+            self.stalled.pop_front();
+        }
+    }
+
+    /// Writes to the medium, data coming over the link meanwhile.
+    pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
+        let request = &item.request;
+        let begin = self.begin(ctx, item, false);
+        self.sweep = None;
+        self.buffer.overwrite(request.lba.0, request.end().0, None);
+        let data_ready = begin.at + self.link_lead(request);
+        let access =
+            self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
+        let parts = begin
+            .parts
+            .plus(Part::Seek, access.seek)
+            .plus(Part::Bus, data_ready.since(begin.at + access.first_seek))
+            .plus(Part::Rotate, access.rotate)
+            .plus(Part::Transfer, access.transfer);
+        ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
+        ctx.complete_at(request_id(item), access.end, parts);
+    }
+
+    /// How long before the medium the link must begin, so that it is never waited for: a sector,
+    /// or as much as a slower link takes longer than the medium.
+    fn link_lead(&self, request: &Request) -> hybridsim_engine::SimDuration {
+        let link = self.electronics.link(request.bytes());
+        let place = self.mechanics.layout.locate(request.lba);
+        let span = u128::from(place.sector_angle) * u128::from(request.sectors);
+        link.saturating_sub(self.mechanics.rotation.time_of(span)).max(self.electronics.sector)
+    }
+
+    /// Writes the buffered data nearest to the head to the medium, of those that hold a write
+    /// numbered up to `until` and are due by `due`; `false` when there are none.
+    pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, until: u64, due: SimTime) -> bool {
+        let now = ctx.now();
+        let nearest = self
+            .buffer
+            .waiting(until)
+            .filter(|&(.., ready)| due == SimTime::NEVER || ready + self.destage_delay <= due)
+            .map(|(segment, lba, sectors, ready)| {
+                let to = Request::new(Op::Write, Lba(lba), sectors);
+                let start = now.max(ready);
+                let wait = self.mechanics.positioning(start, self.head, &to);
+                (start + wait, segment, lba, sectors, start)
+            })
+            .min();
+        let Some((_, segment, lba, sectors, start)) = nearest else { return false };
+        self.settle_sweep(ctx, start);
+        if self.sweep.take().is_none() {
+            let awake = self.clock.wake(start);
+            self.write_segment(ctx, segment, lba, sectors, awake);
+        } else {
+            self.write_segment(ctx, segment, lba, sectors, start);
+        }
+        true
+    }
+
+    fn write_segment(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        segment: usize,
+        lba: u64,
+        sectors: u32,
+        start: SimTime,
+    ) {
+        self.buffer.begin_destage(segment);
+        self.move_sectors(ctx, start, lba, sectors, true, start);
+        self.destaging = Some(segment);
+    }
+
+    /// When the first of the buffered writes is due in an idle drive.
+    #[inline]
+    pub(super) fn next_destage(&self) -> Option<SimTime> {
+        if !self.write_cache {
+            return None;
+        }
+        let due = self.buffer.waiting(u64::MAX).map(|(.., ready)| ready + self.destage_delay);
+        due.min()
+    }
+
+    /// A flush arrives: done when everything buffered so far is on the medium.
+    pub(super) fn take_flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
+        self.flushes.push_back((id, self.buffer.writes()));
+        self.complete_flushes(ctx);
+    }
+
+    /// Completes flushes whose writes are on the medium.
+    pub(super) fn complete_flushes(&mut self, ctx: &mut Ctx<'_>) {
+        let oldest = self.buffer.oldest_write().unwrap_or(u64::MAX);
+        while let Some(&(id, until)) = self.flushes.front() {
+            if oldest <= until {
+                break;
+            }
+            self.flushes.pop_front();
+            let overhead = self.electronics.overhead(Op::Flush, true);
+            let waited = ctx.now().since(ctx.issued(id));
+            let end = ctx.now().max(ctx.issued(id) + overhead);
+            let overhead = end.since(ctx.issued(id)).saturating_sub(waited);
+            let parts = Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
+            ctx.complete_at(id, end, parts);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Zones: cylinders that share a number of sectors per track, and how they are described.
+
+use crate::rotation::{Angle, angle_of_turns};
+use hybridsim_engine::param::{Kind, Param, Settings};
+
+/// Most sectors a track may have.
+pub const SECTORS_PER_TRACK_MAX: u64 = 1 << 16;
+/// Most cylinders a drive may have.
+pub const CYLINDERS_MAX: u64 = 1 << 22;
+/// Most surfaces a drive may have.
+pub const HEADS_MAX: u64 = 64;
+
+const CYLINDER: Kind = Kind::Count { min: 0, max: CYLINDERS_MAX - 1 };
+const SKEW: Kind = Kind::Number { min: 0.0, max: SECTORS_PER_TRACK_MAX as f64 };
+
+/// Parameters of one entry of `zones`.
+pub const PARAMS: &[Param] = &[
+    Param::required("first_cylinder", CYLINDER, "First cylinder of the zone."),
+    Param::required("last_cylinder", CYLINDER, "Last cylinder of the zone."),
+    Param::required(
+        "sectors_per_track",
+        Kind::Count { min: 1, max: SECTORS_PER_TRACK_MAX },
+        "Sectors of 512 bytes on each of its tracks.",
+    ),
+    Param::optional("track_skew", SKEW, "As the drive's `track_skew`, for this zone."),
+    Param::optional("cylinder_skew", SKEW, "As the drive's `cylinder_skew`, for this zone."),
+    Param::optional("band_skew", SKEW, "As the drive's `band_skew`, for this zone."),
+    Param::with(
+        "spare_sectors",
+        Kind::Count { min: 0, max: 1 << 40 },
+        "0",
+        "Sectors at the end of the zone that hold no data.",
+    ),
+];
+
+/// A zone as described.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZoneSpec {
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// Last cylinder.
+    pub last_cylinder: u32,
+    /// Sectors on each track.
+    pub sectors_per_track: u32,
+    /// Skews between neighbouring tracks.
+    pub skew: Skew,
+    /// Unused sectors at the end.
+    pub spare_sectors: u64,
+}
+
+/// How far the first sector of the next track is turned, so that it is not missed while the head
+/// gets there. In turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Skew {
+    /// When only the surface changes.
+    pub track: f64,
+    /// When the cylinder changes.
+    pub cylinder: f64,
+    /// When a band of cylinders is left for the next (mapping `surface`).
+    pub band: f64,
+}
+
+/// The unit skews are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkewUnit {
+    /// Sectors of the zone.
+    Sectors,
+    /// Fractions of a revolution.
+    Turns,
+}
+
+impl SkewUnit {
+    /// `skew` in turns, on tracks of `sectors_per_track`.
+    pub fn turns(self, skew: f64, sectors_per_track: u32) -> f64 {
+        match self {
+            Self::Sectors => skew / f64::from(sectors_per_track),
+            Self::Turns => skew,
+        }
+    }
+}
+
+impl ZoneSpec {
+    /// Reads one entry of `zones`; skews it leaves out come from `default`, in the same unit.
+    pub fn read(settings: &Settings, unit: SkewUnit, default: Skew) -> Self {
+        let sectors_per_track = settings.count("sectors_per_track") as u32;
+        let skew = |name, default| {
+            unit.turns(settings.number_opt(name).unwrap_or(default), sectors_per_track)
+        };
+        Self {
+            first_cylinder: settings.count("first_cylinder") as u32,
+            last_cylinder: settings.count("last_cylinder") as u32,
+            sectors_per_track,
+            skew: Skew {
+                track: skew("track_skew", default.track),
+                cylinder: skew("cylinder_skew", default.cylinder),
+                band: skew("band_skew", default.band),
+            },
+            spare_sectors: settings.count("spare_sectors"),
+        }
+    }
+}
+
+/// A zone made ready for look-ups.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone {
+    pub first_lba: u64,
+    /// First sector after the zone.
+    pub end_lba: u64,
+    pub first_cylinder: u32,
+    pub cylinders: u32,
+    pub sectors_per_track: u32,
+    /// The angle a sector takes up, rounded down.
+    pub sector: Angle,
+    track_skew: Angle,
+    cylinder_skew: Angle,
+    band_skew: Angle,
+}
+
+impl Zone {
+    pub fn new(spec: &ZoneSpec, first_lba: u64, sectors: u64) -> Self {
+        Self {
+            first_lba,
+            end_lba: first_lba + sectors,
+            first_cylinder: spec.first_cylinder,
+            cylinders: spec.last_cylinder - spec.first_cylinder + 1,
+            sectors_per_track: spec.sectors_per_track,
+            sector: ((1u128 << 64) / u128::from(spec.sectors_per_track)).min(u64::MAX.into())
+                as u64,
+            track_skew: angle_of_turns(spec.skew.track),
+            cylinder_skew: angle_of_turns(spec.skew.cylinder),
+            band_skew: angle_of_turns(spec.skew.band),
+        }
+    }
+
+    /// The angle of the first sector of the track reached from the zone's first track by so many
+    /// switches of each kind.
+    #[inline]
+    pub fn angle(&self, head_switches: u32, cylinder_switches: u32, band_switches: u32) -> Angle {
+        let times = |skew: Angle, n: u32| skew.wrapping_mul(u64::from(n));
+        times(self.track_skew, head_switches)
+            .wrapping_add(times(self.cylinder_skew, cylinder_switches))
+            .wrapping_add(times(self.band_skew, band_switches))
+    }
+}

@@ -1,0 +1,193 @@
+//! Mechanics: arm, heads and platters together. Nothing here knows of requests or buffers.
+
+use crate::geometry::{Layout, Place};
+use crate::rotation::{Angle, Rotation};
+use crate::seek::SeekTable;
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
+use std::cell::Cell;
+
+/// The moving parts of a drive. Constant; where the arm is, its owner knows.
+pub struct Mechanics {
+    /// Where sectors are.
+    pub layout: Layout,
+    /// How long the arm takes.
+    pub seeks: SeekTable,
+    /// How the platters turn.
+    pub rotation: Rotation,
+    /// Time to change to another surface of the same cylinder.
+    pub head_switch: SimDuration,
+    /// Time to settle after the arm or head moved, before a write.
+    pub write_settle: SimDuration,
+    /// Whether a track is read from wherever the head arrives.
+    pub zero_latency: bool,
+    /// The last place asked for by a scheduler, which asks for many from the same one.
+    asked: Cell<(u64, u32, u32)>,
+}
+
+/// Where the arm is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// Cylinder.
+    pub cylinder: u32,
+    /// Surface whose head is in use.
+    pub head: u32,
+}
+
+impl From<&Place> for Arm {
+    fn from(place: &Place) -> Self {
+        Self { cylinder: place.cylinder, head: place.head }
+    }
+}
+
+/// What reaching and moving a run of sectors takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Cylinders between where the arm was and the first sector.
+    pub distance: u32,
+    /// Moving the arm, switching heads and settling, all tracks together.
+    pub seek: SimDuration,
+    /// Moving to the first track only.
+    pub first_seek: SimDuration,
+    /// Waiting for sectors, all tracks together.
+    pub rotate: SimDuration,
+    /// Sectors passing under the head.
+    pub transfer: SimDuration,
+    /// When the first sector of the run has passed.
+    pub first_sector: SimTime,
+    /// When the last one has.
+    pub end: SimTime,
+    /// The place just behind the last sector.
+    pub last: Place,
+}
+
+impl Mechanics {
+    /// The parts of a drive.
+    pub fn new(
+        layout: Layout,
+        seeks: SeekTable,
+        rotation: Rotation,
+        head_switch: SimDuration,
+        write_settle: SimDuration,
+        zero_latency: bool,
+    ) -> Self {
+        let first = layout.locate(Lba(0));
+        Self {
+            layout,
+            seeks,
+            rotation,
+            head_switch,
+            write_settle,
+            zero_latency,
+            asked: Cell::new((0, first.cylinder, first.head)),
+        }
+    }
+
+    /// Time to move the arm to `to`, ready to read or write there.
+    #[inline]
+    pub fn move_time(&self, from: Arm, to: Arm, write: bool) -> SimDuration {
+        if from == to {
+            return SimDuration::ZERO;
+        }
+        let mut time = self.seeks.time(from.cylinder.abs_diff(to.cylinder), write);
+        if from.head != to.head {
+            time = time.max(self.head_switch);
+        }
+        if write { time + self.write_settle } else { time }
+    }
+
+    /// Moves `sectors` sectors from `lba` on, the arm leaving `from` at `start`; the first one not
+    /// before `data_ready` (a write's data must have arrived). The run must lie within the drive.
+    pub fn access(
+        &self,
+        start: SimTime,
+        from: Arm,
+        lba: Lba,
+        sectors: u32,
+        write: bool,
+        data_ready: SimTime,
+    ) -> Access {
+        let mut place = self.layout.locate(lba);
+        let first_seek = self.move_time(from, Arm::from(&place), write);
+        let mut access = Access {
+            distance: from.cylinder.abs_diff(place.cylinder),
+            seek: first_seek,
+            first_seek,
+            rotate: SimDuration::ZERO,
+            transfer: SimDuration::ZERO,
+            first_sector: SimTime::ZERO,
+            end: (start + first_seek).max(data_ready),
+            last: place,
+        };
+        let mut left = sectors;
+        loop {
+            let take = left.min(place.left_on_track);
+            self.pass(&mut access, &place, take);
+            left -= take;
+            if left == 0 {
+                access.last = place.skip(take);
+                return access;
+            }
+            let Some(next) = self.layout.next_track(&place) else {
+                debug_assert!(false, "run beyond the end of the drive");
+                return access;
+            };
+            let switch = self.move_time(Arm::from(&place), Arm::from(&next), write);
+            access.seek += switch;
+            access.end += switch;
+            place = next;
+        }
+    }
+
+    /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`.
+    #[inline]
+    fn pass(&self, access: &mut Access, place: &Place, take: u32) {
+        let rotation = &self.rotation;
+        let (begin, angle) = (access.end, rotation.angle_at(access.end));
+        let mut wait = u128::from(Rotation::ahead(angle, place.angle()));
+        let span = u128::from(place.sector_angle) * u128::from(take);
+        if access.first_sector == SimTime::ZERO {
+            access.first_sector = begin + rotation.time_of(wait + u128::from(place.sector_angle));
+        }
+        if self.zero_latency {
+            wait = landing_wait(wait, angle, place, take);
+        }
+        let rotate = rotation.time_of(wait);
+        access.end = begin + rotation.time_of(wait + span);
+        access.rotate += rotate;
+        access.transfer += access.end.since(begin) - rotate;
+    }
+}
+
+/// The wait of a head that reads whatever part of the run comes first: when it lands among the
+/// wanted sectors it is done one turn after the next sector boundary.
+fn landing_wait(wait: u128, angle: Angle, place: &Place, take: u32) -> u128 {
+    let span = u128::from(place.sector_angle) * u128::from(take);
+    let into = angle.wrapping_sub(place.angle());
+    if wait == 0 || u128::from(into) >= span {
+        return wait;
+    }
+    let to_boundary = place.sector_angle - into % place.sector_angle;
+    (u128::from(to_boundary) + (1 << 64)).saturating_sub(span)
+}
+
+impl Positioner for Mechanics {
+    #[inline]
+    fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
+        let behind = last.0.saturating_sub(1);
+        let (mut asked, mut cylinder, mut head) = self.asked.get();
+        if asked != behind {
+            let place = self.layout.locate(Lba(behind));
+            (asked, cylinder, head) = (behind, place.cylinder, place.head);
+            self.asked.set((asked, cylinder, head));
+        }
+        let target = self.layout.locate(to.lba);
+        let seek = self.move_time(Arm { cylinder, head }, Arm::from(&target), to.op == Op::Write);
+        let angle = self.rotation.angle_at(now + seek);
+        seek + self.rotation.time_of(Rotation::ahead(angle, target.angle()).into())
+    }
+
+    fn cylinder(&self, lba: Lba) -> u32 {
+        self.layout.locate(lba).cylinder
+    }
+}

@@ -1,0 +1,52 @@
+//! Every seek takes the same time.
+
+use super::{Curve, Pair, SeekEntry};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+
+pub(super) const ENTRY: SeekEntry = SeekEntry {
+    description: Description {
+        name: "constant",
+        summary: "Every seek takes the same time.",
+        origin: "DiskSim seek type `constant`",
+        params: &[
+            Param::required("time", Kind::Duration, "Time of every seek."),
+            Param::optional("write_time", Kind::Duration, "Time before a write, if different."),
+        ],
+    },
+    build: |settings, _| {
+        let read = Constant(settings.duration("time").as_ns() as f64);
+        let write = settings.duration_opt("write_time").map(|time| Constant(time.as_ns() as f64));
+        Ok(Box::new(Pair { read, write }))
+    },
+};
+
+struct Constant(f64);
+
+impl Curve for Constant {
+    fn ns(&self, _distance: u32) -> f64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seek::times;
+    use hybridsim_engine::SimDuration;
+    use hybridsim_engine::param::{Settings, Value};
+
+    #[test]
+    fn the_time_is_the_same_everywhere_but_at_zero() {
+        let settings =
+            Settings::default().and("time", Value::Duration(SimDuration::from_us(8_500)));
+        let table = times(ENTRY, &settings, 100);
+        assert_eq!(table.time(0, false), SimDuration::ZERO);
+        assert_eq!(table.time(1, false), SimDuration::from_us(8_500));
+        assert_eq!(table.time(99, true), SimDuration::from_us(8_500));
+        let settings = settings.and("write_time", Value::Duration(SimDuration::from_us(9_000)));
+        let table = times(ENTRY, &settings, 100);
+        assert_eq!(table.time(50, false), SimDuration::from_us(8_500));
+        assert_eq!(table.time(50, true), SimDuration::from_us(9_000));
+    }
+}

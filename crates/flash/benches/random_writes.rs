@@ -1,0 +1,179 @@
+//! 4 KiB uniform random writes on a preconditioned 64 GiB device while garbage collection runs,
+//! through the whole machine with a closed loop of 32 requests.
+//!
+//! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB]`
+
+use hybridsim_engine::build::BuildInput;
+use hybridsim_engine::param::Value;
+use hybridsim_engine::{
+    Cause, Completion, Ctx, Fact, FactSink, Layer, LayerInfo, Lba, Machine, Node, Op, Request,
+    RequestId, SimDuration, Stamped, Stream,
+};
+use hybridsim_flash::defaults;
+use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
+use hybridsim_flash::ftl::Hint;
+use hybridsim_flash::geometry::Lpn;
+use std::time::Instant;
+
+/// Processor seconds of this process: the machine may be shared. Falls back to wall time.
+fn cpu_seconds(since: Instant) -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+    let mut ticks = || fields.next().and_then(|field| field.parse::<f64>().ok());
+    match (ticks(), ticks()) {
+        (Some(user), Some(system)) => (user + system) / 100.0,
+        _ => since.elapsed().as_secs_f64(),
+    }
+}
+
+struct ClosedLoop {
+    left: u64,
+    depth: u64,
+    pages: u64,
+    stream: Stream,
+}
+
+impl ClosedLoop {
+    fn issue(&mut self, ctx: &mut Ctx<'_>) {
+        if self.left > 0 {
+            self.left -= 1;
+            let lba = Lba(self.stream.below(self.pages) * 8);
+            ctx.issue(0, Request::new(Op::Write, lba, 8), 0);
+        }
+    }
+}
+
+impl Layer for ClosedLoop {
+    fn capacity(&self) -> u64 {
+        self.pages * 8
+    }
+    fn info(&self) -> LayerInfo {
+        LayerInfo::default()
+    }
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        for _ in 0..self.depth {
+            self.issue(ctx);
+        }
+    }
+    fn request(&mut self, _ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {}
+    fn completion(&mut self, ctx: &mut Ctx<'_>, _done: &Completion) {
+        self.issue(ctx);
+    }
+}
+
+/// Counts programs and notes when the first request was told, which ends preconditioning.
+#[derive(Default)]
+struct Programs {
+    host: u64,
+    other: u64,
+    first: Option<f64>,
+}
+
+impl FactSink for Programs {
+    fn take(&mut self, facts: &[Stamped]) {
+        self.first.get_or_insert_with(|| cpu_seconds(Instant::now()));
+        for stamped in facts {
+            match stamped.fact {
+                Fact::FlashProgram { cause: Cause::Host, .. } => self.host += 1,
+                Fact::FlashProgram { .. } => self.other += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn device(ratio: f64, timing: &'static str, copy: &'static str, gib: u64) -> Ssd {
+    let registry = defaults::registry();
+    let us = |us| Value::Duration(SimDuration::from_us(us));
+    let pages = gib as f64 * 262_144.0 * (1.0 + ratio);
+    let blocks_per_plane = (pages / 256.0 / 64.0).ceil() as u64;
+    let settings = defaults::settings(&PARAMS, &registry)
+        .and("blocks_per_plane", Value::Count(blocks_per_plane))
+        .and("over_provisioning", Value::Number(ratio))
+        .and("timing", Value::Text(timing.to_owned()))
+        .and("copy", Value::Text(copy.to_owned()))
+        .and("channel_rate", Value::Rate(800_000_000))
+        .and("host_rate", Value::Rate(3_360_000_000))
+        .and("read_time", us(30))
+        .and("program_time", us(185))
+        .and("erase_time", us(3_000))
+        .and("precondition", Value::Text("steady".to_owned()));
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "ssd",
+        children: &[],
+    };
+    build_ssd(&input).expect("sound parameters")
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let arg = |at: usize, default: &str| args.get(at).cloned().unwrap_or(default.to_owned());
+    let number = |at, default| arg(at, default).parse().expect("a whole number");
+    let (requests, gib): (u64, u64) = (number(2, "10000000"), number(3, "64"));
+    let ratios: &[f64] = match arg(0, "all").as_str() {
+        "op28" => &[0.28],
+        "op7" => &[0.07],
+        _ => &[0.28, 0.07],
+    };
+    let modes = match arg(1, "all").as_str() {
+        "all" => vec!["die".to_owned(), "channel".to_owned(), "untimed".to_owned()],
+        mode => vec![mode.to_owned()],
+    };
+    for &ratio in ratios {
+        for mode in &modes {
+            measure(ratio, mode, requests, gib);
+        }
+    }
+}
+
+fn measure(ratio: f64, mode: &str, requests: u64, gib: u64) {
+    let timing = if mode == "none" { "none" } else { "interleaved" };
+    let copy = if mode == "channel" { "channel" } else { "die" };
+    let mut ssd = device(ratio, timing, copy, gib);
+    let pages = ssd.capacity() / 8;
+    let clock = Instant::now();
+    let built = cpu_seconds(clock);
+    let (ready, seconds, amplification);
+    if mode == "untimed" {
+        let mut stream = Stream::new(1, "bench");
+        let (ftl, flash) = ssd.untimed();
+        hybridsim_flash::precondition::run(
+            hybridsim_flash::precondition::Precondition::Steady,
+            pages as u32,
+            ftl,
+            flash,
+            &mut stream,
+        )
+        .expect("a sound device");
+        ready = cpu_seconds(clock) - built;
+        let (start, before) = (cpu_seconds(clock), flash.array().programs());
+        for _ in 0..requests {
+            let lpn = Lpn(stream.below(pages) as u32);
+            flash.clear();
+            ftl.write(lpn, Hint { request_pages: 1 }, flash).expect("room");
+        }
+        seconds = cpu_seconds(clock) - start;
+        amplification = (flash.array().programs() - before) as f64 / requests as f64;
+    } else {
+        let root = ClosedLoop { left: requests, depth: 32, pages, stream: Stream::new(1, "bench") };
+        let node = Node::inner("root", root, vec![Node::leaf("ssd", ssd)]);
+        let mut machine = Machine::new(node, false);
+        let mut sink = Programs::default();
+        let end = machine.run(&mut sink, &mut |_| true).expect("a sound run");
+        let first = sink.first.expect("facts were told");
+        ready = first - built;
+        seconds = cpu_seconds(clock) - first;
+        amplification = (sink.host + sink.other) as f64 / sink.host as f64;
+        let simulated = end.time.since(hybridsim_engine::SimTime::ZERO).as_s_f64();
+        print!("simulated {:.0} writes/s, ", requests as f64 / simulated);
+    }
+    println!(
+        "{gib} GiB, over-provisioning {:.0} %, {mode}: {:.3} M writes per CPU-second, write amplification \
+         {amplification:.3}, preconditioned in {ready:.1} s",
+        ratio * 100.0,
+        requests as f64 / seconds / 1e6
+    );
+}

@@ -1,0 +1,453 @@
+//! The state of the cells: which pages hold what, how often blocks were erased.
+//!
+//! The array keeps the rules of NAND whoever drives it: a page is programmed only after its block
+//! was erased and in the order the chip allows, is read only when programmed, and is erased only
+//! when nothing in it is needed. A broken rule is remembered as a [`Violation`], never undone
+//! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
+
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+
+/// In which order the pages of a block may be programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramOrder {
+    /// Strictly one after the other (large-block SLC, MLC, TLC).
+    Sequential,
+    /// Ascending, pages may be left out.
+    Ascending,
+    /// Any order (small-block SLC; the chain translation layers rely on it).
+    Any,
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// Erased.
+    Free,
+    /// Data somebody needs.
+    Valid,
+    /// Data nobody needs any more.
+    Invalid,
+}
+
+/// A rule of NAND, or of the bookkeeping, that a translation layer broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Programmed a page that is not erased, or out of order.
+    Program(Ppn),
+    /// Read a page that was never programmed since its block was erased.
+    ReadErased(Ppn),
+    /// Invalidated or moved a page that holds nothing valid.
+    NotValid(Ppn),
+    /// Erased a block that still holds valid pages.
+    EraseValid(BlockId),
+    /// Used a block that is worn out, or does not exist.
+    Unusable(BlockId),
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Program(page) => {
+                write!(f, "page {} was programmed although not erased, or out of order", page.0)
+            }
+            Self::ReadErased(page) => write!(f, "page {} was read although erased", page.0),
+            Self::NotValid(page) => {
+                write!(f, "page {} was moved or invalidated although it holds no data", page.0)
+            }
+            Self::EraseValid(block) => {
+                write!(f, "block {} was erased although it still holds data", block.0)
+            }
+            Self::Unusable(block) => {
+                write!(f, "block {} was used although it is retired or does not exist", block.0)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    valid: u32,
+    /// First offset behind the highest programmed page; 0 when erased.
+    next: u32,
+    erases: u32,
+    retired: bool,
+}
+
+/// All pages and blocks of a device.
+#[derive(Debug)]
+pub struct Array {
+    geometry: Geometry,
+    order: ProgramOrder,
+    endurance: u32,
+    blocks: Vec<Block>,
+    /// Per block `words` words of valid bits, then `words` words of programmed bits. With 256
+    /// pages to the block both fit one cache line.
+    bits: Vec<u64>,
+    words: usize,
+    /// What the spare area of each page says: the logical page it was programmed for.
+    owner: Vec<u32>,
+    valid_pages: u64,
+    programs: u64,
+    free_blocks: u32,
+    retired_blocks: u32,
+    violation: Option<Violation>,
+}
+
+impl Array {
+    /// An erased array whose blocks can be erased `endurance` times.
+    pub fn new(geometry: Geometry, order: ProgramOrder, endurance: u32) -> Self {
+        let words = geometry.pages_per_block().div_ceil(64) as usize;
+        Self {
+            geometry,
+            order,
+            endurance: endurance.max(1),
+            blocks: vec![Block::default(); geometry.blocks() as usize],
+            bits: vec![0; geometry.blocks() as usize * words * 2],
+            words,
+            owner: vec![u32::MAX; geometry.pages() as usize],
+            valid_pages: 0,
+            programs: 0,
+            free_blocks: geometry.blocks(),
+            retired_blocks: 0,
+            violation: None,
+        }
+    }
+
+    /// The shape of the array.
+    #[inline]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// How often a block can be erased.
+    pub const fn endurance(&self) -> u32 {
+        self.endurance
+    }
+
+    /// Valid pages in `block`.
+    #[inline]
+    pub fn valid(&self, block: BlockId) -> u32 {
+        self.blocks[block.0 as usize].valid
+    }
+
+    /// The first page of `block` that sequential programming may use; `pages_per_block` when full.
+    #[inline]
+    pub fn next_page(&self, block: BlockId) -> u32 {
+        self.blocks[block.0 as usize].next
+    }
+
+    /// How often `block` has been erased.
+    #[inline]
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.blocks[block.0 as usize].erases
+    }
+
+    /// Whether `block` is worn out.
+    pub fn is_retired(&self, block: BlockId) -> bool {
+        self.blocks[block.0 as usize].retired
+    }
+
+    /// Blocks worn out.
+    pub const fn retired_blocks(&self) -> u32 {
+        self.retired_blocks
+    }
+
+    /// Erased blocks that can be used.
+    #[inline]
+    pub const fn free_blocks(&self) -> u32 {
+        self.free_blocks
+    }
+
+    /// Valid pages of the whole array.
+    pub const fn valid_pages(&self) -> u64 {
+        self.valid_pages
+    }
+
+    /// Pages programmed since the array was new, copies included.
+    #[inline]
+    pub const fn programs(&self) -> u64 {
+        self.programs
+    }
+
+    /// The logical page the spare area of `page` names.
+    #[inline]
+    pub fn owner(&self, page: Ppn) -> Lpn {
+        Lpn(self.owner[page.0 as usize])
+    }
+
+    /// What `page` holds.
+    pub fn state(&self, page: Ppn) -> PageState {
+        let (word, bit) = self.place(page);
+        if self.bits[word] & bit != 0 {
+            PageState::Valid
+        } else if self.bits[word + self.words] & bit != 0 {
+            PageState::Invalid
+        } else {
+            PageState::Free
+        }
+    }
+
+    /// The first valid page of `block` at offset `from` or behind it.
+    #[inline]
+    pub fn next_valid(&self, block: BlockId, from: u32) -> Option<u32> {
+        let base = block.0 as usize * self.words * 2;
+        let mut word = from as usize / 64;
+        if word >= self.words {
+            return None;
+        }
+        let mut bits = self.bits[base + word] & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            if word == self.words {
+                return None;
+            }
+            bits = self.bits[base + word];
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// The first broken rule, if any.
+    #[inline]
+    pub const fn violation(&self) -> Option<Violation> {
+        self.violation
+    }
+
+    /// Bytes of memory held per physical page.
+    pub fn bytes_per_page(&self) -> f64 {
+        let blocks = self.blocks.len() * size_of::<Block>();
+        let bytes = blocks + self.bits.len() * 8 + self.owner.len() * 4;
+        bytes as f64 / f64::from(self.geometry.pages())
+    }
+
+    /// Counts everything afresh and compares.
+    ///
+    /// # Errors
+    /// The first number that does not agree.
+    pub fn audit(&self) -> Result<(), String> {
+        let (mut valid_pages, mut free, mut retired) = (0u64, 0, 0);
+        for (number, block) in self.blocks.iter().enumerate() {
+            let base = number * self.words * 2;
+            let (valid, programmed) = self.bits[base..base + self.words * 2].split_at(self.words);
+            let count: u32 = valid.iter().map(|word| word.count_ones()).sum();
+            if count != block.valid || valid.iter().zip(programmed).any(|(v, p)| v & !p != 0) {
+                return Err(format!("block {number}: {count} valid pages, counted {block:?}"));
+            }
+            valid_pages += u64::from(count);
+            retired += u32::from(block.retired);
+            free += u32::from(block.next == 0 && !block.retired);
+        }
+        let counted = (self.valid_pages, self.free_blocks, self.retired_blocks);
+        if counted != (valid_pages, free, retired) {
+            return Err(format!("{counted:?} counted, {:?} found", (valid_pages, free, retired)));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn place(&self, page: Ppn) -> (usize, u64) {
+        let block = self.geometry.block_of(page).0;
+        let offset = page.0 - block * self.geometry.pages_per_block();
+        let word = block as usize * self.words * 2 + offset as usize / 64;
+        (word, 1 << (offset % 64))
+    }
+
+    #[cold]
+    fn violate(&mut self, violation: Violation) {
+        self.violation.get_or_insert(violation);
+    }
+
+    /// Programs `page` with data of `owner`; false when the rules forbid it.
+    #[inline]
+    pub(crate) fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
+        if page.0 >= self.geometry.pages() {
+            self.violate(Violation::Program(page));
+            return false;
+        }
+        let id = self.geometry.block_of(page);
+        let offset = page.0 - id.0 * self.geometry.pages_per_block();
+        let (word, bit) = self.place(page);
+        let block = &mut self.blocks[id.0 as usize];
+        let in_order = match self.order {
+            ProgramOrder::Sequential => offset == block.next,
+            ProgramOrder::Ascending => offset >= block.next,
+            ProgramOrder::Any => true,
+        };
+        if block.retired {
+            self.violate(Violation::Unusable(id));
+            return false;
+        }
+        if !in_order || self.bits[word + self.words] & bit != 0 {
+            self.violate(Violation::Program(page));
+            return false;
+        }
+        self.free_blocks -= u32::from(block.next == 0);
+        block.next = block.next.max(offset + 1);
+        block.valid += 1;
+        self.bits[word] |= bit;
+        self.bits[word + self.words] |= bit;
+        self.owner[page.0 as usize] = owner.0;
+        self.valid_pages += 1;
+        self.programs += 1;
+        true
+    }
+
+    /// Marks `page` as no longer needed and says how many valid pages its block has left.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, page: Ppn) -> u32 {
+        if page.0 >= self.geometry.pages() {
+            self.violate(Violation::NotValid(page));
+            return 0;
+        }
+        let (word, bit) = self.place(page);
+        let id = self.geometry.block_of(page);
+        if self.bits[word] & bit == 0 {
+            self.violate(Violation::NotValid(page));
+            return self.blocks[id.0 as usize].valid;
+        }
+        self.bits[word] &= !bit;
+        self.valid_pages -= 1;
+        let block = &mut self.blocks[id.0 as usize];
+        block.valid -= 1;
+        block.valid
+    }
+
+    /// Whether `page` can be read.
+    #[inline]
+    pub(crate) fn check_read(&mut self, page: Ppn) -> bool {
+        let sound = page.0 < self.geometry.pages() && {
+            let (word, bit) = self.place(page);
+            self.bits[word + self.words] & bit != 0
+        };
+        if !sound {
+            self.violate(Violation::ReadErased(page));
+        }
+        sound
+    }
+
+    /// Moves the data of `from` to `to`, owner included.
+    #[inline]
+    pub(crate) fn relocate(&mut self, from: Ppn, to: Ppn) -> bool {
+        if !self.check_read(from) {
+            return false;
+        }
+        let owner = self.owner(from);
+        let before = self.violation.is_some();
+        self.invalidate(from);
+        (before || self.violation.is_none()) && self.program(to, owner)
+    }
+
+    /// Erases `block`; false when it is worn out now, or the rules forbid it.
+    pub(crate) fn erase(&mut self, id: BlockId) -> bool {
+        let Some(block) = self.blocks.get_mut(id.0 as usize).filter(|block| !block.retired) else {
+            self.violate(Violation::Unusable(id));
+            return false;
+        };
+        if block.valid != 0 {
+            self.violate(Violation::EraseValid(id));
+            return false;
+        }
+        let was_free = block.next == 0;
+        block.next = 0;
+        block.erases += 1;
+        block.retired = block.erases >= self.endurance;
+        let retired = block.retired;
+        let base = id.0 as usize * self.words * 2;
+        self.bits[base..base + self.words * 2].fill(0);
+        match (was_free, retired) {
+            (false, false) => self.free_blocks += 1,
+            (true, true) => self.free_blocks -= 1,
+            _ => {}
+        }
+        self.retired_blocks += u32::from(retired);
+        !retired
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Shape;
+
+    fn array(order: ProgramOrder, endurance: u32) -> Array {
+        let shape = Shape {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 70,
+            page_bytes: 512,
+            spare_bytes: 0,
+        };
+        Array::new(Geometry::new(&shape).expect("a sound shape"), order, endurance)
+    }
+
+    #[test]
+    fn pages_go_from_free_to_valid_to_invalid_to_free() {
+        let mut array = array(ProgramOrder::Sequential, 10);
+        assert_eq!(array.state(Ppn(0)), PageState::Free);
+        assert!(array.program(Ppn(0), Lpn(9)));
+        assert_eq!((array.state(Ppn(0)), array.owner(Ppn(0))), (PageState::Valid, Lpn(9)));
+        assert_eq!((array.free_blocks(), array.valid_pages()), (3, 1));
+        assert!(array.relocate(Ppn(0), Ppn(70)));
+        assert_eq!((array.state(Ppn(0)), array.owner(Ppn(70))), (PageState::Invalid, Lpn(9)));
+        assert!(array.erase(BlockId(0)));
+        assert_eq!((array.state(Ppn(0)), array.erases(BlockId(0))), (PageState::Free, 1));
+        assert_eq!(
+            (array.next_valid(BlockId(1), 0), array.next_valid(BlockId(1), 1)),
+            (Some(0), None)
+        );
+        array.audit().expect("sound books");
+        assert_eq!(array.violation(), None);
+    }
+
+    #[test]
+    fn next_valid_crosses_words() {
+        let mut array = array(ProgramOrder::Any, 10);
+        for page in [3, 63, 64, 69] {
+            assert!(array.program(Ppn(page), Lpn(0)));
+        }
+        let found: Vec<_> =
+            [0, 4, 64, 65, 70, 500].map(|from| array.next_valid(BlockId(0), from)).into();
+        assert_eq!(found, [Some(3), Some(63), Some(64), Some(69), None, None]);
+    }
+
+    #[test]
+    fn every_rule_is_kept() {
+        type Act = fn(&mut Array);
+        let check = |order, act: Act, expected: Violation| {
+            let mut array = array(order, 2);
+            assert!(array.program(Ppn(0), Lpn(0)));
+            act(&mut array);
+            assert_eq!(array.violation(), Some(expected));
+            array.audit().expect("sound books even then");
+        };
+        use ProgramOrder::{Any, Ascending, Sequential};
+        check(Any, |a| _ = a.program(Ppn(0), Lpn(1)), Violation::Program(Ppn(0)));
+        check(Sequential, |a| _ = a.program(Ppn(2), Lpn(1)), Violation::Program(Ppn(2)));
+        check(
+            Ascending,
+            |a| {
+                assert!(a.program(Ppn(5), Lpn(1)));
+                assert!(!a.program(Ppn(4), Lpn(1)));
+            },
+            Violation::Program(Ppn(4)),
+        );
+        check(Any, |a| _ = a.program(Ppn(9_999), Lpn(1)), Violation::Program(Ppn(9_999)));
+        check(Any, |a| _ = a.check_read(Ppn(1)), Violation::ReadErased(Ppn(1)));
+        check(Any, |a| _ = a.invalidate(Ppn(1)), Violation::NotValid(Ppn(1)));
+        check(Any, |a| _ = a.relocate(Ppn(1), Ppn(2)), Violation::ReadErased(Ppn(1)));
+        check(Any, |a| _ = a.erase(BlockId(0)), Violation::EraseValid(BlockId(0)));
+        check(Any, |a| _ = a.erase(BlockId(77)), Violation::Unusable(BlockId(77)));
+    }
+
+    #[test]
+    fn a_worn_block_is_retired() {
+        let mut array = array(ProgramOrder::Any, 2);
+        assert!(array.erase(BlockId(1)));
+        assert!(!array.erase(BlockId(1)), "its second and last erase");
+        assert!(array.is_retired(BlockId(1)));
+        assert_eq!((array.free_blocks(), array.retired_blocks()), (3, 1));
+        assert!(!array.program(Ppn(70), Lpn(0)));
+        assert_eq!(array.violation(), Some(Violation::Unusable(BlockId(1))));
+    }
+}

@@ -1,0 +1,87 @@
+//! Settings from declared defaults, for tests, benches and the conformance suite, which have no
+//! scenario reader.
+
+use crate::ftl;
+use crate::gc;
+use hybridsim_engine::SimDuration;
+use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_engine::registry::Registry;
+
+/// All translation layers, victim policies and devices of this crate.
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add_all(ftl::ENTRIES);
+    registry.add_all(gc::ENTRIES);
+    registry.add_all(crate::ENTRIES);
+    registry
+}
+
+/// The defaults of `params`; parameters without one are left out. `registry` gives the defaults
+/// of plugged-in entries.
+///
+/// # Panics
+/// When a default does not have its parameter's kind: a defect of the declaration.
+pub fn settings(params: &[Param], registry: &Registry) -> Settings {
+    let mut settings = Settings::default();
+    for param in params {
+        match param.default {
+            None | Some("") => {}
+            Some(text) => settings.set(param.name, value(param, text.trim_matches('"'), registry)),
+        }
+    }
+    settings
+}
+
+/// The entry of `slot` called `name` with its own defaults.
+pub fn plug(slot: &str, name: &str, registry: &Registry) -> Value {
+    let entry = registry.descriptions(slot).find(|entry| entry.name == name);
+    let params = entry.map_or(&[][..], |entry| entry.params);
+    Value::Plug(Plug { name: name.to_owned(), settings: settings(params, registry) })
+}
+
+fn value(param: &Param, text: &str, registry: &Registry) -> Value {
+    let bad = || -> ! { panic!("default of {}: cannot read `{text}`", param.name) };
+    let number = || quantity(text).unwrap_or_else(|| bad());
+    match param.kind {
+        Kind::Count { .. } => Value::Count(text.parse().unwrap_or_else(|_| bad())),
+        Kind::Number { .. } | Kind::Rpm | Kind::Power | Kind::Energy => Value::Number(number()),
+        Kind::Duration => Value::Duration(SimDuration::from_ns_f64(number() * 1e9)),
+        Kind::Bytes => Value::Bytes(number() as u64),
+        Kind::Rate => Value::Rate(number() as u64),
+        Kind::Flag => Value::Flag(text == "true"),
+        Kind::Text | Kind::Choice(_) | Kind::Part => Value::Text(text.to_owned()),
+        Kind::Plug(slot) => plug(slot, text, registry),
+        _ => bad(),
+    }
+}
+
+/// A number with a unit, in the base unit (seconds, bytes, watts, joules).
+fn quantity(text: &str) -> Option<f64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "B" | "B/s" | "s" | "W" | "J" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1048576.0,
+        "MB/s" => 1e6,
+        "ms" | "mJ" => 1e-3,
+        "us" | "uJ" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_declared_default_can_be_read() {
+        let registry = registry();
+        let settings = settings(&crate::device::PARAMS, &registry);
+        assert_eq!(settings.bytes("page_size"), 4096);
+        assert_eq!(settings.plug("ftl").settings.plug("gc").name, "greedy");
+        assert_eq!(settings.duration("command_time"), SimDuration::ZERO);
+    }
+}

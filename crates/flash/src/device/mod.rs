@@ -1,0 +1,422 @@
+//! The SSD as a layer: cuts requests into pages, has the translation layer place them and the
+//! clock time them, and tells what happened.
+
+mod params;
+
+pub use params::{ENTRIES, PARAMS, build_ssd};
+
+use crate::ftl::{Ftl, FtlError, Hint};
+use crate::geometry::{BlockId, Lpn};
+use crate::ops::{After, FlashOp, FlashOps, OpKind};
+use crate::precondition::{self, Precondition};
+use crate::timing::Clock;
+use hybridsim_engine::{
+    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Op, PowerState, Request,
+    RequestId, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
+};
+use std::collections::BTreeMap;
+
+/// While a device is busy without a pause, its active time is told this often.
+const TELL_ACTIVE_AFTER: SimDuration = SimDuration::from_ms(100);
+
+/// What an [`Ssd`] is put together from.
+pub struct SsdParts {
+    /// The registered name of the translation layer, for error messages.
+    pub ftl_name: &'static str,
+    /// The translation layer.
+    pub ftl: Box<dyn Ftl>,
+    /// Fresh flash.
+    pub flash: FlashOps,
+    /// When things happen.
+    pub clock: Clock,
+    /// Logical pages offered.
+    pub exported_pages: u32,
+    /// Background work begins after this much idle time.
+    pub idle_after: Option<SimDuration>,
+    /// What to write before the run.
+    pub precondition: Precondition,
+    /// How many pages of it.
+    pub precondition_pages: u32,
+    /// Random numbers for preconditioning.
+    pub stream: Stream,
+    /// Constants for the report.
+    pub info: LayerInfo,
+}
+
+/// A flash device.
+pub struct Ssd {
+    parts: SsdParts,
+    sectors_per_page: u32,
+    /// Stamps by physical sector, in verified runs.
+    contents: Contents,
+    /// The stamps of the page being written, in verified runs.
+    page: Vec<u64>,
+    /// State time is told up to here.
+    told_until: SimTime,
+    /// Something of what was asked so far goes on until then.
+    active_until: SimTime,
+    free_told: u32,
+    wake_set: bool,
+}
+
+/// The part of a request that lies in one page.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    lpn: Lpn,
+    /// Sectors of the request before it.
+    skip: u32,
+    /// First sector within the page.
+    offset: u32,
+    sectors: u32,
+}
+
+/// Cuts `request` at page boundaries.
+fn pieces(request: &Request, sectors_per_page: u32) -> impl Iterator<Item = Piece> + use<> {
+    let (first, total, per_page) = (request.lba.0, request.sectors, sectors_per_page);
+    let mut skip = 0;
+    std::iter::from_fn(move || {
+        if skip >= total {
+            return None;
+        }
+        let at = first + u64::from(skip);
+        let offset = (at % u64::from(per_page)) as u32;
+        let sectors = (per_page - offset).min(total - skip);
+        let lpn = Lpn((at / u64::from(per_page)) as u32);
+        let piece = Piece { lpn, skip, offset, sectors };
+        skip += sectors;
+        Some(piece)
+    })
+}
+
+impl Ssd {
+    /// A device put together from `parts`.
+    pub fn new(parts: SsdParts) -> Self {
+        let sectors_per_page = parts.flash.array().geometry().sectors_per_page();
+        Self {
+            sectors_per_page,
+            contents: Contents::default(),
+            page: vec![0; sectors_per_page as usize],
+            told_until: SimTime::ZERO,
+            active_until: SimTime::ZERO,
+            free_told: u32::MAX,
+            wake_set: false,
+            parts,
+        }
+    }
+
+    /// The state of the cells; for tests and figures.
+    pub fn flash(&self) -> &FlashOps {
+        &self.parts.flash
+    }
+
+    /// The translation layer and its flash, to be driven without a clock.
+    pub fn untimed(&mut self) -> (&mut dyn Ftl, &mut FlashOps) {
+        (&mut *self.parts.ftl, &mut self.parts.flash)
+    }
+
+    fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        for piece in pieces(request, self.sectors_per_page) {
+            self.parts.flash.clear();
+            self.parts.ftl.read(piece.lpn, &mut self.parts.flash);
+            if ctx.verifying() {
+                self.move_contents(0);
+                let stamps = self.page_of_host_read();
+                let range = piece.offset as usize..(piece.offset + piece.sectors) as usize;
+                let data = request.data.skip(piece.skip);
+                let into = ctx.data().stamps_mut(data, piece.sectors);
+                match stamps {
+                    _ if into.is_empty() => {}
+                    true => into.copy_from_slice(&self.page[range]),
+                    false => into.fill(0),
+                }
+            }
+            self.time_page(ctx, request, &piece);
+        }
+    }
+
+    fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        let per_page = u64::from(self.sectors_per_page);
+        let first = request.lba.0 / per_page;
+        let last = (request.end().0 - 1) / per_page;
+        let hint = Hint { request_pages: (last - first + 1) as u32 };
+        for piece in pieces(request, self.sectors_per_page) {
+            let SsdParts { ftl, flash, .. } = &mut self.parts;
+            flash.clear();
+            let partial = piece.sectors < self.sectors_per_page && ftl.holds(piece.lpn);
+            if partial {
+                flash.set_host_cause(Cause::Partial);
+                ftl.read(piece.lpn, flash);
+                flash.set_host_cause(Cause::Host);
+                let read = flash.list().iter().rposition(|op| op.cause == Cause::Partial);
+                flash.host_waits_for(read.map_or(After::NOTHING, After::index_of));
+            }
+            let before = flash.list().len();
+            if ctx.verifying() {
+                if !(partial && self.page_of_host_read()) {
+                    self.page.fill(0);
+                }
+                let from = request.data.skip(piece.skip);
+                let stamps = ctx.data().stamps(from, piece.sectors);
+                self.page[piece.offset as usize..][..stamps.len()].copy_from_slice(stamps);
+            }
+            let SsdParts { ftl, flash, .. } = &mut self.parts;
+            ftl.write(piece.lpn, hint, flash)?;
+            if ctx.verifying() {
+                self.move_contents(before);
+            }
+            self.time_page(ctx, request, &piece);
+        }
+        Ok(())
+    }
+
+    /// Only whole pages can be given up; the rest of the range keeps its data.
+    fn trim(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        for piece in pieces(request, self.sectors_per_page) {
+            if piece.sectors == self.sectors_per_page {
+                self.parts.flash.clear();
+                self.parts.ftl.trim(piece.lpn, &mut self.parts.flash)?;
+                if ctx.verifying() {
+                    self.move_contents(0);
+                }
+                self.time_page(ctx, request, &piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Books the operations noted for `piece` and tells them.
+    #[inline]
+    fn time_page(&mut self, ctx: &mut Ctx<'_>, request: &Request, piece: &Piece) {
+        let behind = u64::from(request.sectors - piece.skip - piece.sectors) * SECTOR_BYTES;
+        let bytes = u64::from(piece.sectors) * SECTOR_BYTES;
+        self.parts.clock.page(self.parts.flash.list(), bytes, behind);
+        self.tell_operations(ctx);
+    }
+
+    #[inline]
+    fn tell_operations(&mut self, ctx: &mut Ctx<'_>) {
+        for op in self.parts.flash.list() {
+            let FlashOp { kind, cause, die, page, .. } = *op;
+            let die = die.0;
+            match kind {
+                OpKind::Read => ctx.observe(Fact::FlashRead { cause, die }),
+                OpKind::Program => ctx.observe(Fact::FlashProgram { cause, die }),
+                OpKind::Copy => {
+                    ctx.observe(Fact::FlashRead { cause, die });
+                    ctx.observe(Fact::FlashProgram { cause, die });
+                }
+                OpKind::Erase => {
+                    let erases = self.parts.flash.array().erases(BlockId(page));
+                    ctx.observe(Fact::FlashErase { cause, die, block: page, erases });
+                }
+            }
+        }
+    }
+
+    /// Fills the page buffer from the host's read among the noted operations, if there is one.
+    fn page_of_host_read(&mut self) -> bool {
+        let wanted = |op: &&FlashOp| {
+            op.kind == OpKind::Read && matches!(op.cause, Cause::Host | Cause::Partial)
+        };
+        let Some(op) = self.parts.flash.list().iter().rfind(wanted) else { return false };
+        let at = u64::from(op.page) * u64::from(self.sectors_per_page);
+        self.contents.read(at, &mut self.page);
+        true
+    }
+
+    /// Moves stamps as the operations from number `first` on move data.
+    fn move_contents(&mut self, first: usize) {
+        let per_page = u64::from(self.sectors_per_page);
+        let pages_per_block = u64::from(self.parts.flash.array().geometry().pages_per_block());
+        let mut buffer = vec![0; per_page as usize];
+        for op in &self.parts.flash.list()[first..] {
+            let at = u64::from(op.page) * per_page;
+            match op.kind {
+                OpKind::Read => {}
+                OpKind::Program if op.cause == Cause::Host => self.contents.write(at, &self.page),
+                OpKind::Program => self.contents.clear(at, per_page),
+                OpKind::Copy => {
+                    self.contents.read(u64::from(op.from) * per_page, &mut buffer);
+                    // The target was erased, so it holds zeros already.
+                    if buffer.iter().any(|stamp| *stamp != 0) {
+                        self.contents.write(at, &buffer);
+                    }
+                }
+                OpKind::Erase => {
+                    self.contents.clear(at * pages_per_block, per_page * pages_per_block);
+                }
+            }
+        }
+    }
+
+    /// Ends the run when the translation layer gave up or broke a rule of flash.
+    #[inline]
+    fn check(&self, ctx: &mut Ctx<'_>, done: Result<(), FtlError>) {
+        if let Err(error) = done {
+            ctx.device_fault(error.to_string());
+        }
+        if let Some(violation) = self.parts.flash.violation() {
+            let (path, ftl) = (ctx.path().to_owned(), self.parts.ftl_name);
+            let message = format!("{path}: translation layer `{ftl}`: {violation}");
+            ctx.fault(Fault::Invariant(message));
+        }
+    }
+
+    /// Tells how the time up to now was spent: a device is active while anything of it works.
+    #[inline]
+    fn tell_states(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        let now = ctx.now();
+        let busy_until = self.active_until.min(now);
+        let idle = now.since(busy_until);
+        let active = busy_until.since(self.told_until);
+        if idle.is_zero() && active < TELL_ACTIVE_AFTER && !everything {
+            return;
+        }
+        if !active.is_zero() {
+            ctx.observe(Fact::StateTime { state: PowerState::Active, time: active });
+        }
+        let idle = now.since(busy_until.max(self.told_until));
+        if !idle.is_zero() {
+            ctx.observe(Fact::StateTime { state: PowerState::Idle, time: idle });
+        }
+        self.told_until = now;
+    }
+
+    #[inline]
+    fn tell_free_blocks(&mut self, ctx: &mut Ctx<'_>) {
+        let free = self.parts.flash.array().free_blocks();
+        if free != self.free_told {
+            self.free_told = free;
+            ctx.observe(Fact::FreeBlocks { free });
+        }
+    }
+
+    fn set_wake(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(delay) = self.parts.idle_after.filter(|_| !self.wake_set) {
+            self.wake_set = true;
+            ctx.wake_at(self.active_until.max(ctx.now()) + delay, 0);
+        }
+    }
+}
+
+impl Layer for Ssd {
+    fn capacity(&self) -> u64 {
+        u64::from(self.parts.exported_pages) * u64::from(self.sectors_per_page)
+    }
+
+    fn info(&self) -> LayerInfo {
+        self.parts.info.clone()
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        let SsdParts { ftl, flash, precondition, precondition_pages, stream, .. } = &mut self.parts;
+        flash.set_recording(false);
+        let prepared = ftl.prepare(flash);
+        flash.set_recording(true);
+        let done = prepared.and_then(|()| {
+            precondition::run(*precondition, *precondition_pages, &mut **ftl, flash, stream)
+        });
+        self.check(ctx, done);
+        self.tell_free_blocks(ctx);
+        self.set_wake(ctx);
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let now = ctx.now();
+        self.tell_states(ctx, false);
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let bytes = if moves_data { request.bytes() } else { 0 };
+        self.parts.clock.begin(now, request.op, bytes);
+        let done = match request.op {
+            Op::Read => {
+                self.read(ctx, request);
+                Ok(())
+            }
+            Op::Write => self.write(ctx, request),
+            Op::Trim => self.trim(ctx, request),
+            // Nothing is acknowledged before it is programmed.
+            Op::Flush => Ok(()),
+        };
+        self.check(ctx, done);
+        let timed = self.parts.clock.end();
+        self.active_until = self.active_until.max(timed.settled);
+        ctx.complete_at(id, timed.end, timed.parts);
+        self.tell_free_blocks(ctx);
+        self.set_wake(ctx);
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {
+        unreachable!("a device has no children");
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.wake_set = false;
+        let Some(delay) = self.parts.idle_after else { return };
+        if ctx.now() < self.active_until + delay {
+            self.set_wake(ctx);
+            return;
+        }
+        self.tell_states(ctx, false);
+        let SsdParts { ftl, flash, clock, .. } = &mut self.parts;
+        flash.clear();
+        clock.begin_background(ctx.now());
+        let worked = ftl.idle(flash);
+        clock.page(flash.list(), 0, 0);
+        self.active_until = self.active_until.max(clock.end().settled);
+        if ctx.verifying() {
+            self.move_contents(0);
+        }
+        self.tell_operations(ctx);
+        self.tell_free_blocks(ctx);
+        if worked == Ok(true) {
+            // Go on at once: a request that comes meanwhile waits for one page at most.
+            self.wake_set = true;
+            ctx.wake_at(self.active_until.max(ctx.now() + SimDuration::from_ns(1)), 0);
+        }
+        self.check(ctx, worked.map(drop));
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        self.tell_states(ctx, true);
+        let array = self.parts.flash.array();
+        let mut wear = BTreeMap::new();
+        for block in 0..array.geometry().blocks() {
+            *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
+        }
+        for (erases, blocks) in wear {
+            ctx.observe(Fact::Wear { erases, blocks });
+        }
+    }
+
+    fn precondition(&mut self, workload: &mut dyn Source) -> Result<(), String> {
+        let SsdParts { ftl, flash, exported_pages, ftl_name, .. } = &mut self.parts;
+        flash.set_recording(false);
+        let end = u64::from(*exported_pages) * u64::from(self.sectors_per_page);
+        while let Some(arrival) = workload.next()? {
+            let request = arrival.request;
+            if request.op != Op::Flush && (request.sectors == 0 || request.end().0 > end) {
+                return Err(format!(
+                    "preconditioning: sectors {}..{} exceed the device's {end} sectors",
+                    request.lba,
+                    request.end()
+                ));
+            }
+            for piece in pieces(&request, self.sectors_per_page) {
+                let hint = Hint { request_pages: request.sectors.div_ceil(self.sectors_per_page) };
+                let done = match request.op {
+                    Op::Write => ftl.write(piece.lpn, hint, flash),
+                    Op::Trim if piece.sectors == self.sectors_per_page => {
+                        ftl.trim(piece.lpn, flash)
+                    }
+                    _ => Ok(()),
+                };
+                done.map_err(|error| format!("preconditioning: {error}"))?;
+            }
+        }
+        flash.set_recording(true);
+        match flash.violation() {
+            Some(violation) => Err(format!("translation layer `{ftl_name}`: {violation}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The parameters of an SSD, and how one is built from them.
+
+use super::{Ssd, SsdParts};
+use crate::array::{Array, ProgramOrder};
+use crate::ftl::{FtlEntry, FtlInput};
+use crate::geometry::{self, Geometry, Shape};
+use crate::ops::FlashOps;
+use crate::precondition::Precondition;
+use crate::timing::{Clock, Delays, Interleaved, Serial};
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::{Layer, LayerInfo, PowerState, SimDuration, Stream};
+
+/// The device layers of this crate.
+pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
+    description: Description {
+        name: "ssd",
+        summary: "A flash device: a translation layer over channels and dies of NAND.",
+        origin: "structure of paper 002 (FlashSim), section 3; SSD extensions of DiskSim",
+        params: &PARAMS,
+    },
+    build,
+}];
+
+const G: [Param; 7] = geometry::PARAMS;
+
+/// The parameters of an SSD.
+pub const PARAMS: [Param; 32] = [
+    G[0],
+    G[1],
+    G[2],
+    G[3],
+    G[4],
+    G[5],
+    G[6],
+    Param::with(
+        "over_provisioning",
+        Kind::Number { min: 0.0, max: 1000.0 },
+        "0.07",
+        "Spare space as (physical - offered) / offered.",
+    ),
+    Param::with("ftl", Kind::Plug("ftl"), "\"page\"", "The translation layer."),
+    Param::with(
+        "program_order",
+        Kind::Choice(&["sequential", "ascending", "any"]),
+        "\"sequential\"",
+        "In which order the chip lets pages of a block be programmed.",
+    ),
+    Param::with(
+        "endurance",
+        Kind::Count { min: 1, max: u32::MAX as u64 },
+        "100000",
+        "Erases a block survives; it is retired at the last.",
+    ),
+    Param::with(
+        "timing",
+        Kind::Choice(&["interleaved", "serial", "none"]),
+        "\"interleaved\"",
+        "`interleaved` works on channels and dies in parallel; `serial` does one operation at a \
+         time, as the older papers; `none` only counts (each request takes 1 ns).",
+    ),
+    Param::required("read_time", Kind::Duration, "Cells to page register."),
+    Param::required("program_time", Kind::Duration, "Page register to cells."),
+    Param::required("erase_time", Kind::Duration, "Erasing a block."),
+    Param::with(
+        "command_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Command and address cycles on the channel, per operation.",
+    ),
+    Param::with(
+        "channel_rate",
+        Kind::Rate,
+        "\"0MB/s\"",
+        "Bytes per second of a channel; 0 when read_time and program_time include the transfer.",
+    ),
+    Param::with(
+        "copy",
+        Kind::Choice(&["die", "channel"]),
+        "\"channel\"",
+        "Whether garbage collection copies pages inside the die (copy-back) or over the channel \
+         through the controller. Copies between dies always use the channels.",
+    ),
+    Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
+    Param::with(
+        "write_overhead",
+        Kind::Duration,
+        "\"0us\"",
+        "Controller time per request of another kind.",
+    ),
+    Param::with(
+        "host_rate",
+        Kind::Rate,
+        "\"0MB/s\"",
+        "Bytes per second of the host link; 0 for a link that takes no time.",
+    ),
+    Param::with(
+        "host_duplex",
+        Kind::Choice(&["full", "half"]),
+        "\"half\"",
+        "Whether the host link moves data both ways at once (PCIe) or not (SATA).",
+    ),
+    Param::with(
+        "schedule_slots",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "512",
+        "Entries of each bus's schedule table; when it is full, transfers queue behind the last.",
+    ),
+    Param::optional(
+        "idle_after",
+        Kind::Duration,
+        "Let the translation layer work in the background once the device was idle this long.",
+    ),
+    Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
+    Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
+    Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+    Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
+    Param::with(
+        "active_power",
+        Kind::Power,
+        "\"0W\"",
+        "Power from a request's arrival until the last of its flash operations ends.",
+    ),
+    Param::with(
+        "precondition",
+        Kind::Choice(Precondition::NAMES),
+        "\"none\"",
+        "What is written before the run, untimed: `fill` everything in order, `fill-random` in \
+         random order, `steady` in order and then random pages until write amplification is \
+         stable.",
+    ),
+    Param::with(
+        "precondition_fill",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "1.0",
+        "The fraction of the offered capacity that preconditioning writes, from address 0 on.",
+    ),
+    Param::optional("standby_power", Kind::Power, "Power in standby, for the report."),
+];
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    Ok(Box::new(build_ssd(input)?))
+}
+
+/// As the registered entry, with the concrete type.
+///
+/// # Errors
+/// Everything that is wrong with the parameters.
+pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
+    let settings = input.settings;
+    let geometry = Geometry::new(&Shape::from_settings(settings))?;
+    let mut problems = Vec::new();
+    let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
+    if exported_pages == 0 {
+        let message = "no page is left to offer; lower it, or add blocks";
+        problems.push(Problem::new("over_provisioning", message));
+        return Err(problems);
+    }
+    let (entry, ftl_settings) = input.plugged::<FtlEntry>("ftl");
+    let ftl = (entry.build)(&FtlInput {
+        settings: ftl_settings,
+        geometry: &geometry,
+        exported_pages,
+        registry: input.registry,
+        seed: input.seed,
+        path: input.path,
+    })?;
+    let order = match settings.text("program_order") {
+        "any" => ProgramOrder::Any,
+        "ascending" => ProgramOrder::Ascending,
+        _ => ProgramOrder::Sequential,
+    };
+    let endurance = settings.count("endurance") as u32;
+    let delays = delays(settings, &geometry);
+    let clock = match settings.text("timing") {
+        "serial" => Clock::Serial(Serial::new(delays)),
+        "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
+        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+    };
+    let fill = settings.number("precondition_fill");
+    Ok(Ssd::new(SsdParts {
+        ftl_name: entry.description().name,
+        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
+        flash: FlashOps::new(Array::new(geometry, order, endurance)),
+        ftl,
+        clock,
+        exported_pages,
+        idle_after: settings.duration_opt("idle_after"),
+        precondition: Precondition::named(settings.text("precondition")),
+        precondition_pages: (f64::from(exported_pages) * fill) as u32,
+        stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
+    }))
+}
+
+fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
+    let raw = u64::from(geometry.raw_page_bytes());
+    Delays {
+        read: settings.duration("read_time"),
+        program: settings.duration("program_time"),
+        erase: settings.duration("erase_time"),
+        command: settings.duration("command_time"),
+        page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
+        copies_use_channel: settings.text("copy") == "channel",
+        read_overhead: settings.duration("read_overhead"),
+        write_overhead: settings.duration("write_overhead"),
+        host_rate: settings.rate("host_rate"),
+        host_full_duplex: settings.text("host_duplex") == "full",
+        schedule_slots: settings.count("schedule_slots") as usize,
+    }
+}
+
+fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64) -> LayerInfo {
+    let mut watts = [0.0; PowerState::COUNT];
+    watts[PowerState::Idle as usize] = settings.number("idle_power");
+    watts[PowerState::Active as usize] = settings.number("active_power");
+    watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
+    let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
+    let physical = f64::from(geometry.pages());
+    LayerInfo {
+        kind: "ssd",
+        watts: Some(watts),
+        flash_joules: Some(joules),
+        constants: vec![
+            ("channels", f64::from(geometry.channels())),
+            ("dies", f64::from(geometry.dies())),
+            ("planes", f64::from(geometry.planes())),
+            ("blocks", f64::from(geometry.blocks())),
+            ("pages_per_block", f64::from(geometry.pages_per_block())),
+            ("page_bytes", f64::from(geometry.page_bytes())),
+            ("physical_pages", physical),
+            ("exported_pages", f64::from(exported)),
+            ("over_provisioning", physical / f64::from(exported) - 1.0),
+            ("mapping_ram_bytes", ram_bytes as f64),
+            ("endurance", settings.count("endurance") as f64),
+        ],
+        ..LayerInfo::default()
+    }
+}

@@ -1,0 +1,124 @@
+//! Translation layers: where a logical page goes. One file each, listed in [`ENTRIES`].
+//!
+//! A translation layer knows no time. It is asked to read, write or trim a logical page and calls
+//! [`FlashOps`] for everything it does to flash; the device times the operations afterwards. So
+//! the same layer runs interleaved over many dies, serially as in the older papers, or without a
+//! clock.
+
+pub mod page;
+
+use crate::geometry::{Geometry, Lpn};
+use crate::ops::FlashOps;
+use hybridsim_engine::param::{Problem, Settings};
+use hybridsim_engine::registry::{Description, Entry, Registry};
+use thiserror::Error;
+
+/// Why a translation layer cannot store a page. Everything stored before stays readable.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FtlError {
+    /// So many blocks are worn out that the offered capacity no longer fits.
+    #[error("worn out: {0}")]
+    WornOut(String),
+    /// There is no room although blocks are sound.
+    #[error("no room left: {0}")]
+    Full(String),
+}
+
+/// What is known of the request a written page belongs to, for layers that place by it (LAST and
+/// the SLC/MLC chains tell sequential from random writes by request size).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// Pages the whole request touches.
+    pub request_pages: u32,
+}
+
+/// A translation layer.
+///
+/// The device calls it page by page, in order of address, and only below the exported capacity.
+/// The page the host waits for is read and programmed by [`FlashOps::host_read`] and
+/// [`FlashOps::host_program`], exactly once per call; everything else carries its own cause.
+pub trait Ftl {
+    /// Brings fresh flash into the state the layer starts from. Not recorded.
+    ///
+    /// # Errors
+    /// When the layer cannot start on this array.
+    fn prepare(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    /// Reads `lpn`; no host read at all when it was never written or is trimmed.
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps);
+
+    /// Writes `lpn`.
+    ///
+    /// # Errors
+    /// When there is no room; the old data stay readable.
+    fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError>;
+
+    /// `lpn` is no longer needed and may read as never written.
+    ///
+    /// # Errors
+    /// When the layer has to write to remember that, and cannot.
+    fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError>;
+
+    /// Whether `lpn` holds data, so that a partial write has to read it first.
+    fn holds(&self, lpn: Lpn) -> bool;
+
+    /// Does one small step of background work while the device is idle; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn idle(&mut self, _flash: &mut FlashOps) -> Result<bool, FtlError> {
+        Ok(false)
+    }
+
+    /// Bytes of controller memory its tables need on a real device.
+    fn mapping_ram_bytes(&self) -> u64;
+
+    /// Counts its books afresh against the array; for tests.
+    ///
+    /// # Errors
+    /// The first thing that does not agree.
+    fn audit(&self, _flash: &FlashOps) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What a translation layer is built from.
+pub struct FtlInput<'a> {
+    /// The layer's own settings.
+    pub settings: &'a Settings,
+    /// The device's shape.
+    pub geometry: &'a Geometry,
+    /// Logical pages offered to the host.
+    pub exported_pages: u32,
+    /// Where plugged-in policies are found.
+    pub registry: &'a Registry,
+    /// The run's seed.
+    pub seed: u64,
+    /// The device's path, to name random streams by.
+    pub path: &'a str,
+}
+
+/// A translation layer, or everything that is wrong with its parameters.
+pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
+
+/// A registered translation layer.
+#[derive(Clone, Copy)]
+pub struct FtlEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds one, or says everything that is wrong. A problem with the exported capacity points
+    /// at `over_provisioning`.
+    pub build: fn(&FtlInput<'_>) -> BuiltFtl,
+}
+
+impl Entry for FtlEntry {
+    const SLOT: &'static str = "ftl";
+    fn description(&self) -> Description {
+        self.description
+    }
+}
+
+/// All translation layers.
+pub const ENTRIES: &[FtlEntry] = &[page::ENTRY];

@@ -1,0 +1,163 @@
+//! Which block to collect next. One file per policy, listed in [`ENTRIES`].
+
+mod fifo;
+mod greedy;
+
+use crate::array::Array;
+use crate::geometry::{BlockId, Geometry};
+use hybridsim_engine::param::{Problem, Settings};
+use hybridsim_engine::registry::{Description, Entry};
+
+/// Chooses victims among the closed blocks of each pool. Passive: told what happens, asked for one.
+///
+/// A pool is whatever the translation layer collects by itself, usually a plane. A block is a
+/// candidate from [`VictimPolicy::closed`] until [`VictimPolicy::removed`].
+pub trait VictimPolicy {
+    /// `block` of `pool` is fully written and holds `valid` valid pages: a candidate from now on.
+    fn closed(&mut self, pool: usize, block: BlockId, valid: u32);
+
+    /// `block` has only `valid` valid pages left. Also told of blocks that are no candidates.
+    fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32);
+
+    /// `block` is no candidate any more.
+    fn removed(&mut self, pool: usize, block: BlockId);
+
+    /// The candidate of `pool` to collect; it stays a candidate. `None` when there is none, or
+    /// none worth collecting.
+    fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId>;
+
+    /// Bytes of controller memory the policy needs.
+    fn ram_bytes(&self) -> u64;
+}
+
+/// What a policy is built from.
+pub struct GcInput<'a> {
+    /// The policy's own settings.
+    pub settings: &'a Settings,
+    /// The device's shape.
+    pub geometry: &'a Geometry,
+    /// Number of pools.
+    pub pools: usize,
+    /// The run's seed.
+    pub seed: u64,
+    /// The device's path, to name a random stream by.
+    pub path: &'a str,
+}
+
+/// A victim policy, or everything that is wrong with its parameters.
+pub type BuiltPolicy = Result<Box<dyn VictimPolicy>, Vec<Problem>>;
+
+/// A registered victim policy.
+#[derive(Clone, Copy)]
+pub struct GcEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds one.
+    pub build: fn(&GcInput<'_>) -> BuiltPolicy,
+}
+
+impl Entry for GcEntry {
+    const SLOT: &'static str = "gc-policy";
+    fn description(&self) -> Description {
+        self.description
+    }
+}
+
+/// All victim policies.
+pub const ENTRIES: &[GcEntry] = &[greedy::ENTRY, fifo::ENTRY];
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// Blocks in doubly linked lists: a block is in at most one; everything takes constant time.
+#[derive(Debug)]
+struct BlockLists {
+    /// Per list the block at its head.
+    heads: Vec<u32>,
+    /// Per list the block at its tail.
+    tails: Vec<u32>,
+    links: Vec<Link>,
+    /// Per block the list it is in, or [`NONE`].
+    lists: Vec<u32>,
+}
+
+impl BlockLists {
+    fn new(lists: usize, blocks: u32) -> Self {
+        Self {
+            heads: vec![NONE; lists],
+            tails: vec![NONE; lists],
+            links: vec![Link { previous: NONE, next: NONE }; blocks as usize],
+            lists: vec![NONE; blocks as usize],
+        }
+    }
+
+    #[inline]
+    fn list_of(&self, block: BlockId) -> Option<usize> {
+        let list = self.lists[block.0 as usize];
+        if list == NONE { None } else { Some(list as usize) }
+    }
+
+    #[inline]
+    fn head(&self, list: usize) -> Option<BlockId> {
+        let head = self.heads[list];
+        if head == NONE { None } else { Some(BlockId(head)) }
+    }
+
+    #[inline]
+    fn push_tail(&mut self, list: usize, block: BlockId) {
+        debug_assert_eq!(self.lists[block.0 as usize], NONE, "already in a list");
+        let tail = self.tails[list];
+        self.links[block.0 as usize] = Link { previous: tail, next: NONE };
+        self.lists[block.0 as usize] = list as u32;
+        self.tails[list] = block.0;
+        if tail == NONE {
+            self.heads[list] = block.0;
+        } else {
+            self.links[tail as usize].next = block.0;
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, block: BlockId) {
+        let Some(list) = self.list_of(block) else { return };
+        let Link { previous, next } = self.links[block.0 as usize];
+        if previous == NONE {
+            self.heads[list] = next;
+        } else {
+            self.links[previous as usize].next = next;
+        }
+        if next == NONE {
+            self.tails[list] = previous;
+        } else {
+            self.links[next as usize].previous = previous;
+        }
+        self.lists[block.0 as usize] = NONE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_behave_like_queues() {
+        let mut lists = BlockLists::new(2, 6);
+        for block in [3, 1, 5] {
+            lists.push_tail(0, BlockId(block));
+        }
+        lists.push_tail(1, BlockId(0));
+        lists.remove(BlockId(1));
+        lists.remove(BlockId(1));
+        assert_eq!(lists.head(0), Some(BlockId(3)));
+        lists.remove(BlockId(3));
+        assert_eq!((lists.head(0), lists.tails[0]), (Some(BlockId(5)), 5));
+        lists.remove(BlockId(5));
+        assert_eq!((lists.head(0), lists.tails[0]), (None, NONE));
+        assert_eq!(lists.list_of(BlockId(0)), Some(1));
+    }
+}

@@ -1,0 +1,357 @@
+//! Where things are: channels, dies, planes, blocks, pages, and their numbers.
+//!
+//! Numbers run in this order: plane `p` of the device holds blocks `p * blocks_per_plane ..`, and a
+//! block holds pages `block * pages_per_block ..`. Planes are numbered so that neighbours lie on
+//! different channels first, then on different dies, then on different planes of one die: whoever
+//! goes round the planes in order of number stripes over everything that works in parallel.
+
+use hybridsim_engine::SECTOR_BYTES;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+
+/// A physical page of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ppn(pub u32);
+
+/// A logical page: the unit a translation layer maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lpn(pub u32);
+
+/// A block of the device, the unit of erasing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+/// A die of the device: works on one command at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DieId(pub u16);
+
+/// A plane of the device, the natural pool of blocks to allocate from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlaneId(pub u32);
+
+impl Ppn {
+    /// No page.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+impl Lpn {
+    /// No page.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+impl BlockId {
+    /// No block.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+/// Exact division of 32-bit numbers by a constant: one multiplication instead of a division.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    by: u32,
+    /// ceil(2^64 / by); exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019).
+    factor: u64,
+}
+
+impl Divisor {
+    const fn new(by: u32) -> Self {
+        Self { by, factor: (u64::MAX / by as u64).wrapping_add(1) }
+    }
+
+    #[inline]
+    const fn divide(self, value: u32) -> u32 {
+        if self.by == 1 {
+            return value;
+        }
+        ((self.factor as u128 * value as u128) >> 64) as u32
+    }
+}
+
+/// The shape of a flash device.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    channels: u32,
+    dies_per_channel: u32,
+    planes_per_die: u32,
+    blocks_per_plane: u32,
+    pages_per_block: u32,
+    page_bytes: u32,
+    spare_bytes: u32,
+    per_block: Divisor,
+    per_plane: Divisor,
+    per_channel: Divisor,
+    dies: Divisor,
+}
+
+/// The numbers a [`Geometry`] is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Channels.
+    pub channels: u64,
+    /// Dies on each channel.
+    pub dies_per_channel: u64,
+    /// Planes in each die.
+    pub planes_per_die: u64,
+    /// Blocks in each plane.
+    pub blocks_per_plane: u64,
+    /// Pages in each block.
+    pub pages_per_block: u64,
+    /// Data bytes in each page, a multiple of 512.
+    pub page_bytes: u64,
+    /// Spare (out-of-band) bytes in each page; they travel with the page but hold no user data.
+    pub spare_bytes: u64,
+}
+
+const COUNT: Kind = Kind::Count { min: 1, max: u32::MAX as u64 };
+
+/// The parameters a [`Geometry`] is read from.
+pub const PARAMS: [Param; 7] = [
+    Param::with("channels", Kind::Count { min: 1, max: 4096 }, "8", "Flash channels."),
+    Param::with(
+        "dies_per_channel",
+        Kind::Count { min: 1, max: 4096 },
+        "4",
+        "Dies on each channel; a die works on one command at a time.",
+    ),
+    Param::with("planes_per_die", Kind::Count { min: 1, max: 64 }, "2", "Planes in each die."),
+    Param::required("blocks_per_plane", COUNT, "Erase blocks in each plane, spare ones included."),
+    Param::with("pages_per_block", Kind::Count { min: 1, max: 65_536 }, "256", "Pages per block."),
+    Param::with("page_size", Kind::Bytes, "\"4KiB\"", "Data bytes per page, a multiple of 512."),
+    Param::with("spare_size", Kind::Bytes, "\"0B\"", "Spare bytes per page, moved with its data."),
+];
+
+impl Shape {
+    /// The shape told by parameters declared as [`PARAMS`].
+    pub fn from_settings(settings: &Settings) -> Self {
+        Self {
+            channels: settings.count("channels"),
+            dies_per_channel: settings.count("dies_per_channel"),
+            planes_per_die: settings.count("planes_per_die"),
+            blocks_per_plane: settings.count("blocks_per_plane"),
+            pages_per_block: settings.count("pages_per_block"),
+            page_bytes: settings.bytes("page_size"),
+            spare_bytes: settings.bytes("spare_size"),
+        }
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let counts = [
+            ("channels", self.channels),
+            ("dies_per_channel", self.dies_per_channel),
+            ("planes_per_die", self.planes_per_die),
+            ("blocks_per_plane", self.blocks_per_plane),
+            ("pages_per_block", self.pages_per_block),
+        ];
+        for (name, count) in counts {
+            if count == 0 {
+                problems.push(Problem::new(name, "must be at least 1"));
+            }
+        }
+        if self.page_bytes == 0 || !self.page_bytes.is_multiple_of(SECTOR_BYTES) {
+            let message = format!("{} bytes is not a multiple of 512 bytes", self.page_bytes);
+            problems.push(Problem::new("page_size", message));
+        }
+        if self.page_bytes > 1 << 24 {
+            problems.push(Problem::new("page_size", "must be at most 16 MiB"));
+        }
+        if self.spare_bytes > self.page_bytes {
+            problems.push(Problem::new("spare_size", "must not exceed page_size"));
+        }
+        let dies = self.channels.saturating_mul(self.dies_per_channel);
+        if dies > u64::from(u16::MAX) {
+            let message = format!("{dies} dies; at most 65,535 are possible");
+            problems.push(Problem::new("dies_per_channel", message));
+        }
+        let pages = counts.iter().try_fold(1u64, |product, (_, count)| product.checked_mul(*count));
+        if pages.is_none_or(|pages| pages >= u64::from(u32::MAX)) {
+            let message = "more than 4,294,967,294 pages in all; use larger pages or fewer blocks";
+            problems.push(Problem::new("blocks_per_plane", message));
+        }
+        problems
+    }
+}
+
+impl Geometry {
+    /// Checks `shape`.
+    ///
+    /// # Errors
+    /// Everything that makes it impossible.
+    pub fn new(shape: &Shape) -> Result<Self, Vec<Problem>> {
+        let problems = shape.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self {
+            channels: shape.channels as u32,
+            dies_per_channel: shape.dies_per_channel as u32,
+            planes_per_die: shape.planes_per_die as u32,
+            blocks_per_plane: shape.blocks_per_plane as u32,
+            pages_per_block: shape.pages_per_block as u32,
+            page_bytes: shape.page_bytes as u32,
+            spare_bytes: shape.spare_bytes as u32,
+            per_block: Divisor::new(shape.pages_per_block as u32),
+            per_plane: Divisor::new(shape.blocks_per_plane as u32),
+            per_channel: Divisor::new(shape.channels as u32),
+            dies: Divisor::new((shape.channels * shape.dies_per_channel) as u32),
+        })
+    }
+
+    /// Channels.
+    pub const fn channels(&self) -> u32 {
+        self.channels
+    }
+
+    /// Dies of the device.
+    pub const fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    /// Planes of the device.
+    pub const fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die
+    }
+
+    /// Blocks in each plane.
+    pub const fn blocks_per_plane(&self) -> u32 {
+        self.blocks_per_plane
+    }
+
+    /// Blocks of the device.
+    pub const fn blocks(&self) -> u32 {
+        self.planes() * self.blocks_per_plane
+    }
+
+    /// Pages in each block.
+    pub const fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
+    /// Physical pages of the device.
+    pub const fn pages(&self) -> u32 {
+        self.blocks() * self.pages_per_block
+    }
+
+    /// Data bytes in each page.
+    pub const fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Data and spare bytes of a page: what travels over a channel.
+    pub const fn raw_page_bytes(&self) -> u32 {
+        self.page_bytes + self.spare_bytes
+    }
+
+    /// Sectors in each page.
+    pub const fn sectors_per_page(&self) -> u32 {
+        self.page_bytes / SECTOR_BYTES as u32
+    }
+
+    /// The block that holds `page`.
+    #[inline]
+    pub const fn block_of(&self, page: Ppn) -> BlockId {
+        BlockId(self.per_block.divide(page.0))
+    }
+
+    /// The place of `page` in its block.
+    #[inline]
+    pub const fn offset_of(&self, page: Ppn) -> u32 {
+        page.0 - self.block_of(page).0 * self.pages_per_block
+    }
+
+    /// Page number `offset` of `block`.
+    #[inline]
+    pub const fn page(&self, block: BlockId, offset: u32) -> Ppn {
+        Ppn(block.0 * self.pages_per_block + offset)
+    }
+
+    /// The plane that holds `block`.
+    #[inline]
+    pub const fn plane_of(&self, block: BlockId) -> PlaneId {
+        PlaneId(self.per_plane.divide(block.0))
+    }
+
+    /// The first block of `plane`.
+    pub const fn first_block(&self, plane: PlaneId) -> BlockId {
+        BlockId(plane.0 * self.blocks_per_plane)
+    }
+
+    /// The die that holds `plane`.
+    #[inline]
+    pub const fn die_of_plane(&self, plane: PlaneId) -> DieId {
+        DieId((plane.0 - self.dies.divide(plane.0) * self.dies()) as u16)
+    }
+
+    /// The die that holds `block`.
+    #[inline]
+    pub const fn die_of(&self, block: BlockId) -> DieId {
+        self.die_of_plane(self.plane_of(block))
+    }
+
+    /// The channel `die` is on.
+    #[inline]
+    pub const fn channel_of(&self, die: DieId) -> u32 {
+        die.0 as u32 - self.per_channel.divide(die.0 as u32) * self.channels
+    }
+
+    /// Logical pages offered when `ratio` = (physical - offered) / offered of spare is kept.
+    pub fn exported_pages(&self, ratio: f64) -> u32 {
+        (f64::from(self.pages()) / (1.0 + ratio)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        channels: 3,
+        dies_per_channel: 2,
+        planes_per_die: 2,
+        blocks_per_plane: 5,
+        pages_per_block: 7,
+        page_bytes: 2048,
+        spare_bytes: 64,
+    };
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        for by in [1, 2, 3, 5, 7, 64, 127, 1_000, 65_535, 65_536, 1 << 31, u32::MAX] {
+            let divisor = Divisor::new(by);
+            let near = [0, 1, by - 1, by, by.saturating_add(1), u32::MAX - 1, u32::MAX];
+            let odd = (0..2_000u32).map(|i| i.wrapping_mul(2_654_435_761));
+            for value in near.into_iter().chain(odd) {
+                assert_eq!(divisor.divide(value), value / by, "{value} / {by}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_page_has_one_place() {
+        let geometry = Geometry::new(&SHAPE).expect("a sound shape");
+        assert_eq!((geometry.blocks(), geometry.pages()), (60, 420));
+        for number in 0..geometry.pages() {
+            let page = Ppn(number);
+            let block = geometry.block_of(page);
+            assert_eq!(geometry.page(block, geometry.offset_of(page)), page);
+            assert!(u32::from(geometry.die_of(block).0) < geometry.dies());
+        }
+        let die = |plane| geometry.die_of_plane(PlaneId(plane));
+        assert_eq!([die(0), die(5), die(6), die(11)], [DieId(0), DieId(5), DieId(0), DieId(5)]);
+        let channels: Vec<u32> = (0..6).map(|die| geometry.channel_of(DieId(die))).collect();
+        assert_eq!(channels, [0, 1, 2, 0, 1, 2], "neighbouring dies lie on different channels");
+    }
+
+    #[test]
+    fn impossible_shapes_are_told_all_at_once() {
+        let check = |shape: Shape, expected: &[&str]| {
+            let problems = Geometry::new(&shape).expect_err("an impossible shape");
+            let params: Vec<_> = problems.iter().map(|problem| problem.param).collect();
+            assert_eq!(params, expected, "{problems:?}");
+        };
+        check(Shape { page_bytes: 1000, channels: 0, ..SHAPE }, &["channels", "page_size"]);
+        check(Shape { page_bytes: u64::MAX - 511, ..SHAPE }, &["page_size"]);
+        check(Shape { spare_bytes: 4096, ..SHAPE }, &["spare_size"]);
+        check(Shape { channels: 4096, dies_per_channel: 4096, ..SHAPE }, &["dies_per_channel"]);
+        let huge = Shape { blocks_per_plane: u64::MAX, pages_per_block: u64::MAX, ..SHAPE };
+        check(huge, &["blocks_per_plane"]);
+    }
+}

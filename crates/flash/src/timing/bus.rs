@@ -1,0 +1,144 @@
+//! A shared wire as a timeline of reservations: a slot goes into the first gap that is long
+//! enough (paper 002, figure 4), so transfers planned for later do not block the time before them.
+
+use hybridsim_engine::{SimDuration, SimTime};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    start: SimTime,
+    end: SimTime,
+}
+
+/// Reservations of one bus from the present on, in order of time, never touching each other.
+#[derive(Debug)]
+pub struct Bus {
+    slots: VecDeque<Slot>,
+    /// The schedule table's size; when it is full, new slots go behind the last.
+    slots_max: usize,
+}
+
+impl Bus {
+    /// A bus whose schedule table has `slots_max` entries.
+    pub fn new(slots_max: usize) -> Self {
+        let slots_max = slots_max.max(1);
+        Self { slots: VecDeque::with_capacity(slots_max.min(1024) + 1), slots_max }
+    }
+
+    /// Forgets what lies before `now`; no later reservation may ask for a start before it.
+    #[inline]
+    pub fn advance(&mut self, now: SimTime) {
+        while self.slots.front().is_some_and(|slot| slot.end <= now) {
+            self.slots.pop_front();
+        }
+    }
+
+    /// Takes the first `length` long gap from `earliest` on and returns its start.
+    #[inline]
+    pub fn reserve(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {
+        if length.is_zero() {
+            return earliest;
+        }
+        match self.slots.back() {
+            Some(last) if last.end > earliest => self.reserve_inside(earliest, length),
+            _ => {
+                self.insert(self.slots.len(), earliest, length);
+                earliest
+            }
+        }
+    }
+
+    fn reserve_inside(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {
+        let full = self.slots.len() >= self.slots_max;
+        let mut at = self.slots.partition_point(|slot| slot.end <= earliest);
+        let mut start = earliest;
+        if let Some(last) = self.slots.back().filter(|_| full) {
+            (at, start) = (self.slots.len(), earliest.max(last.end));
+        }
+        while let Some(slot) = self.slots.get(at) {
+            if start + length <= slot.start {
+                break;
+            }
+            start = start.max(slot.end);
+            at += 1;
+        }
+        self.insert(at, start, length);
+        start
+    }
+
+    /// Puts a slot before position `at`, joined with neighbours it touches.
+    fn insert(&mut self, at: usize, start: SimTime, length: SimDuration) {
+        let end = start + length;
+        let full = self.slots.len() >= self.slots_max && at == self.slots.len();
+        let joins_before = at > 0 && (full || self.slots[at - 1].end == start);
+        let joins_after = self.slots.get(at).is_some_and(|slot| slot.start == end);
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.slots[at - 1].end = self.slots[at].end;
+                self.slots.remove(at);
+            }
+            (true, false) => self.slots[at - 1].end = end,
+            (false, true) => self.slots[at].start = start,
+            (false, false) => self.slots.insert(at, Slot { start, end }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::Stream;
+
+    fn reserve(bus: &mut Bus, earliest: u64, length: u64) -> u64 {
+        bus.reserve(SimTime::from_ns(earliest), SimDuration::from_ns(length)).as_ns()
+    }
+
+    #[test]
+    fn a_slot_goes_into_the_first_gap_long_enough() {
+        let mut bus = Bus::new(64);
+        assert_eq!(reserve(&mut bus, 0, 10), 0);
+        assert_eq!(reserve(&mut bus, 30, 10), 30);
+        assert_eq!(reserve(&mut bus, 0, 21), 40, "the gap of 20 is one too short");
+        assert_eq!(reserve(&mut bus, 5, 20), 10, "this one fits exactly");
+        assert_eq!(bus.slots.len(), 1, "all joined");
+        assert_eq!(reserve(&mut bus, 3, 0), 3, "nothing takes no slot");
+        bus.advance(SimTime::from_ns(61));
+        assert!(bus.slots.is_empty());
+    }
+
+    #[test]
+    fn reservations_never_overlap_and_never_start_early() {
+        for slots_max in [1, 3, 64] {
+            let mut bus = Bus::new(slots_max);
+            let mut stream = Stream::new(slots_max as u64, "bus");
+            let mut taken: Vec<(u64, u64)> = Vec::new();
+            let mut now = 0;
+            for _ in 0..3_000 {
+                now += stream.below(12);
+                bus.advance(SimTime::from_ns(now));
+                let (earliest, length) = (now + stream.below(80), 1 + stream.below(9));
+                let start = reserve(&mut bus, earliest, length);
+                assert!(start >= earliest);
+                let clash = taken.iter().any(|&(s, e)| start < e && s < start + length);
+                assert!(!clash, "{start} + {length}");
+                taken.push((start, start + length));
+                taken.retain(|&(_, end)| end > now);
+                assert!(bus.slots.len() <= slots_max);
+            }
+        }
+    }
+
+    #[test]
+    fn first_fit_agrees_with_trying_every_instant() {
+        let mut bus = Bus::new(1000);
+        let mut stream = Stream::new(9, "bus");
+        let mut used = vec![false; 4_000];
+        for _ in 0..300 {
+            let (earliest, length) = (stream.below(900), 1 + stream.below(7));
+            let free = |start: u64| (start..start + length).all(|ns| !used[ns as usize]);
+            let expected = (earliest..).find(|&start| free(start)).expect("room at the end");
+            assert_eq!(reserve(&mut bus, earliest, length), expected);
+            used[expected as usize..(expected + length) as usize].fill(true);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Channels and dies in parallel.
+//!
+//! Each die works on one operation at a time, in the order the operations were noted. A channel
+//! carries commands and data. A read takes a command slot, leaves the channel free while the
+//! cells are read, and takes a data slot; a program takes one slot for command and data, then the
+//! cells are programmed (paper 002, figure 4 and algorithm 1). A die has one page register: it is
+//! busy until the data of a read are out, and takes the next data only when it is free.
+
+use super::{Bus, Delays, Path, Timed, serves_request};
+use crate::geometry::Geometry;
+use crate::ops::{After, FlashOp, OpKind};
+use hybridsim_engine::{Cause, Op, SimDuration, SimTime};
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Die {
+    free: SimTime,
+    /// The last uninterrupted run of garbage collection on the die.
+    gc_from: SimTime,
+    gc_until: SimTime,
+}
+
+/// The moment an operation ended, and how it was reached.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    at: SimTime,
+    path: Path,
+}
+
+/// Dies and channels that work side by side.
+pub struct Interleaved {
+    geometry: Geometry,
+    delays: Delays,
+    dies: Vec<Die>,
+    channels: Vec<Bus>,
+    to_host: Bus,
+    from_host: Bus,
+    now: SimTime,
+    op: Op,
+    /// When the request's data are all in the device, and how that was reached.
+    base: Reached,
+    /// When its first byte began to come in.
+    data_from: SimTime,
+    /// The page that keeps the host waiting longest.
+    last: Reached,
+    settled: SimTime,
+    /// Ends of the operations of the page being booked, for links.
+    ends: Vec<Reached>,
+}
+
+impl Interleaved {
+    /// An idle device.
+    pub fn new(geometry: Geometry, delays: Delays) -> Self {
+        let bus = || Bus::new(delays.schedule_slots);
+        let nowhere = Reached { at: SimTime::ZERO, path: Path::default() };
+        Self {
+            geometry,
+            delays,
+            dies: vec![Die::default(); geometry.dies() as usize],
+            channels: (0..geometry.channels()).map(|_| bus()).collect(),
+            to_host: bus(),
+            from_host: bus(),
+            now: SimTime::ZERO,
+            op: Op::Read,
+            base: nowhere,
+            data_from: SimTime::ZERO,
+            last: nowhere,
+            settled: SimTime::ZERO,
+            ends: Vec::with_capacity(1024),
+        }
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        self.now = now;
+        self.op = op;
+        let overhead = self.delays.overhead(op);
+        let ready = now + overhead;
+        let mut path = Path { overhead, ..Path::default() };
+        let mut at = ready;
+        self.data_from = ready;
+        if op == Op::Write && self.delays.host_rate != 0 {
+            let length = SimDuration::transfer(bytes, self.delays.host_rate);
+            let link =
+                if self.delays.host_full_duplex { &mut self.from_host } else { &mut self.to_host };
+            link.advance(now);
+            self.data_from = link.reserve(ready, length);
+            path.queue = self.data_from.since(ready);
+            path.bus = length;
+            at = self.data_from + length;
+        }
+        self.base = Reached { at, path };
+        self.last = Reached { at: now, path: Path::default() };
+        self.settled = now;
+    }
+
+    pub(super) fn begin_background(&mut self, now: SimTime) {
+        self.now = now;
+        self.op = Op::Flush;
+        self.base = Reached { at: now, path: Path::default() };
+        self.last = self.base;
+        self.settled = now;
+    }
+
+    #[inline]
+    pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
+        let ready = self.page_ready(bytes_behind);
+        let mut result = ready;
+        if ops.iter().any(|op| op.after != After::NOTHING) {
+            result = self.book_linked(ops, ready);
+        } else {
+            for op in ops {
+                self.book_unlinked(op, &ready, &mut result);
+            }
+        }
+        if self.op == Op::Read {
+            result = self.send_to_host(result, bytes);
+        }
+        if result.at >= self.last.at {
+            self.last = result;
+        }
+    }
+
+    #[inline]
+    fn book_unlinked(&mut self, op: &FlashOp, ready: &Reached, result: &mut Reached) {
+        if op.kind == OpKind::Copy && self.copies_in_place(op) {
+            // The bulk of all operations, and nobody asks how it was reached.
+            let Delays { read, program, command, .. } = self.delays;
+            let begin = ready.at.max(self.dies[op.die.0 as usize].free);
+            let at = begin + read + program + command * 2;
+            self.collect_until(op, begin, at);
+            self.settled = self.settled.max(at);
+            return;
+        }
+        let reached = self.book(op, *ready);
+        self.settled = self.settled.max(reached.at);
+        if op.cause == Cause::Host && reached.at >= result.at {
+            *result = reached;
+        }
+    }
+
+    /// As [`Self::book_unlinked`] for operations some of which wait for others.
+    fn book_linked(&mut self, ops: &[FlashOp], ready: Reached) -> Reached {
+        let mut result = ready;
+        self.ends.clear();
+        for op in ops {
+            let from = op.after.index().map_or(ready, |index| self.ends[index]);
+            let reached = self.book(op, from);
+            self.settled = self.settled.max(reached.at);
+            if op.cause == Cause::Host && reached.at >= result.at {
+                result = reached;
+            }
+            self.ends.push(reached);
+        }
+        result
+    }
+
+    /// Whether a copy for garbage collection stays inside its die and off the channel.
+    #[inline]
+    fn copies_in_place(&self, op: &FlashOp) -> bool {
+        !self.delays.copies_use_channel && !serves_request(op.cause) && {
+            let block = self.geometry.block_of(crate::geometry::Ppn(op.from));
+            self.geometry.die_of(block) == op.die
+        }
+    }
+
+    #[inline]
+    fn collect_until(&mut self, op: &FlashOp, begin: SimTime, at: SimTime) {
+        let die = &mut self.dies[op.die.0 as usize];
+        if die.gc_until < begin {
+            die.gc_from = begin;
+        }
+        die.gc_until = at;
+        die.free = at;
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self) -> Timed {
+        if self.base.at >= self.last.at {
+            self.last = self.base;
+        }
+        let end = self.last.at;
+        Timed { end, parts: self.last.path.parts(), settled: self.settled.max(end) }
+    }
+
+    /// When the data of a page are in the device: those behind it are still on the way.
+    #[inline]
+    fn page_ready(&self, bytes_behind: u64) -> Reached {
+        if bytes_behind == 0 || self.op != Op::Write {
+            return self.base;
+        }
+        let later = SimDuration::transfer(bytes_behind, self.delays.host_rate);
+        let later = SimDuration::from_ns(later.as_ns().min(self.base.path.bus.as_ns()));
+        let mut ready = self.base;
+        ready.path.bus -= later;
+        ready.at = self.data_from + ready.path.bus;
+        ready
+    }
+
+    #[inline]
+    fn send_to_host(&mut self, from: Reached, bytes: u64) -> Reached {
+        if self.delays.host_rate == 0 {
+            return from;
+        }
+        let length = SimDuration::transfer(bytes, self.delays.host_rate);
+        self.to_host.advance(self.now);
+        let start = self.to_host.reserve(from.at, length);
+        let mut path = from.path;
+        path.queue += start.since(from.at);
+        path.bus += length;
+        Reached { at: start + length, path }
+    }
+
+    /// Books `op`, which may begin at `from`.
+    #[inline]
+    fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
+        let die = self.dies[op.die.0 as usize];
+        let free = from.at.max(die.free);
+        let Delays { read, program, erase, command, page_transfer, .. } = self.delays;
+        let mut path = from.path;
+        let (begin, at) = match op.kind {
+            OpKind::Read => {
+                let bus = self.channel(op);
+                let begin = bus.reserve(free, command);
+                let sensed = begin + command + read;
+                let out = bus.reserve(sensed, page_transfer);
+                path.read += read;
+                path.queue += out.since(sensed);
+                path.flash_bus += command + page_transfer;
+                (begin, out + page_transfer)
+            }
+            OpKind::Program => {
+                let begin = self.channel(op).reserve(free, command + page_transfer);
+                path.program += program;
+                path.flash_bus += command + page_transfer;
+                (begin, begin + command + page_transfer + program)
+            }
+            OpKind::Erase => {
+                let begin = self.channel(op).reserve(free, command);
+                path.erase += erase;
+                path.flash_bus += command;
+                (begin, begin + command + erase)
+            }
+            OpKind::Copy => return self.book_copy(op, from),
+        };
+        self.occupy(op, from, begin, at, path)
+    }
+
+    /// A copy reads and programs: inside one die without the channel when the chip can do that,
+    /// else over the channel into the controller and back.
+    fn book_copy(&mut self, op: &FlashOp, from: Reached) -> Reached {
+        let Delays { read, program, command, page_transfer, .. } = self.delays;
+        let block = self.geometry.block_of(crate::geometry::Ppn(op.from));
+        let source = self.geometry.die_of(block);
+        let free = from.at.max(self.dies[op.die.0 as usize].free);
+        let mut path = from.path;
+        path.read += read;
+        path.program += program;
+        if source != op.die {
+            let out = FlashOp { kind: OpKind::Read, die: source, ..*op };
+            let read_done = self.book(&out, from);
+            let into = FlashOp { kind: OpKind::Program, ..*op };
+            return self.book(&into, read_done);
+        }
+        if !self.delays.copies_use_channel {
+            path.flash_bus += command + command;
+            let at = free + command + read + command + program;
+            return self.occupy(op, from, free, at, path);
+        }
+        // Out and in again as one slot: the die's register is not free in between.
+        let wire = page_transfer + command + page_transfer;
+        let bus = self.channel(op);
+        let begin = bus.reserve(free, command);
+        let sensed = begin + command + read;
+        let out = bus.reserve(sensed, wire);
+        path.queue += out.since(sensed);
+        path.flash_bus += command + wire;
+        self.occupy(op, from, begin, out + wire + program, path)
+    }
+
+    #[inline]
+    fn channel(&mut self, op: &FlashOp) -> &mut Bus {
+        let bus = &mut self.channels[self.geometry.channel_of(op.die) as usize];
+        bus.advance(self.now);
+        bus
+    }
+
+    /// The die of `op` works from `begin` until `at`. The wait before is put down to garbage
+    /// collection as far as the die was collecting then.
+    #[inline]
+    fn occupy(
+        &mut self,
+        op: &FlashOp,
+        from: Reached,
+        begin: SimTime,
+        at: SimTime,
+        mut path: Path,
+    ) -> Reached {
+        let die = &self.dies[op.die.0 as usize];
+        if serves_request(op.cause) {
+            let wait = begin.since(from.at);
+            let gc = die.gc_until.min(begin).since(die.gc_from.max(from.at));
+            path.gc += gc;
+            path.queue += wait - gc;
+        } else {
+            path = from.path;
+            path.gc += at.since(from.at);
+            self.collect_until(op, begin, at);
+        }
+        self.dies[op.die.0 as usize].free = at;
+        Reached { at, path }
+    }
+}

@@ -1,0 +1,151 @@
+//! When flash operations happen. The translation layer only said which.
+//!
+//! A clock books time on dies, channels and the host link when a request arrives, so a request
+//! costs one event however many flash operations it causes.
+
+mod bus;
+mod interleaved;
+mod serial;
+
+pub use bus::Bus;
+pub use interleaved::Interleaved;
+pub use serial::Serial;
+
+use crate::ops::FlashOp;
+use hybridsim_engine::{Cause, Op, Part, Parts, SimDuration, SimTime};
+
+/// The delays of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// Cells to page register.
+    pub read: SimDuration,
+    /// Page register to cells.
+    pub program: SimDuration,
+    /// Erasing a block.
+    pub erase: SimDuration,
+    /// Command and address cycles on the channel, once per operation.
+    pub command: SimDuration,
+    /// A page, spare bytes included, over the channel.
+    pub page_transfer: SimDuration,
+    /// Whether copies leave the die: over the channel to the controller and back.
+    pub copies_use_channel: bool,
+    /// Controller time per read request.
+    pub read_overhead: SimDuration,
+    /// Controller time per request of another kind.
+    pub write_overhead: SimDuration,
+    /// Bytes per second of the host link; 0 for one that takes no time.
+    pub host_rate: u64,
+    /// Whether the host link moves data both ways at once.
+    pub host_full_duplex: bool,
+    /// Entries of each schedule table.
+    pub schedule_slots: usize,
+}
+
+impl Delays {
+    const fn overhead(&self, op: Op) -> SimDuration {
+        match op {
+            Op::Read => self.read_overhead,
+            Op::Write | Op::Trim | Op::Flush => self.write_overhead,
+        }
+    }
+}
+
+/// Whether an operation with this cause serves the request itself, as against making room.
+#[inline]
+const fn serves_request(cause: Cause) -> bool {
+    matches!(cause, Cause::Host | Cause::Partial | Cause::Mapping)
+}
+
+/// How a moment was reached: where the time since the request's arrival went.
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    queue: SimDuration,
+    overhead: SimDuration,
+    bus: SimDuration,
+    read: SimDuration,
+    program: SimDuration,
+    erase: SimDuration,
+    flash_bus: SimDuration,
+    gc: SimDuration,
+}
+
+impl Path {
+    fn parts(&self) -> Parts {
+        Parts::NONE
+            .plus(Part::Queue, self.queue)
+            .plus(Part::Overhead, self.overhead)
+            .plus(Part::Bus, self.bus)
+            .plus(Part::FlashRead, self.read)
+            .plus(Part::FlashProgram, self.program)
+            .plus(Part::FlashErase, self.erase)
+            .plus(Part::FlashBus, self.flash_bus)
+            .plus(Part::Gc, self.gc)
+    }
+}
+
+/// When a request is done, and where its time went.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    /// When the host has its answer.
+    pub end: SimTime,
+    /// Where the time since the arrival went; adds up to it.
+    pub parts: Parts,
+    /// When the last operation it caused ends, which may be later.
+    pub settled: SimTime,
+}
+
+/// The device's clock.
+pub enum Clock {
+    /// Channels and dies in parallel.
+    Interleaved(Box<Interleaved>),
+    /// One operation at a time.
+    Serial(Serial),
+    /// No clock: each request takes one nanosecond, so that time passes at all.
+    Untimed(SimTime),
+}
+
+impl Clock {
+    /// A request of `bytes` arrives.
+    #[inline]
+    pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
+        match self {
+            Self::Interleaved(clock) => clock.begin(now, op, bytes),
+            Self::Serial(clock) => clock.begin(now, op, bytes),
+            Self::Untimed(arrived) => *arrived = now,
+        }
+    }
+
+    /// Work of the device's own begins: no request waits for it.
+    pub fn begin_background(&mut self, now: SimTime) {
+        match self {
+            Self::Interleaved(clock) => clock.begin_background(now),
+            Self::Serial(clock) => clock.begin_background(now),
+            Self::Untimed(arrived) => *arrived = now,
+        }
+    }
+
+    /// The operations for one page of it, which covers `bytes` and is followed by `bytes_behind`
+    /// more of the request.
+    #[inline]
+    pub fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
+        match self {
+            Self::Interleaved(clock) => clock.page(ops, bytes, bytes_behind),
+            Self::Serial(clock) => clock.page(ops),
+            Self::Untimed(_) => {}
+        }
+    }
+
+    /// All pages have been told.
+    #[inline]
+    pub fn end(&mut self) -> Timed {
+        match self {
+            Self::Interleaved(clock) => clock.end(),
+            Self::Serial(clock) => clock.end(),
+            Self::Untimed(arrived) => {
+                let tick = SimDuration::from_ns(1);
+                let end = *arrived + tick;
+                Timed { end, parts: Parts::NONE.plus(Part::Overhead, tick), settled: end }
+            }
+        }
+    }
+}

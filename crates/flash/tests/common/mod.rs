@@ -1,0 +1,174 @@
+//! A device alone under a small host, for tests.
+#![allow(dead_code)]
+
+use hybridsim_engine::build::BuildInput;
+use hybridsim_engine::param::{Problem, Settings, Value};
+use hybridsim_engine::shadow::Shadow;
+use hybridsim_engine::{
+    Completion, Ctx, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Parts, Request, RequestId,
+    RunEnd, SimDuration, SimTime, Stamped, Stream,
+};
+use hybridsim_flash::defaults;
+use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub fn us(us: u64) -> Value {
+    Value::Duration(SimDuration::from_us(us))
+}
+
+pub fn text(name: &str) -> Value {
+    Value::Text(name.to_owned())
+}
+
+/// A small device: 2 channels, 2 dies each, 1 plane, 2 KiB pages, no transfer times.
+pub fn settings() -> Settings {
+    defaults::settings(&PARAMS, &defaults::registry())
+        .and("channels", Value::Count(2))
+        .and("dies_per_channel", Value::Count(2))
+        .and("planes_per_die", Value::Count(1))
+        .and("blocks_per_plane", Value::Count(12))
+        .and("pages_per_block", Value::Count(8))
+        .and("page_size", Value::Bytes(2048))
+        .and("over_provisioning", Value::Number(0.5))
+        .and("read_time", us(25))
+        .and("program_time", us(300))
+        .and("erase_time", us(2_000))
+}
+
+pub fn build(settings: &Settings) -> Result<Ssd, Vec<Problem>> {
+    let registry = defaults::registry();
+    build_ssd(&BuildInput { settings, registry: &registry, seed: 1, path: "ssd", children: &[] })
+}
+
+/// A request done: when it was issued, when it completed, where the time went.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    pub request: Request,
+    pub issued: SimTime,
+    pub completed: SimTime,
+    pub parts: Parts,
+}
+
+/// Issues listed requests at their times, or random ones in a closed loop, and checks all reads.
+pub struct Host {
+    pub listed: Vec<(SimTime, Request)>,
+    pub random: u64,
+    pub depth: u64,
+    pub capacity: u64,
+    pub stream: Stream,
+    pub shadow: Shadow,
+    pub done: Rc<RefCell<Vec<Done>>>,
+    outstanding: Vec<(SimTime, u64)>,
+}
+
+impl Host {
+    pub fn new(listed: Vec<(SimTime, Request)>) -> Self {
+        Self {
+            listed,
+            random: 0,
+            depth: 0,
+            capacity: 0,
+            stream: Stream::new(5, "host"),
+            shadow: Shadow::default(),
+            done: Rc::default(),
+            outstanding: Vec::new(),
+        }
+    }
+
+    pub fn random(count: u64, depth: u64, capacity: u64) -> Self {
+        Self { random: count, depth, capacity, ..Self::new(Vec::new()) }
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, mut request: Request) {
+        let now = ctx.now();
+        let stamp = self.shadow.stamp();
+        if matches!(request.op, Op::Read | Op::Write) {
+            request.data = ctx.take_data(request.sectors);
+        }
+        if request.op == Op::Write {
+            ctx.data().stamps_mut(request.data, request.sectors).fill(stamp);
+            self.shadow.write_begins(request.lba, request.sectors, stamp, now);
+        }
+        if request.op == Op::Trim {
+            self.shadow.trim(request.lba, request.sectors, now);
+        }
+        self.outstanding.push((now, stamp));
+        ctx.issue(0, request, stamp);
+    }
+
+    fn issue_random(&mut self, ctx: &mut Ctx<'_>) {
+        if self.random == 0 {
+            return;
+        }
+        self.random -= 1;
+        let sectors = 1 + self.stream.below(13.min(self.capacity)) as u32;
+        // Trims race with writes in flight to the same place; keep them to a loop of depth 1.
+        let ops = if self.depth == 1 { 100 } else { 92 };
+        let op = match self.stream.below(ops) {
+            0..55 => Op::Write,
+            55..90 => Op::Read,
+            90..92 => Op::Flush,
+            _ => Op::Trim,
+        };
+        let span = self.capacity - u64::from(sectors) + 1;
+        let hot = self.stream.chance(0.3);
+        let lba = self.stream.below(if hot { span.min(40) } else { span });
+        self.issue(ctx, Request::new(op, Lba(lba), sectors));
+    }
+}
+
+impl Layer for Host {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo::default()
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        for (number, (at, _)) in self.listed.iter().enumerate() {
+            ctx.wake_at(*at, number as u64);
+        }
+        for _ in 0..self.depth {
+            self.issue_random(ctx);
+        }
+    }
+
+    fn request(&mut self, _ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {}
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        self.issue(ctx, self.listed[token as usize].1);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let now = ctx.now();
+        let Completion { request, tag, parts, .. } = *done;
+        let at = self.outstanding.iter().position(|(_, stamp)| *stamp == tag).expect("issued");
+        let (issued, _) = self.outstanding.swap_remove(at);
+        let oldest = self.outstanding.iter().map(|(from, _)| *from).min().unwrap_or(now);
+        if request.op == Op::Write {
+            self.shadow.write_ends(request.lba, request.sectors, tag, now, oldest);
+        }
+        if request.op == Op::Read {
+            let stamps = ctx.data().stamps(request.data, request.sectors);
+            if !stamps.is_empty() {
+                self.shadow.check_read(request.lba, stamps, issued).expect("the last write");
+            }
+        }
+        ctx.data().give_back(request.data);
+        self.done.borrow_mut().push(Done { request, issued, completed: now, parts });
+        self.issue_random(ctx);
+    }
+}
+
+/// Runs `host` over `ssd`; what was done and told, and how it ended.
+pub fn run(ssd: Ssd, host: Host) -> (Vec<Done>, Vec<Stamped>, Result<RunEnd, Fault>) {
+    let done = host.done.clone();
+    let root = Node::inner("host", host, vec![Node::leaf("ssd", ssd)]);
+    let mut facts: Vec<Stamped> = Vec::new();
+    let end = Machine::new(root, true).run(&mut facts, &mut |_| true);
+    let done = done.take();
+    (done, facts, end)
+}

@@ -1,0 +1,212 @@
+//! The SSD layer in a machine: timing to the nanosecond, verified data, facts, failures.
+
+mod common;
+
+use common::{Host, build, run, settings, text, us};
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::{
+    Cause, Fact, Fault, Layer, Lba, Op, Part, Request, SimDuration, SimTime, Stamped,
+};
+
+fn at(us: u64) -> SimTime {
+    SimTime::from_ns(us * 1_000)
+}
+
+fn pages(op: Op, first: u64, count: u32) -> Request {
+    Request::new(op, Lba(first * 4), count * 4)
+}
+
+/// Completion times in microseconds, by order of issue.
+fn completions(settings: &Settings, requests: &[(u64, Request)]) -> Vec<f64> {
+    let listed = requests.iter().map(|(us, request)| (at(*us), *request)).collect();
+    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    done.sort_by_key(|done| (done.issued, done.request.lba));
+    done.iter().map(|done| done.completed.as_ns() as f64 / 1e3).collect()
+}
+
+#[test]
+fn serial_reads_take_overhead_and_the_sum_of_their_pages() {
+    // Paper 000, table 4.1: L = n * RL + C.
+    let serial = settings()
+        .and("timing", text("serial"))
+        .and("precondition", text("fill"))
+        .and("read_overhead", us(70))
+        .and("write_overhead", us(90));
+    for n in [1, 2, 7, 30] {
+        let request = pages(Op::Read, 3, n);
+        assert_eq!(completions(&serial, &[(5, request)]), [5.0 + 70.0 + 25.0 * f64::from(n)]);
+    }
+    let fresh = serial.clone().and("precondition", text("none"));
+    assert_eq!(completions(&fresh, &[(0, pages(Op::Write, 0, 5))]), [90.0 + 5.0 * 300.0]);
+    let queued = [(0, pages(Op::Read, 0, 1)), (10, pages(Op::Read, 1, 1))];
+    assert_eq!(completions(&serial, &queued), [95.0, 190.0]);
+}
+
+#[test]
+fn reads_leave_the_channel_free_while_the_cells_are_read() {
+    // Paper 002, figure 4. One channel, three dies; control 2 us, cells 25 us, data 10 us (2,048 B
+    // at 204.8 MB/s). Pages written in order lie on dies 0, 1, 2.
+    let figure = settings()
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(3))
+        .and("command_time", us(2))
+        .and("channel_rate", Value::Rate(204_800_000))
+        .and("precondition", text("fill"));
+    let read = |us, page| (us, pages(Op::Read, page, 1));
+    // Read 0: control 0..2, cells ..27, data 27..37. Read 1: control in the gap 2..4, cells ..29,
+    // data behind read 0's: 37..47. Read 2 at 26: its control of 2 us does not fit before 27 and
+    // not between 27 and 47, so it goes 47..49, cells ..74, data ..84.
+    assert_eq!(completions(&figure, &[read(0, 0), read(0, 1), read(26, 2)]), [37.0, 47.0, 84.0]);
+    // At 25 it just fits: control 25..27, cells ..52, data ..62.
+    assert_eq!(completions(&figure, &[read(0, 0), read(0, 1), read(25, 2)]), [37.0, 47.0, 62.0]);
+    // Two pages of one die wait for each other: the register is taken until 37.
+    assert_eq!(completions(&figure, &[read(0, 0), read(0, 3)]), [37.0, 74.0]);
+    // Writes: one slot of control and data, then the die alone.
+    let fresh = figure.clone().and("precondition", text("none"));
+    let write = |us, page| (us, pages(Op::Write, page, 1));
+    assert_eq!(completions(&fresh, &[write(0, 0), write(0, 1), write(0, 2)]), [312., 324., 336.]);
+}
+
+#[test]
+fn channels_and_dies_work_side_by_side() {
+    let fresh = settings();
+    let write = |count| (0, pages(Op::Write, 0, count));
+    assert_eq!(completions(&fresh, &[write(4)]), [300.0], "four dies");
+    assert_eq!(completions(&fresh, &[write(5)]), [600.0]);
+    let linked =
+        fresh.clone().and("host_rate", Value::Rate(2_048_000_000)).and("write_overhead", us(7));
+    // A page per microsecond over the host link; the last of four is in the device at 7 + 4.
+    assert_eq!(completions(&linked, &[write(4)]), [311.0]);
+}
+
+#[test]
+fn a_partial_write_reads_the_rest_of_its_page_first() {
+    let settings = settings().and("precondition", text("fill"));
+    let half = Request::new(Op::Write, Lba(6), 1);
+    let listed = vec![(at(0), half), (at(5_000), pages(Op::Read, 1, 1))];
+    let (done, facts, end) = run(build(&settings).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    assert_eq!(done[0].completed, at(325));
+    let part = |part| done[0].parts.get(part).as_ns();
+    assert_eq!((part(Part::FlashRead), part(Part::FlashProgram)), (25_000, 300_000));
+    let partial = |s: &&Stamped| matches!(s.fact, Fact::FlashRead { cause: Cause::Partial, .. });
+    assert_eq!(facts.iter().filter(partial).count(), 1);
+}
+
+#[test]
+fn waiting_for_garbage_collection_is_told_apart() {
+    let settings = settings()
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(1))
+        .and("copy", text("die"))
+        .and("precondition", text("steady"));
+    let (done, _, end) = run(build(&settings).expect("sound"), Host::random(400, 4, 100));
+    end.expect("a sound run");
+    let total = |part| done.iter().map(|done| done.parts.get(part)).sum::<SimDuration>();
+    assert!(total(Part::Gc) > SimDuration::from_ms(10), "{}", total(Part::Gc));
+    assert!(total(Part::Queue) > SimDuration::from_ms(10), "{}", total(Part::Queue));
+}
+
+/// Every combination of clock, copies, pace, links and starting state, with all data checked, and
+/// with the parts of each latency and the times in each state adding up.
+#[test]
+fn reads_return_the_last_write_whatever_the_device() {
+    let base = settings()
+        .and("command_time", Value::Duration(SimDuration::from_ns(350)))
+        .and("channel_rate", Value::Rate(40_000_000))
+        .and("read_overhead", us(3))
+        .and("write_overhead", us(4));
+    for (number, (timing, copy, start)) in [
+        ("interleaved", "die", "none"),
+        ("interleaved", "channel", "steady"),
+        ("interleaved", "channel", "fill-random"),
+        ("serial", "channel", "fill"),
+        ("serial", "die", "steady"),
+        ("none", "die", "fill"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (depth, duplex) in [(1, "half"), (9, "full"), (9, "half")] {
+            let settings = base
+                .clone()
+                .and("timing", text(timing))
+                .and("copy", text(copy))
+                .and("precondition", text(start))
+                .and("host_duplex", text(duplex))
+                .and("schedule_slots", Value::Count([512, 3, 1][number % 3]))
+                .and("host_rate", Value::Rate([0, 100_000_000][number % 2]));
+            let settings = match depth {
+                1 => settings.and("idle_after", us(50)),
+                _ => settings,
+            };
+            let ssd = build(&settings).expect("sound");
+            let capacity = ssd.capacity();
+            let (done, facts, end) = run(ssd, Host::random(4_000, depth, capacity));
+            let end = end.expect("a sound run");
+            assert_eq!(done.len(), 4_000);
+            for done in &done {
+                assert_eq!(done.parts.total(), done.completed.since(done.issued));
+            }
+            check_facts(&facts, end.time);
+        }
+    }
+}
+
+fn check_facts(facts: &[Stamped], end: SimTime) {
+    let mut states = SimDuration::ZERO;
+    let (mut erased, mut worn, mut programs) = (0, 0, 0);
+    for stamped in facts {
+        match stamped.fact {
+            Fact::StateTime { time, .. } => states += time,
+            Fact::FlashErase { .. } => erased += 1,
+            Fact::FlashProgram { .. } => programs += 1,
+            Fact::Wear { erases, blocks } => worn += u64::from(erases) * u64::from(blocks),
+            _ => {}
+        }
+    }
+    assert_eq!(states, end.since(SimTime::ZERO), "state times add up to the run");
+    assert!(worn >= erased && erased > 100 && programs > 1_000);
+}
+
+#[test]
+fn idle_time_is_used_when_asked_for() {
+    let collected = |settings: &Settings| {
+        let writes = (5..300).map(|n| (at(n * 20_000), pages(Op::Write, n % 90, 1))).collect();
+        let (done, _, end) = run(build(settings).expect("sound"), Host::new(writes));
+        end.expect("a sound run");
+        done.iter().map(|done| done.parts.get(Part::Gc)).sum::<SimDuration>()
+    };
+    let blocking = settings().and("precondition", text("steady"));
+    let mut plug = blocking.plug("ftl").clone();
+    plug.settings.set("gc_pace", text("blocking"));
+    plug.settings.set("gc_free_blocks", Value::Count(2));
+    let blocking = blocking.and("ftl", Value::Plug(plug));
+    assert!(collected(&blocking) > SimDuration::from_ms(10));
+    assert_eq!(collected(&blocking.and("idle_after", us(100))), SimDuration::ZERO);
+}
+
+#[test]
+fn a_worn_out_device_says_so() {
+    let settings = settings().and("endurance", Value::Count(3));
+    let (done, _, end) = run(build(&settings).expect("sound"), Host::random(1 << 20, 2, 400));
+    let Err(Fault::Device { device, reason }) = end else { panic!("it never wore out: {end:?}") };
+    assert_eq!(device, "ssd");
+    assert!(reason.starts_with("worn out: ") && reason.contains("3 erases"), "{reason}");
+    assert!(done.len() > 300);
+}
+
+#[test]
+fn impossible_devices_are_refused_with_all_reasons() {
+    let check = |settings: Settings, expected: &[&str]| {
+        let problems = build(&settings).err().expect("impossible");
+        let params: Vec<_> = problems.iter().map(|problem| problem.param).collect();
+        assert_eq!(params, expected, "{problems:?}");
+    };
+    check(settings().and("over_provisioning", Value::Number(0.0)), &["over_provisioning"]);
+    check(settings().and("over_provisioning", Value::Number(1000.0)), &["over_provisioning"]);
+    check(settings().and("blocks_per_plane", Value::Count(2)), &["over_provisioning"]);
+    let huge = settings().and("blocks_per_plane", Value::Count(u64::from(u32::MAX)));
+    check(huge.and("page_size", Value::Bytes(100)), &["page_size", "blocks_per_plane"]);
+}

@@ -1,0 +1,150 @@
+//! What is in the cache: pages of the disk, where they are in flash, which of their sectors.
+//!
+//! A page may be cached in part: a bit per sector says which sectors are newest in flash. The
+//! others are newest on the disk. So a small write never has to read the rest of its page.
+
+use crate::replacement::CachedPage;
+use rustc_hash::FxHashMap;
+
+/// A page holds at most as many sectors as a word has bits.
+pub const PAGE_SECTORS_MAX: u64 = 64;
+
+/// A flash page of the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The page of the disk it holds.
+    pub page: u64,
+    /// A bit per sector held; 0 when the slot is free.
+    pub valid: u64,
+    /// Must stay.
+    pub pinned: bool,
+}
+
+/// The cache's directory.
+#[derive(Debug)]
+pub struct Cache {
+    /// Sectors in a page.
+    pub page_sectors: u64,
+    /// Pages there is room for.
+    pub pages: u32,
+    slots_of: FxHashMap<u64, u32>,
+    /// Grows to the highest slot ever used.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    pinned: u32,
+}
+
+/// The bits of sectors `from..to` of a page.
+pub const fn bits(from: u64, to: u64) -> u64 {
+    let length = to - from;
+    if length >= 64 { u64::MAX } else { ((1 << length) - 1) << from }
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(page_sectors: u64, pages: u32) -> Self {
+        Self {
+            page_sectors,
+            pages,
+            slots_of: FxHashMap::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            pinned: 0,
+        }
+    }
+
+    /// Where a page is, if it is here.
+    pub fn find(&self, page: u64) -> Option<u32> {
+        if self.slots_of.is_empty() {
+            return None;
+        }
+        self.slots_of.get(&page).copied()
+    }
+
+    /// A slot in use.
+    pub fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    /// Pages cached.
+    pub fn used(&self) -> u32 {
+        self.slots_of.len() as u32
+    }
+
+    /// Pages not used.
+    pub fn free(&self) -> u32 {
+        self.pages - self.used()
+    }
+
+    /// Whether there is a page that may go.
+    pub fn has_unpinned(&self) -> bool {
+        self.used() > self.pinned
+    }
+
+    /// How many pages of `first..=last` are cached.
+    pub fn count(&self, first: u64, last: u64) -> u64 {
+        if last - first >= u64::from(self.used()) {
+            return self.iter().filter(|page| (first..=last).contains(&page.page)).count() as u64;
+        }
+        (first..=last).filter(|page| self.find(*page).is_some()).count() as u64
+    }
+
+    /// All cached pages, in order of slots.
+    pub fn iter(&self) -> impl Iterator<Item = CachedPage> + '_ {
+        let used = (0..).zip(&self.slots).filter(|(_, slot)| slot.valid != 0);
+        used.map(|(slot, state)| CachedPage { page: state.page, slot })
+    }
+
+    /// Makes room for a page that is not here; there must be a free one. Write to it at once.
+    pub fn add(&mut self, page: u64) -> u32 {
+        debug_assert!(self.free() > 0, "no free page");
+        let new = Slot { page, valid: 0, pinned: false };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.slots_of.insert(page, slot);
+        slot
+    }
+
+    /// Sectors `from..to` of a slot are newest in flash now.
+    pub fn mark(&mut self, slot: u32, from: u64, to: u64) {
+        self.slots[slot as usize].valid |= bits(from, to);
+    }
+
+    /// Pins a slot; `false` when it was pinned already.
+    pub fn pin(&mut self, slot: u32) -> bool {
+        let state = &mut self.slots[slot as usize];
+        let new = !state.pinned;
+        state.pinned = true;
+        self.pinned += u32::from(new);
+        new
+    }
+
+    /// Sectors `from..to` of a slot are needed no more; `true` when no sector is left.
+    pub fn unmark(&mut self, slot: u32, from: u64, to: u64) -> bool {
+        let state = &mut self.slots[slot as usize];
+        state.valid &= !bits(from, to);
+        state.valid == 0
+    }
+
+    /// Frees a slot.
+    pub fn remove(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        self.slots_of.remove(&state.page);
+        self.pinned -= u32::from(state.pinned);
+        *state = Slot { page: 0, valid: 0, pinned: false };
+        self.free.push(slot);
+        if self.slots_of.is_empty() {
+            // Hand slots out in order again, so that what is written in a row lies in a row.
+            self.free.clear();
+            self.slots.clear();
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Flash in front of a disk: the hybrid controller of paper 000 (configuration 2, section 3.3,
+//! figures 3.3, 3.7, 3.8, 4.8 and 4.9) with its policies as plugs.
+//!
+//! Flash is a write cache: reads are never promoted, so every cached page is dirty. A read is cut
+//! into runs on flash and on the disk, and is done when all its runs are. A write goes to flash,
+//! or, when the admission policy refuses it, to the disk but for its pages that are cached.
+//!
+//! - `serve`: requests from above.
+//! - `clean`: writing cached pages back.
+//! - `cache`: what is cached where. `cut`: runs. `flow`: conflicts. `lane`: dispatch queues.
+//!
+//! Invariant: flash holds the newest data of every sector marked in the cache, the disk that of
+//! all others.
+//!
+//! A trim drops cached sectors, so that they are never written back, and is passed on to the disk,
+//! which may answer zeros from then on or what it was last sent (see `trimmed`). A flush is passed
+//! on to both media: what flash has acknowledged it keeps, so nothing is destaged for it. Time in
+//! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
+//! waiting for a free page, as `Destage`.
+
+mod cache;
+mod clean;
+mod cut;
+mod flow;
+mod lane;
+mod serve;
+mod trimmed;
+
+use crate::admission::{Admission, AdmissionEntry};
+use crate::cleanup::{Cleanup, CleanupEntry};
+use crate::replacement::{Replacement, ReplacementEntry};
+use cache::{Cache, PAGE_SECTORS_MAX};
+use clean::Cleaning;
+use cut::{Cut, Run};
+use flow::Flow;
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_engine::{
+    Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
+};
+use lane::{Lane, Order};
+use serve::Parent;
+use std::collections::VecDeque;
+use trimmed::Trimmed;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "hybrid-disk",
+        summary: "flash as a write cache in front of a disk, one device to the outside",
+        origin: "paper 000, configuration 2: sections 3.3 and 4.2",
+        params: PARAMS,
+    },
+    build,
+};
+
+const PARAMS: &[Param] = &[
+    Param::required("flash", Kind::Part, "The cache; all of its capacity is used"),
+    Param::required("disk", Kind::Part, "The backing store; its capacity is the hybrid's"),
+    Param::with(
+        "page_bytes",
+        Kind::Bytes,
+        "\"4KiB\"",
+        "What the cache is managed in: a multiple of 512 bytes up to 32 KiB",
+    ),
+    Param::with(
+        "admission",
+        Kind::Plug(AdmissionEntry::SLOT),
+        "\"threshold\"",
+        "Which writes go to flash",
+    ),
+    Param::with(
+        "replacement",
+        Kind::Plug(ReplacementEntry::SLOT),
+        "\"lru\"",
+        "Which pages go first when not all are written back",
+    ),
+    Param::with(
+        "cleanup",
+        Kind::Plug(CleanupEntry::SLOT),
+        "\"on-demand-complete\"",
+        "When pages are written back, and how many",
+    ),
+    Param::with(
+        "flash_depth",
+        Kind::Count { min: 1, max: 65_536 },
+        "32",
+        "Requests at the flash at a time",
+    ),
+    Param::with(
+        "disk_depth",
+        Kind::Count { min: 1, max: 65_536 },
+        "32",
+        "Requests at the disk at a time",
+    ),
+    Param::with(
+        "disk_scheduler",
+        Kind::Plug(SchedulerEntry::SLOT),
+        "\"fcfs\"",
+        "Which request of the disk dispatch queue goes next",
+    ),
+    Param::with(
+        "destage_bytes",
+        Kind::Bytes,
+        "\"128KiB\"",
+        "The longest write to the disk while cleaning, at least a page",
+    ),
+    Param::with(
+        "destage_depth",
+        Kind::Count { min: 1, max: 4096 },
+        "8",
+        "Such writes in progress at a time, reading them from flash included",
+    ),
+    Param::with(
+        "merge_writes",
+        Kind::Flag,
+        "false",
+        "Write neighbouring pages to flash as one request; the paper writes page by page",
+    ),
+];
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let settings = input.settings;
+    let mut problems = Vec::new();
+    let (flash, disk) = (&input.children[0], &input.children[1]);
+    let page_bytes = settings.bytes("page_bytes");
+    let page_sectors = page_bytes / SECTOR_BYTES;
+    let whole = page_bytes.is_multiple_of(SECTOR_BYTES);
+    if !whole || page_sectors == 0 || page_sectors > PAGE_SECTORS_MAX {
+        let message = "must be a multiple of 512 bytes, at least 512 B and at most 32 KiB";
+        return Err(vec![Problem::new("page_bytes", message)]);
+    }
+    let pages = flash.capacity / page_sectors;
+    if pages == 0 || pages >= u64::from(u32::MAX) {
+        problems.push(Problem::new(
+            "flash",
+            format!("holds {pages} pages of page_bytes; must be 1 to {}", u32::MAX - 1),
+        ));
+    }
+    let destage_pages = settings.bytes("destage_bytes") / page_bytes;
+    if destage_pages == 0 || destage_pages > u64::from(u32::MAX) / PAGE_SECTORS_MAX {
+        let message = "must be at least one page, and less than 2 TiB";
+        problems.push(Problem::new("destage_bytes", message));
+    }
+    let pages = pages as u32;
+    let (admission, own) = input.plugged::<AdmissionEntry>("admission");
+    let admission = keep((admission.build)(own), &mut problems);
+    let (replacement, own) = input.plugged::<ReplacementEntry>("replacement");
+    let replacement = keep((replacement.build)(own, pages), &mut problems);
+    let (cleanup, own) = input.plugged::<CleanupEntry>("cleanup");
+    let cleanup = keep((cleanup.build)(own, pages), &mut problems);
+    let (scheduler, own) = input.plugged::<SchedulerEntry>("disk_scheduler");
+    let scheduler = keep((scheduler.build)(own), &mut problems);
+    let (Some(admission), Some(replacement), Some(cleanup), Some(scheduler), true) =
+        (admission, replacement, cleanup, scheduler, problems.is_empty())
+    else {
+        return Err(problems);
+    };
+    let depth = |name| settings.count(name) as u32;
+    let by_scheduler = Order::Scheduled(scheduler, disk.positioner.clone());
+    Ok(Box::new(HybridDisk {
+        capacity: disk.capacity,
+        write_cut: if settings.flag("merge_writes") { Cut::Write } else { Cut::WritePages },
+        cache: Cache::new(page_sectors, pages),
+        flow: Flow::default(),
+        lanes: [
+            Lane::new(0, depth("flash_depth"), Order::Fifo(VecDeque::new())),
+            Lane::new(1, depth("disk_depth"), by_scheduler),
+        ],
+        admission,
+        replacement,
+        cleanup,
+        cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
+        parents: Vec::new(),
+        free_parents: Vec::new(),
+        trimmed: Trimmed::default(),
+        runs: Vec::new(),
+        ready: VecDeque::new(),
+        short_of_space: VecDeque::new(),
+        executing: 0,
+        present: 0,
+        idle_since: SimTime::ZERO,
+        idle_timer: false,
+        dirty_told: 0,
+    }))
+}
+
+/// The value, or its problems added to the others.
+fn keep<T>(result: Result<T, Vec<Problem>>, problems: &mut Vec<Problem>) -> Option<T> {
+    result.map_err(|more| problems.extend(more)).ok()
+}
+
+/// The controller.
+pub struct HybridDisk {
+    capacity: u64,
+    write_cut: Cut,
+    cache: Cache,
+    flow: Flow,
+    /// Dispatch queues, by [`cut::Medium`].
+    lanes: [Lane; 2],
+    admission: Box<dyn Admission>,
+    replacement: Box<dyn Replacement>,
+    cleanup: Box<dyn Cleanup>,
+    cleaning: Cleaning,
+    parents: Vec<Parent>,
+    free_parents: Vec<u32>,
+    trimmed: Trimmed,
+    /// Reused for every cut.
+    runs: Vec<Run>,
+    /// Free to go, but everything waits for cleaning.
+    ready: VecDeque<u32>,
+    /// Writes that found too few free pages.
+    short_of_space: VecDeque<u32>,
+    /// Requests from above with something in a dispatch queue or at a medium.
+    executing: u32,
+    /// Requests from above, whatever they do.
+    present: u32,
+    /// When the last request from above was done.
+    idle_since: SimTime,
+    idle_timer: bool,
+    dirty_told: u32,
+}
+
+impl Layer for HybridDisk {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo {
+            kind: ENTRY.description.name,
+            constants: vec![
+                ("cache_pages", f64::from(self.cache.pages)),
+                ("page_sectors", self.cache.page_sectors as f64),
+            ],
+            ..LayerInfo::default()
+        }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.take(ctx, id, request);
+        self.settle(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.lanes[done.child].done();
+        self.child_done(ctx, done);
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.idle_timer = false;
+        self.clean_when_idle(ctx);
+        self.settle(ctx);
+    }
+}

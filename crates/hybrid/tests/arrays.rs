@@ -1,0 +1,79 @@
+//! Arrays of hybrids and mixed arrays are configuration: the same layers, stacked.
+
+mod common;
+
+use common::{cleanup, hybrid_disk, plug, registry, settings};
+use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::source::ListSource;
+use hybridsim_engine::{Arrival, Fact, Layer, Machine, Node, SimDuration, SimTime, Stream};
+use hybridsim_host::conformance::Load;
+use hybridsim_host::device::constant::{ConstantDevice, Timing};
+use hybridsim_host::{Host, HostOptions, volume};
+
+fn device(path: &str, capacity: u64, us: u64) -> Node {
+    let timing = Timing {
+        jitter: SimDuration::from_us(us),
+        stream: Stream::new(1, path),
+        ..Timing::fixed(capacity, SimDuration::from_us(us / 2))
+    };
+    Node::leaf(path, ConstantDevice::new(timing))
+}
+
+fn over(entry: &LayerEntry, settings: &Settings, path: &str, children: Vec<Node>) -> Node {
+    let views: Vec<ChildView> = children
+        .iter()
+        .map(|child| ChildView {
+            name: child.path.clone(),
+            capacity: child.layer.capacity(),
+            positioner: None,
+        })
+        .collect();
+    let registry = registry();
+    let input = BuildInput { settings, registry: &registry, seed: 1, path, children: &views };
+    let layer: Box<dyn Layer> =
+        (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    Node { path: path.to_owned(), layer, children }
+}
+
+fn hybrid(path: &str, cleaner: &str) -> Node {
+    let children =
+        vec![device(&format!("{path}/flash"), 64, 100), device(&format!("{path}/disk"), 300, 900)];
+    over(hybrid_disk(), &settings(8).and("cleanup", cleanup(cleaner)), path, children)
+}
+
+fn check(device: Node, sectors_max: u64) {
+    let capacity = device.layer.capacity();
+    let requests = Load { requests: 3000, sectors_max, seed: 7 }.draw(capacity);
+    let count = requests.len();
+    let arrivals = requests.into_iter().map(|request| Arrival { at: SimTime::ZERO, request });
+    let host = Host::plain(HostOptions::closed(16), ListSource::new(arrivals.collect()));
+    let mut facts = Vec::new();
+    Machine::new(Node::inner("host", host, vec![device]), true)
+        .run(&mut facts, &mut |_| true)
+        .expect("every read returns the last write");
+    assert_eq!(common::count(&facts, |fact| matches!(fact, Fact::Completed { .. })), count);
+    assert!(common::count(&facts, |fact| matches!(fact, Fact::CleanupEnded { .. })) > 5);
+}
+
+#[test]
+fn stacked_layers_conform() {
+    let entry = |name: &str| {
+        *volume::ENTRIES.iter().find(|entry| entry.description.name == name).expect("registered")
+    };
+    let chunk = Settings::default().and("chunk", Value::Bytes(6 * 512));
+    let complete = "on-demand-complete";
+    let members = vec![hybrid("array/a", complete), hybrid("array/b", "low-watermark")];
+    check(over(&entry("stripe"), &chunk, "array", members), 60);
+    let members = vec![hybrid("array/a", complete), device("array/ssd", 200, 80)];
+    check(over(&entry("concat"), &chunk, "array", members), 60);
+    // A hybrid of a hybrid, and one over a striped disk.
+    let disk = over(
+        &entry("stripe"),
+        &chunk,
+        "top/disk",
+        vec![hybrid("top/disk/a", complete), device("top/disk/b", 300, 500)],
+    );
+    let small = settings(4).and("admission", plug("always", Settings::default()));
+    check(over(hybrid_disk(), &small, "top", vec![device("top/flash", 40, 50), disk]), 50);
+}

@@ -1,0 +1,205 @@
+//! What the hybrid disk does with single requests: paper 000, figures 4.8 and 4.9.
+
+mod common;
+
+use common::{cleanup, count, hybrid_disk, registry, settings, threshold};
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::{
+    Arrival, Fact, Flags, Layer, Lba, Machine, Node, NodeId, Op, Part, Request, SimDuration,
+    SimTime, Stamped, source::ListSource,
+};
+use hybridsim_host::conformance::Rig;
+use hybridsim_host::device::constant::{ConstantDevice, Timing};
+use hybridsim_host::{Host, HostOptions};
+
+const FLASH_US: u64 = 100;
+const DISK_US: u64 = 10_000;
+
+/// Runs requests (time in us, request) over flash of `flash_pages` pages of 8 sectors that takes
+/// 100 us and a disk that takes 10 ms, both with any number of requests at a time.
+fn run(settings: &Settings, flash_pages: u64, requests: &[(u64, Request)]) -> Vec<Stamped> {
+    let registry = registry();
+    let children = [flash_pages * 8, 100_000];
+    let rig =
+        Rig { entry: hybrid_disk(), settings, registry: &registry, children: &children, seed: 0 };
+    let device =
+        |capacity, us| ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us)));
+    let arrivals =
+        requests.iter().map(|&(us, request)| Arrival { at: SimTime::from_ns(us * 1000), request });
+    let host = Host::plain(HostOptions::open(64), ListSource::new(arrivals.collect()));
+    let layer: Box<dyn Layer> = rig.build().expect("fine");
+    let children = vec![
+        Node::leaf("flash", device(children[0], FLASH_US)),
+        Node::leaf("disk", device(children[1], DISK_US)),
+    ];
+    let hybrid = Node { path: "hybrid".into(), layer, children };
+    let mut facts = Vec::new();
+    Machine::new(Node::inner("host", host, vec![hybrid]), true)
+        .run(&mut facts, &mut |_| true)
+        .expect("runs");
+    facts
+}
+
+fn read(page: u64, pages: u32) -> Request {
+    Request::new(Op::Read, Lba(page * 8), pages * 8)
+}
+
+fn write(page: u64, pages: u32) -> Request {
+    Request::new(Op::Write, Lba(page * 8), pages * 8)
+}
+
+/// Latencies in us, in order of completion.
+fn latencies(facts: &[Stamped]) -> Vec<u64> {
+    let latency = |stamped: &Stamped| match stamped.fact {
+        Fact::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+        _ => None,
+    };
+    facts.iter().filter_map(latency).collect()
+}
+
+/// Total time of one part, in us.
+fn spent(facts: &[Stamped], wanted: Part) -> u64 {
+    let time = |stamped: &Stamped| match stamped.fact {
+        Fact::Spent { part, time, .. } if part == wanted => Some(time.as_ns() / 1000),
+        _ => None,
+    };
+    facts.iter().filter_map(time).sum()
+}
+
+#[test]
+fn small_writes_go_to_flash_and_are_read_from_there() {
+    let facts = run(&settings(8), 100, &[(0, write(7, 2)), (200, read(7, 2)), (400, read(3, 1))]);
+    assert_eq!(latencies(&facts), [FLASH_US, FLASH_US, DISK_US]);
+    let lookups: Vec<_> = facts
+        .iter()
+        .filter_map(|stamped| match stamped.fact {
+            Fact::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
+    // Node 1 is the hybrid: host, hybrid, flash, disk.
+    assert!(facts.iter().any(|stamped| {
+        stamped.node == NodeId(1) && stamped.fact == Fact::DirtyPages { pages: 2 }
+    }));
+}
+
+#[test]
+fn a_read_of_both_media_takes_as_long_as_the_slower() {
+    let facts = run(&settings(8), 100, &[(0, write(7, 1)), (200, read(6, 3))]);
+    assert_eq!(latencies(&facts), [FLASH_US, DISK_US]);
+}
+
+#[test]
+fn large_writes_go_round_unless_part_of_them_is_cached() {
+    let settings = settings(8).and("admission", threshold(31));
+    let bypassed = |facts: &[Stamped]| {
+        count(facts, |fact| matches!(fact, Fact::Bypassed { op: Op::Write, sectors: 32 }))
+    };
+    let facts = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
+    assert_eq!((latencies(&facts), bypassed(&facts)), (vec![DISK_US, DISK_US], 1));
+    let facts = run(&settings, 100, &[(0, write(8, 1)), (200, write(7, 4)), (400, read(7, 4))]);
+    assert_eq!((latencies(&facts), bypassed(&facts)), (vec![FLASH_US; 3], 0));
+    // One sector less is not large.
+    let almost = Request::new(Op::Write, Lba(56), 31);
+    assert_eq!(latencies(&run(&settings, 100, &[(0, almost)])), [FLASH_US]);
+}
+
+#[test]
+fn a_full_cache_is_cleaned_completely_while_everybody_waits() {
+    let mut requests: Vec<_> = (0..10).map(|page| (page * 200, write(page * 50, 1))).collect();
+    requests.push((5000, write(999, 1)));
+    requests.push((5001, read(0, 1)));
+    let facts = run(&settings(8), 10, &requests);
+    // Ten runs, eight at a time: two rounds of flash and disk, then the writes.
+    let cleaning = 2 * (FLASH_US + DISK_US);
+    assert_eq!(latencies(&facts)[10], cleaning + FLASH_US);
+    assert_eq!(latencies(&facts)[11], cleaning - 1 + DISK_US, "the read waits, too");
+    assert_eq!(spent(&facts, Part::Destage), 2 * cleaning - 1);
+    assert_eq!(count(&facts, |fact| *fact == Fact::CleanupStarted), 1);
+    assert_eq!(count(&facts, |fact| *fact == Fact::CleanupEnded { pages: 10 }), 1);
+    assert_eq!(count(&facts, |fact| *fact == Fact::Destaged { sectors: 8 }), 10);
+}
+
+#[test]
+fn neighbouring_pages_are_written_back_as_one_run() {
+    let mut requests: Vec<_> = [5, 2, 4, 9, 3].map(|page| (0, write(page, 1))).to_vec();
+    // Half of page 6: only its sectors that were written are written back.
+    requests.push((0, Request::new(Op::Write, Lba(48), 4)));
+    requests.push((1000, write(500, 1)));
+    let facts = run(&settings(8), 6, &requests);
+    let destaged = |wanted| count(&facts, |fact| *fact == Fact::Destaged { sectors: wanted });
+    assert_eq!((destaged(36), destaged(8)), (1, 1));
+}
+
+#[test]
+fn partial_cleaning_waits_less_than_complete_cleaning() {
+    let worst = |policy: &str| {
+        let settings =
+            settings(8).and("cleanup", cleanup(policy)).and("destage_depth", Value::Count(1));
+        let writes: Vec<_> = (0..200).map(|at| (at * 20_000, write(at * 97 % 5000, 1))).collect();
+        *latencies(&run(&settings, 20, &writes)).iter().max().expect("completed")
+    };
+    let complete = worst("on-demand-complete");
+    let partial = worst("on-demand-partial");
+    let watermark = worst("low-watermark");
+    let idle = worst("idle-periodic");
+    assert_eq!(complete, 20 * (FLASH_US + DISK_US) + FLASH_US);
+    assert_eq!(partial, FLASH_US + DISK_US + FLASH_US, "the first page is enough");
+    assert_eq!((watermark, idle), (FLASH_US, FLASH_US), "cleaned before it was needed");
+}
+
+#[test]
+fn pinned_pages_stay() {
+    let pinned = Request { flags: Flags::PIN, ..write(3, 2) };
+    let mut requests = vec![(0, pinned)];
+    requests.extend((0..40).map(|at| (1000 + at * 50_000, write(100 + at * 10, 1))));
+    requests.push((9_000_000, read(3, 2)));
+    for policy in ["on-demand-complete", "on-demand-partial", "low-watermark", "idle-periodic"] {
+        let facts = run(&settings(8).and("cleanup", cleanup(policy)), 8, &requests);
+        assert_eq!(latencies(&facts).last(), Some(&FLASH_US), "{policy}");
+    }
+    // With nothing but pinned pages, writes go round.
+    let all = Request { flags: Flags::PIN, ..write(3, 8) };
+    let facts = run(&settings(8), 8, &[(0, all), (1000, write(50, 1)), (20_000, read(3, 8))]);
+    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, FLASH_US]);
+}
+
+#[test]
+fn a_write_larger_than_the_cache_goes_round() {
+    let facts =
+        run(&settings(8), 4, &[(0, write(2, 1)), (1000, write(0, 20)), (20_000, read(2, 1))]);
+    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, FLASH_US]);
+}
+
+#[test]
+fn trims_forget_and_flushes_reach_both_media() {
+    let trim = Request::new(Op::Trim, Lba(56), 16);
+    let flush = Request::new(Op::Flush, Lba(0), 0);
+    let facts = run(
+        &settings(8),
+        100,
+        &[(0, write(7, 2)), (200, trim), (20_000, read(7, 2)), (40_000, flush)],
+    );
+    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, DISK_US, DISK_US]);
+    assert_eq!(count(&facts, |fact| *fact == Fact::DirtyPages { pages: 0 }), 1);
+}
+
+#[test]
+fn wrong_parameters_are_all_told() {
+    let registry = registry();
+    let problems = |settings: &Settings, children: &[u64]| {
+        let rig = Rig { entry: hybrid_disk(), settings, registry: &registry, children, seed: 0 };
+        rig.build().err().unwrap_or_default()
+    };
+    assert_eq!(problems(&settings(8), &[8, 8]), "");
+    assert!(problems(&settings(65), &[800, 800]).contains("page_bytes: must be a multiple of 512"));
+    assert!(problems(&settings(0), &[800, 800]).contains("page_bytes"));
+    let tiny = settings(8).and("destage_bytes", Value::Bytes(512));
+    let both = problems(&tiny, &[7, 800]);
+    assert!(both.contains("flash: holds 0 pages") && both.contains("destage_bytes"), "{both}");
+    assert!(problems(&settings(1), &[u64::MAX, 800]).contains("flash: holds"));
+    let marks = Settings::default().and("low", Value::Number(0.5)).and("high", Value::Number(0.1));
+    let marks = settings(8).and("cleanup", common::plug("low-watermark", marks));
+    assert!(problems(&marks, &[80, 800]).contains("high: must not be less"));
+}

@@ -1,0 +1,222 @@
+//! The commands that look at traces: info and convert.
+
+use super::output::{Exit, Failure, note, print};
+use super::progress::{Progress, When};
+use crate::scenario::check::Checker;
+use crate::scenario::diagnostic::{Diagnostics, SourceText};
+use crate::scenario::document::{self, Item, Table};
+use hybridsim_engine::SimTime;
+use hybridsim_engine::param::{Kind, Param, Settings};
+use hybridsim_engine::registry::Registry;
+use hybridsim_workload::native::Header;
+use hybridsim_workload::profile;
+use hybridsim_workload::record::{RecordReader, TraceError, Warning};
+use hybridsim_workload::trace::{self, FormatEntry, OpenOptions, OpenTrace};
+use hybridsim_workload::write::{self, ConvertError, WriterEntry};
+use serde_json::json;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// How a trace is opened.
+#[derive(clap::Args)]
+pub struct OpenArgs {
+    /// The trace; compressed or not, its format is found by content
+    file: PathBuf,
+    /// The format, where content leaves a doubt: a name, or { kind = "name", ... } with options
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Show a progress bar
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    progress: When,
+}
+
+#[derive(clap::Args)]
+pub struct InfoArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+    /// Print one JSON document instead of rows
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct ConvertArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+    /// The file to write; its ending chooses the format unless --to does
+    out: PathBuf,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+    /// A note for the header of a native trace, such as command='tar xf'; may be repeated
+    #[arg(long = "note", value_name = "KEY=TEXT")]
+    notes: Vec<String>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    force: bool,
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::Message(Exit::Trace, error.to_string())
+    }
+}
+
+/// The `--format` option means what a scenario's `workload.format` means.
+const FORMAT: &[Param] = &[Param::optional(
+    "format",
+    Kind::Plug("trace-format"),
+    "The trace's format, with its options.",
+)];
+
+fn format_settings(registry: &Registry, format: &str) -> Result<Settings, Diagnostics> {
+    let is_table = format.trim_start().starts_with('{');
+    let value = if is_table { format.to_owned() } else { format!("{format:?}") };
+    let text = format!("format = {value}");
+    let sources = vec![SourceText { name: "--format".to_owned(), text }];
+    let table: Table = match document::parse(&sources[0], 0) {
+        Ok(table) => table,
+        Err(list) => return Err(Diagnostics { sources, list }),
+    };
+    let mut checker = Checker { registry, problems: Vec::new() };
+    let place = table.get("format").map(|item: &Item| item.span.clone());
+    let settings = checker.settings(&table, &[FORMAT], &[], "", place.as_ref());
+    match checker.problems.is_empty() {
+        true => Ok(settings),
+        false => Err(Diagnostics { sources, list: checker.problems }),
+    }
+}
+
+fn open(
+    registry: &Registry,
+    args: &OpenArgs,
+    mut options: OpenOptions,
+) -> Result<OpenTrace, Failure> {
+    if let Some(format) = &args.format {
+        let settings = format_settings(registry, format)?;
+        let plug = settings.plug("format");
+        options.format = Some(plug.name.clone());
+        options.settings = plug.settings.clone();
+    }
+    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
+    Ok(trace::open_with(&formats, &args.file, &options)?)
+}
+
+fn warn(path: &Path, warnings: &[Warning]) {
+    for warning in warnings {
+        let times =
+            if warning.count > 1 { format!(" ({} times)", warning.count) } else { String::new() };
+        note(&format!("warning: {}{}: {}{times}", path.display(), warning.place, warning.message));
+    }
+}
+
+pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
+    // Sequentiality is a matter of the file's own order.
+    let in_order = OpenOptions { reorder_records: 0, ..OpenOptions::default() };
+    let mut reader = open(registry, &args.open, in_order)?;
+    let progress = Progress::new(args.open.progress, "profiling");
+    let result = profile::profile(&mut reader, &mut |fraction| {
+        progress.update(fraction, 0, SimTime::ZERO);
+    });
+    progress.finish();
+    warn(&args.open.file, reader.warnings());
+    let profile = result?;
+    let format = reader.format.name;
+    if args.json {
+        let document = json!({
+            "file": args.open.file.display().to_string(),
+            "format": format,
+            "packing": reader.packing,
+            "also_possible": reader.also,
+            "profile": profile,
+        });
+        return print(&serde_json::to_string_pretty(&document).expect("plain data is JSON"));
+    }
+    let packed = reader.packing.map_or_else(String::new, |packing| format!(", {packing}"));
+    let mut out = format!("{:<20} {format}{packed}\n", "format");
+    for (label, value) in profile.rows() {
+        out += &format!("{label:<20} {value}\n");
+    }
+    print(&out)
+}
+
+pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
+    let entry = writer(registry, args)?;
+    if args.out.exists() && !args.force {
+        let message = format!("{} exists; add --force to replace it", args.out.display());
+        return Err(Failure::usage(message));
+    }
+    let mut reader = open(registry, &args.open, OpenOptions::default())?;
+    let header =
+        Header { has_times: reader.has_times(), notes: notes(&args.notes)?, ..Header::default() };
+    let partial = args.out.with_extension("partial");
+    let unwritable = |error: std::io::Error| {
+        Failure::Message(Exit::Run, format!("cannot write {}: {error}", args.out.display()))
+    };
+    let file = File::create(&partial).map_err(unwritable)?;
+    let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
+    let progress = Progress::new(args.open.progress, "converting");
+    let result = write::convert(&mut reader, writer, &mut |fraction| {
+        progress.update(fraction, 0, SimTime::ZERO);
+    });
+    progress.finish();
+    warn(&args.open.file, reader.warnings());
+    let converted = match result {
+        Ok(converted) => converted,
+        Err(error) => {
+            // Half a trace under the right name would be taken for a whole one.
+            drop(fs::remove_file(&partial));
+            return Err(match error {
+                ConvertError::Read(error) => error.into(),
+                ConvertError::Write(error) => unwritable(error),
+            });
+        }
+    };
+    fs::rename(&partial, &args.out).map_err(unwritable)?;
+    note(&format!(
+        "{}: {} records as {}",
+        args.out.display(),
+        converted.records,
+        entry.description.name
+    ));
+    if converted.left_out > 0 {
+        note(&format!(
+            "warning: {} records left out; the format has no way to say them",
+            converted.left_out
+        ));
+    }
+    if !entry.loses.is_empty() {
+        note(&format!("the format does not keep: {}", entry.loses.join(", ")));
+    }
+    Ok(())
+}
+
+/// The writer named by `--to`, or by the file's ending.
+fn writer(registry: &Registry, args: &ConvertArgs) -> Result<WriterEntry, Failure> {
+    let found = match &args.to {
+        Some(name) => registry.find::<WriterEntry>(name),
+        None => registry.iter::<WriterEntry>().find(|entry| {
+            args.out.extension().is_some_and(|extension| extension == entry.extension)
+        }),
+    };
+    found.ok_or_else(|| {
+        let known: Vec<String> = registry
+            .iter::<WriterEntry>()
+            .map(|entry| format!("{} (.{})", entry.description.name, entry.extension))
+            .collect();
+        let asked = args.to.clone().unwrap_or_else(|| args.out.display().to_string());
+        Failure::usage(format!(
+            "no format to write for `{asked}`; --to takes: {}",
+            known.join(", ")
+        ))
+    })
+}
+
+fn notes(notes: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |note: &String| match note.split_once('=') {
+        Some((key, text)) => Ok((key.to_owned(), text.to_owned())),
+        None => Err(Failure::usage(format!("`--note {note}`: write it as key=text"))),
+    };
+    notes.iter().map(pair).collect()
+}

@@ -1,0 +1,211 @@
+//! The program as a user calls it: exit codes, streams, files, and what it says.
+
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
+    command.args(args).current_dir(root());
+    command
+}
+
+fn call(args: &[&str]) -> Output {
+    program(args).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Expects exit code `code` and every word on standard error, and nothing on standard output.
+fn refused(args: &[&str], code: i32, words: &[&str]) {
+    let output = call(args);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}\n{told}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    for word in words {
+        assert!(told.contains(word), "{args:?}: `{word}` is missing in\n{told}");
+    }
+    assert!(!told.contains("panicked"), "{told}");
+}
+
+/// A small, fast system and workload.
+const TOY: &str = r#"
+title = "Toy <b>&</b>"
+[workload]
+generator = { kind = "uniform", requests = 500, read = 0.5 }
+[host]
+mode = "closed"
+queue_depth = 4
+[part.device]
+kind = "constant-device"
+capacity = "16MiB"
+"#;
+
+fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("a writable folder");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn toy() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = scenario(&folder, "toy.toml", TOY);
+    (folder, path)
+}
+
+#[test]
+fn json_is_one_document_with_the_promised_keys() {
+    let (_folder, toy) = toy();
+    let output = call(&["run", &toy, "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(json["requests"], 500);
+    for key in ["simulated_ns", "wall_s", "requests_per_wall_s", "peak_rss_bytes", "fingerprint"] {
+        assert!(!json[key].is_null(), "{key} is missing");
+    }
+    for key in ["count", "mean", "stddev", "min", "p50", "p90", "p99", "p999", "max"] {
+        assert!(!json["latency_ns"]["all"][key].is_null(), "latency_ns.all.{key} is missing");
+    }
+    assert!(json["throughput"]["iops"].as_f64().expect("a number") > 0.0);
+    assert!(json["components"]["device"].is_object(), "{}", json["components"]);
+}
+
+#[test]
+fn a_result_can_be_run_again_from_its_own_folder() {
+    let (folder, toy) = toy();
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("UTF-8");
+    assert!(call(&["run", &toy, "--out", out]).status.success());
+    let read = |name: &str| fs::read_to_string(Path::new(out).join(name)).expect(name);
+    let first: Value = serde_json::from_str(&read("results.json")).expect("JSON");
+    assert!(read("report.html").contains("Toy &lt;b&gt;"), "titles are escaped");
+    let again = call(&["run", &format!("{out}/scenario.toml"), "--json"]);
+    let second: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(first["fingerprint"], second["fingerprint"]);
+    refused(&["run", &toy, "--out", out], 2, &["not empty", "--force"]);
+    assert!(call(&["run", &toy, "--out", out, "--force"]).status.success());
+}
+
+#[test]
+fn two_processes_and_observers_agree_on_the_fingerprint() {
+    let (folder, toy) = toy();
+    let fingerprint = |args: &[&str]| {
+        let output = call(args);
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["fingerprint"].as_str().expect("a fingerprint").to_owned()
+    };
+    let out = folder.path().join("seen");
+    let bare = fingerprint(&["run", &toy, "--json"]);
+    let full = fingerprint(&["run", &toy, "--json", "--out", out.to_str().expect("UTF-8")]);
+    assert_eq!(bare, full, "with and without pictures");
+    let other = fingerprint(&["run", &toy, "--json", "--set", "run.seed=2"]);
+    assert_ne!(bare, other, "another seed is another run");
+}
+
+#[test]
+fn mistakes_get_their_exit_codes_and_a_remedy() {
+    let (folder, toy) = toy();
+    refused(&["run", "nowhere.toml"], 2, &["nowhere.toml", "cannot read"]);
+    refused(&["run", &toy, "--set", "host.queue_deth=3"], 2, &["did you mean `queue_depth`?"]);
+    refused(&["run", &toy, "--set", "part.device.capacity=4k"], 2, &["4kB", "4KiB"]);
+    refused(&["run", &toy, "--trace", "nowhere.trace"], 3, &["nowhere.trace"]);
+    refused(&["run", &toy, "--trace", "."], 3, &["directory"]);
+    let noise = scenario(&folder, "noise.trace", "this is not a trace\n");
+    refused(&["run", &toy, "--trace", &noise], 3, &["noise.trace"]);
+    refused(&["trace", "info", &noise], 3, &["noise.trace"]);
+    refused(&["trace", "info", "nowhere"], 3, &["nowhere"]);
+    refused(&["explain", "queue_dept"], 2, &["queue_depth"]);
+    refused(&["list", "nonsense"], 2, &["scheduler"]);
+    refused(&["run"], 2, &["Usage"]);
+    refused(&["rnu", &toy], 2, &["similar"]);
+}
+
+#[test]
+fn a_request_beyond_the_device_names_the_remedy() {
+    let (folder, toy) = toy();
+    let trace = scenario(&folder, "far.spc", "0,0,4096,r,0.0\n0,99999999,4096,w,0.1\n");
+    refused(&["run", &toy, "--trace", &trace], 2, &["wrap", "larger device"]);
+    let output =
+        call(&["run", &toy, "--trace", &trace, "--set", "workload.address=wrap", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    let mut child = program(&["schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let mut told = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut told).expect("UTF-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{told}");
+    assert_eq!(told, "");
+}
+
+#[test]
+fn everything_registered_is_listed_and_explained() {
+    let slots = text(&call(&["list"]).stdout);
+    for line in slots.lines() {
+        let (slot, names) = line.split_once(' ').expect("slot and names");
+        let listed = call(&["list", slot]);
+        assert!(listed.status.success(), "list {slot}");
+        for name in names.split(',').map(str::trim).filter(|_| slot != "preset") {
+            let explained = call(&["explain", name]);
+            assert!(explained.status.success(), "explain {name}");
+            assert!(text(&explained.stdout).contains(name));
+        }
+    }
+    let schema: Value = serde_json::from_slice(&call(&["schema"]).stdout).expect("JSON");
+    assert!(schema["properties"]["part"].is_object());
+}
+
+#[test]
+fn the_examples_check() {
+    let mut examples: Vec<_> = fs::read_dir(root().join("examples"))
+        .expect("examples")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    examples.sort();
+    assert!(examples.len() >= 3);
+    for path in examples {
+        let output = call(&["check", path.to_str().expect("UTF-8")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn every_preset_builds() {
+    let presets = text(&call(&["list", "preset"]).stdout);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    assert!(presets.lines().count() >= 10, "{presets}");
+    for line in presets.lines() {
+        let name = line.split_whitespace().next().expect("a name");
+        let text = format!(
+            "workload.generator = {{ kind = \"uniform\", requests = 1 }}\n\
+             [part.device]\npreset = \"{name}\"\n"
+        );
+        let path = scenario(&folder, &format!("{name}.toml"), &text);
+        let output = call(&["check", &path]);
+        assert!(output.status.success(), "{name}: {}", self::text(&output.stderr));
+    }
+}
+
+#[test]
+fn random_systems_pass_and_a_broken_one_is_caught() {
+    let output = call(&["fuzz", "--seed", "1", "--runs", "60"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    let passed: u64 = told.split_whitespace().next().expect("a count").parse().expect("a number");
+    assert!(passed >= 30, "too few of the systems could be built: {told}");
+}

@@ -1,0 +1,130 @@
+// What only some devices have: flash, caches, disks, energy.
+
+// ---- flash
+
+function flash() {
+  const runs = DRAWN.filter(run => has(seriesOf(run).programs) || Object.keys(run.pictures.wear).length > 0);
+  if (runs.length === 0) return;
+  const grid = section("flash", "Flash", "");
+  const ratios = run => {
+    const { host_programs: host, programs } = seriesOf(run);
+    let hosts = 0, all = 0;
+    const last = (values, at) => sum(values.slice(Math.max(0, at - 7), at + 1));
+    return { window: host.map((count, at) => last(host, at) > 0 ? last(programs, at) / last(host, at) : null), whole: host.map((count, at) => { hosts += count; all += programs[at]; return hosts > 0 ? all / hosts : null; }) };
+  };
+  const plain = value => number(value, 3);
+  if (runs.some(run => has(seriesOf(run).host_programs))) {
+    timeChart(grid, {
+      id: "amplification", title: "Write amplification",
+      caption: "Pages programmed for any cause per page programmed for the host: since the start of the run (strong), and over eight intervals at a time (faint).",
+      table: () => timeTable([["recent", run => ratios(run).window, plain], ["since start", run => ratios(run).whole, plain]]),
+    }, { label: "Programs per host program", format: plain, exact: value => number(value, 4), scale: { range: (u, low, high) => [Math.min(1, low ?? 1), Math.max(1.1, (high || 1) * 1.04)] } },
+      run => has(seriesOf(run).host_programs) ? [{ text: "recent", y: ratios(run).window, alpha: .5, width: 1 }, { text: "since start", y: ratios(run).whole, width: 2.25 }] : []);
+  }
+  if (runs.some(run => seriesOf(run).free_blocks.length > 0)) {
+    timeChart(grid, {
+      id: "free", title: "Free blocks", caption: "Erased blocks ready to be used, the fewest in each interval.",
+      table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
+    }, { label: "Free blocks", format: plain, exact: plain }, run => seriesOf(run).free_blocks.map(gauge => ({ text: seriesOf(run).free_blocks.length > 1 || !MANY ? gauge.path : "", y: gauge.min })));
+  }
+  wear(grid, runs);
+  if (runs.some(run => has(seriesOf(run).erases))) {
+    const erases = run => perSecond(run, seriesOf(run).erases);
+    timeChart(grid, {
+      id: "erases", title: "Erases per second", caption: RUNS.filter(run => run.results.totals.erases !== null).map(run => `${run.name}: ${number(run.results.totals.erases)} blocks erased after the warm-up`).join("; ") + ".",
+      table: () => timeTable([["erases/s", erases, plain]]),
+    }, { label: "Erases per second", format: plain, exact: value => plain(value) + "/s" }, run => has(seriesOf(run).erases) ? [{ text: MANY ? "" : "Erases", y: erases(run) }] : []);
+  }
+}
+
+function wear(grid, runs) {
+  const worn = runs.flatMap(run => Object.entries(run.pictures.wear).map(([path, rows]) => ({ run, path, rows })));
+  if (worn.length === 0) return;
+  const count = run => Object.values(run.results.components).map(component => component.erase_count).find(Boolean);
+  const place = figure(grid, {
+    id: "wear", title: "Wear",
+    caption: runs.filter(count).map(run => `${run.name}: ${number(count(run).mean, 3)} erases per block on average, from ${number(count(run).min)} to ${number(count(run).max)}`).join("; ") + ".",
+    table: () => ({ head: ["Run", "Device", "Erases", "Blocks"], rows: worn.flatMap(({ run, path, rows }) => rows.map(([erases, blocks]) => [run.name, path, number(erases), number(blocks)])) }),
+  });
+  const many = worn.length > new Set(worn.map(device => device.run.index)).size;
+  // A step per row, down to zero between rows that are apart and after the last one.
+  const steps = rows => {
+    const gaps = rows.slice(1).map((row, at) => row[0] - rows[at][0]);
+    const width = gaps.length ? Math.min(...gaps) : 1, points = [];
+    if (rows[0][0] >= width) points.push([rows[0][0] - width, 0]);
+    rows.forEach(([erases, blocks], at) => {
+      points.push([erases, blocks]);
+      if (at === gaps.length || gaps[at] > width) points.push([erases + width, 0]);
+    });
+    return points;
+  };
+  const series = worn.map(({ run, path, rows }) => {
+    const points = steps(rows);
+    return { run: run.index, label: label(run, many || !MANY ? path : ""), x: points.map(([erases]) => erases), y: points.map(([, blocks]) => blocks), stepped: true, fill: true };
+  });
+  lines(place, {
+    series,
+    x: { label: "Times erased", name: "Times erased", format: value => number(value), exact: value => number(value) },
+    y: { label: "Blocks", format: value => number(value), exact: value => number(value) },
+  });
+}
+
+// ---- caches, disks, energy
+
+function caches() {
+  const asked = DRAWN.filter(run => has(seriesOf(run).hits) || has(seriesOf(run).misses));
+  const dirty = DRAWN.filter(run => seriesOf(run).dirty_pages.length > 0);
+  if (asked.length + dirty.length === 0) return;
+  const grid = section("cache", "Cache", "");
+  const ratio = run => seriesOf(run).hits.map((hits, at) => hits + seriesOf(run).misses[at] > 0 ? hits / (hits + seriesOf(run).misses[at]) : null);
+  if (asked.length > 0) timeChart(grid, {
+    id: "hits", title: "Hit ratio",
+    caption: asked.map(run => `${run.name}: ${percent(run.results.totals.hit_ratio)} of pages found`).join("; ") + ".",
+    table: () => timeTable([["hit ratio", ratio, value => percent(value)]]),
+  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => asked.includes(run) ? [{ text: MANY ? "" : "Hit ratio", y: ratio(run) }] : []);
+  if (dirty.length > 0) timeChart(grid, {
+    id: "dirty", title: "Dirty pages", caption: "Pages the slow medium does not have yet, mean over each interval.",
+    table: () => timeTable([["dirty pages", run => (seriesOf(run).dirty_pages[0] || { mean: [] }).mean, value => number(value)]]),
+  }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => seriesOf(run).dirty_pages.map(gauge => ({ text: MANY ? "" : gauge.path, y: gauge.mean })));
+}
+
+function disks() {
+  const runs = DRAWN.filter(run => seriesOf(run).seek_distances.length > 0);
+  if (runs.length === 0) return;
+  const grid = section("disk", "Disk", "");
+  const longestSeek = Math.max(...runs.map(run => seriesOf(run).seek_distances.length));
+  const name = at => at < 2 ? String(at) : number(2 ** (at - 1));
+  const series = runs.map(run => {
+    const rows = seriesOf(run).seek_distances, total = sum(rows.map(row => row[1]));
+    const y = rows.map(row => row[1] / total);
+    return { run: run.index, label: label(run, MANY ? "" : "Movements"), x: [...y.keys(), y.length], y: [...y, 0], stepped: true, fill: true };
+  });
+  const place = figure(grid, {
+    id: "seeks", title: "Distance of arm movements", wide: true,
+    caption: "Share of movements by cylinders crossed, in doubling steps: the step marked 64 holds 64 to 127.",
+    table: () => ({ head: ["Cylinders from", ...runs.map(run => run.name)], rows: Array.from({ length: longestSeek }, (_, at) => [name(at), ...runs.map(run => number((seriesOf(run).seek_distances[at] || [0, 0])[1]))]) }),
+  });
+  lines(place, {
+    series,
+    x: { label: "Cylinders crossed", name: "Cylinders from", format: name, exact: name, axis: { splits: (u, at, low, high) => linearTicks(Math.ceil(low), high, Math.max(3, u.width / 70)).filter(Number.isInteger) } },
+    y: { label: "Share of movements", format: value => percent(value), exact: value => percent(value) },
+  });
+}
+
+function energy() {
+  const runs = DRAWN.filter(run => Object.values(run.pictures.energy_j).some(states => has(Object.values(states))));
+  if (runs.length === 0) return;
+  const grid = section("energy", "Energy", "");
+  const order = Object.keys(STATE_COLOURS);
+  const rows = runs.flatMap(run => Object.entries(run.pictures.energy_j).map(([path, states]) => {
+    const pieces = order.map(name => [name, states[name] || 0]);
+    const total = sum(pieces.map(([, value]) => value));
+    return { run: run.index, name: MANY ? `${run.name}: ${path.split("/").at(-1)}` : path, pieces, total, value: quantity("joules", total) };
+  })).filter(row => row.total > 0);
+  const place = figure(grid, {
+    id: "states", title: "Energy by state", wide: true,
+    caption: RUNS.filter(run => run.results.totals.energy_j !== null).map(run => `${run.name}: ${quantity("joules", run.results.totals.energy_j)}, ${quantity("joules", run.results.totals.energy_j_per_request)} per request`).join("; ") + ".",
+    table: () => ({ head: ["State", ...rows.map(row => row.name)], rows: order.map((name, at) => [words(name), ...rows.map(row => quantity("joules", row.pieces[at][1]))]) }),
+  });
+  bars(place, [{ name: "", rows }], STATE_COLOURS, value => quantity("joules", value), Math.max(...rows.map(row => row.total)));
+}

@@ -1,0 +1,382 @@
+// The report: which charts there are, from the runs' data.
+const RUNS = JSON.parse(document.getElementById("data").textContent)
+  .map((run, index) => ({ ...run, index }));
+const DRAWN = RUNS.filter(run => run.pictures);
+const MANY = RUNS.length > 1;
+
+const seriesOf = run => run.pictures.series;
+const endSeconds = run => Math.max(run.pictures.end_ns / 1e9, 1e-9);
+const longest = () => Math.max(...DRAWN.map(endSeconds));
+const label = (run, text) => MANY ? (text ? `${run.name}, ${text}` : run.name) : text || run.name;
+const has = values => values.some(value => value > 0);
+const state = { axis: "time", kind: "all" };
+const timed = []; // redo when the time axis changes
+
+function start() {
+  theme();
+  if (DRAWN.length > 0) {
+    const ends = DRAWN.map(endSeconds);
+    if (Math.max(...ends) > 5 * Math.min(...ends)) state.axis = "share";
+    latency();
+    overTime();
+    addresses();
+    whereTimeWent();
+    flash();
+    caches();
+    disks();
+    energy();
+  }
+  controls();
+  navigation();
+  swatches();
+  setTimeout(report, 60);
+}
+
+// ---- latency
+
+function distribution(run, kind) {
+  const points = run.pictures.latency_points[kind] || [];
+  const total = points.length ? points[points.length - 1][1] : 0;
+  return { points, total };
+}
+
+function latency() {
+  if (!DRAWN.some(run => distribution(run, "all").total > 0)) return;
+  const grid = section("latency", "Latency", "From arrival to completion, of requests completed after the warm-up.");
+  const p = run => run.results.latency_ns.all;
+  const words = DRAWN.map(run => `${run.name}: median ${quantity("ns", p(run).p50)}, 99 % within ${quantity("ns", p(run).p99)}, longest ${quantity("ns", p(run).max)}`).join("; ");
+  const x = {
+    label: "Latency", name: "Latency", format: value => quantity("ns", value, 2), exact: value => quantity("ns", value),
+    scale: { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] },
+    axis: logAxis({ space: 40 }),
+  };
+  const cdf = figure(grid, {
+    id: "cdf", title: "Latency: share of requests done", caption: words + ".",
+    table: () => distributionTable(),
+  });
+  const cdfLines = lines(cdf, {
+    x, series: cdfSeries(),
+    y: { label: "Requests done", format: value => percent(value, 3), exact: value => percent(value, 4), scale: { range: [0, 1.02] } },
+  });
+  const ccdf = figure(grid, {
+    id: "ccdf", title: "Latency: share of requests still waiting", table: () => distributionTable(),
+    caption: "The tail: how many requests take longer than this. Drawn as far as ten requests lie beyond.",
+  });
+  const ccdfLines = lines(ccdf, {
+    x, series: ccdfSeries(),
+    y: { label: "Requests slower", format: share, exact: value => percent(value, 2), scale: { distr: 3, log: 10, range: (u, low, high) => [10 ** Math.floor(Math.log10(low > 0 && low < 1 ? low * .999 : .1)), 1] }, axis: logAxis({}) },
+  });
+  const kinds = [["all", "All"], ["read", "Reads"], ["write", "Writes"]].filter(([kind]) => DRAWN.some(run => distribution(run, kind).total > 0));
+  if (kinds.length > 2) cdf.top.append(choice("kind", "Requests shown", kinds, "all", kind => {
+    state.kind = kind;
+    cdfLines.replace(cdfSeries());
+    ccdfLines.replace(ccdfSeries());
+  }));
+  latencyMaps(grid);
+}
+
+function cdfSeries() {
+  return DRAWN.map(run => {
+    const { points, total } = distribution(run, state.kind);
+    const shown = points.filter(([ns]) => ns > 0);
+    return { run: run.index, label: label(run, MANY ? "" : "Done"), x: shown.map(([ns]) => ns), y: shown.map(([, seen]) => seen / total) };
+  });
+}
+
+function ccdfSeries() {
+  return DRAWN.map(run => {
+    const { points, total } = distribution(run, state.kind);
+    const least = total >= 1000 ? 10 : 1;
+    const shown = points.filter(([ns, seen]) => ns > 0 && total - seen >= least);
+    return { run: run.index, label: label(run, MANY ? "" : "Slower"), x: shown.map(([ns]) => ns), y: shown.map(([, seen]) => (total - seen) / total) };
+  });
+}
+
+function distributionTable() {
+  const rows = [.5, .9, .95, .99, .999, .9999, 1].map(wanted => [percent(wanted, 6), ...DRAWN.map(run => {
+    const { points, total } = distribution(run, state.kind);
+    if (wanted < 1 && total * (1 - wanted) < 10) return NONE;
+    const point = points.find(([, seen]) => seen >= total * wanted);
+    return point ? quantity("ns", point[0], 4) : NONE;
+  })]);
+  return { head: ["Requests done", ...DRAWN.map(run => run.name)], rows };
+}
+
+function latencyMaps(grid) {
+  const whole = DRAWN.map(run => unpack(seriesOf(run).latency_map));
+  const known = whole.filter(map => map.rows > 0);
+  if (known.length === 0) return;
+  const low = Math.max(1, Math.min(...known.map(map => map.bounds[0] || 1)));
+  const high = Math.max(...known.map(map => map.bounds[map.rows]));
+  const unpacked = new Map(DRAWN.map((run, at) => [run.index, coarsen(whole[at], low, high, true)]));
+  const most = Math.max(...[...unpacked.values()].map(map => map.most));
+  const place = figure(grid, {
+    id: "latency-map", title: "Latency over time", wide: true,
+    caption: `Each cell counts requests completed then with that latency; the more, the stronger its colour (logarithmic, at most ${number(most)}). Stripes across are bands of equal latency, stripes upwards are stalls.`,
+    table: () => timeTable([["median", "latency_ns_p50", ns], ["p99", "latency_ns_p99", ns], ["longest", "latency_ns_max", ns]]),
+  });
+  const ns = value => quantity("ns", value);
+  maps(place, DRAWN, index => {
+    const run = DRAWN.find(run => run.index === index), map = unpacked.get(index), series = seriesOf(run);
+    return {
+      layers: [{ map, colour: ramp, alpha: () => 1, most, columnSeconds: series.bucket_ns * map.step / 1e9 }],
+      low, high, log: true, ...mapTime(run),
+      tick: { format: value => quantity("ns", value) }, warmup: run.pictures.warmup_end_ns / 1e9,
+    };
+  }, () => rampKey("1", `${number(most)} requests per cell`));
+}
+
+// Runs of about the same length share a time axis, others fill their own.
+function mapTime(run) {
+  const ends = DRAWN.map(endSeconds);
+  const shared = Math.max(...ends) <= 3 * Math.min(...ends);
+  const end = shared ? Math.max(...ends) : endSeconds(run);
+  return { endSeconds: end, timeUnit: unitFor("s", end) };
+}
+
+// ---- over time
+
+// Mid-points of the time buckets, on the axis chosen.
+function times(run, count) {
+  const width = seriesOf(run).bucket_ns / 1e9, end = endSeconds(run);
+  const scale = state.axis === "share" ? 1 / end : 1;
+  return Array.from({ length: count }, (_, at) => Math.min((at + .5) * width, end) * scale);
+}
+
+function timeAxis() {
+  if (state.axis === "share") {
+    return { label: "Share of the run", name: "Share of the run", format: value => percent(value), exact: value => percent(value, 3), scale: { range: [0, 1] } };
+  }
+  const [unit, name] = unitFor("s", longest());
+  return {
+    label: `Simulated time (${name})`, name: "Time", format: value => number(value / unit, 4), exact: value => quantity("s", value, 4),
+    scale: { range: (u, low, high) => [0, high > 0 ? high : 1] },
+    axis: { splits: (u, at, low, high, space) => linearTicks(low / unit, high / unit, Math.max(2, u.width / 110)).map(value => value * unit) },
+  };
+}
+
+function warmups() {
+  return DRAWN.filter(run => run.pictures.warmup_end_ns > 0).map(run => ({
+    run: run.index, x: run.pictures.warmup_end_ns / (state.axis === "share" ? run.pictures.end_ns : 1e9),
+  }));
+}
+
+// A line chart over time. `make(run)` gives its series [{text, y, ...}].
+function timeChart(grid, options, y, make) {
+  const place = figure(grid, options);
+  const build = () => DRAWN.flatMap(run => make(run).map(({ text, y, ...rest }) => ({
+    run: run.index, label: label(run, text), x: times(run, y.length), y, dash: [], ...rest,
+  })));
+  const chart = lines(place, { x: timeAxis(), y, series: build(), marks: warmups() });
+  timed.push(() => {
+    chart.marks(warmups());
+    chart.replace(build(), timeAxis());
+  });
+}
+
+// Rows of [time, a column per run and row of `columns`: [title, key or function, format]].
+function timeTable(columns) {
+  const value = (run, key, at) => (typeof key === "function" ? key(run) : seriesOf(run)[key])[at];
+  const longestRun = DRAWN.reduce((best, run) => endSeconds(run) > endSeconds(best) ? run : best);
+  const width = seriesOf(longestRun).bucket_ns / 1e9;
+  const rows = Array.from({ length: Math.ceil(endSeconds(longestRun) / width) }, (_, at) => [
+    quantity("s", at * width, 4),
+    ...DRAWN.flatMap(run => columns.map(([, key, format]) => {
+      const own = Math.floor(at * width / (seriesOf(run).bucket_ns / 1e9));
+      const found = value(run, key, own);
+      return found === undefined || found === null ? NONE : format(found);
+    })),
+  ]);
+  return { head: ["From", ...DRAWN.flatMap(run => columns.map(([title]) => label(run, title)))], rows };
+}
+
+const bucketSeconds = (run, at, count) => {
+  const width = seriesOf(run).bucket_ns / 1e9;
+  return at === count - 1 ? Math.max(endSeconds(run) - at * width, width / 1000) : width;
+};
+const perSecond = (run, values) => values.map((value, at) => {
+  const seconds = bucketSeconds(run, at, values.length);
+  return at === values.length - 1 && seconds < seriesOf(run).bucket_ns / 2e9 ? null : value / seconds;
+});
+const added = (one, other) => one.map((value, at) => value + other[at]);
+
+function overTime() {
+  const grid = section("time", "Over time", "Means over equal intervals. A dashed upright line marks the end of a run's warm-up.");
+  const rate = value => number(value, 4);
+  timeChart(grid, {
+    id: "throughput", title: "Requests completed per second",
+    caption: RUNS.map(run => `${run.name}: ${number(run.results.throughput.iops, 4)} per second on average`).join("; ") + ".",
+    table: () => timeTable([["requests/s", run => perSecond(run, added(seriesOf(run).reads, seriesOf(run).writes)), rate]]),
+  }, { label: "Requests per second", format: rate, exact: value => rate(value) + "/s" }, run => {
+    const { reads, writes } = seriesOf(run);
+    return MANY ? [{ y: perSecond(run, added(reads, writes)) }]
+      : [{ text: "Reads", y: perSecond(run, reads), tint: 0 }, { text: "Writes", y: perSecond(run, writes), tint: 1 }];
+  });
+  const bytes = run => perSecond(run, added(seriesOf(run).read_bytes, seriesOf(run).write_bytes)).map(value => value === null ? null : value / 1e6);
+  timeChart(grid, {
+    id: "bandwidth", title: "Bandwidth",
+    caption: RUNS.map(run => `${run.name}: ${quantity("rate", run.results.throughput.bytes_per_s)} on average`).join("; ") + ".",
+    table: () => timeTable([["MB/s", bytes, rate]]),
+  }, { label: "MB/s, reads and writes", format: rate, exact: value => number(value) + " MB/s" }, run => [{ text: MANY ? "" : "Reads and writes", y: bytes(run) }]);
+  timeChart(grid, {
+    id: "outstanding", title: "Requests in flight",
+    caption: "Arrived and not completed, mean over each interval" + (MANY ? "." : ", and the most at any time."),
+    table: () => timeTable([["mean", run => seriesOf(run).outstanding.mean, rate], ["most", run => seriesOf(run).outstanding.max, rate]]),
+  }, { label: "Requests in flight", format: rate, exact: rate }, run => {
+    const { mean, max } = seriesOf(run).outstanding;
+    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Most", y: max, tint: 1, width: 1 }];
+  });
+  if (DRAWN.some(run => seriesOf(run).queue_depth.length > 0)) {
+    timeChart(grid, {
+      id: "queue", title: "Queue depth", caption: "Requests waiting in schedulers, mean over each interval.",
+      table: () => timeTable([["waiting", run => queueTotal(run), rate]]),
+    }, { label: "Requests waiting", format: rate, exact: rate }, run => seriesOf(run).queue_depth.map(gauge => ({ text: seriesOf(run).queue_depth.length > 1 || !MANY ? gauge.path : "", y: gauge.mean })));
+  }
+}
+
+function queueTotal(run) {
+  const gauges = seriesOf(run).queue_depth;
+  return gauges.length ? gauges[0].mean.map((_, at) => sum(gauges.map(gauge => gauge.mean[at] || 0))) : [];
+}
+
+// ---- addresses
+
+function addresses() {
+  const runs = DRAWN.filter(run => seriesOf(run).read_map.bounds.length + seriesOf(run).write_map.bounds.length > 0);
+  if (runs.length === 0) return;
+  const grid = section("addresses", "Addresses", "");
+  const place = figure(grid, {
+    id: "address-map", title: "Addresses over time", wide: true,
+    caption: "Where requests arrived: time to the right, address upwards, stronger colour for more requests (logarithmic).",
+    table: () => ({
+      head: ["Run", "Reads", "Writes", "Highest address"],
+      rows: runs.map(run => [run.name, number(unpackedSum(seriesOf(run).read_map)), number(unpackedSum(seriesOf(run).write_map)), quantity("bytes", top(run))]),
+    }),
+  });
+  const top = run => Math.max(0, ...["read_map", "write_map"].map(key => seriesOf(run)[key].bounds.at(-1) || 0));
+  const unpackedSum = map => sum(unpack(map).counts);
+  const maximum = Math.max(...runs.map(top));
+  const [unit, name] = unitFor("bytes", maximum);
+  const shown = sameAddresses(runs) ? [{ ...runs[0], name: "All runs: the same requests" }] : runs;
+  const colours = () => isDark() ? [[95, 176, 255], [255, 154, 77]] : [[11, 98, 181], [207, 74, 0]];
+  const layersOf = new Map(runs.map(run => [run.index, ["read_map", "write_map"].map(key => coarsen(unpack(seriesOf(run)[key]), 0, maximum, false))]));
+  maps(place, shown, index => {
+    const run = shown.find(run => run.index === index);
+    const layers = layersOf.get(index).map((map, at) => ({
+      map, most: Math.max(map.most, 1), columnSeconds: seriesOf(run).bucket_ns * map.step / 1e9,
+      colour: () => colours()[at], alpha: shade => (.18 + .7 * shade).toFixed(2),
+    }));
+    return {
+      layers, low: 0, high: maximum, log: false, ...mapTime(run),
+      tick: { unit, format: value => `${number(value / unit)} ${name}` }, warmup: run.pictures.warmup_end_ns / 1e9,
+    };
+  }, () => ["Reads", "Writes"].flatMap((text, at) => {
+    const key = element("span", { className: "key" });
+    key.style.borderColor = `rgb(${colours()[at].join(",")})`;
+    return [key, text];
+  }));
+}
+
+// Whether all runs got the same requests at the same times; then one picture is enough.
+function sameAddresses(runs) {
+  const trimmed = map => JSON.stringify([map.bounds, map.buckets_per_column, map.counts.at(-1) < 0 ? map.counts.slice(0, -1) : map.counts]);
+  const print = run => seriesOf(run).bucket_ns + trimmed(seriesOf(run).read_map) + trimmed(seriesOf(run).write_map);
+  return runs.length > 1 && runs.every(run => print(run) === print(runs[0]));
+}
+
+// ---- where the time went
+
+function whereTimeWent() {
+  const grid = section("breakdown", "Where the time went", "The mean time of a request, split by what it was spent on. Bars are as wide as each other; the figure at the right is the mean itself.");
+  const kinds = [["All requests", "all"], ["Reads", "read"], ["Writes", "write"], ["The slowest 1 %", "slowest"]];
+  const parts = (run, kind) => kind === "slowest" ? run.results.breakdown_ns.slowest.parts : run.results.breakdown_ns[kind];
+  const order = Object.keys(PART_COLOURS);
+  const sets = kinds.map(([name, kind]) => ({
+    name,
+    rows: RUNS.map(run => {
+      const pieces = order.map(part => [part, parts(run, kind)[part] || 0]);
+      const total = sum(pieces.map(([, value]) => value));
+      const slow = run.results.breakdown_ns.slowest;
+      const note = kind === "slowest" && slow.threshold_ns ? `, each ≥ ${quantity("ns", slow.threshold_ns, 2)}` : "";
+      return { run: run.index, name: run.name, pieces, total, value: quantity("ns", total) + note };
+    }).filter(row => row.total > 0),
+  })).filter(set => set.rows.length > 0);
+  if (sets.length === 0) return;
+  const largest = row => row.pieces.reduce((best, piece) => piece[1] > best[1] ? piece : best);
+  const told = sets[0].rows.map(row => `${row.name}: mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`).join("; ");
+  const place = figure(grid, {
+    id: "parts", title: "Time per request by part", wide: true, caption: told + ".",
+    table: () => ({
+      head: ["Part", ...sets.flatMap(set => set.rows.map(row => MANY ? `${row.name}, ${set.name.toLowerCase()}` : set.name))],
+      rows: order.map((part, at) => [words(part), ...sets.flatMap(set => set.rows.map(row => quantity("ns", row.pieces[at][1])))]),
+    }),
+  });
+  bars(place, sets, PART_COLOURS, value => quantity("ns", value));
+}
+
+// ---- page
+
+function controls() {
+  const bar = document.getElementById("controls");
+  if (!MANY || DRAWN.length === 0) return;
+  const runs = element("fieldset", {}, element("legend", {}, "Show"));
+  RUNS.forEach(run => {
+    const box = element("input", { type: "checkbox", checked: true });
+    box.addEventListener("change", () => charts.forEach(chart => chart.show(run.index, box.checked)));
+    const key = element("span", { className: "key" });
+    key.dataset.run = run.index;
+    runs.append(element("label", {}, box, key, run.name));
+  });
+  bar.append(runs, choice("axis", "Time axis", [["time", "Simulated time"], ["share", "Share of the run"]], state.axis, value => {
+    state.axis = value;
+    timed.forEach(redo => redo());
+  }));
+  bar.hidden = false;
+}
+
+function navigation() {
+  const list = document.getElementById("sections");
+  document.querySelectorAll("section[data-title]").forEach(part => {
+    list.append(element("li", {}, element("a", { href: "#" + part.id }, part.dataset.title)));
+  });
+}
+
+function swatches() {
+  document.querySelectorAll(".summary .run").forEach(cell => {
+    if (MANY) cell.style.setProperty("--swatch", `var(--run${cell.dataset.run % 8})`);
+    else cell.classList.remove("run");
+  });
+  document.querySelectorAll("#controls .key").forEach(key => { key.style.borderColor = runColour(Number(key.dataset.run)); });
+}
+
+function theme() {
+  const button = document.getElementById("theme"), wanted = matchMedia("(prefers-color-scheme: dark)");
+  const asked = new URLSearchParams(location.hash.slice(1)).get("theme");
+  const set = dark => {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    button.textContent = dark ? "Light" : "Dark";
+  };
+  const change = dark => {
+    set(dark);
+    swatches();
+    charts.forEach(chart => chart.redraw());
+  };
+  set(asked ? asked === "dark" : wanted.matches);
+  button.addEventListener("click", () => change(!isDark()));
+  wanted.addEventListener("change", event => change(event.matches));
+}
+
+// Tells, for tests and for screen readers, whether every chart has drawn something.
+function report() {
+  let drawn = 0;
+  charts.forEach(chart => {
+    const done = chart.inked();
+    chart.figure.dataset.drawn = done ? "yes" : "no";
+    drawn += done ? 1 : 0;
+  });
+  document.documentElement.dataset.charts = `${drawn} of ${charts.length}`;
+  document.getElementById("status").textContent = `${drawn} of ${charts.length} charts drawn`;
+}
+
+window.addEventListener("error", event => { document.documentElement.dataset.error = event.message; });
+start();

@@ -1,0 +1,228 @@
+//! The figures runs are compared by: which, in which unit, with how many digits.
+
+use hybridsim_observe::RunResults;
+
+/// A figure of every run, ready to be printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The part of the table it belongs to.
+    pub group: &'static str,
+    /// What it is.
+    pub label: &'static str,
+    /// Unit of all its values; empty for counts and ratios.
+    pub unit: &'static str,
+    /// One value per run; `–` where there is none.
+    pub values: Vec<String>,
+}
+
+/// What is shown where a run has no such figure.
+pub const NONE: &str = "–";
+
+type Value = fn(&RunResults) -> Option<f64>;
+type Unit = (f64, &'static str);
+
+struct Kind {
+    group: &'static str,
+    label: &'static str,
+    units: &'static [Unit],
+    value: Value,
+}
+
+const COUNT: &[Unit] = &[(1.0, "")];
+const TIME: &[Unit] = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+const LENGTH: &[Unit] = &[(1e3, "µs"), (1e6, "ms"), (1e9, "s"), (3.6e12, "h")];
+const RATE: &[Unit] = &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")];
+const BYTES_RATE: &[Unit] = &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")];
+const BYTES: &[Unit] = &[(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")];
+const ENERGY: &[Unit] = &[(1e-6, "µJ"), (1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")];
+const SHARE: &[Unit] = &[(0.01, "%")];
+
+/// Percentiles are shown only with at least ten requests beyond them.
+fn percentile(run: &RunResults, beyond: f64, value: Option<u64>) -> Option<f64> {
+    let enough = run.latency_ns.all.count as f64 * beyond >= 10.0;
+    value.filter(|_| enough).map(|ns| ns as f64)
+}
+
+const KINDS: &[Kind] = &[
+    Kind { group: "Work", label: "Requests", units: COUNT, value: |run| Some(run.requests as f64) },
+    Kind {
+        group: "Work",
+        label: "Simulated time",
+        units: LENGTH,
+        value: |run| Some(run.simulated_ns as f64),
+    },
+    Kind { group: "Work", label: "Throughput", units: RATE, value: |run| run.throughput.iops },
+    Kind {
+        group: "Work",
+        label: "Bandwidth",
+        units: BYTES_RATE,
+        value: |run| run.throughput.bytes_per_s,
+    },
+    Kind { group: "Latency", label: "Mean", units: TIME, value: |run| run.latency_ns.all.mean },
+    Kind {
+        group: "Latency",
+        label: "Median",
+        units: TIME,
+        value: |run| run.latency_ns.all.p50.map(|ns| ns as f64),
+    },
+    Kind {
+        group: "Latency",
+        label: "p99",
+        units: TIME,
+        value: |run| percentile(run, 0.01, run.latency_ns.all.p99),
+    },
+    Kind {
+        group: "Latency",
+        label: "p99.9",
+        units: TIME,
+        value: |run| percentile(run, 0.001, run.latency_ns.all.p999),
+    },
+    Kind {
+        group: "Latency",
+        label: "p99.99",
+        units: TIME,
+        value: |run| percentile(run, 0.0001, run.latency_ns.all.p9999),
+    },
+    Kind {
+        group: "Latency",
+        label: "Longest",
+        units: TIME,
+        value: |run| run.latency_ns.all.max.map(|ns| ns as f64),
+    },
+    Kind {
+        group: "Latency",
+        label: "Read mean",
+        units: TIME,
+        value: |run| run.latency_ns.read.mean,
+    },
+    Kind {
+        group: "Latency",
+        label: "Write mean",
+        units: TIME,
+        value: |run| run.latency_ns.write.mean,
+    },
+    Kind {
+        group: "Flash",
+        label: "Write amplification",
+        units: COUNT,
+        value: |run| run.totals.write_amplification,
+    },
+    Kind {
+        group: "Flash",
+        label: "Erases",
+        units: COUNT,
+        value: |run| run.totals.erases.map(|erases| erases as f64),
+    },
+    Kind { group: "Cache", label: "Hit ratio", units: SHARE, value: |run| run.totals.hit_ratio },
+    Kind { group: "Energy", label: "Energy", units: ENERGY, value: |run| run.totals.energy_j },
+    Kind {
+        group: "Energy",
+        label: "Energy per request",
+        units: ENERGY,
+        value: |run| run.totals.energy_j_per_request,
+    },
+    Kind {
+        group: "Simulator",
+        label: "Simulation speed",
+        units: RATE,
+        value: |run| run.requests_per_wall_s,
+    },
+    Kind {
+        group: "Simulator",
+        label: "Memory",
+        units: BYTES,
+        value: |run| run.peak_rss_bytes.map(|bytes| bytes as f64),
+    },
+];
+
+/// The figures of `runs`; those no run has are left out.
+pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
+    let figure = |kind: &Kind| {
+        let values: Vec<Option<f64>> = runs.iter().map(|run| (kind.value)(run)).collect();
+        values.iter().any(Option::is_some).then(|| {
+            let (scale, unit) = choose(kind.units, &values);
+            let show = |value: &Option<f64>| value.map_or(NONE.into(), |v| number(v / scale));
+            let values = values.iter().map(show).collect();
+            Figure { group: kind.group, label: kind.label, unit, values }
+        })
+    };
+    KINDS.iter().filter_map(figure).collect()
+}
+
+/// The largest unit that leaves the least value at 1 or more, unless the greatest value would
+/// then have more than five digits.
+fn choose(units: &[Unit], values: &[Option<f64>]) -> Unit {
+    let known = values.iter().flatten().copied().filter(|&value| value > 0.0);
+    let (least, most) =
+        known.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+    let fits = |unit: &&Unit| unit.0 <= least;
+    let unit = units.iter().rev().find(fits).filter(|_| least.is_finite()).unwrap_or(&units[0]);
+    let larger = units.iter().skip_while(|larger| larger.0 < unit.0);
+    let short = |unit: &&Unit| most / unit.0 < 99_999.5;
+    *larger.clone().find(short).unwrap_or_else(|| larger.last().unwrap_or(unit))
+}
+
+/// A number with about four significant digits and thousands set apart.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    let digits = match size {
+        _ if value == value.trunc() && size < 1e15 => 0,
+        1000.0.. => 0,
+        100.0.. => 1,
+        10.0.. => 2,
+        1.0.. => 3,
+        0.001.. => 4,
+        _ => return format!("{value:.2e}"),
+    };
+    let plain = format!("{value:.digits$}");
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let mut grouped = String::from(sign);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if !fraction.is_empty() {
+        grouped.push('.');
+        grouped.push_str(fraction);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_matter() {
+        let check = |value: f64, expect: &str| assert_eq!(number(value), expect);
+        check(0.0, "0");
+        check(1.0, "1");
+        check(1_234_567.0, "1,234,567");
+        check(123_456.7, "123,457");
+        check(123.45, "123.5");
+        check(12.345, "12.35");
+        check(1.234, "1.234");
+        check(0.01234, "0.0123");
+        check(0.000_012, "1.20e-5");
+        check(-1234.0, "-1,234");
+        check(f64::NAN, "NaN");
+    }
+
+    #[test]
+    fn one_unit_serves_all_values_of_a_row() {
+        let check = |values: &[f64], expect: &str| {
+            let values: Vec<_> = values.iter().copied().map(Some).collect();
+            assert_eq!(choose(TIME, &values).1, expect, "{values:?}");
+        };
+        check(&[8.1e6], "ms");
+        check(&[8.1e6, 61e3], "µs");
+        check(&[8.1e6, 900.0], "µs");
+        check(&[90.0], "ns");
+        check(&[0.0], "ns");
+        check(&[], "ns");
+        check(&[1e15, 5.0], "s");
+    }
+}

@@ -1,0 +1,146 @@
+//! Results as text for a terminal.
+
+use crate::figures::{Figure, figures, number};
+use hybridsim_observe::RunResults;
+use std::fmt::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Longer names of runs are cut.
+const NAME_WIDTH_MAX: usize = 24;
+
+/// How text may look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Whether escape sequences for bold and faint text may be used.
+    pub ansi: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.ansi { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A table of `runs` side by side, one figure to a line, and their warnings.
+pub fn table(runs: &[&RunResults], style: Style) -> String {
+    let names: Vec<String> = runs.iter().map(|run| name(run)).collect();
+    let figures = figures(runs);
+    let label_width = figures.iter().map(|figure| figure.label.width()).max().unwrap_or(0);
+    let unit_width = figures.iter().map(|figure| figure.unit.width()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..runs.len())
+        .map(|at| figures.iter().map(|figure| figure.values[at].width()).max().unwrap_or(0))
+        .zip(&names)
+        .map(|(width, name)| width.max(name.width()))
+        .collect();
+    let mut out = String::new();
+    let mut line = String::new();
+    line.push_str(&" ".repeat(label_width + 2));
+    for (name, width) in names.iter().zip(&widths) {
+        line.push_str(&right(name, width + 2));
+    }
+    let _ = writeln!(out, "{}", style.paint("1", &line));
+    let mut group = "";
+    for figure in &figures {
+        if group != figure.group && !group.is_empty() {
+            out.push('\n');
+        }
+        group = figure.group;
+        row(&mut out, figure, label_width, &widths, unit_width, style);
+    }
+    notes(&mut out, runs, &names, style);
+    out
+}
+
+fn row(
+    out: &mut String,
+    figure: &Figure,
+    label_width: usize,
+    widths: &[usize],
+    unit_width: usize,
+    style: Style,
+) {
+    let _ = write!(out, "  {}{}", figure.label, " ".repeat(label_width - figure.label.width()));
+    for (value, width) in figure.values.iter().zip(widths) {
+        out.push_str(&right(value, width + 2));
+    }
+    if unit_width > 0 && !figure.unit.is_empty() {
+        let _ = write!(out, "  {}", style.paint("2", figure.unit));
+    }
+    out.push('\n');
+}
+
+/// Everything worth reading of one run: its figures, its components and its warnings.
+pub fn single(run: &RunResults, style: Style) -> String {
+    let mut out = table(&[run], style);
+    for (path, component) in &run.components {
+        let mut facts: Vec<String> = Vec::new();
+        if let Some(power) = &component.power {
+            let busy = power.busy_fraction.map(|busy| format!("busy {} %", number(busy * 100.0)));
+            facts.extend(busy);
+            facts.extend(power.energy_j.map(|joules| format!("{} J", number(joules))));
+        }
+        if let Some(disk) = &component.disk {
+            facts.push(format!("{} seeks", number(disk.seeks as f64)));
+            let mean = disk.seek_ns_mean.map(|ns| format!("{} ms each", number(ns / 1e6)));
+            facts.extend(mean);
+        }
+        if let Some(flash) = &component.flash {
+            let programs = number(flash.programs as f64);
+            facts.push(format!("{programs} programs, {} erases", number(flash.erases as f64)));
+            facts.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
+        }
+        if let Some(cache) = &component.cache {
+            facts.extend(cache.hit_ratio.map(|hit| format!("hit ratio {} %", number(hit * 100.0))));
+            facts.push(format!("{} bypasses", number(cache.bypasses as f64)));
+            facts.push(format!("{} destages", number(cache.destages as f64)));
+        }
+        if !facts.is_empty() {
+            let path = style.paint("1", &clean(path));
+            let _ = writeln!(out, "\n  {path} ({}): {}", component.kind, facts.join(", "));
+        }
+    }
+    let _ = writeln!(out, "\n  fingerprint {}", run.fingerprint);
+    out
+}
+
+fn notes(out: &mut String, runs: &[&RunResults], names: &[String], style: Style) {
+    let of = |(run, name): (&&RunResults, &String)| -> Vec<String> {
+        let broken = run.violations.iter().map(|note| format!("BROKEN INVARIANT: {note}"));
+        let notes = broken.chain(run.warnings.iter().cloned());
+        let prefix = if runs.len() > 1 { format!("{name}: ") } else { String::new() };
+        notes.map(|note| format!("{prefix}{}", clean(&note))).collect()
+    };
+    let notes: Vec<String> = runs.iter().zip(names).flat_map(of).collect();
+    if notes.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", style.paint("1", "Warnings"));
+    for (number, note) in (1..).zip(&notes) {
+        let _ = writeln!(out, "  {number}. {note}");
+    }
+}
+
+fn name(run: &RunResults) -> String {
+    let title = if run.label.title.is_empty() { &run.label.scenario } else { &run.label.title };
+    let title = clean(title);
+    if title.width() <= NAME_WIDTH_MAX {
+        return title;
+    }
+    let mut cut = String::new();
+    for letter in title.chars() {
+        if cut.width() + letter.width().unwrap_or(0) >= NAME_WIDTH_MAX {
+            break;
+        }
+        cut.push(letter);
+    }
+    cut + "…"
+}
+
+/// Control characters from scenarios and traces never reach the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+}

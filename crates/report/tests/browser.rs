@@ -1,0 +1,243 @@
+//! Opens reports in headless Chromium: every chart draws, nothing complains, nothing calls out.
+//!
+//! Nothing is installed for this. Without Chromium the tests say so and pass; `HYBRIDSIM_CHROMIUM`
+//! may name the program.
+
+use hybridsim_engine::{LayerInfo, SimTime};
+use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
+use hybridsim_report::{Run, html};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+#[allow(dead_code)]
+#[path = "../examples/sample_report.rs"]
+mod sample;
+
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What a page told of itself.
+struct Visit {
+    dom: String,
+    console: Vec<String>,
+    foreign: Vec<String>,
+}
+
+/// A folder of its own that goes away with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hybridsim-report-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("the temporary folder can be written to");
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn chromium() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("HYBRIDSIM_CHROMIUM") {
+        return Some(PathBuf::from(named));
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();
+    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let found = found.into_iter().find(|path| path.is_file());
+    if found.is_none() {
+        println!("skipped: no Chromium found; set HYBRIDSIM_CHROMIUM to its path");
+    }
+    found
+}
+
+fn visit(browser: &Path, page: &str, fragment: &str, width: u32) -> Visit {
+    let folder = Folder::new();
+    let (file, log) = (folder.0.join("report.html"), folder.0.join("net.json"));
+    std::fs::write(&file, page).expect("the temporary folder can be written to");
+    let (dom, stderr) = (folder.0.join("dom.html"), folder.0.join("stderr.txt"));
+    let create = |path: &Path| std::fs::File::create(path).expect("the folder can be written to");
+    let child = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update"])
+        .args(["--disable-sync", "--disable-extensions", "--disable-default-apps"])
+        .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0"])
+        .arg(format!("--user-data-dir={}", folder.0.join("profile").display()))
+        .arg(format!("--log-net-log={}", log.display()))
+        .arg(format!("--window-size={width},2000"))
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}#{fragment}", file.display()))
+        .stdout(create(&dom))
+        .stderr(create(&stderr))
+        .spawn()
+        .expect("the browser starts");
+    wait(child);
+    let read = |path: &Path| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let stderr = read(&stderr);
+    let console = stderr.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned);
+    Visit { dom: read(&dom), console: console.collect(), foreign: requests(&read(&log)) }
+}
+
+/// Waits for the browser, but not for ever: a page in an endless loop is a failure.
+fn wait(mut child: Child) {
+    let start = Instant::now();
+    while child.try_wait().expect("the browser is our child").is_none() {
+        if start.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the page was not done after {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Addresses a page asked for, as the browser logged them; its own services left out.
+fn requests(network: &str) -> Vec<String> {
+    let asked = network.split("\"url\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let own = ["google.com", "googleapis.com", "gvt1.com", "chrome:", "chrome-", "file:", "data:"];
+    let foreign = asked.filter(|url| !own.iter().any(|own| url.contains(own)));
+    foreign.map(str::to_owned).collect()
+}
+
+/// Why the page is not as it should be; empty when all is well.
+fn complaints(visit: &Visit, charts_min: usize) -> Vec<String> {
+    let mut complaints = visit.console.clone();
+    complaints.extend(visit.foreign.iter().map(|url| format!("asked for {url}")));
+    let status = attribute(&visit.dom, "data-charts").unwrap_or_default();
+    let counts: Vec<usize> = status.split(" of ").filter_map(|text| text.parse().ok()).collect();
+    match counts[..] {
+        [drawn, all] if drawn == all && all >= charts_min => {}
+        _ => complaints.push(format!("charts drawn: {status:?}, wanted {charts_min}")),
+    }
+    if let Some(error) = attribute(&visit.dom, "data-error") {
+        complaints.push(error);
+    }
+    if visit.dom.contains("data-drawn=\"no\"") {
+        complaints.push("a chart is empty".to_owned());
+    }
+    complaints
+}
+
+fn attribute(dom: &str, name: &str) -> Option<String> {
+    let rest = dom.split(&format!("{name}=\"")).nth(1)?;
+    rest.split('"').next().map(str::to_owned)
+}
+
+#[test]
+fn every_chart_draws_and_nothing_calls_out() {
+    let Some(browser) = chromium() else { return };
+    let runs = [
+        sample::run("disk", "Hard disk"),
+        sample::run("ssd", "SSD"),
+        sample::run("hybrid", "Hybrid"),
+    ];
+    let page = html::page("Three runs", &runs);
+    let none: [&str; 0] = [];
+    for (fragment, width) in [("theme=light", 1280), ("theme=dark", 1280), ("theme=light", 400)] {
+        let visit = visit(&browser, &page, fragment, width);
+        assert_eq!(complaints(&visit, 17), none, "three runs, {fragment}, {width}");
+    }
+    for (run, charts) in runs.into_iter().zip([9, 13, 17]) {
+        let visit = visit(&browser, &html::page("One run", &[run]), "theme=dark", 800);
+        assert_eq!(complaints(&visit, charts), none, "one run");
+    }
+}
+
+/// The checks above can fail: a script that is not ours does not run, and that is seen.
+#[test]
+fn a_page_tampered_with_is_noticed() {
+    let Some(browser) = chromium() else { return };
+    let page = html::page("Tampered", &[sample::run("ssd", "SSD")]);
+    let tampered = page.replace("start();\n", "start(); fetch('http://example.invalid/');\n");
+    assert_ne!(page, tampered);
+    let told = complaints(&visit(&browser, &tampered, "", 800), 1);
+    assert!(told.iter().any(|told| told.contains("Content Security Policy")), "{told:?}");
+    assert!(told.iter().any(|told| told.contains("charts drawn")), "{told:?}");
+    // With the policy taken away as well, the call itself is seen.
+    let open = tampered.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
+    let told = complaints(&visit(&browser, &open, "", 800), 1);
+    assert!(told.iter().any(|told| told.contains("example.invalid")), "{told:?}");
+}
+
+const HOSTILE: &str = "</script></pre></title>\
+    <img src=x onerror=\"document.documentElement.dataset.hacked='yes'\">\
+    <!--<script>document.documentElement.dataset.hacked='yes'</script>\u{2028}\"'`${1}{{ 7 * 7 }}";
+
+fn hostile() -> Run {
+    let mut run = sample::run("hybrid", HOSTILE);
+    let label = &mut run.results.label;
+    (label.scenario, label.trace) = (HOSTILE.to_owned(), HOSTILE.to_owned());
+    label.versions.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
+    run.results.warnings.push(HOSTILE.to_owned());
+    run.results.violations.push(HOSTILE.to_owned());
+    run.scenario_text = HOSTILE.to_owned();
+    let components = std::mem::take(&mut run.results.components);
+    run.results.components =
+        components.into_iter().map(|(path, part)| (path + HOSTILE, part)).collect();
+    if let Some(pictures) = &mut run.pictures {
+        let energy = std::mem::take(&mut pictures.energy_j);
+        pictures.energy_j = energy.into_iter().map(|(path, j)| (path + HOSTILE, j)).collect();
+        let wear = std::mem::take(&mut pictures.wear);
+        pictures.wear = wear.into_iter().map(|(path, rows)| (path + HOSTILE, rows)).collect();
+        pictures.series.queue_depth[0].path.push_str(HOSTILE);
+    }
+    run
+}
+
+#[test]
+fn strings_from_traces_and_scenarios_stay_strings() {
+    let page = html::page(HOSTILE, &[hostile(), hostile()]);
+    assert!(!page.contains("<img"), "an element got through");
+    assert_eq!(page.matches("<script").count(), 2, "ours only");
+    assert_eq!(page.matches("</script").count(), 2, "ours only");
+    assert!(page.contains("{{ 7 * 7 }}"), "a template expression was worked out");
+    let Some(browser) = chromium() else { return };
+    let visit = visit(&browser, &page, "", 1000);
+    assert_eq!(complaints(&visit, 10), [""; 0]);
+    assert!(!visit.dom.contains("data-hacked"), "a script ran");
+}
+
+#[test]
+fn a_run_without_anything_to_draw_is_still_a_page() {
+    let nodes = vec![("host".to_owned(), LayerInfo::default())];
+    let ending = Ending { time: SimTime::ZERO, events: 0, complete: true };
+    let recorder = |detail| Recorder::new(nodes.clone(), detail, Warmup::None);
+    let empty = |detail| {
+        let label = Label::default();
+        let done = recorder(detail).finish(ending, label, Cost::default(), Vec::new());
+        Run { results: done.results, pictures: done.pictures, scenario_text: String::new() }
+    };
+    let pages = [
+        html::page("", &[empty(Detail::Full)]),
+        html::page("", &[empty(Detail::Bare)]),
+        html::page("", &[empty(Detail::Bare), empty(Detail::Full), sample::run("disk", "Disk")]),
+    ];
+    let Some(browser) = chromium() else { return };
+    for page in &pages {
+        let visit = visit(&browser, page, "", 800);
+        assert!(visit.console.is_empty(), "{:?}", visit.console);
+        assert!(attribute(&visit.dom, "data-charts").is_some(), "the script came to its end");
+        assert_eq!(attribute(&visit.dom, "data-error"), None);
+    }
+}
+
+#[test]
+fn the_page_names_nothing_outside_itself() {
+    let page = html::page("One run", &[sample::run("disk", "Disk")]);
+    for call in ["src=\"", "href=\"http", "url(", "@import", "fetch(", "XMLHttp", "WebSocket"] {
+        assert!(!page.contains(call), "the page has {call}");
+    }
+    for call in ["sendBeacon", "import(", "EventSource", "<link", "<iframe", "<object"] {
+        assert!(!page.contains(call), "the page has {call}");
+    }
+}

@@ -1,0 +1,56 @@
+//! The terminal's table, and JSON.
+
+use hybridsim_report::terminal::{Style, single, table};
+use hybridsim_report::{Run, json};
+use unicode_width::UnicodeWidthStr;
+
+#[allow(dead_code)]
+#[path = "../examples/sample_report.rs"]
+mod sample;
+
+fn runs() -> [Run; 2] {
+    let mut broken = sample::run("hybrid", "名前 \u{1b}[31mred\u{7} and much too long to be shown");
+    broken.results.violations.push("parts do not add up\u{1b}[2J".to_owned());
+    [sample::run("disk", "Disk"), broken]
+}
+
+#[test]
+fn columns_are_aligned_and_nothing_steers_the_terminal() {
+    let runs = runs();
+    let text = table(&[&runs[0].results, &runs[1].results], Style::default());
+    assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+    let lines: Vec<&str> = text.lines().collect();
+    let head = lines[0].width();
+    assert!(lines[0].contains("Disk") && lines[0].ends_with('…'), "{}", lines[0]);
+    let unit = |line: &&str| line.trim_end().rsplit("  ").next().map(str::to_owned);
+    let mean = lines.iter().find(|line| line.starts_with("  Mean")).expect("there is a mean");
+    assert_eq!(unit(mean).as_deref(), Some("ms"), "{mean}");
+    assert_eq!(mean.width(), head + "  ms".width(), "the values end where the names end");
+    let requests = lines.iter().find(|line| line.starts_with("  Requests")).expect("requests");
+    assert_eq!(requests.width(), head, "a count has no unit");
+    assert!(text.contains("BROKEN INVARIANT: parts do not add up"), "{text}");
+}
+
+#[test]
+fn colour_only_when_asked_for() {
+    let [run, _] = runs();
+    assert!(!single(&run.results, Style { ansi: false }).contains('\u{1b}'));
+    assert!(single(&run.results, Style { ansi: true }).contains("\u{1b}[1m"));
+    let text = single(&run.results, Style::default());
+    assert!(text.contains("system/disk (hard-disk): busy"), "{text}");
+    assert!(text.contains(&run.results.fingerprint), "{text}");
+}
+
+#[test]
+fn json_is_one_document_that_reads_back() {
+    let [run, _] = runs();
+    let mut out = Vec::new();
+    json::write(&mut out, &run.results).expect("a vector takes everything");
+    let text = String::from_utf8(out).expect("JSON is UTF-8");
+    assert!(text.ends_with("}\n"));
+    let back: hybridsim_observe::RunResults = serde_json::from_str(&text).expect("our own JSON");
+    assert_eq!(back, run.results);
+    let mut line = Vec::new();
+    json::write_line(&mut line, &run.results).expect("a vector takes everything");
+    assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+}

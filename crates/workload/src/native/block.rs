@@ -1,0 +1,141 @@
+//! A block's content: the names of volumes first seen in it, then its records by column.
+
+use super::NAME_BYTES_MAX;
+use super::column::{Bytes, Damage, put_column, put_varint, unzigzag, zigzag};
+use crate::record::Record;
+use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
+
+/// Room to work in, reused from block to block.
+#[derive(Default)]
+pub struct Work {
+    column: Vec<u64>,
+    /// Per volume, the end of the request before: what the next address is predicted to be.
+    ends: Vec<u64>,
+}
+
+impl Work {
+    fn forget(&mut self) {
+        self.ends.fill(0);
+    }
+
+    fn end_of(&mut self, volume: u16) -> &mut u64 {
+        let volume = usize::from(volume);
+        if volume >= self.ends.len() {
+            self.ends.resize(volume + 1, 0);
+        }
+        &mut self.ends[volume]
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>, records: &[Record], value: impl Fn(&Record) -> u64) {
+        self.column.clear();
+        self.column.extend(records.iter().map(value));
+        put_column(out, &self.column);
+    }
+}
+
+/// Appends `names` and `records` to `out`.
+pub fn encode(out: &mut Vec<u8>, names: &[String], records: &[Record], work: &mut Work) {
+    put_varint(out, names.len() as u64);
+    for name in names {
+        put_varint(out, name.len() as u64);
+        out.extend_from_slice(name.as_bytes());
+    }
+    let base = records.first().map_or(0, |record| record.at.as_ns());
+    put_varint(out, base);
+    work.put(out, records, |record| record.request.op as u64);
+    work.put(out, records, |record| u64::from(record.request.flags.0));
+    work.put(out, records, |record| u64::from(record.request.volume));
+    work.put(out, records, |record| u64::from(record.request.sectors));
+    work.put(out, records, |record| {
+        record.response.map_or(0, |time| time.as_ns().saturating_add(1))
+    });
+    let mut column = std::mem::take(&mut work.column);
+    column.clear();
+    let mut before = base;
+    column.extend(records.iter().map(|record| {
+        let at = record.at.as_ns();
+        at - std::mem::replace(&mut before, at)
+    }));
+    put_column(out, &column);
+    column.clear();
+    work.forget();
+    for record in records {
+        let request = &record.request;
+        let predicted = std::mem::replace(work.end_of(request.volume), request.end().0);
+        column.push(zigzag(request.lba.0.wrapping_sub(predicted)));
+    }
+    put_column(out, &column);
+    work.column = column;
+}
+
+/// Reads what [`encode`] wrote; `records` are replaced, `names` are added to.
+pub fn decode(
+    content: &[u8],
+    count: usize,
+    names: &mut Vec<String>,
+    records: &mut Vec<Record>,
+    work: &mut Work,
+) -> Result<(), Damage> {
+    let mut bytes = Bytes(content);
+    decode_names(&mut bytes, names)?;
+    let base = bytes.varint()?;
+    records.clear();
+    let request = Request::new(Op::Read, Lba(0), 0);
+    records.resize(count, Record { at: SimTime::ZERO, request, response: None });
+    bytes.column(count, |index, value| {
+        let op = Op::ALL.get(usize::try_from(value).unwrap_or(usize::MAX));
+        records[index].request.op = *op.ok_or("an operation is unknown")?;
+        Ok(())
+    })?;
+    bytes.column(count, |index, value| {
+        let flags = u8::try_from(value).map_err(|_| "flags are out of range")?;
+        records[index].request.flags = Flags(flags);
+        Ok(())
+    })?;
+    bytes.column(count, |index, value| {
+        let volume = u16::try_from(value).map_err(|_| "a volume number is out of range")?;
+        records[index].request.volume = volume;
+        Ok(())
+    })?;
+    bytes.column(count, |index, value| {
+        let sectors = u32::try_from(value).map_err(|_| "a length is out of range")?;
+        records[index].request.sectors = sectors;
+        Ok(())
+    })?;
+    bytes.column(count, |index, value| {
+        records[index].response = value.checked_sub(1).map(SimDuration::from_ns);
+        Ok(())
+    })?;
+    let mut at = base;
+    bytes.column(count, |index, value| {
+        at = at.checked_add(value).ok_or("a time is out of range")?;
+        records[index].at = SimTime::from_ns(at);
+        Ok(())
+    })?;
+    work.forget();
+    bytes.column(count, |index, value| {
+        let request = &mut records[index].request;
+        let end = work.end_of(request.volume);
+        request.lba = Lba(end.wrapping_add(unzigzag(value)));
+        *end = request.end().0;
+        Ok(())
+    })?;
+    if bytes.0.is_empty() { Ok(()) } else { Err("its content is longer than it says") }
+}
+
+fn decode_names(bytes: &mut Bytes<'_>, names: &mut Vec<String>) -> Result<(), Damage> {
+    let count = bytes.varint()?;
+    for _ in 0..count {
+        if names.len() > usize::from(u16::MAX) {
+            return Err("it names more than 65,536 volumes");
+        }
+        let length = bytes.varint()?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > NAME_BYTES_MAX {
+            return Err("the name of a volume is too long");
+        }
+        let name = std::str::from_utf8(bytes.take(length)?);
+        names.push(name.map_err(|_| "the name of a volume is not UTF-8")?.to_owned());
+    }
+    Ok(())
+}

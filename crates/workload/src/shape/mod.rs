@@ -1,0 +1,35 @@
+//! From the records of a trace to arrivals at a device: which records, when, and where to.
+//!
+//! Each adapter is one small file that declares its parameters; [`replay`] puts them in line:
+//! slice, select volumes, lay volumes out, map addresses, cut, set times, loop.
+
+pub mod address;
+pub mod replay;
+pub mod slice;
+pub mod survey;
+pub mod times;
+pub mod volumes;
+
+pub use replay::{Replay, ReplayError, Warnings, replay};
+
+use hybridsim_engine::param::Param;
+
+/// All parameters of a replay, for the scenario's `[workload]` table.
+pub const PARAMS: &[Param] = &[
+    times::TIMES,
+    times::TIME_SCALE,
+    replay::LOOPS,
+    slice::FIRST,
+    slice::COUNT,
+    slice::FROM,
+    slice::UNTIL,
+    volumes::VOLUMES,
+    volumes::LAYOUT,
+    volumes::STRIDE,
+    address::ADDRESS,
+    address::GRANULE,
+    replay::REQUEST_MAX,
+];
+
+#[cfg(test)]
+mod tests;

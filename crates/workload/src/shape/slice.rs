@@ -1,0 +1,105 @@
+//! A part of a trace: by record number, by time, or both.
+
+use crate::record::Record;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_engine::{SimDuration, SimTime};
+
+/// First record.
+pub const FIRST: Param = Param::with(
+    "first",
+    Kind::Count { min: 1, max: u64::MAX },
+    "1",
+    "Number of the first record used, counted from 1; it then arrives at time 0.",
+);
+/// How many records.
+pub const COUNT: Param = Param::optional(
+    "count",
+    Kind::Count { min: 1, max: u64::MAX },
+    "How many records are used, from `first` on.",
+);
+/// From what time on.
+pub const FROM: Param = Param::optional(
+    "from",
+    Kind::Duration,
+    "Records that arrive earlier are left out; this time becomes time 0.",
+);
+/// Up to what time.
+pub const UNTIL: Param = Param::optional(
+    "until",
+    Kind::Duration,
+    "Records that arrive at this time or later are left out.",
+);
+
+/// What to do with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Use it.
+    Keep,
+    /// Go on with the next.
+    Skip,
+    /// Nothing after it is wanted either.
+    Stop,
+}
+
+/// The chosen part.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    first: u64,
+    end: u64,
+    from: Option<SimTime>,
+    until: SimTime,
+    base: Option<SimTime>,
+}
+
+impl Slice {
+    /// Reads the parameters.
+    pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
+        let time = |name| settings.duration_opt(name).map(|time| SimTime::ZERO + time);
+        let first = settings.count("first");
+        let (from, until) = (time("from"), time("until").unwrap_or(SimTime::NEVER));
+        if from.is_some_and(|from| from >= until) {
+            problems.push(Problem::new("until", "must be later than `from`"));
+        }
+        let count = settings.count_opt("count").unwrap_or(u64::MAX);
+        Self { first, end: first.saturating_add(count), from, until, base: None }
+    }
+
+    /// Whether it is less than the whole trace.
+    pub const fn is_partial(&self) -> bool {
+        self.first > 1
+            || self.end != u64::MAX
+            || self.from.is_some()
+            || self.until.as_ns() != u64::MAX
+    }
+
+    /// Judges record `number`, counted from 1.
+    #[inline]
+    pub fn judge(&mut self, number: u64, record: &Record) -> Verdict {
+        if number >= self.end || record.at >= self.until {
+            return Verdict::Stop;
+        }
+        if number < self.first || self.from.is_some_and(|from| record.at < from) {
+            return Verdict::Skip;
+        }
+        if self.base.is_none() {
+            let whole = self.first == 1;
+            self.base = Some(self.from.unwrap_or(if whole { SimTime::ZERO } else { record.at }));
+        }
+        Verdict::Keep
+    }
+
+    /// Time since the start of the part.
+    #[inline]
+    pub fn since_start(&self, at: SimTime) -> SimDuration {
+        at.since(self.base.unwrap_or(SimTime::ZERO))
+    }
+
+    /// Records from `first` up to `end`, where both are known.
+    pub fn share_done(&self, number: u64) -> Option<f64> {
+        if self.end == u64::MAX {
+            return None;
+        }
+        let done = number.saturating_sub(self.first) as f64;
+        Some(done / (self.end - self.first).max(1) as f64)
+    }
+}

@@ -1,0 +1,264 @@
+//! A fio-like mix: `rw`, `bs` or `bssplit`, `rwmixread`, `random_distribution`, `norandommap`.
+//!
+//! Queue depth (`iodepth`) belongs to the host. As in fio, sequential reads, writes and trims each
+//! go on where the last of their kind ended, and random ones touch every block once a pass unless
+//! `norandommap` is set or the distribution is not `random`.
+
+use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution};
+use super::histogram::Sizes;
+use super::pace::{BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
+use super::place::{Popularity, Region, SIZE, START, Shuffle, Zone, sectors_of};
+use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::sample::Distribution;
+use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
+
+/// Where the next request goes.
+#[derive(Clone, Debug)]
+enum Where {
+    /// On from the last of its kind.
+    Sequential([u64; 4]),
+    /// Every block once a pass.
+    Map { shuffle: Shuffle, blocks: u64, next: u64 },
+    /// Anywhere.
+    Random(Popularity),
+}
+
+/// What the next request does.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Always(Op),
+    Mixed { read: f64 },
+    TrimWrite,
+}
+
+#[derive(Clone, Debug)]
+struct Fio {
+    region: Region,
+    what: What,
+    to: Where,
+    /// Sizes of reads, writes and trims.
+    sizes: [Sizes; 3],
+    /// Sectors of the smallest block: the unit of places.
+    unit: u64,
+    /// The block just trimmed, to be written next.
+    trimmed: Option<Request>,
+    stream: Stream,
+}
+
+impl Fio {
+    fn place(&mut self, op: Op, sectors: u64) -> u64 {
+        let room = self.region.sectors - sectors;
+        match &mut self.to {
+            Where::Sequential(next) => {
+                let next = &mut next[op as usize];
+                let offset = if *next > room { 0 } else { *next };
+                *next = offset + sectors;
+                offset
+            }
+            Where::Map { shuffle, blocks, next } => {
+                if *next == *blocks {
+                    *shuffle = Shuffle::new(*blocks, &mut self.stream);
+                    *next = 0;
+                }
+                *next += 1;
+                shuffle.place(*next - 1) * self.unit
+            }
+            Where::Random(popularity) => {
+                (popularity.draw(&mut self.stream) * self.unit).min(room / self.unit * self.unit)
+            }
+        }
+    }
+}
+
+impl Generate for Fio {
+    fn draw(&mut self) -> Request {
+        if let Some(trimmed) = self.trimmed.take() {
+            return Request { op: Op::Write, ..trimmed };
+        }
+        let op = match self.what {
+            What::Always(op) => op,
+            What::TrimWrite => Op::Trim,
+            What::Mixed { read } if self.stream.chance(read) => Op::Read,
+            What::Mixed { .. } => Op::Write,
+        };
+        let sectors = self.sizes[op as usize].draw(&mut self.stream);
+        let offset = self.place(op, u64::from(sectors));
+        let request = Request::new(op, Lba(self.region.start + offset), sectors);
+        self.trimmed = matches!(self.what, What::TrimWrite).then_some(request);
+        request
+    }
+}
+
+const MODES: &[&str] = &[
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "rw",
+    "randrw",
+    "trim",
+    "randtrim",
+    "trimwrite",
+    "randtrimwrite",
+];
+const PARAMS: &[Param] = &[
+    REQUESTS,
+    BYTES,
+    DURATION,
+    INTERARRIVAL,
+    START,
+    SIZE,
+    Param::with("rw", Kind::Choice(MODES), "\"read\"", "What is done, and whether in sequence."),
+    Param::with("bs", Kind::Bytes, "\"4KiB\"", "Bytes of a request."),
+    Param::optional(
+        "bssplit",
+        Kind::Text,
+        "Sizes with percentages instead of `bs`, as in `4k/60:64k/40`; a comma separates reads, \
+         writes and trims.",
+    ),
+    Param::with(
+        "rwmixread",
+        Kind::Number { min: 0.0, max: 100.0 },
+        "50",
+        "Percentage of reads in a mix.",
+    ),
+    Param::with(
+        "random_distribution",
+        Kind::Text,
+        "\"random\"",
+        "random, zipf:THETA, pareto:H, normal:PERCENT or zoned:ACCESS/SIZE:...",
+    ),
+    Param::with(
+        "norandommap",
+        Kind::Flag,
+        "false",
+        "Random requests may touch a block twice before all have been touched once.",
+    ),
+    Param::optional(
+        "rate_iops",
+        Kind::Number { min: 1e-6, max: 1e9 },
+        "Requests that arrive per second, instead of `interarrival_ms`.",
+    ),
+    Param::with(
+        "rate_process",
+        Kind::Choice(&["linear", "poisson"]),
+        "\"linear\"",
+        "Whether `rate_iops` means equal or exponential gaps.",
+    ),
+];
+
+fn read_sizes(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> (Vec<Sizes>, u64, u64) {
+    let bs = sectors_of(input, "bs", problems);
+    let mut splits = vec![vec![(bs, 100.0)]];
+    if let Some(text) = input.settings.text_opt("bssplit") {
+        match parse_bssplit(text) {
+            Ok(parsed) => splits = parsed,
+            Err(message) => problems.push(Problem::new("bssplit", message)),
+        }
+    }
+    let used = splits.iter().flatten().filter(|(_, percent)| *percent > 0.0);
+    let used: Vec<u64> = used.map(|(sectors, _)| u64::from(*sectors)).collect();
+    let smallest = used.iter().copied().min().unwrap_or(1);
+    let largest = used.iter().copied().max().unwrap_or(1);
+    (splits.iter().map(|split| Sizes::new(split)).collect(), smallest, largest)
+}
+
+fn popularity(distribution: RandomDistribution, blocks: u64) -> Result<Popularity, String> {
+    let share = |percent: f64| percent / 100.0;
+    Ok(match distribution {
+        RandomDistribution::Uniform => Popularity::Uniform(blocks),
+        RandomDistribution::Zipf(theta) => Popularity::zipf(blocks, theta),
+        RandomDistribution::Pareto(h) => Popularity::pareto(blocks, h),
+        RandomDistribution::Normal(percent) => {
+            Popularity::Normal { n: blocks, stddev: share(percent) * blocks as f64 }
+        }
+        RandomDistribution::Zoned(list) => {
+            let (mut accesses_up_to, mut at) = (0.0, 0.0);
+            let mut zones = Vec::new();
+            for (accesses, size) in list {
+                let start = (share(at) * blocks as f64) as u64;
+                at += size;
+                let end = ((share(at) * blocks as f64) as u64).min(blocks);
+                accesses_up_to += share(accesses);
+                if accesses > 0.0 {
+                    let slots = end.saturating_sub(start);
+                    zones.push(Zone { accesses_up_to, start, slots });
+                }
+            }
+            if zones.iter().any(|zone| zone.slots == 0) {
+                return Err("a zone is smaller than a block: use a larger region".to_owned());
+            }
+            Popularity::Zoned(zones)
+        }
+    })
+}
+
+fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let settings = input.settings;
+    let mut problems = Vec::new();
+    let (sizes, unit, largest) = read_sizes(input, &mut problems);
+    let region = Region::read(input, largest, &mut problems);
+    let blocks = (region.sectors / unit).max(1);
+    let mut stream = input.stream("requests");
+    let mode = settings.text("rw");
+    let distribution = parse_distribution(settings.text("random_distribution"))
+        .map_err(|message| problems.push(Problem::new("random_distribution", message)))
+        .unwrap_or(RandomDistribution::Uniform);
+    let mapped = !settings.flag("norandommap") && distribution == RandomDistribution::Uniform;
+    let to = if !mode.starts_with("rand") {
+        Where::Sequential([0; 4])
+    } else if mapped {
+        if unit != largest {
+            let message = "sizes differ: touching every block once needs one size; set \
+                           `norandommap = true`";
+            problems.push(Problem::new("norandommap", message));
+        }
+        Where::Map { shuffle: Shuffle::new(blocks, &mut stream), blocks, next: 0 }
+    } else {
+        let popularity = popularity(distribution, blocks);
+        Where::Random(popularity.unwrap_or_else(|message| {
+            problems.push(Problem::new("random_distribution", message));
+            Popularity::Uniform(blocks)
+        }))
+    };
+    let what = match mode.trim_start_matches("rand") {
+        "read" => What::Always(Op::Read),
+        "write" => What::Always(Op::Write),
+        "trim" => What::Always(Op::Trim),
+        "trimwrite" => What::TrimWrite,
+        _ => What::Mixed { read: settings.number("rwmixread") / 100.0 },
+    };
+    let gaps = rate(input, &mut problems);
+    let sizes = std::array::from_fn(|op| sizes.get(op).unwrap_or(&sizes[0]).clone());
+    let fio = Fio { region, what, to, sizes, unit, trimmed: None, stream };
+    // As in fio, a job ends when it has moved as many bytes as its region has.
+    let given = ["requests", "bytes", "duration"].iter().any(|name| settings.has(name));
+    let own = Limits { sectors: region.sectors, ..Limits::NONE };
+    finish(input, Some(fio), if given { Limits::NONE } else { own }, gaps, problems)
+}
+
+fn rate(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> Option<Gaps> {
+    let rate = input.settings.number_opt("rate_iops")?;
+    if input.settings.has("interarrival_ms") {
+        problems.push(Problem::new("rate_iops", "give either this or `interarrival_ms`"));
+    }
+    let mean = 1000.0 / rate;
+    Some(if input.settings.text("rate_process") == "poisson" {
+        Gaps::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
+    } else {
+        Gaps::Fixed(SimDuration::from_ns_f64(mean * 1e6))
+    })
+}
+
+/// The generator.
+pub const ENTRY: GeneratorEntry = GeneratorEntry {
+    description: Description {
+        name: "fio",
+        summary: "A mix described in the words of fio job files.",
+        origin: "the documented behaviour of fio 3",
+        params: PARAMS,
+    },
+    build,
+};

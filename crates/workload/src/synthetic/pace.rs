@@ -1,0 +1,222 @@
+//! What all generators share: when requests arrive and when the workload ends.
+
+use super::{GeneratorInput, distribution};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::sample::Distribution;
+use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
+
+/// Draws requests, one after the other, without end.
+pub trait Generate {
+    /// The next request.
+    fn draw(&mut self) -> Request;
+
+    /// Time from the request before to the one just drawn; `None` leaves it to the common
+    /// `interarrival_ms`.
+    fn gap(&mut self) -> Option<SimDuration> {
+        None
+    }
+
+    /// Whether the generator's own plan is carried out.
+    fn ended(&self) -> bool {
+        false
+    }
+}
+
+const COUNT: Kind = Kind::Count { min: 1, max: u64::MAX };
+
+/// How many requests.
+pub const REQUESTS: Param = Param::optional(
+    "requests",
+    COUNT,
+    "Ends after so many requests. One of `requests`, `bytes` and `duration` must be given.",
+);
+/// How many bytes.
+pub const BYTES: Param = Param::optional(
+    "bytes",
+    Kind::Bytes,
+    "Ends after so many bytes; the last request is shortened to fit.",
+);
+/// How long.
+pub const DURATION: Param = Param::optional(
+    "duration",
+    Kind::Duration,
+    "Ends when requests would arrive later than this; needs arrival times.",
+);
+/// When requests arrive.
+pub const INTERARRIVAL: Param = Param::optional(
+    "interarrival_ms",
+    distribution::KIND,
+    "Milliseconds between arrivals. Without it all requests arrive at time 0, which is what a \
+     closed loop wants.",
+);
+
+/// Times between arrivals.
+#[derive(Clone, Debug)]
+pub enum Gaps {
+    /// Everything arrives at time 0.
+    None,
+    /// Always the same.
+    Fixed(SimDuration),
+    /// Milliseconds, drawn; negative ones are drawn again.
+    Drawn(Distribution, Stream),
+}
+
+/// Draws milliseconds until they are not negative.
+pub(crate) fn draw_ms(distribution: &Distribution, stream: &mut Stream) -> SimDuration {
+    for _ in 0..REDRAWS_MAX {
+        let ms = distribution.draw(stream);
+        if ms >= 0.0 {
+            return SimDuration::from_ns_f64(ms * 1e6);
+        }
+    }
+    SimDuration::ZERO
+}
+
+/// Values drawn again this often in a row are taken as the nearest allowed one. Builders refuse
+/// distributions for which that would not be rare.
+pub(crate) const REDRAWS_MAX: u32 = 1_000;
+
+/// Complains when less than 1 % of what `distribution` gives is `allowed`.
+pub(crate) fn check_draws(
+    param: &'static str,
+    distribution: &Distribution,
+    allowed: impl Fn(f64) -> bool,
+    what: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut stream = Stream::new(0, param);
+    let draws = 2_000;
+    let good = (0..draws).filter(|_| allowed(distribution.draw(&mut stream))).count();
+    if good * 100 < draws {
+        let message = format!("hardly any value of this distribution is {what}");
+        problems.push(Problem::new(param, message));
+    }
+}
+
+/// Where the workload ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests.
+    pub requests: u64,
+    /// Sectors.
+    pub sectors: u64,
+    /// Last arrival.
+    pub until: SimTime,
+}
+
+impl Limits {
+    /// No limit.
+    pub const NONE: Self = Self { requests: u64::MAX, sectors: u64::MAX, until: SimTime::NEVER };
+
+    /// Only a number of requests.
+    pub const fn requests(requests: u64) -> Self {
+        Self { requests, ..Self::NONE }
+    }
+}
+
+/// A generator with limits and arrival times: a workload.
+#[derive(Clone, Debug)]
+pub struct Paced<G> {
+    generator: G,
+    gaps: Gaps,
+    limits: Limits,
+    at: SimTime,
+    requests: u64,
+    sectors_left: u64,
+}
+
+impl<G: Generate> Paced<G> {
+    /// A workload of what `generator` draws.
+    pub fn new(generator: G, gaps: Gaps, limits: Limits) -> Self {
+        let sectors_left = limits.sectors;
+        Self { generator, gaps, limits, at: SimTime::ZERO, requests: 0, sectors_left }
+    }
+
+    /// The first request arrives at 0; the gap is counted from the second on.
+    #[inline]
+    fn advance(&mut self) {
+        let own = self.generator.gap();
+        if self.requests == 0 {
+            return;
+        }
+        let gap = match (&mut self.gaps, own) {
+            (_, Some(gap)) => gap,
+            (Gaps::None, None) => return,
+            (Gaps::Fixed(gap), None) => *gap,
+            (Gaps::Drawn(distribution, stream), None) => draw_ms(distribution, stream),
+        };
+        self.at += gap;
+    }
+}
+
+impl<G: Generate> Source for Paced<G> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        if self.requests >= self.limits.requests || self.sectors_left == 0 || self.generator.ended()
+        {
+            return Ok(None);
+        }
+        let mut request = self.generator.draw();
+        self.advance();
+        if self.at > self.limits.until || self.at == SimTime::NEVER {
+            self.limits.requests = self.requests;
+            return Ok(None);
+        }
+        if request.op != Op::Flush && self.limits.sectors != u64::MAX {
+            let sectors = u64::from(request.sectors).min(self.sectors_left);
+            request.sectors = sectors as u32;
+            self.sectors_left -= sectors;
+        }
+        self.requests += 1;
+        Ok(Some(Arrival { at: self.at, request }))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let share = |done: u64, of: u64| if of == u64::MAX { 0.0 } else { done as f64 / of as f64 };
+        let Limits { requests, sectors, until } = self.limits;
+        let progress = share(self.requests, requests)
+            .max(share(sectors - self.sectors_left, sectors))
+            .max(share(self.at.as_ns(), until.as_ns()));
+        Some(progress.min(1.0))
+    }
+}
+
+/// Reads the common parameters and puts `generator` to work. `limits` are the generator's own.
+pub(crate) fn finish<G: Generate + 'static>(
+    input: &GeneratorInput<'_>,
+    generator: Option<G>,
+    own: Limits,
+    own_gaps: Option<Gaps>,
+    mut problems: Vec<Problem>,
+) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let settings = input.settings;
+    let asked = input.distribution("interarrival_ms", &mut problems);
+    if let Some(distribution) = &asked {
+        let what = "a time of at least 0";
+        check_draws("interarrival_ms", distribution, |ms| ms >= 0.0, what, &mut problems);
+    }
+    let drawn = asked.map(|distribution| Gaps::Drawn(distribution, input.stream("gap")));
+    let gaps = drawn.or(own_gaps).unwrap_or(Gaps::None);
+    let sectors = settings.bytes_opt("bytes").map(|bytes| bytes / SECTOR_BYTES);
+    if sectors == Some(0) {
+        problems.push(Problem::new("bytes", "is less than a sector of 512 bytes"));
+    }
+    let duration = settings.duration_opt("duration");
+    if duration.is_some() && matches!(gaps, Gaps::None) {
+        problems.push(Problem::new("duration", "needs `interarrival_ms`: nothing tells the time"));
+    }
+    let limits = Limits {
+        requests: settings.count_opt("requests").unwrap_or(own.requests),
+        sectors: sectors.unwrap_or(own.sectors),
+        until: duration.map_or(own.until, |time| SimTime::ZERO + time),
+    };
+    let endless =
+        limits.requests == u64::MAX && limits.sectors == u64::MAX && limits.until == SimTime::NEVER;
+    if endless {
+        problems.push(Problem::new("requests", "give `requests`, `bytes` or `duration`"));
+    }
+    match generator {
+        Some(generator) if problems.is_empty() => Ok(Box::new(Paced::new(generator, gaps, limits))),
+        _ => Err(problems),
+    }
+}

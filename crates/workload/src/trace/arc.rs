@@ -1,0 +1,68 @@
+//! The traces of the ARC paper: `start_block number_of_blocks ignored request_number`.
+
+use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
+use super::rows::Row;
+use super::{Confidence, FormatEntry};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::{Op, SECTOR_BYTES};
+
+const BLOCK: Param = Param::with(
+    "block_bytes",
+    Kind::Bytes,
+    "\"512B\"",
+    "Size of a block: a multiple of 512 bytes, up to 1 GiB.",
+);
+
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    description: Description {
+        name: "arc",
+        summary: "ARC .lis: first block, blocks. No times, reads only: for closed-loop replay.",
+        origin: "Megiddo and Modha, ARC (FAST 2003)",
+        params: &[BLOCK],
+    },
+    sniff: |head| sniff_lines(head, &mut Arc { block_sectors: 1 }, Confidence::Certain),
+    open: |opening| {
+        let block_bytes = opening.settings.bytes_opt(BLOCK.name).unwrap_or(SECTOR_BYTES);
+        open_lines(opening, Arc { block_sectors: block_bytes / SECTOR_BYTES })
+    },
+    same_as: &[],
+    sample: b"2300 8 0 0\n18400 64 0 1\n2160 8 0 2\n42000 8 50 300\n",
+};
+
+struct Arc {
+    block_sectors: u64,
+}
+
+impl LineParser for Arc {
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+        let mut fields = Blanks::new(line);
+        let start = fields.whole("the first block")?.saturating_mul(self.block_sectors);
+        let sectors = fields.whole("the number of blocks")?.saturating_mul(self.block_sectors);
+        fields.whole("the third column")?;
+        fields.whole("the request number")?;
+        fields.end()?;
+        Ok(Line::Row(Row::sectors(0, 0, Op::Read, start, sectors)))
+    }
+
+    fn has_times(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::lines::check_line;
+
+    #[test]
+    fn lines() {
+        let check = |block_sectors, line, expect: &str| {
+            check_line(&mut Arc { block_sectors }, line, expect);
+        };
+        check(1, "2300 8 0 0", "0 ns, volume 0: read 2300+8");
+        check(8, "5 2 0 1", "0 ns, volume 0: read 40+16");
+        check(1, "2300 8 0", "the request number is missing");
+    }
+}

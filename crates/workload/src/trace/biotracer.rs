@@ -1,0 +1,88 @@
+//! BIOtracer logs of smartphones: sector, sectors, bytes, type, and four times in seconds
+//! (generated, taken from the queue, given to the hardware, finished).
+
+use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
+use super::rows::Row;
+use super::{Confidence, FormatEntry, choice};
+use hybridsim_engine::Op;
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+
+const CLOCK: Param = Param::with(
+    "clock",
+    Kind::Choice(&["unix", "any"]),
+    "\"unix\"",
+    "unix leaves out rows from before the phone's clock was set to Unix time while booting; any \
+     keeps them and takes the jumps out.",
+);
+
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    description: Description {
+        name: "biotracer",
+        summary: "BIOtracer log: first sector, sectors, bytes, type, and four times in seconds.",
+        origin: "smartphone traces (Zhou et al., IISWC 2015)",
+        params: &[CLOCK],
+    },
+    sniff: |head| sniff_lines(head, &mut BioTracer { unix: false }, Confidence::Certain),
+    open: |opening| {
+        let unix = choice(&opening.settings, &CLOCK) == "unix";
+        open_lines(opening, BioTracer { unix })
+    },
+    same_as: &[],
+    sample: b"0\t\t8\t\t4096\t\t4\t\t1.740000000\t\t1.740100000\t\t1.740200000\t\t1.740300000\n\
+        8600\t\t88\t\t45056\t\t0\t\t1398400000.600000001\t\t1398400000.610000001\t\t\
+        1398400000.620000001\t\t1398400000.630000001\n\
+        50200\t\t48\t\t24576\t\t1\t\t1398400000.700000001\t\t1398400000.710000001\t\t\
+        1398400000.720000001\t\t1398400000.730000001\n",
+};
+
+/// 1 January 2000: no phone with this tracer lived before.
+const UNIX_FROM_NS: u64 = 946_684_800_000_000_000;
+const UNSET: &str =
+    "rows from before the clock was set to Unix time; left out (clock = \"any\" keeps them)";
+
+struct BioTracer {
+    unix: bool,
+}
+
+impl LineParser for BioTracer {
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+        let mut fields = Blanks::new(line);
+        let start = fields.whole("the sector")?;
+        let sectors = fields.whole("the size in sectors")?;
+        fields.whole("the size in bytes")?;
+        let kind = fields.whole("the type")?;
+        let time_ns = fields.scaled("the time generated", 9)?;
+        fields.scaled("the time taken from the queue", 9)?;
+        fields.scaled("the time given to the hardware", 9)?;
+        let done_ns = fields.scaled("the time finished", 9)?;
+        fields.end()?;
+        if self.unix && time_ns < UNIX_FROM_NS {
+            return Ok(Line::Odd(UNSET));
+        }
+        let op = if kind & 1 == 1 { Op::Write } else { Op::Read };
+        let row = Row::sectors(time_ns, 0, op, start, sectors);
+        Ok(Line::Row(row.with_response(done_ns.checked_sub(time_ns).unwrap_or(Row::UNKNOWN))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::lines::check_line;
+
+    #[test]
+    fn lines() {
+        let any = |line, expect: &str| check_line(&mut BioTracer { unix: false }, line, expect);
+        let unix = |line, expect: &str| check_line(&mut BioTracer { unix: true }, line, expect);
+        let early = "7\t\t8\t\t4096\t\t5\t\t1.5\t\t1.6\t\t1.7\t\t1.75";
+        any(early, "1500000000 ns, volume 0: write 7+8 in 250000000");
+        unix(early, &format!("odd: {UNSET}"));
+        unix(
+            "7 8 4096 4 1000000000 1 1 1000000001",
+            "1000000000000000000 ns, volume 0: read 7+8 in 1000000000",
+        );
+        unix("7 8 4096 4 1000000000 1 1", "the time finished is missing");
+    }
+}

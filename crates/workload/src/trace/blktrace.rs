@@ -1,0 +1,291 @@
+//! The binary files blktrace writes, one per CPU: `x.blktrace.0`, `x.blktrace.1`, ...
+//!
+//! Given any one of them, all of the same prefix beside it are merged by time.
+
+use super::blkparse::{EVENT, NO_DATA, device_label};
+use super::bytes::Input;
+use super::records::CUT;
+use super::rows::{Notes, Records, Row, RowSource};
+use super::{Confidence, FormatEntry, choice};
+use crate::record::{Place, TraceError};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
+use std::path::{Path, PathBuf};
+
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    description: Description {
+        name: "blktrace",
+        summary: "blktrace binary; name one x.blktrace.N, and all CPUs beside it are merged.",
+        origin: "Linux kernel, include/uapi/linux/blktrace_api.h, version 7",
+        params: &[EVENT],
+    },
+    sniff: |head| match head.bytes.first_chunk().and_then(Order::of) {
+        Some(_) => Confidence::Certain,
+        None => Confidence::No,
+    },
+    open: |opening| {
+        let event = choice(&opening.settings, &EVENT).to_owned();
+        let source = BlkTrace::new(opening.input, &event)?;
+        Ok(Box::new(Records::new(source, opening.reorder_records)))
+    },
+    same_as: &[],
+    sample: b"\x07tae\x01\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\x10\0\0\x07\0\x41\0\
+        \x09\0\0\0\x10\0\x80\0\0\0\0\0\0\0\0\0\
+        \x07tae\x02\0\0\0\0\x20\0\0\0\0\0\0\x80\0\0\0\0\0\0\0\0\x02\0\0\x07\0\x4a\0\
+        \x09\0\0\0\x10\0\x80\0\0\0\0\0\0\0\x04\0abcd\
+        \x07tae\x03\0\0\0\0\x30\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\x10\0\0\x08\0\x81\0\
+        \x09\0\0\0\x10\0\x80\0\0\0\0\0\0\0\0\0",
+};
+
+const HEADER_BYTES: usize = 48;
+const MAGIC: u32 = 0x6561_7407;
+
+/// The byte order of the machine that was traced.
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    fn of(magic: &[u8; 4]) -> Option<Self> {
+        match MAGIC {
+            _ if u32::from_le_bytes(*magic) == MAGIC => Some(Self::Little),
+            _ if u32::from_be_bytes(*magic) == MAGIC => Some(Self::Big),
+            _ => None,
+        }
+    }
+
+    fn number(self, bytes: &[u8]) -> u64 {
+        let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+        match self {
+            Self::Little => bytes.iter().rev().fold(0, add),
+            Self::Big => bytes.iter().fold(0, add),
+        }
+    }
+}
+
+/// The fields of `struct blk_io_trace` that are of use.
+#[derive(Clone, Copy)]
+struct Event {
+    time_ns: u64,
+    sector: u64,
+    bytes: u64,
+    act: u16,
+    category: u16,
+    device: u32,
+    more_bytes: usize,
+}
+
+const QUEUE: u16 = 1;
+const INSERT: u16 = 12;
+const ISSUE: u16 = 7;
+const COMPLETE: u16 = 8;
+
+const WRITE: u16 = 1 << 1;
+const FLUSH: u16 = 1 << 2;
+const SYNC: u16 = 1 << 3;
+const COMMAND: u16 = 1 << 9;
+const NOTIFY: u16 = 1 << 10;
+const AHEAD: u16 = 1 << 11;
+const META: u16 = 1 << 12;
+const DISCARD: u16 = 1 << 13;
+const FUA: u16 = 1 << 15;
+
+impl Event {
+    fn read(header: &[u8]) -> Option<Self> {
+        let order = Order::of(header.first_chunk()?)?;
+        let number = |at: usize, bytes: usize| order.number(&header[at..at + bytes]);
+        let action = number(28, 4);
+        Some(Self {
+            time_ns: number(8, 8),
+            sector: number(16, 8),
+            bytes: number(24, 4),
+            act: action as u16,
+            category: (action >> 16) as u16,
+            device: number(36, 4) as u32,
+            more_bytes: number(46, 2) as usize,
+        })
+    }
+
+    const fn has(&self, category: u16) -> bool {
+        self.category & category != 0
+    }
+
+    /// The request, `None` for a command that moves no blocks.
+    fn row(&self) -> Option<Row> {
+        let volume = u64::from(self.device >> 20) << 32 | u64::from(self.device & 0xf_ffff);
+        let op = match () {
+            () if self.has(COMMAND) => return None,
+            () if self.has(DISCARD) => Op::Trim,
+            () if self.has(FLUSH) && self.bytes == 0 => Op::Flush,
+            () if self.has(WRITE) => Op::Write,
+            () if self.bytes == 0 => return None,
+            () => Op::Read,
+        };
+        let mut flags = Flags::NONE;
+        for (category, flag) in [
+            (FLUSH | FUA, Flags::FUA),
+            (SYNC, Flags::SYNC),
+            (META, Flags::META),
+            (AHEAD, Flags::AHEAD),
+        ] {
+            flags = flags.with(if self.has(category) { flag } else { Flags::NONE });
+        }
+        let sectors = self.bytes.div_ceil(SECTOR_BYTES);
+        let row = Row::sectors(self.time_ns, volume, op, self.sector, sectors).with_flags(flags);
+        Some(if self.act == COMPLETE { row.completed() } else { row })
+    }
+}
+
+/// One CPU's file.
+struct Cpu {
+    input: Input,
+    record: u64,
+    /// The next event of interest.
+    next: Option<Event>,
+}
+
+impl Cpu {
+    /// Reads on to the next event that is `act` or a completion.
+    fn advance(&mut self, act: u16, notes: &mut Notes) -> Result<(), TraceError> {
+        self.next = None;
+        loop {
+            let place = Place::Record(self.record + 1);
+            let header = self.input.peek(HEADER_BYTES, place)?;
+            let held = header.len();
+            if held < HEADER_BYTES {
+                if held > 0 {
+                    notes.note(place, CUT);
+                    self.input.consume(held);
+                }
+                return Ok(());
+            }
+            let Some(event) = Event::read(header) else {
+                let message = "no blktrace record (version 7) here: damaged, or another version";
+                return Err(self.input.error(place, message));
+            };
+            self.input.consume(HEADER_BYTES);
+            let more = self.input.peek(event.more_bytes, place)?.len();
+            self.input.consume(more);
+            self.record += 1;
+            if !event.has(NOTIFY) && (event.act == act || event.act == COMPLETE) {
+                self.next = Some(event);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// All CPUs' files, merged.
+struct BlkTrace {
+    cpus: Vec<Cpu>,
+    act: u16,
+    /// The CPU of the last row.
+    last: usize,
+    /// The CPUs to read on from before the next row: all of them, then the last.
+    stale: std::ops::Range<usize>,
+}
+
+/// The files of the other CPUs beside `path`, in the order of their numbers.
+fn siblings(path: &Path) -> Vec<PathBuf> {
+    fn split(name: &str) -> Option<(&str, u32)> {
+        let (prefix, rest) = name.rsplit_once(".blktrace.")?;
+        let cpu = rest.split_once('.').map_or(rest, |(cpu, packing)| {
+            if ["gz", "zst", "xz", "bz2"].contains(&packing) { cpu } else { "" }
+        });
+        Some((prefix, cpu.parse().ok()?))
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some((prefix, own)) = name.and_then(split) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(files) = std::fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let mut found: Vec<_> = files
+        .filter_map(|file| {
+            let path = file.ok()?.path();
+            let (other, cpu) = split(path.file_name()?.to_str()?)?;
+            (other == prefix && cpu != own).then_some((cpu, path))
+        })
+        .collect();
+    found.sort();
+    // A CPU packed and unpacked side by side is the same CPU.
+    found.dedup_by_key(|(cpu, _)| *cpu);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+impl BlkTrace {
+    fn new(input: Input, event: &str) -> Result<Self, TraceError> {
+        let others = siblings(input.path());
+        let mut cpus = vec![Cpu { input, record: 0, next: None }];
+        for path in others {
+            // A CPU that saw nothing leaves an empty file.
+            if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0) {
+                cpus.push(Cpu { input: Input::open(&path)?, record: 0, next: None });
+            }
+        }
+        let act = match event {
+            "Q" => QUEUE,
+            "I" => INSERT,
+            "D" => ISSUE,
+            _ => best_act(&mut cpus)?,
+        };
+        let stale = 0..cpus.len();
+        Ok(Self { cpus, act, last: 0, stale })
+    }
+
+    fn earliest(&self) -> Option<usize> {
+        let times = self.cpus.iter().enumerate();
+        let waiting = times.filter_map(|(at, cpu)| Some((cpu.next?.time_ns, at)));
+        waiting.min().map(|(_, at)| at)
+    }
+}
+
+/// Queue events if the heads of the files have any, else issue events.
+fn best_act(cpus: &mut [Cpu]) -> Result<u16, TraceError> {
+    for cpu in cpus {
+        let mut rest = cpu.input.head()?.bytes;
+        while let Some(event) = rest.get(..HEADER_BYTES).and_then(Event::read) {
+            if event.act == QUEUE && !event.has(NOTIFY) {
+                return Ok(QUEUE);
+            }
+            rest = rest.get(HEADER_BYTES + event.more_bytes..).unwrap_or(&[]);
+        }
+    }
+    Ok(ISSUE)
+}
+
+impl RowSource for BlkTrace {
+    fn next_row(&mut self, notes: &mut Notes) -> Result<Option<Row>, TraceError> {
+        loop {
+            for cpu in self.stale.clone() {
+                self.cpus[cpu].advance(self.act, notes)?;
+            }
+            let Some(cpu) = self.earliest() else { return Ok(None) };
+            self.last = cpu;
+            self.stale = cpu..cpu + 1;
+            let event = self.cpus[cpu].next.expect("the earliest has an event");
+            match event.row() {
+                Some(row) => return Ok(Some(row)),
+                None if event.act == COMPLETE => {}
+                None => notes.note(self.place(), NO_DATA),
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place::Record(self.cpus[self.last].record)
+    }
+
+    fn input(&self) -> &Input {
+        &self.cpus[self.last].input
+    }
+
+    fn label(&self, volume: u64) -> String {
+        device_label(volume)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let sum: f64 = self.cpus.iter().filter_map(|cpu| cpu.input.progress()).sum();
+        Some(sum / self.cpus.len() as f64)
+    }
+}

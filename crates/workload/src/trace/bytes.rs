@@ -1,0 +1,360 @@
+//! Bytes of a trace file: unpacked on the way, in constant memory.
+
+use crate::record::{Place, TraceError};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// How much of a file the formats see to judge it.
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
+/// The longest line a text trace may have; anything longer is not a trace.
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+/// What Windows programs put before text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// What a format judges.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    /// The first bytes of the file, unpacked, without a byte-order mark; at most 64 KiB.
+    pub bytes: &'a [u8],
+    /// Whether that is the whole file.
+    pub whole: bool,
+}
+
+/// A file being read: a window over its unpacked bytes.
+pub struct Input {
+    path: PathBuf,
+    source: Box<dyn Read>,
+    packing: Option<&'static str>,
+    read_bytes: Rc<Cell<u64>>,
+    file_bytes: u64,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    failed: Option<TraceError>,
+}
+
+/// Counts the packed bytes on their way in.
+struct Counted {
+    file: File,
+    read_bytes: Rc<Cell<u64>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read_bytes.set(self.read_bytes.get() + count as u64);
+        Ok(count)
+    }
+}
+
+type Packed = BufReader<Counted>;
+
+fn unpacked(packed: Packed, magic: &[u8]) -> io::Result<(Option<&'static str>, Box<dyn Read>)> {
+    Ok(match magic {
+        [0x1f, 0x8b, ..] => {
+            (Some("gzip"), Box::new(flate2::bufread::MultiGzDecoder::new(packed)) as Box<dyn Read>)
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+            // A frame may ask for a window of gigabytes; 2^27 bytes is what `zstd -d` allows too.
+            decoder.window_log_max(27)?;
+            (Some("zstd"), Box::new(decoder))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            let stream = liblzma::stream::Stream::new_stream_decoder(
+                256 << 20,
+                liblzma::stream::CONCATENATED,
+            )?;
+            (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream)))
+        }
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
+            (Some("bzip2"), Box::new(bzip2::bufread::MultiBzDecoder::new(packed)))
+        }
+        _ => (None, Box::new(packed)),
+    })
+}
+
+impl Input {
+    /// Opens `path` and unpacks it if its first bytes say so.
+    ///
+    /// # Errors
+    /// Missing file, directory, no permission, an empty file.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let error = |message: String| TraceError::new(path, Place::File, message);
+        let file = File::open(path).map_err(|cause| {
+            error(format!("cannot be opened: {}; give the path of a trace file", plain(&cause)))
+        })?;
+        let meta = file.metadata().map_err(|cause| error(plain(&cause)))?;
+        if meta.is_dir() {
+            return Err(error("is a directory; name one trace file in it".into()));
+        }
+        let read_bytes = Rc::new(Cell::new(0));
+        let counted = Counted { file, read_bytes: Rc::clone(&read_bytes) };
+        let mut packed = BufReader::with_capacity(128 * 1024, counted);
+        let first = packed.fill_buf().map_err(|cause| error(plain(&cause)))?;
+        if first.is_empty() {
+            return Err(error("the file is empty; there is nothing to replay".into()));
+        }
+        let magic = first[..first.len().min(6)].to_vec();
+        let (packing, source) = unpacked(packed, &magic).map_err(|cause| error(plain(&cause)))?;
+        Ok(Self {
+            path: path.to_owned(),
+            source,
+            packing,
+            read_bytes,
+            file_bytes: meta.len(),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            ended: false,
+            failed: None,
+        })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How it is packed.
+    pub fn packing(&self) -> Option<&'static str> {
+        self.packing
+    }
+
+    /// Packed bytes read so far over the size of the file; `None` where it has no size (a pipe).
+    pub fn progress(&self) -> Option<f64> {
+        (self.file_bytes > 0)
+            .then(|| (self.read_bytes.get() as f64 / self.file_bytes as f64).min(1.0))
+    }
+
+    /// An error in this file.
+    pub fn error(&self, place: Place, message: impl Into<String>) -> TraceError {
+        TraceError::new(&self.path, place, message)
+    }
+
+    /// The first bytes, for the formats to judge; consumes nothing.
+    ///
+    /// # Errors
+    /// When not even the first byte can be unpacked. Damage behind it is met again on reading.
+    pub fn head(&mut self) -> Result<Head<'_>, TraceError> {
+        while self.end - self.start < HEAD_BYTES && !self.ended {
+            if let Err(error) = self.fill(Place::File) {
+                if self.end == self.start {
+                    return Err(error);
+                }
+                break;
+            }
+        }
+        let held = (self.end - self.start).min(HEAD_BYTES);
+        let whole = self.ended && held == self.end - self.start;
+        let bytes = &self.buffer[self.start..self.start + held];
+        Ok(Head { bytes: bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes), whole })
+    }
+
+    /// Reads more behind what is held. Sets `ended` at the end of the file.
+    fn fill(&mut self, place: Place) -> Result<(), TraceError> {
+        if let Some(error) = &self.failed {
+            return Err(TraceError { place, ..error.clone() });
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        debug_assert!(self.end < self.buffer.len(), "a record never fills the buffer");
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    self.ended = count == 0;
+                    return Ok(());
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    let error = self.broken(place, &cause);
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn broken(&self, place: Place, cause: &io::Error) -> TraceError {
+        let message = match self.packing {
+            Some(packing) => format!(
+                "the {packing} data break off or are damaged behind this place ({}); fetch the \
+                 file again, or unpack what is left of it",
+                plain(cause)
+            ),
+            None => format!("cannot be read on: {}", plain(cause)),
+        };
+        self.error(place, message)
+    }
+
+    /// The next line without its end, and whether it had one. `line` is its number.
+    ///
+    /// # Errors
+    /// A line beyond [`LINE_BYTES_MAX`], or damaged packing.
+    #[inline]
+    pub fn line(&mut self, line: u64) -> Result<Option<(&[u8], bool)>, TraceError> {
+        let mut searched = 0;
+        loop {
+            let held = &self.buffer[self.start + searched..self.end];
+            if let Some(found) = memchr::memchr(b'\n', held) {
+                let range = self.start..self.start + searched + found;
+                self.start = range.end + 1;
+                return Ok(Some((without_return(&self.buffer[range]), true)));
+            }
+            searched = self.end - self.start;
+            if self.ended {
+                let range = self.start..self.end;
+                self.start = self.end;
+                let last = without_return(&self.buffer[range]);
+                return Ok((searched > 0).then_some((last, false)));
+            }
+            if searched > LINE_BYTES_MAX {
+                return Err(self.error(
+                    Place::Line(line),
+                    format!("a line of more than {LINE_BYTES_MAX} bytes: not a text trace"),
+                ));
+            }
+            self.fill(Place::Line(line))?;
+        }
+    }
+
+    /// The next `count` bytes without consuming them; fewer at the end of the file.
+    ///
+    /// # Errors
+    /// Damaged packing.
+    #[inline]
+    pub fn peek(&mut self, count: usize, place: Place) -> Result<&[u8], TraceError> {
+        assert!(count <= HEAD_BYTES, "records are small");
+        while self.end - self.start < count && !self.ended {
+            self.fill(place)?;
+        }
+        let held = (self.end - self.start).min(count);
+        Ok(&self.buffer[self.start..self.start + held])
+    }
+
+    /// Drops `count` bytes that were peeked at.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.end - self.start, "consume what was peeked at");
+        self.start += count;
+    }
+
+    /// Drops a byte-order mark.
+    pub fn skip_byte_order_mark(&mut self) -> Result<(), TraceError> {
+        if self.peek(BYTE_ORDER_MARK.len(), Place::Line(1))? == BYTE_ORDER_MARK {
+            self.consume(BYTE_ORDER_MARK.len());
+        }
+        Ok(())
+    }
+}
+
+/// An I/O error without the number the system adds.
+fn plain(cause: &io::Error) -> String {
+    let text = cause.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+#[inline]
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn packed(packing: &str, bytes: &[u8]) -> Vec<u8> {
+        let level = flate2::Compression::new(6);
+        match packing {
+            "gzip" => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            "zstd" => zstd::encode_all(bytes, 3).unwrap(),
+            "xz" => {
+                let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 3);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            "bzip2" => {
+                let level = bzip2::Compression::new(6);
+                let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            _ => bytes.to_vec(),
+        }
+    }
+
+    fn lines(bytes: &[u8]) -> (Vec<(String, bool)>, Option<String>, Option<&'static str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, bytes).unwrap();
+        let mut input = match Input::open(&path) {
+            Ok(input) => input,
+            Err(error) => return (Vec::new(), Some(error.message), None),
+        };
+        let (mut lines, mut number) = (Vec::new(), 0);
+        loop {
+            number += 1;
+            match input.line(number) {
+                Ok(Some((line, ended))) => {
+                    lines.push((String::from_utf8_lossy(line).into_owned(), ended));
+                }
+                Ok(None) => return (lines, None, input.packing()),
+                Err(error) => {
+                    return (lines, Some(format!("{}: {}", error.place, error.message)), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_packing_gives_the_same_lines() {
+        let text: String = (0..50_000).map(|i| format!("{i} some line\r\n")).collect();
+        let (expected, _, _) = lines(text.as_bytes());
+        assert_eq!(expected.len(), 50_000);
+        assert_eq!(expected[7], ("7 some line".to_owned(), true));
+        for packing in ["gzip", "zstd", "xz", "bzip2"] {
+            let bytes = packed(packing, text.as_bytes());
+            let (got, error, found) = lines(&bytes);
+            assert_eq!((error, found), (None, Some(packing)));
+            assert!(got == expected, "{packing}");
+            let twice = [&bytes[..], &bytes[..]].concat();
+            assert_eq!(lines(&twice).0.len(), 100_000, "{packing} members one after the other");
+        }
+    }
+
+    #[test]
+    fn truncated_packing_is_a_located_error() {
+        let text: String = (0..50_000).map(|i| format!("{} line\n", i * 7919)).collect();
+        for packing in ["gzip", "zstd", "xz", "bzip2"] {
+            let bytes = packed(packing, text.as_bytes());
+            let (got, error, _) = lines(&bytes[..bytes.len() - bytes.len() / 10]);
+            let error = error.expect("an error");
+            assert!(error.contains(packing) && error.starts_with(':'), "{error}");
+            assert!(packing == "bzip2" || !got.is_empty(), "{packing} delivers what is there");
+        }
+    }
+
+    #[test]
+    fn lines_without_end_and_without_limit() {
+        assert_eq!(lines(b"a\n\nb").0.len(), 3);
+        assert_eq!(lines(b"a\n\nb").0[2], ("b".to_owned(), false));
+        assert!(lines(b"").1.unwrap().contains("empty"));
+        let long = vec![b'x'; 10 << 20];
+        assert!(lines(&long).1.unwrap().contains("a line of more than 65536 bytes"));
+        assert!(lines(&packed("gzip", &long)).1.unwrap().contains("a line of more than"));
+    }
+}

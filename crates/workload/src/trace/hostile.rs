@@ -1,0 +1,392 @@
+//! Hostile input, for every registered format: a located error or a valid prefix with a warning,
+//! never a panic, a hang or unbounded memory.
+
+use super::{Confidence, ENTRIES, FormatEntry, Head, OpenOptions, choose, open, open_with};
+use crate::record::{Place, Record, RecordReader, TraceError};
+use hybridsim_engine::Stream;
+use hybridsim_engine::param::{Settings, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join("trace");
+        std::fs::write(&path, bytes).expect("a temporary file");
+        path
+    }
+}
+
+/// Everything a trace delivers, and how it ends. Checks what every reader promises.
+fn read(path: &Path, format: Option<&str>) -> (Vec<Record>, Result<usize, TraceError>) {
+    read_with(path, &format.map_or_else(OpenOptions::default, named))
+}
+
+fn named(format: &str) -> OpenOptions {
+    OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() }
+}
+
+fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, TraceError>) {
+    let mut records = Vec::new();
+    let mut trace = match open(path, options) {
+        Ok(trace) => trace,
+        Err(error) => return (records, Err(error)),
+    };
+    loop {
+        let record = match trace.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(error) => {
+                assert_eq!(trace.next(), Ok(None), "an error ends the trace");
+                assert_eq!(error.path, path);
+                return (records, Err(error));
+            }
+        };
+        assert!(records.last().is_none_or(|last: &Record| last.at <= record.at));
+        assert!(record.request.end().0 <= 1 << 55);
+        assert!((record.request.volume as usize) < trace.volumes().len());
+        records.push(record);
+        assert!(records.len() < 100_000, "no end");
+    }
+    assert!(!records.is_empty(), "a trace without requests is an error");
+    (records, Ok(trace.warnings().len()))
+}
+
+/// Reads `bytes` as `entry` and by content; neither may panic.
+fn read_both(folder: &Folder, entry: &FormatEntry, bytes: &[u8]) {
+    let path = folder.file(bytes);
+    let _ = read(&path, None);
+    let (_, end) = read(&path, Some(entry.description.name));
+    if let Err(error) = end {
+        assert!(!error.message.is_empty());
+    }
+}
+
+#[test]
+fn samples_are_read_and_found_by_content() {
+    let folder = Folder::new();
+    for entry in ENTRIES {
+        let name = entry.description.name;
+        let path = folder.file(entry.sample);
+        let (named, end) = read(&path, Some(name));
+        assert!(end.is_ok(), "{name}: {end:?}");
+        assert!(named.len() >= 2, "{name}: a sample has some records");
+        let found = open(&path, &OpenOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let same = found.format.name == name || entry.same_as.contains(&found.format.name);
+        assert!(same, "{name} was found to be {}", found.format.name);
+        assert_eq!(read(&path, None).0, named, "{name} reads the same either way");
+        assert_eq!(found.has_times(), named.last().is_some_and(|last| last.at.as_ns() > 0));
+    }
+}
+
+#[test]
+fn line_ends_do_not_matter() {
+    let folder = Folder::new();
+    for entry in ENTRIES {
+        let Ok(text) = std::str::from_utf8(entry.sample) else { continue };
+        let name = Some(entry.description.name);
+        if !text.is_ascii() || entry.sample.contains(&0) {
+            continue;
+        }
+        let plain = read(&folder.file(entry.sample), name);
+        assert!(plain.1.is_ok());
+        let unix = text.replace("\r\n", "\n");
+        for other in [
+            unix.clone(),
+            unix.trim_end().to_owned(),
+            unix.replace('\n', "\r\n"),
+            format!("\u{feff}{unix}"),
+            format!("{unix}\n  \n# a remark\n"),
+        ] {
+            let got = read(&folder.file(other.as_bytes()), name);
+            assert_eq!(got.0, plain.0, "{name:?} {other:?}");
+        }
+    }
+}
+
+#[test]
+fn truncated_at_every_byte() {
+    let folder = Folder::new();
+    for entry in ENTRIES {
+        let name = entry.description.name;
+        // In the order of the file: a cut number may be any time.
+        let format = Some(name.to_owned());
+        let options = OpenOptions { format, reorder_records: 0, ..OpenOptions::default() };
+        let whole = read_with(&folder.file(entry.sample), &options).0;
+        for length in 0..entry.sample.len() {
+            let path = folder.file(&entry.sample[..length]);
+            let _ = read(&path, None);
+            let (records, end) = read_with(&path, &options);
+            // A cut number is still a number, so the last record may differ, but no other.
+            let sure = records.len().saturating_sub(1);
+            let ops = |records: &[Record]| -> Vec<_> {
+                records.iter().map(|record| (record.request, record.at)).collect()
+            };
+            assert_eq!(ops(&records[..sure]), ops(&whole[..sure]), "{name} cut at {length}");
+            if let Err(error) = end {
+                assert!(error.to_string().contains("trace"), "{name}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_and_random_bytes() {
+    let folder = Folder::new();
+    let mut stream = Stream::new(11, "hostile");
+    for entry in ENTRIES {
+        for round in 0..150 {
+            let mut bytes = entry.sample.to_vec();
+            for _ in 0..=round % 4 {
+                let at = stream.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << stream.below(8);
+            }
+            read_both(&folder, entry, &bytes);
+        }
+        for round in 0..50 {
+            let mut bytes = entry.sample[..entry.sample.len().min(round)].to_vec();
+            bytes.extend((0..stream.below(3000)).map(|_| stream.bits() as u8));
+            read_both(&folder, entry, &bytes);
+        }
+    }
+}
+
+#[test]
+fn absurd_numbers_in_every_column() {
+    const ABSURD: &[&str] = &[
+        "-1",
+        "1e400",
+        "-1e400",
+        "NaN",
+        "inf",
+        "18446744073709551615",
+        "18446744073709551616",
+        "9e18",
+        "4294967296",
+        "99999999999999999999999999999999",
+        "0x10",
+        "",
+        "-0",
+        "1e-400",
+        "\u{0}",
+        "65536",
+        "0.5",
+    ];
+    let folder = Folder::new();
+    for entry in ENTRIES.iter().filter(|entry| entry.sample.is_ascii()) {
+        let text = String::from_utf8_lossy(entry.sample);
+        let mut refused = 0;
+        for (at, word) in text.split_inclusive([',', ' ', '\t', '\n']).scan(0, |at, word| {
+            *at += word.len();
+            Some((*at - word.len(), word))
+        }) {
+            let bare = word.trim_end_matches([',', ' ', '\t', '\n', '\r']);
+            if bare.is_empty() {
+                continue;
+            }
+            for absurd in ABSURD {
+                let changed = format!("{}{absurd}{}", &text[..at], &text[at + bare.len()..]);
+                let path = folder.file(changed.as_bytes());
+                let _ = read(&path, None);
+                refused += usize::from(read(&path, Some(entry.description.name)).1.is_err());
+            }
+        }
+        assert!(refused > 10, "{}: {refused} absurd numbers refused", entry.description.name);
+    }
+}
+
+#[test]
+fn absurd_binary_numbers() {
+    let folder = Folder::new();
+    for entry in ENTRIES.iter().filter(|entry| !entry.sample.is_ascii()) {
+        for at in 0..entry.sample.len() {
+            for (fill, width) in [(0xff, 4), (0xff, 8), (0, 4), (0, 8), (0x7f, 4), (0x80, 1)] {
+                let mut bytes = entry.sample.to_vec();
+                let end = (at + width).min(bytes.len());
+                bytes[at..end].fill(fill);
+                read_both(&folder, entry, &bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_to_read() {
+    let folder = Folder::new();
+    let check = |path: &Path, format: Option<&str>, expect: &str| {
+        let (records, end) = read(path, format);
+        let error = end.expect_err("nothing to read").to_string();
+        assert!(records.is_empty() && error.contains(expect), "{error}");
+        assert!(error.starts_with(&path.display().to_string()), "{error}");
+    };
+    for format in ENTRIES.iter().map(|entry| Some(entry.description.name)).chain([None]) {
+        check(&folder.file(b""), format, "the file is empty");
+        check(folder.0.path(), format, "is a directory");
+        check(&folder.0.path().join("none"), format, "cannot be opened");
+        let (records, end) = read(&folder.file(b"\n\n\n"), format);
+        assert!(records.is_empty() && end.is_err());
+    }
+    check(&folder.file(b"hello world\n"), None, "no known trace format fits");
+    check(&folder.file(b"hello world\n"), Some("spcc"), "there is no trace format \"spcc\"");
+    check(&folder.file(&gzip(b"")), None, "unpacks to nothing");
+    check(&folder.file(b"\x1f\x8b\x08"), None, "the gzip data break off");
+    check(&folder.file(b"BZh9garbage"), None, "the bzip2 data break off");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn truncated_gzip() {
+    let folder = Folder::new();
+    for entry in ENTRIES {
+        let name = entry.description.name;
+        let whole = gzip(entry.sample);
+        assert!(read(&folder.file(&whole), None).1.is_ok(), "{name}");
+        for length in 2..whole.len() {
+            let path = folder.file(&whole[..length]);
+            let error = read(&path, Some(name)).1.expect_err("a cut file").message;
+            assert!(error.contains("gzip data break off"), "{name}: {error}");
+            assert!(read(&path, None).1.is_err(), "{name} cut at {length}");
+        }
+    }
+}
+
+#[test]
+fn ambiguous_content_is_said() {
+    const fn sure(_: &Head<'_>) -> Confidence {
+        Confidence::Certain
+    }
+    let entries =
+        [FormatEntry { sniff: sure, ..ENTRIES[0] }, FormatEntry { sniff: sure, ..ENTRIES[1] }];
+    let head = Head { bytes: b"x", whole: true };
+    let error = choose(&entries, &head).err().expect("ambiguous");
+    assert_eq!(error, "the content fits several formats; name the right one of alibaba, arc");
+    let folder = Folder::new();
+    let path = folder.file(b"1 2 3 4\n");
+    assert!(open_with(&entries, &path, &OpenOptions::default()).is_err());
+    assert!(open_with(&entries, &path, &named("arc")).is_ok());
+    // Runs fit both units equally well.
+    let both = "0.5 0 8 1 1\n1.5 0 9 8 1\n1.5 0 17 8 0\n1.5 0 25 1 1\n1.5 0 33 1 1\n1.5 0 41 1 1\n\
+                1.5 0 49 1 1\n1.5 0 50 1 1\n1.5 0 51 1 0\n";
+    let error = read(&folder.file(both.as_bytes()), None).1.expect_err("ambiguous").message;
+    assert!(error.contains("disksim, flashsim, replayer-sectors"), "{error}");
+}
+
+#[test]
+fn settings_are_checked() {
+    let folder = Folder::new();
+    let check = |format: &str, sample: &[u8], settings: Settings, expect: Option<&str>| {
+        let path = folder.file(sample);
+        let format = Some(format.to_owned());
+        let options = OpenOptions { format, settings, ..OpenOptions::default() };
+        match (open(&path, &options), expect) {
+            (Ok(_), None) => {}
+            (Err(error), Some(expect)) => assert!(error.message.contains(expect), "{error}"),
+            (Ok(_), Some(expect)) => panic!("no error, but {expect}"),
+            (Err(error), None) => panic!("{error}"),
+        }
+    };
+    let unit = |word: &str| Settings::default().and("time_unit", Value::Text(word.into()));
+    check("mqsim", b"1 1 1 1 1\n", unit("us"), None);
+    check("mqsim", b"1 1 1 1 1\n", unit("weeks"), Some("`time_unit` cannot be"));
+    check("spc", b"1,1,512,r,1\n", unit("us"), Some("format spc has no parameter `time_unit`"));
+    let count = Settings::default().and("time_unit", Value::Count(3));
+    check("mqsim", b"1 1 1 1 1\n", count, Some("`time_unit` cannot be"));
+    let block = |bytes| Settings::default().and("block_bytes", Value::Bytes(bytes));
+    check("arc", b"1 1 1 1\n", block(4096), None);
+    check("arc", b"1 1 1 1\n", block(100), Some("`block_bytes` cannot be"));
+}
+
+#[test]
+fn settings_change_what_is_read() {
+    let folder = Folder::new();
+    let spans = |format: &str, text: &str, name: &'static str, value: Value| {
+        let options = OpenOptions {
+            format: Some(format.to_owned()),
+            settings: Settings::default().and(name, value),
+            ..OpenOptions::default()
+        };
+        let mut trace = open(&folder.file(text.as_bytes()), &options).unwrap();
+        let records: Vec<_> = std::iter::from_fn(|| trace.next().unwrap()).collect();
+        let last = records.last().unwrap();
+        (last.at.as_ns(), last.request.lba.0, last.request.sectors)
+    };
+    let text = |word: &str| Value::Text(word.into());
+    for (unit, ns) in [("s", 2_000_000_000), ("ms", 2_000_000), ("us", 2000), ("ns", 2), ("ps", 0)]
+    {
+        let got = spans("mqsim", "1 0 7 8 1\n3 0 9 8 1\n", "time_unit", text(unit));
+        assert_eq!(got, (ns, 9, 8), "{unit}");
+    }
+    let pages = |bytes| spans("flashsim", "1.0 0 7 2 1\n", "page_bytes", Value::Bytes(bytes));
+    assert_eq!(pages(4096), (0, 7, 16));
+    assert_eq!(pages(8192), (0, 7, 32));
+    let default = open(&folder.file(b"1.0 0 7 2 1\n"), &named("flashsim")).unwrap().next();
+    assert_eq!(default.unwrap().unwrap().request.sectors, 16);
+    let blocks = spans("arc", "5 2 0 0\n", "block_bytes", Value::Bytes(4096));
+    assert_eq!(blocks, (0, 40, 16));
+    let q = "8,0 1 1 0.1 5 Q R 8 + 8 [x]\n8,0 1 1 0.3 5 Q R 16 + 8 [x]\n\
+             8,0 1 1 0.7 5 D R 8 + 16 [x]\n";
+    assert_eq!(spans("blkparse", q, "event", text("best")), (200_000_000, 16, 8));
+    assert_eq!(spans("blkparse", q, "event", text("Q")), (200_000_000, 16, 8));
+    assert_eq!(spans("blkparse", q, "event", text("D")), (0, 8, 16));
+}
+
+#[test]
+fn blktrace_files_of_all_cpus_are_merged() {
+    let folder = Folder::new();
+    let record = |order_big: bool, time_ns: u64, sector: u64, action: u32| {
+        let mut bytes = Vec::new();
+        let mut put = |little: &[u8]| {
+            let mut field = little.to_vec();
+            if order_big {
+                field.reverse();
+            }
+            bytes.extend(field);
+        };
+        put(&0x6561_7407u32.to_le_bytes());
+        put(&0u32.to_le_bytes());
+        put(&time_ns.to_le_bytes());
+        put(&sector.to_le_bytes());
+        put(&4096u32.to_le_bytes());
+        put(&action.to_le_bytes());
+        put(&9u32.to_le_bytes());
+        put(&(8u32 << 20 | 16).to_le_bytes());
+        put(&0u32.to_le_bytes());
+        put(&0u32.to_le_bytes());
+        bytes
+    };
+    for big in [false, true] {
+        let (issue_read, issue_write) = (0x41 << 16 | 7, 0x42 << 16 | 7);
+        let done = 0x81 << 16 | 8;
+        let first = [record(big, 10, 64, issue_read), record(big, 40, 80, issue_write)].concat();
+        let second = [record(big, 20, 96, issue_read), record(big, 25, 64, done)].concat();
+        let paths = ["x.blktrace.0", "x.blktrace.1.gz"].map(|name| folder.0.path().join(name));
+        std::fs::write(&paths[0], first).unwrap();
+        std::fs::write(&paths[1], gzip(&second)).unwrap();
+        std::fs::write(folder.0.path().join("x.blktrace.2"), b"").unwrap();
+        std::fs::write(folder.0.path().join("y.blktrace.0"), b"not of this trace").unwrap();
+        for path in &paths {
+            let mut trace = open(path, &OpenOptions::default()).unwrap();
+            let got: Vec<_> = std::iter::from_fn(|| trace.next().unwrap())
+                .map(|r| (r.at.as_ns(), r.request.lba.0, r.response.map(|time| time.as_ns())))
+                .collect();
+            assert_eq!(got, [(0, 64, Some(15)), (10, 96, None), (30, 80, None)]);
+            assert_eq!(trace.volumes(), ["8,16"]);
+        }
+    }
+    // An error in another CPU's file names that file.
+    let damaged = folder.0.path().join("x.blktrace.3");
+    std::fs::write(&damaged, [b'?'; 100]).unwrap();
+    let mut trace = open(&folder.0.path().join("x.blktrace.0"), &OpenOptions::default()).unwrap();
+    let error = trace.next().expect_err("a damaged file");
+    assert_eq!((error.path, error.place), (damaged, Place::Record(1)));
+}

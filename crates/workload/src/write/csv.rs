@@ -1,0 +1,36 @@
+//! CSV with a header line, for spreadsheets, data frames and scripts: every column of a record.
+
+use super::WriterEntry;
+use super::text::{Lines, Text};
+use crate::record::Record;
+use crate::trace::csv::HEADER;
+use hybridsim_engine::registry::Description;
+use std::io::{self, Write};
+
+struct Csv;
+
+impl Lines for Csv {
+    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+        let request = &record.request;
+        let (op, flags) = (request.op.name(), request.flags.0);
+        let (at, volume, lba) = (record.at.as_ns(), request.volume, request.lba);
+        write!(out, "{at},{op},{volume},{lba},{},{flags},", request.sectors)?;
+        match record.response {
+            Some(response) => writeln!(out, "{}", response.as_ns())?,
+            None => writeln!(out)?,
+        }
+        Ok(true)
+    }
+}
+
+pub(super) const ENTRY: WriterEntry = WriterEntry {
+    description: Description {
+        name: "csv",
+        summary: "CSV with a header line: time_ns, op, volume, lba, sectors, flags, response_ns.",
+        origin: "docs/trace-format.md",
+        params: &[],
+    },
+    extension: "csv",
+    loses: &["names of volumes"],
+    create: |out, _| Ok(Box::new(Text::create(out, &format!("{HEADER}\n"), Csv)?)),
+};

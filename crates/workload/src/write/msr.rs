@@ -1,0 +1,51 @@
+//! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in
+//! ticks of 100 ns.
+
+use super::WriterEntry;
+use super::text::{Lines, Text};
+use crate::record::Record;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::{Op, SECTOR_BYTES};
+use std::io::{self, Write};
+
+/// Time zero: 1 January 2000 as a Windows file time.
+const START_TICKS: u64 = 125_911_584_000_000_000;
+
+struct Msr;
+
+impl Lines for Msr {
+    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+        let request = &record.request;
+        let op = match request.op {
+            Op::Read => "Read",
+            Op::Write => "Write",
+            Op::Trim | Op::Flush => return Ok(false),
+        };
+        let ticks = START_TICKS + record.at.as_ns() / 100;
+        let offset = u128::from(request.lba.0) * u128::from(SECTOR_BYTES);
+        let response = record.response.map_or(0, |time| time.as_ns() / 100);
+        let (volume, bytes) = (request.volume, request.bytes());
+        writeln!(out, "{ticks},host,{volume},{op},{offset},{bytes},{response}")?;
+        Ok(true)
+    }
+}
+
+pub(super) const ENTRY: WriterEntry = WriterEntry {
+    description: Description {
+        name: "msr",
+        summary: "MSR Cambridge CSV: file time, host, disk, Read or Write, offset and size in \
+                  bytes, response time.",
+        origin: "MSR Cambridge traces, SNIA IOTTA",
+        params: &[],
+    },
+    extension: "csv",
+    loses: &[
+        "trims",
+        "flushes",
+        "flags",
+        "times finer than 100 ns",
+        "that a response time is not known (written as 0)",
+        "names of volumes",
+    ],
+    create: |out, _| Ok(Box::new(Text::create(out, "", Msr)?)),
+};
