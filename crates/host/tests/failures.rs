@@ -4,7 +4,7 @@ mod support;
 
 use hybridsim_engine::param::{Settings, Value};
 use hybridsim_engine::registry::Registry;
-use hybridsim_engine::{Fact, Op, Request};
+use hybridsim_engine::{Fact, Op, Request, SimDuration};
 use hybridsim_host::conformance::{Checked, Load, Rig};
 use support::{Asked, entry, failing, read, run, run_over, settings, told, write};
 
@@ -128,16 +128,10 @@ fn a_spare_is_filled_and_then_another_member_may_fail() {
 
 #[test]
 fn spares_take_over_one_after_the_other() {
-    for when in ["always", "idle"] {
-        let settings = failing(4, 2, &[(1, 0), (3, 0)])
-            .and("rebuild_when", Value::Text(when.into()))
-            .and("rebuild_parallel", Value::Count(1));
-        let seen = survives("raid6", &settings, 8, 3);
-        // Depth 1 leaves moments without a request only between requests of zero length.
-        if when == "always" {
-            assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), 2);
-        }
-    }
+    let settings = failing(4, 2, &[(1, 0), (3, 0)]).and("rebuild_parallel", Value::Count(1));
+    let seen = survives("raid6", &settings, 8, 3);
+    assert_eq!(told(&seen.facts, "rebuild_started"), [6, 7]);
+    assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), 2);
     // A spare that fails while it is filled is replaced by the next.
     let settings =
         failing(4, 2, &[(1, 0), (6, 1_000_000)]).and("rebuild_parallel", Value::Count(1));
@@ -145,6 +139,28 @@ fn spares_take_over_one_after_the_other() {
     assert_eq!(told(&seen.facts, "rebuild_aborted"), [6]);
     assert_eq!(told(&seen.facts, "rebuild_started"), [6, 7]);
     assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), 1);
+}
+
+#[test]
+fn a_rebuild_may_wait_for_quiet() {
+    let wait = Value::Duration(SimDuration::from_ms(2));
+    let settings = failing(4, 1, &[(1, 0)]).and("rebuild_after_idle", wait);
+    let registry = Registry::default();
+    for (name, members) in REBUILT {
+        let children = vec![CHILD_SECTORS; members + 1];
+        let rig = Rig {
+            entry: entry(name),
+            settings: &settings,
+            registry: &registry,
+            children: &children,
+            seed: 3,
+        };
+        let requests = Load { requests: 400, sectors_max: 40, seed: 3 }.draw(72);
+        let busy = rig.check(&requests, 1).expect("conforms");
+        assert_eq!(told(&busy.facts, "rebuild_percent"), [], "{name}: there is no quiet");
+        let bursts = rig.check_bursts(&requests, 8).expect("conforms");
+        assert_eq!(told(&bursts.facts, "rebuild_ended_ns").len(), 1, "{name}: 20 ms pauses");
+    }
 }
 
 #[test]
@@ -220,6 +236,52 @@ fn members_that_fail_a_request_are_dropped_and_nothing_is_lost() {
                 assert_eq!(seen.told("member_failed"), [2], "{name} {good_for}");
             }
         }
+    }
+}
+
+#[test]
+fn what_a_failing_member_returns_is_never_believed() {
+    for name in ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"] {
+        for (failing_member, good_for) in (0..60).map(|case| (case % 6, 5 + case as u64 * 7)) {
+            // One member fails at the start, so that a rebuild reads from the one that fails next.
+            let bears_two = ["raid1", "raid6"].contains(&name);
+            let first: &[(u64, u64)] = if bears_two { &[(3, 0)] } else { &[] };
+            let settings = failing(4, 1, first);
+            let load = Load { requests: 300, sectors_max: 40, seed: good_for };
+            let requests = load.draw(96);
+            let seen = run_over(name, &settings, (7, 120), (&requests, 6), |device| {
+                if device.number == failing_member {
+                    device.good_for = good_for;
+                }
+            });
+            let seen = seen.unwrap_or_else(|fault| panic!("{name} {good_for}: {fault}"));
+            assert_eq!(seen.told("unserved_sectors"), [], "{name} {good_for}");
+        }
+    }
+}
+
+#[test]
+fn a_write_lost_while_it_is_under_way_is_not_done() {
+    let lost = [(0, 5_000), (1, 6_000)];
+    for (name, members, request) in [
+        ("raid1", 2, write(0, 8)),
+        ("raid10", 4, write(0, 16)),
+        ("raid5", 4, write(0, 12)),
+        ("raid4", 4, write(0, 12)),
+    ] {
+        let seen = run(name, &failing(4, 0, &lost), (members, 800), &[request], 1);
+        assert_eq!(seen.told("unserved_sectors"), [u64::from(request.sectors)], "{name}");
+        let one = run(name, &failing(4, 0, &lost[..1]), (members, 800), &[request], 1);
+        assert_eq!(one.told("unserved_sectors"), [], "{name}");
+    }
+    let flush = Request { op: Op::Flush, ..read(0, 1) };
+    for name in ["raid1", "raid5"] {
+        let all = failing(4, 0, &[(0, 0), (1, 0)]);
+        let seen = run(name, &all, (2, 800), &[flush], 1);
+        assert_eq!(seen.told("unserved_sectors").len(), 1, "{name}: a flush of nothing");
+        let three = failing(4, 0, &[(0, 0), (1, 0), (2, 0)]);
+        let seen = run(name, &three, (if name == "raid1" { 3 } else { 5 }, 800), &[flush], 1);
+        assert_eq!(seen.told("unserved_sectors").len(), 1, "{name}: what was written is lost");
     }
 }
 

@@ -14,7 +14,9 @@
 //! equally many stripes. Otherwise the orders are random permutations (Merchant and Yu 1996), the
 //! same in every run, and shares differ by less than a tenth from their mean.
 
-use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::members::{
+    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
+};
 use super::parity::layout::{Layout, Place};
 use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
@@ -50,7 +52,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             FAILURES,
             REBUILD_RATE,
             REBUILD_PARALLEL,
-            REBUILD_WHEN,
+            REBUILD_AFTER_IDLE,
         ],
     },
     build,

@@ -38,7 +38,7 @@ pub fn settings(chunk_sectors: u64) -> Settings {
         .and("failures", Value::Tables(Vec::new()))
         .and("rebuild_step", Value::Bytes(4 * 512))
         .and("rebuild_parallel", Value::Count(4))
-        .and("rebuild_when", text("always"))
+        .and("rebuild_after_idle", Value::Duration(SimDuration::ZERO))
 }
 
 /// As [`settings`], with `spares` spares and devices that fail at these times in ns.
@@ -99,6 +99,9 @@ impl Layer for Device {
         let start = self.free_at.max(ctx.now());
         self.free_at = start + self.service;
         if self.good_for == 0 {
+            if op == Op::Read {
+                ctx.data().stamps_mut(data, sectors).fill(u64::MAX);
+            }
             self.failing.push((self.free_at, id));
             ctx.wake_at(self.free_at, 0);
             return;
