@@ -95,13 +95,15 @@ impl Draw<'_> {
 
     /// A generator of small requests in a small space, so that they meet.
     fn generator(&mut self) -> String {
-        let space = 1 << (3 + self.stream.below(8));
+        let space_kib = 64 << self.stream.below(7);
         let read = self.stream.below(101);
-        let size = ["512B", "4KiB", "[512B, 3kB]"][self.stream.below(2) as usize];
+        let mix = ["randrw", "rw", "randtrimwrite", "randwrite"][self.stream.below(4) as usize];
+        let sizes = ["512B", "4KiB", "12KiB", "3KiB"][self.stream.below(4) as usize];
+        let rate = [100, 2_000, 50_000][self.stream.below(3) as usize];
         format!(
-            "{{ kind = \"uniform\", requests = 2000, size = \"{size}\", read = \"{read}%\", \
-             range = \"{space}KiB\", interval = \"{}us\" }}",
-            1 + self.stream.below(5000)
+            "{{ kind = \"fio\", requests = 2000, rw = \"{mix}\", rwmixread = {read}, \
+             bs = \"{sizes}\", size = \"{space_kib}KiB\", norandommap = true, \
+             rate_iops = {rate}, rate_process = \"poisson\" }}"
         )
     }
 
@@ -128,12 +130,16 @@ impl Draw<'_> {
     fn key(&mut self, param: &Param, depth: u32) -> String {
         match param.kind {
             Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
+            // Optional children, such as spares, would make every system large.
+            Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
             Kind::Parts => {
-                let names: Vec<String> = (0..1 + self.stream.below(3))
+                let names: Vec<String> = (0..1 + self.stream.below(5))
                     .map(|_| format!("\"{}\"", self.part(depth + 1)))
                     .collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))
             }
+            // The kind of a part decides about the seek model; see `small`.
+            Kind::Plug("seek-model") => String::new(),
             Kind::Plug(slot) if param.default.is_some() && self.can_draw(slot) => {
                 format!("{} = \"{}\"\n", param.name, self.one_of(slot))
             }
@@ -154,20 +160,33 @@ fn takes_children(param: &Param) -> bool {
     matches!(param.kind, Kind::Part | Kind::Parts)
 }
 
-/// Keys that make a device small.
+/// Keys that make a device small, and those it cannot be built without.
 fn small(kind: &str, stream: &mut Stream) -> String {
-    let pick =
-        |stream: &mut Stream, choices: &[u64]| choices[stream.below(choices.len() as u64) as usize];
+    let mut pick = |choices: &[u64]| choices[stream.below(choices.len() as u64) as usize];
     match kind {
         "ssd" => format!(
             "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\
-             pages_per_block = {}\nover_provisioning = \"{}%\"\n",
-            pick(stream, &[1, 2, 3]),
-            pick(stream, &[1, 2]),
-            pick(stream, &[1, 2]),
-            pick(stream, &[16, 33, 64]),
-            pick(stream, &[4, 8, 17]),
-            pick(stream, &[30, 60, 100]),
+             pages_per_block = {}\nover_provisioning = \"{}%\"\nread_time = \"25us\"\n\
+             program_time = \"200us\"\nerase_time = \"1.5ms\"\n",
+            pick(&[1, 2, 3]),
+            pick(&[1, 2]),
+            pick(&[1, 2]),
+            pick(&[16, 33, 64]),
+            pick(&[4, 8, 17]),
+            pick(&[30, 60, 100]),
+        ),
+        "hard-disk" => format!(
+            "rpm = \"7200rpm\"\nheads = {}\ncylinders = {}\nouter_sectors_per_track = 100\n\
+             inner_sectors_per_track = 60\nwrite_cache = {}\n\
+             seek = {{ kind = \"linear\", single = \"1ms\", full = \"9ms\" }}\n",
+            pick(&[1, 2, 3]),
+            pick(&[16, 50, 200]),
+            pick(&[0, 1]) == 1,
+        ),
+        "constant-device" => format!(
+            "capacity = \"{}KiB\"\nlatency = \"100us\"\njitter = \"{}us\"\n",
+            pick(&[256, 1000, 4096]),
+            pick(&[0, 50, 5000]),
         ),
         _ => String::new(),
     }
