@@ -136,6 +136,9 @@ impl HostOptions {
     }
 }
 
+/// A request the device below could not serve; the value is its length in sectors.
+const FAILED_REQUESTS: u8 = 0;
+
 /// The longest request a verified run takes: its stamps must be held.
 const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
 
@@ -331,6 +334,9 @@ impl Host {
             }
         }
         ctx.observe(Fact::Completed { op, sectors, lba, latency });
+        if done.outcome == Outcome::Failed {
+            ctx.observe(Fact::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
+        }
     }
 
     fn halt_if_done(&self, ctx: &mut Ctx<'_>) {
@@ -346,7 +352,7 @@ impl Layer for Host {
     }
 
     fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "host", ..LayerInfo::default() }
+        LayerInfo { kind: "host", custom: &["failed_requests"], ..LayerInfo::default() }
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {

@@ -1,5 +1,9 @@
 //! Once warm, a request takes no memory from the system.
 
+mod support;
+
+use hybridsim_engine::build::{BuildInput, ChildView};
+use hybridsim_engine::registry::Registry;
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
@@ -60,5 +64,60 @@ fn a_request_takes_no_memory_once_warm() {
             assert_eq!(few, many, "{options:?}: 38,000 more requests took memory");
             assert!(few < 40, "{options:?}: {few} to warm up");
         }
+    }
+}
+
+/// Random reads and writes without end.
+struct Mixed(Stream, u64);
+
+impl Source for Mixed {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        if self.1 == 0 {
+            return Ok(None);
+        }
+        self.1 -= 1;
+        let op = if self.0.chance(0.5) { Op::Read } else { Op::Write };
+        let sectors = 1 + self.0.below(300) as u32;
+        let request = Request::new(op, Lba(self.0.below(1 << 16)), sectors);
+        Ok(Some(Arrival { at: SimTime::ZERO, request }))
+    }
+}
+
+/// Allocations of `requests` requests to an array with a member that fails and a spare.
+fn array_allocations(name: &str, requests: u64) -> u64 {
+    let settings = support::failing(16, 1, &[(1, 200_000)]);
+    let children = 7;
+    let view = |at: usize| ChildView { name: at.to_string(), capacity: 1 << 17, positioner: None };
+    let views: Vec<_> = (0..children).map(view).collect();
+    let input = BuildInput {
+        settings: &settings,
+        registry: &Registry::default(),
+        seed: 1,
+        path: "array",
+        children: &views,
+    };
+    let layer = (support::entry(name).build)(&input).expect("makes sense");
+    let device = |at: usize| {
+        let timing =
+            Timing { servers: 1, ..Timing::fixed(1 << 17, SimDuration::from_ns(100 + at as u64)) };
+        Node::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
+    };
+    let children = (0..children).map(device).collect();
+    let array = Node { path: "host/array".to_owned(), layer, children };
+    let source = Mixed(Stream::new(1, "mixed"), requests);
+    let host = Host::plain(HostOptions::closed(32), source);
+    let mut machine = Machine::new(Node::inner("host", host, vec![array]), false);
+    let run = || {
+        machine.run(&mut (), &mut |_| true).expect("runs");
+    };
+    allocation_counter::measure(run).count_total
+}
+
+#[test]
+fn an_array_takes_no_memory_once_warm() {
+    for name in ["stripe", "raid1", "raid10", "raid4", "raid5", "raid6", "declustered"] {
+        let (few, many) = (array_allocations(name, 20_000), array_allocations(name, 100_000));
+        assert_eq!(few, many, "{name}: 80,000 more requests took memory");
+        assert!((1..120).contains(&few), "{name}: {few} to warm up");
     }
 }

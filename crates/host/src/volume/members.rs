@@ -57,11 +57,12 @@ pub const REBUILD_PARALLEL: Param = Param::with(
 );
 
 /// Whether requests go first.
-pub const REBUILD_WHEN: Param = Param::with(
-    "rebuild_when",
-    Kind::Choice(&["always", "idle"]),
-    "\"always\"",
-    "always: beside the requests; idle: a step starts only while the array serves no request",
+pub const REBUILD_AFTER_IDLE: Param = Param::with(
+    "rebuild_after_idle",
+    Kind::Duration,
+    "\"0ns\"",
+    "A step of a rebuild starts only when the array has served no request for so long; 0ns: beside \
+     the requests",
 );
 
 /// Names of the numbers an array tells.
@@ -77,7 +78,7 @@ pub const CUSTOM: &[&str] = &[
 
 /// A child failed; its number.
 const MEMBER_FAILED: u8 = 0;
-/// More failed than the array can bear: data are lost. The number of the child that did it.
+/// More is missing than the array can bear: data are lost. How many columns lack something.
 const BEYOND_REDUNDANCY: u8 = 1;
 /// The child being filled.
 const REBUILD_STARTED: u8 = 2;
@@ -140,6 +141,8 @@ pub struct Step {
 #[derive(Debug)]
 pub struct Members {
     columns: Vec<Column>,
+    /// Columns that are not good.
+    lacking: usize,
     failed: Vec<bool>,
     spares: VecDeque<usize>,
     failures: Vec<(usize, SimTime)>,
@@ -150,7 +153,10 @@ pub struct Members {
     beyond: bool,
     timer_set: bool,
     parallel: u64,
-    only_idle: bool,
+    /// A step waits until no request has been served for so long.
+    idle_wait: SimDuration,
+    /// Since when none is served.
+    idle_since: Option<SimTime>,
     /// Time a step takes at least.
     step_time: SimDuration,
     steps: u64,
@@ -185,6 +191,7 @@ impl Members {
         let rate = settings.rate_opt("rebuild_rate").unwrap_or(0);
         Self {
             columns: (0..columns).map(|child| Column { child, state: State::Good }).collect(),
+            lacking: 0,
             failed: vec![false; children],
             spares: (columns..children).collect(),
             failures,
@@ -194,7 +201,8 @@ impl Members {
             beyond: false,
             timer_set: false,
             parallel: settings.count("rebuild_parallel"),
-            only_idle: settings.text("rebuild_when") == "idle",
+            idle_wait: settings.duration("rebuild_after_idle"),
+            idle_since: Some(SimTime::ZERO),
             step_time: SimDuration::transfer(step_sectors.saturating_mul(SECTOR_BYTES), rate),
             steps,
         }
@@ -229,8 +237,10 @@ impl Members {
         ctx.observe(Fact::Custom { name: MEMBER_FAILED, value: child as u64 });
         self.spares.retain(|spare| *spare != child);
         if let Some(column) = self.columns.iter().position(|column| column.child == child) {
-            if self.columns[column].state == State::Rebuilding {
-                self.abort_rebuild(ctx);
+            match self.columns[column].state {
+                State::Good => self.lacking += 1,
+                State::Rebuilding => self.abort_rebuild(ctx),
+                State::Failed => {}
             }
             self.columns[column].state = State::Failed;
             self.waiting.push_back(column);
@@ -238,11 +248,10 @@ impl Members {
         self.replace(ctx);
     }
 
-    /// Tells, once, that the failure of `child` was one too many.
+    /// Tells, once, that more is missing than the array can bear.
     pub fn tell_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if !std::mem::replace(&mut self.beyond, true) {
-            let failed = self.columns.iter().filter(|column| column.state != State::Good).count();
-            ctx.observe(Fact::Custom { name: BEYOND_REDUNDANCY, value: failed as u64 });
+            ctx.observe(Fact::Custom { name: BEYOND_REDUNDANCY, value: self.lacking as u64 });
         }
     }
 
@@ -298,6 +307,16 @@ impl Members {
         self.failed[child]
     }
 
+    /// Columns that lack something: failed, or not filled yet.
+    pub fn lacking(&self) -> usize {
+        self.lacking
+    }
+
+    /// Whether no column lacks anything.
+    pub fn all_good(&self) -> bool {
+        self.lacking == 0
+    }
+
     /// Whether the column holds all of its data.
     pub fn is_good(&self, column: usize) -> bool {
         self.columns[column].state == State::Good
@@ -327,13 +346,15 @@ impl Members {
     }
 
     /// The next step of the rebuild, when one may start now; otherwise a timer is set or a later
-    /// call will answer. Steps that `concerns` denies are done at once.
+    /// call will answer. `idle` tells whether no request is served now; this must be called
+    /// whenever that changes. Steps that `concerns` denies are done at once.
     pub fn next_step(
         &mut self,
         ctx: &mut Ctx<'_>,
         idle: bool,
         concerns: impl Fn(u64, usize) -> bool,
     ) -> Option<Step> {
+        self.idle_since = idle.then(|| self.idle_since.unwrap_or(ctx.now()));
         loop {
             let steps = self.steps;
             let rebuild = self.rebuild.as_mut()?;
@@ -351,12 +372,18 @@ impl Members {
                 self.step_done(ctx, number, step);
                 continue;
             }
-            if rebuild.running >= self.parallel || (self.only_idle && !idle) {
+            if rebuild.running >= self.parallel {
                 return None;
             }
-            if rebuild.next_at > ctx.now() {
+            let quiet = match (self.idle_wait, self.idle_since) {
+                (SimDuration::ZERO, _) => SimTime::ZERO,
+                (wait, Some(since)) => since + wait,
+                (_, None) => return None,
+            };
+            let start = rebuild.next_at.max(quiet);
+            if start > ctx.now() {
                 if !std::mem::replace(&mut self.timer_set, true) {
-                    ctx.wake_at(rebuild.next_at, REBUILD_TOKEN);
+                    ctx.wake_at(start, REBUILD_TOKEN);
                 }
                 return None;
             }
@@ -391,6 +418,7 @@ impl Members {
         if rebuild.frontier == steps {
             let took = ctx.now().since(rebuild.began);
             self.columns[rebuild.column].state = State::Good;
+            self.lacking -= 1;
             self.rebuild = None;
             ctx.observe(Fact::Custom { name: REBUILD_ENDED, value: took.as_ns() });
             self.replace(ctx);

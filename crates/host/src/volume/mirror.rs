@@ -104,6 +104,8 @@ pub struct Mirror {
     ready: VecDeque<u32>,
     /// Operations of requests.
     active: usize,
+    /// Flushes at members.
+    flushes: usize,
     locks: RangeLocks,
 }
 
@@ -135,6 +137,9 @@ pub fn build(
     }
     let groups = (columns / copies) as u64;
     let each = chunk.map_or(smallest, |chunk| smallest / chunk * chunk);
+    if each == 0 {
+        problems.push(Problem::new("members", "are too small"));
+    }
     if each.checked_mul(groups).is_none() {
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
@@ -164,6 +169,7 @@ pub fn build(
         free_ops: Vec::new(),
         ready: VecDeque::new(),
         active: 0,
+        flushes: 0,
         locks: RangeLocks::default(),
     }))
 }
@@ -284,9 +290,11 @@ impl Mirror {
         let columns = 0..self.members.columns();
         let count = columns.clone().filter_map(|column| self.members.present(column)).count();
         if count == 0 {
+            Members::tell_unserved(ctx, request.sectors);
             ctx.fail_request(id, Parts::NONE);
             return;
         }
+        self.flushes += count;
         let parent = self.open(id, request, count as u32);
         for column in columns {
             if let Some(child) = self.members.present(column) {
@@ -353,7 +361,7 @@ impl Mirror {
     }
 
     fn start_rebuild_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        let idle = self.active == 0;
+        let idle = self.active == 0 && self.flushes == 0;
         let Some(Step { rebuild, step, column }) = self.members.next_step(ctx, idle, |_, _| true)
         else {
             return false;
@@ -526,6 +534,7 @@ impl Layer for Mirror {
             let served = !self.members.has_failed(done.child);
             self.copy_done(ctx, done, served);
         } else {
+            self.flushes -= 1;
             let failed = self.is_beyond_redundancy();
             self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.parts, failed);
         }

@@ -1,6 +1,8 @@
 //! RAID level 1: every member holds everything.
 
-use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::members::{
+    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
+};
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
@@ -21,7 +23,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             REBUILD_STEP,
             REBUILD_RATE,
             REBUILD_PARALLEL,
-            REBUILD_WHEN,
+            REBUILD_AFTER_IDLE,
         ],
     },
     build,

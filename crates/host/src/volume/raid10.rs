@@ -1,6 +1,8 @@
 //! RAID level 10: chunks go round groups of copies.
 
-use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::members::{
+    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
+};
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
 use super::parity::{CHUNK, chunk_of};
 use hybridsim_engine::Layer;
@@ -29,7 +31,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             REBUILD_STEP,
             REBUILD_RATE,
             REBUILD_PARALLEL,
-            REBUILD_WHEN,
+            REBUILD_AFTER_IDLE,
         ],
     },
     build,

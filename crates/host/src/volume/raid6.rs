@@ -1,6 +1,8 @@
 //! RAID level 6: two parities, P and Q behind it, go round the members.
 
-use super::members::{FAILURES, MEMBERS, REBUILD_PARALLEL, REBUILD_RATE, REBUILD_WHEN, SPARES};
+use super::members::{
+    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
+};
 use super::parity::layout::{Rotated, Rotation};
 use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
 use super::raid5::ROTATION;
@@ -27,7 +29,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             FAILURES,
             REBUILD_RATE,
             REBUILD_PARALLEL,
-            REBUILD_WHEN,
+            REBUILD_AFTER_IDLE,
         ],
     },
     build,

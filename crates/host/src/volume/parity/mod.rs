@@ -130,6 +130,8 @@ pub struct ParityArray {
     ready: VecDeque<u32>,
     /// Operations of requests.
     active: usize,
+    /// Flushes at members.
+    flushes: usize,
     locks: RangeLocks,
     /// Stamps of a stripe being computed, one row per unit; verified runs only.
     matrix: Vec<u64>,
@@ -199,6 +201,7 @@ pub fn build(
         units: Vec::new(),
         ready: VecDeque::new(),
         active: 0,
+        flushes: 0,
         locks: RangeLocks::default(),
         matrix: Vec::new(),
     }))
@@ -268,9 +271,11 @@ impl ParityArray {
         let present = |array: &Self, column| array.members.present(column);
         let count = (0..self.members.columns()).filter_map(|column| present(self, column)).count();
         if count == 0 {
+            Members::tell_unserved(ctx, request.sectors);
             ctx.fail_request(id, Parts::NONE);
             return;
         }
+        self.flushes += count;
         let parent = self.open(id, request, (0, 0), count as u32);
         for column in 0..self.members.columns() {
             if let Some(child) = present(self, column) {
@@ -293,9 +298,7 @@ impl ParityArray {
 
     /// Whether more columns are missing than parity can stand in for.
     fn is_beyond_redundancy(&self) -> bool {
-        let missing =
-            (0..self.members.columns()).filter(|column| !self.members.is_good(*column)).count();
-        missing > self.shape.parities
+        self.members.lacking() > self.shape.parities
     }
 
     fn tell_if_beyond(&mut self, ctx: &mut Ctx<'_>) {
@@ -357,7 +360,7 @@ impl ParityArray {
     }
 
     fn start_rebuild_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        let idle = self.active == 0 && self.queue.is_empty();
+        let idle = self.active == 0 && self.flushes == 0 && self.queue.is_empty();
         let layout = &*self.shape.layout;
         let concerns = |stripe, column| layout.unit_on(stripe, column).is_some();
         let Some(step) = self.members.next_step(ctx, idle, concerns) else { return false };
@@ -409,6 +412,7 @@ impl Layer for ParityArray {
         if done.tag & FLUSH_TAG == 0 {
             self.unit_done(ctx, done, served);
         } else {
+            self.flushes -= 1;
             let failed = self.is_beyond_redundancy();
             self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.parts, failed);
         }

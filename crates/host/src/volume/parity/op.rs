@@ -3,7 +3,7 @@
 use super::super::locks::Range;
 use super::super::members::Step;
 use super::plan::{Plan, Situation};
-use super::{Parent, ParityArray, add_parts, add_wait};
+use super::{ParityArray, add_parts, add_wait};
 use hybridsim_engine::{Completion, Ctx, DataSlice, Flags, Lba, Op, Parts, Request, SimTime};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,9 @@ impl ParityArray {
 
     /// Units of the stripe that are missing.
     fn missing(&self, stripe: u64) -> usize {
+        if self.members.all_good() {
+            return 0;
+        }
         (0..self.width()).filter(|unit| self.holder(stripe, *unit).is_none()).count()
     }
 
@@ -208,8 +211,9 @@ impl ParityArray {
             self.finish(ctx, index, true);
             return;
         }
+        let whole = self.members.all_good();
         for unit in 0..self.width() {
-            let missing = self.holder(op.stripe, unit).is_none();
+            let missing = !whole && self.holder(op.stripe, unit).is_none();
             let at = self.units_of(index).start + unit;
             self.units[at] = Unit { missing, ..Unit::NOTHING };
         }
@@ -362,9 +366,8 @@ impl ParityArray {
         let op = &mut self.ops[index as usize];
         op.left -= 1;
         op.retry |= !served && op.stage == Stage::Reading;
-        if op.stage == Stage::Writing && unit >= self.shape.data
-            || matches!(op.work, Work::Rebuild { .. }) && op.stage == Stage::Writing
-        {
+        let own = unit >= self.shape.data || matches!(op.work, Work::Rebuild { .. });
+        if own && op.stage == Stage::Writing {
             // The data written for the operation's own account.
             ctx.data().give_back(done.request.data);
         }

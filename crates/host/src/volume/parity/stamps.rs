@@ -139,8 +139,8 @@ impl ParityArray {
         let (first, length) = self.span_of(index);
         for unit in 0..self.shape.data {
             let (from, to) = op.touched(unit, chunk);
-            let at = unit * length + from as usize - first;
             if from < to {
+                let at = unit * length + from as usize - first;
                 let answer = op.data_at(unit, from, chunk);
                 let answer = ctx.data().stamps_mut(answer, to - from);
                 answer.copy_from_slice(&self.matrix[at..at + answer.len()]);
