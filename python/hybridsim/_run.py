@@ -83,7 +83,7 @@ def run(
     before it. Other threads run meanwhile; Ctrl-C interrupts.
     """
     for plugin in plugins:
-        _plugins.name_of(plugin)
+        _plugins.register(plugin)
     if detail not in ("bare", "full"):
         raise ValueError(f'detail is "bare" or "full", not {detail!r}')
     sets = _sets(overrides, seed, verify)

@@ -20,11 +20,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import itertools
+import json
 import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core, _toml
 from .errors import Error
@@ -134,10 +136,8 @@ _BASES: dict[str, type] = {"ftl": Ftl, "replacement": Replacement}
 _TYPES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 
 
-class _Registered:
-    """The names classes were registered under."""
-
-    names: ClassVar[dict[type, str]] = {}
+_HOLDERS: dict[tuple[str, str], type] = {}
+"""Registered classes by slot and name."""
 
 
 def ftl(name: str) -> Callable[[_C], _C]:
@@ -156,22 +156,32 @@ def register(cls: _C, name: str | None = None) -> _C:
     A class registered before under that name gives way, as when a notebook's cell runs again.
     """
     slot = _slot(cls)
-    if name is None:
-        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).strip("_").lower()
+    name = _default_name(cls) if name is None else name
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise Error(f"{name!r} is no name for a policy; use lower case, digits and dashes")
     path = f"{cls.__module__}:{cls.__qualname__}"
-    summary = (inspect.getdoc(cls) or "A Python class.").partition("\n")[0]
+    summary = (cls.__doc__ or "A Python class.").strip().partition("\n")[0]
     _core.register(slot, name, path, cls, summary, list(_parameters(cls)))
-    _Registered.names[cls] = name
+    _HOLDERS[slot, name] = cls
     return cls
 
 
 def name_of(cls: type) -> str:
-    """The name `cls` is registered under; registers it where it is not."""
-    if cls not in _Registered.names:
-        register(cls)
-    return _Registered.names[cls]
+    """The name `cls` is registered under; registers it under a free one where it is not."""
+    slot = _slot(cls)
+    for (held_slot, name), holder in _HOLDERS.items():
+        if holder is cls and held_slot == slot:
+            return name
+    first = _default_name(cls)
+    taken = {entry["name"] for entry in json.loads(_core.listing())[slot]}
+    names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
+    name = next(name for name in names if name not in taken)
+    register(cls, name)
+    return name
+
+
+def _default_name(cls: type) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).strip("_").lower()
 
 
 def resolve(slot: str, path: str) -> type:

@@ -35,5 +35,4 @@ def check_ftl(layer: type[plugins.Ftl], *, cases: int = 100, seed: int = 1) -> C
     Raises a `ConformanceFailure` with the smallest failing case.
     """
     name = plugins.name_of(layer)
-    path = f"{layer.__module__}:{layer.__qualname__}"
-    return Coverage(**json.loads(_core.check_ftl(name, path, cases, seed)))
+    return Coverage(**json.loads(_core.check_ftl(name, cases, seed)))

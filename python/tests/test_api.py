@@ -5,6 +5,7 @@ import importlib.metadata
 import inspect
 import pathlib
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,18 @@ def test_tidiness(tool, root):
         pytest.skip(f"{tool[0]} is not installed")
     done = subprocess.run([program, *tool[1:]], cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_about_python_is_right(root, tmp_path, monkeypatch):
+    for folder in ("examples", "workloads", "presets"):
+        (tmp_path / folder).symlink_to(root / folder)
+    monkeypatch.chdir(tmp_path)
+    text = (root / "docs" / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    scope: dict = {}
+    for block in blocks:
+        exec(block, scope)
 
 
 def test_the_example_runs(root, tmp_path):

@@ -145,6 +145,38 @@ def test_names_are_not_taken_twice():
         hybridsim.register(int)
 
 
+def test_classes_with_one_name_stay_apart(ssd):
+    def make(after):
+        class Lru(policies.RaisingFtl):
+            """A class whose default name may be taken by another."""
+
+            def __init__(self, device):
+                super().__init__(device, after=after)
+
+        return Lru
+
+    sound, broken = make(10**9), make(10)
+    for _ in range(2):
+        assert hybridsim.run(ssd, overrides={"part.ssd.ftl": sound}).complete
+        with pytest.raises(hybridsim.RunError, match="a mistake in write"):
+            hybridsim.run(ssd, overrides={"part.ssd.ftl": broken})
+    # A name that is registered again means the newer class.
+    named = {"part.ssd.ftl": "twice"}
+    hybridsim.register(broken, "twice")
+    hybridsim.register(sound, "twice")
+    assert hybridsim.run(ssd, overrides=named).complete
+
+
+def test_a_class_may_be_called_like_a_built_in_policy(hybrid):
+    class Lru(policies.PythonLru):
+        """Named like a built-in policy, and given as a value."""
+
+    ours = hybridsim.run(hybrid, overrides={"part.hybrid.replacement": Lru})
+    assert ours.fingerprint == hybridsim.run(hybrid).fingerprint
+    origins = {entry.origin for entry in hybridsim.list("replacement").values()}
+    assert f"Python class {__name__}:{Lru.__qualname__}" in origins
+
+
 def test_mistakes_of_replacement_policies(hybrid):
     with pytest.raises(hybridsim.RunError, match="not in the cache"):
         hybridsim.run(hybrid, overrides={"part.hybrid.replacement": policies.InventingLru})

@@ -10,21 +10,15 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 /// Runs `cases` random cases over the translation layer registered as `name`; returns what they
-/// covered as JSON. `class_path` is the path it was registered under.
+/// covered as JSON.
 #[pyfunction]
-pub fn check_ftl(
-    py: Python<'_>,
-    name: &str,
-    class_path: &str,
-    cases: u32,
-    seed: u64,
-) -> PyResult<String> {
+pub fn check_ftl(py: Python<'_>, name: &str, cases: u32, seed: u64) -> PyResult<String> {
     failure::guarded(|| {
         let registry = plugin::registry();
         let entry = registry.find::<FtlEntry>(name).ok_or_else(|| {
             failure::raise(py, "Error", format!("no translation layer is called {name:?}"))
         })?;
-        let settings = Settings::default().and("class", Value::Text(class_path.to_owned()));
+        let settings = Settings::default().and("class", Value::Text(name.to_owned()));
         let subject = Subject {
             entry,
             settings: &settings,

@@ -24,7 +24,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A class registered from Python.
 struct Known {
     slot: String,
-    class_path: String,
     class: Py<PyAny>,
     description: Description,
 }
@@ -86,7 +85,7 @@ pub fn register(
         return Err(failure::raise(py, "Error", message));
     }
     let description = describe(&name, &class_path, summary, params);
-    let entry = Known { slot, class_path, class, description };
+    let entry = Known { slot, class, description };
     let old = {
         let mut list = known();
         let place = list.iter().position(|k| k.slot == entry.slot && k.description.name == name);
@@ -105,7 +104,8 @@ pub fn register(
 /// Descriptions live as long as the program, as those of built-in entries do. There are as many as
 /// there are classes, so that is no leak worth the name.
 fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>) -> Description {
-    let mut list = vec![Param { default: Some(leak(format!("{class_path:?}"))), ..CLASS }];
+    // The name alone: without a colon it cannot be taken for an import path.
+    let mut list = vec![Param { default: Some(leak(format!("{name:?}"))), ..CLASS }];
     for (name, kind, default) in params {
         let kind = match kind.as_str() {
             "bool" => Kind::Flag,
@@ -120,7 +120,7 @@ fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>
     Description {
         name: leak(name.to_owned()),
         summary: leak(summary),
-        origin: "registered from Python",
+        origin: leak(format!("Python class {class_path}")),
         params: Box::leak(list.into_boxed_slice()),
     }
 }
@@ -171,10 +171,11 @@ fn construct<'py>(
     })
 }
 
+/// The class registered as `path`, or the one that is imported by it.
 fn find_class<'py>(py: Python<'py>, slot: &str, path: &str) -> PyResult<Bound<'py, PyAny>> {
     let registered = {
         let list = known();
-        let found = list.iter().rfind(|known| known.slot == slot && known.class_path == path);
+        let found = list.iter().find(|known| known.slot == slot && known.description.name == path);
         found.map(|known| known.class.clone_ref(py))
     };
     match registered {
