@@ -71,6 +71,7 @@ struct Core {
 pub struct Machine {
     core: Core,
     layers: Vec<Box<dyn Layer>>,
+    started: bool,
 }
 
 /// How a run ended.
@@ -105,6 +106,7 @@ impl Machine {
                 halted: false,
             },
             layers: Vec::new(),
+            started: false,
         };
         machine.adopt(root, NodeId(0));
         machine
@@ -133,6 +135,17 @@ impl Machine {
         self.core.now
     }
 
+    /// Lets every layer start: devices are preconditioned, the host issues its first requests.
+    /// [`Machine::run`] does it unless it is done; before, it is left out of the run's duration.
+    pub fn start(&mut self) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        for node in 0..self.layers.len() {
+            self.with_layer(NodeId(node as u16), |layer, ctx| layer.start(ctx));
+        }
+    }
+
     /// Runs until the root halts the machine or nothing is left to do.
     ///
     /// `pulse` is called about every million events; returning `false` interrupts the run.
@@ -145,9 +158,7 @@ impl Machine {
         pulse: &mut dyn FnMut(SimTime) -> bool,
     ) -> Result<RunEnd, Fault> {
         let mut handled = 0u64;
-        for node in 0..self.layers.len() {
-            self.with_layer(NodeId(node as u16), |layer, ctx| layer.start(ctx));
-        }
+        self.start();
         let mut result = self.run_events(sink, pulse, &mut handled);
         if result.is_ok() {
             for node in 0..self.layers.len() {

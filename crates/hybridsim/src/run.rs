@@ -106,6 +106,8 @@ pub fn run(
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, .. } = options;
+    // Preconditioning takes wall time too, but is no part of the speed of the simulation.
+    machine.start();
     let began = Instant::now();
     let ended = {
         let mut tee = Tee { first: &mut recorder, second: sink };

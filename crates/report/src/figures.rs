@@ -140,13 +140,28 @@ pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
     let figure = |kind: &Kind| {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (kind.value)(run)).collect();
         values.iter().any(Option::is_some).then(|| {
-            let (scale, unit) = choose(kind.units, &values);
-            let show = |value: &Option<f64>| value.map_or(NONE.into(), |v| number(v / scale));
-            let values = values.iter().map(show).collect();
+            let (unit, values) = show(kind.units, &values);
             Figure { group: kind.group, label: kind.label, unit, values }
         })
     };
     KINDS.iter().filter_map(figure).collect()
+}
+
+/// Values in one unit for all; where they are too far apart for that, each in its own.
+fn show(units: &[Unit], values: &[Option<f64>]) -> (&'static str, Vec<String>) {
+    let one = |value: &Option<f64>, (scale, _): Unit| {
+        value.map_or(NONE.to_owned(), |value| number(value / scale))
+    };
+    let common = choose(units, values);
+    let far_apart = |value: &&Option<f64>| value.is_some_and(|v| v > 0.0 && v < common.0 / 100.0);
+    if values.iter().any(|value| far_apart(&value)) {
+        let own = |value: &Option<f64>| match (value, choose(units, &[*value])) {
+            (None, _) => NONE.to_owned(),
+            (_, unit) => format!("{} {}", one(value, unit), unit.1).trim_end().to_owned(),
+        };
+        return ("", values.iter().map(own).collect());
+    }
+    (common.1, values.iter().map(|value| one(value, common)).collect())
 }
 
 /// The largest unit that leaves the least value at 1 or more, unless the greatest value would
