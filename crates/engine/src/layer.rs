@@ -20,6 +20,8 @@ pub enum Outcome {
 /// The news that a request a layer issued is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
+    /// The name [`Ctx::issue`] gave the request; free for reuse from now on.
+    pub id: RequestId,
     /// The request, as issued.
     pub request: Request,
     /// The number the layer gave when it issued the request.

@@ -243,6 +243,7 @@ impl Core {
         );
         slot.stage = Stage::Free;
         let done = Completion {
+            id,
             request: slot.request,
             tag: slot.tag,
             child: slot.child_index as usize,

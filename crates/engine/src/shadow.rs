@@ -1,6 +1,9 @@
 //! The shadow model: remembers every write and checks what reads return.
 //!
 //! Writes that overlap in time may land in either order, and a read may see a write in flight.
+//! Any clock that tells the order of beginnings and ends will do; the host counts them, so that
+//! the order within one instant is kept.
+//!
 //! So a write `w` is a legal answer to a read unless another write began after `w` was complete
 //! and was itself complete before the read began.
 

@@ -166,8 +166,13 @@ pub struct Host {
 #[derive(Default)]
 struct Check {
     shadow: Shadow,
-    /// Issue times that are not yet past, ascending, with the requests still in flight from each.
-    in_flight: VecDeque<(SimTime, u32)>,
+    /// Counts beginnings and ends. The shadow model is told this instead of the time, because
+    /// what happens at one instant happens in order all the same.
+    tick: u64,
+    /// Beginnings that are not yet past, ascending, and whether the request is still in flight.
+    in_flight: VecDeque<(SimTime, bool)>,
+    /// When the request of that number began.
+    began: Vec<SimTime>,
 }
 
 impl Host {
@@ -291,7 +296,10 @@ impl Host {
             check.begin(ctx, &mut request);
         }
         // The arrival time is all the host has to remember, so the tag is it.
-        ctx.issue(0, request, arrived.as_ns());
+        let id = ctx.issue(0, request, arrived.as_ns());
+        if let Some(check) = &mut self.check {
+            check.issued(id);
+        }
     }
 
     fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
@@ -412,11 +420,8 @@ impl Layer for Host {
 
 impl Check {
     fn begin(&mut self, ctx: &mut Ctx<'_>, request: &mut Request) {
-        let now = ctx.now();
-        match self.in_flight.back_mut() {
-            Some((time, count)) if *time == now => *count += 1,
-            _ => self.in_flight.push_back((now, 1)),
-        }
+        let now = self.next_tick();
+        self.in_flight.push_back((now, true));
         let (lba, sectors) = (request.lba, request.sectors);
         // A request beyond the device is reported when it is issued; nothing must be held for it.
         if request.end().0 > ctx.child_capacity(0) {
@@ -443,9 +448,9 @@ impl Check {
 
     fn end(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Request { op, sectors, lba, data, .. } = done.request;
-        let now = ctx.now();
-        let issued = SimTime::from_ns(now.as_ns() - done.latency.as_ns());
-        let oldest = self.oldest_after(issued).unwrap_or(now);
+        let now = self.next_tick();
+        let began = self.began[done.id.0 as usize];
+        let oldest = self.oldest_after(began).unwrap_or(now);
         match (op, done.outcome) {
             (Op::Trim, _) => self.shadow.trim_ends(lba, sectors, now),
             // A write that failed may have happened or not: for ever in flight.
@@ -455,10 +460,10 @@ impl Check {
             }
             (Op::Read, Outcome::Done) => {
                 let stamps = ctx.data().stamps(data, sectors);
-                if let Err(wrong) = self.shadow.check_read(lba, stamps, issued) {
+                if let Err(wrong) = self.shadow.check_read(lba, stamps, began) {
                     ctx.fault(Fault::WrongData {
                         lba: wrong.lba,
-                        time: now,
+                        time: ctx.now(),
                         got: wrong.got,
                         expected: wrong.expected,
                     });
@@ -469,11 +474,25 @@ impl Check {
         ctx.data().give_back(data);
     }
 
-    /// Takes out one request issued at `issued`; tells when the oldest of the others was.
-    fn oldest_after(&mut self, issued: SimTime) -> Option<SimTime> {
-        let at = self.in_flight.partition_point(|(time, _)| *time < issued);
-        self.in_flight[at].1 -= 1;
-        while self.in_flight.front().is_some_and(|(_, count)| *count == 0) {
+    fn next_tick(&mut self) -> SimTime {
+        self.tick += 1;
+        SimTime::from_ns(self.tick)
+    }
+
+    /// The request that just began is number `id`.
+    fn issued(&mut self, id: RequestId) {
+        let at = id.0 as usize;
+        if at >= self.began.len() {
+            self.began.resize(at + 1, SimTime::ZERO);
+        }
+        self.began[at] = self.in_flight.back().expect("it just began").0;
+    }
+
+    /// Takes out the request that began at `began`; tells when the oldest of the others did.
+    fn oldest_after(&mut self, began: SimTime) -> Option<SimTime> {
+        let at = self.in_flight.partition_point(|(time, _)| *time < began);
+        self.in_flight[at].1 = false;
+        while self.in_flight.front().is_some_and(|(_, in_flight)| !in_flight) {
             self.in_flight.pop_front();
         }
         self.in_flight.front().map(|(time, _)| *time)

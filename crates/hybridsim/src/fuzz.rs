@@ -4,9 +4,10 @@
 //! the moment it is registered. Each is small, so that caches overflow and devices fill up within
 //! a few thousand requests.
 
+use crate::build;
+use crate::run::{self, RunError};
 use crate::scenario::diagnostic::SourceText;
 use crate::scenario::{Input, Scenario};
-use crate::{build, run};
 use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Registry;
@@ -45,7 +46,8 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
         return Verdict::Refused;
     }
     match run::run(&checked, registry, run::Options::default()) {
-        Err(failure) => Verdict::Failed { scenario, reason: failure.to_string() },
+        Err(RunError::Scenario(_)) => Verdict::Refused,
+        Err(RunError::Trace(reason)) => Verdict::Failed { scenario, reason },
         Ok(done) => {
             // A device that fills up or wears out says so; that is an answer, not a defect.
             let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
@@ -95,7 +97,7 @@ impl Draw<'_> {
 
     /// A generator of small requests in a small space, so that they meet.
     fn generator(&mut self) -> String {
-        let space_kib = 64 << self.stream.below(7);
+        let space_kib = 64 << self.stream.below(4);
         let read = self.stream.below(101);
         let mix = ["randrw", "rw", "randtrimwrite", "randwrite"][self.stream.below(4) as usize];
         let sizes = ["512B", "4KiB", "12KiB", "3KiB"][self.stream.below(4) as usize];
@@ -121,7 +123,17 @@ impl Draw<'_> {
         for param in kind.params {
             keys += &self.key(param, depth);
         }
-        keys += &small(kind.name, &mut self.stream);
+        let sizes = small(kind.name, &mut self.stream);
+        for param in kind.params.iter().filter(|param| param.default.is_none()) {
+            // A part this file knows nothing of still gets the counts it cannot do without.
+            if let Kind::Count { min, max } = param.kind
+                && !sizes.contains(&format!("{} = ", param.name))
+            {
+                let count = min.saturating_add(self.stream.below(4)).min(max);
+                keys += &format!("{} = {count}\n", param.name);
+            }
+        }
+        keys += &sizes;
         self.parts += &format!("[part.{name}]\nkind = \"{}\"\n{keys}", kind.name);
         name
     }
@@ -133,7 +145,7 @@ impl Draw<'_> {
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
             Kind::Parts => {
-                let names: Vec<String> = (0..1 + self.stream.below(5))
+                let names: Vec<String> = (0..2 + self.stream.below(4))
                     .map(|_| format!("\"{}\"", self.part(depth + 1)))
                     .collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))

@@ -1,0 +1,59 @@
+//! The conformance suite of translation layers, for layers written in Python.
+
+use crate::failure;
+use crate::plugin;
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_flash::array::ProgramOrder;
+use hybridsim_flash::conformance::{Subject, check};
+use hybridsim_flash::ftl::FtlEntry;
+use pyo3::prelude::*;
+use serde_json::json;
+
+/// Runs `cases` random cases over the translation layer registered as `name`; returns what they
+/// covered as JSON. `class_path` is the path it was registered under.
+#[pyfunction]
+pub fn check_ftl(
+    py: Python<'_>,
+    name: &str,
+    class_path: &str,
+    cases: u32,
+    seed: u64,
+) -> PyResult<String> {
+    failure::guarded(|| {
+        let registry = plugin::registry();
+        let entry = registry.find::<FtlEntry>(name).ok_or_else(|| {
+            failure::raise(py, "Error", format!("no translation layer is called {name:?}"))
+        })?;
+        let settings = Settings::default().and("class", Value::Text(class_path.to_owned()));
+        let subject = Subject {
+            entry,
+            settings: &settings,
+            registry: &registry,
+            order: ProgramOrder::Sequential,
+        };
+        let (result, raised) = failure::gather(|| check(&subject, cases, seed));
+        let failed = |message: String| {
+            let error = failure::raise(py, "ConformanceFailure", message);
+            error.set_cause(py, raised.as_ref().map(|raised| raised.clone_ref(py)));
+            error
+        };
+        match result {
+            Err(failure) => Err(failed(failure.to_string())),
+            Ok(coverage) if coverage.ran == 0 => {
+                let message = format!(
+                    "none of {} devices was accepted, so nothing was checked",
+                    coverage.refused
+                );
+                Err(failed(message))
+            }
+            Ok(coverage) => Ok(json!({
+                "ran": coverage.ran,
+                "refused": coverage.refused,
+                "worn_out": coverage.worn_out,
+                "writes": coverage.writes,
+                "erases": coverage.erases,
+            })
+            .to_string()),
+        }
+    })
+}

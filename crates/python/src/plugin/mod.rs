@@ -1,0 +1,208 @@
+//! Policies written in Python.
+//!
+//! A class is named in a scenario by its import path, as `{ kind = "python", class = "module:Class"
+//! }`, or registered under a name of its own. A registered class becomes an entry like any other;
+//! what tells entries apart is the default of a parameter `class`, because builders are plain
+//! functions that see nothing but settings.
+
+pub mod device;
+pub mod flash;
+mod ftl;
+mod replacement;
+
+use crate::failure;
+use hybridsim::registry::standard;
+use hybridsim::scenario::Scenario;
+use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
+use hybridsim_engine::registry::{Description, Registry};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A class registered from Python.
+struct Known {
+    slot: String,
+    class_path: String,
+    class: Py<PyAny>,
+    description: Description,
+}
+
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+fn known() -> MutexGuard<'static, Vec<Known>> {
+    // A list is sound whoever panicked while looking at it.
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const CLASS: Param = Param::required(
+    "class",
+    Kind::Text,
+    "The Python class, as \"module:Class\" or \"file.py:Class\".",
+);
+const OPTIONS: Param = Param::optional(
+    "options",
+    Kind::Text,
+    "Keyword arguments of the class, as a JSON object in a string.",
+);
+
+/// The entry that names a class by its path.
+const fn by_path(summary: &'static str) -> Description {
+    Description { name: "python", summary, origin: "your own", params: &[CLASS, OPTIONS] }
+}
+
+/// Everything that ships with the program, and everything registered from Python.
+pub fn registry() -> Registry {
+    let mut registry = standard();
+    registry.add(ftl::entry(by_path("A translation layer written in Python.")));
+    registry.add(replacement::entry(by_path("A replacement policy written in Python.")));
+    for known in known().iter() {
+        match known.slot.as_str() {
+            "ftl" => registry.add(ftl::entry(known.description)),
+            _ => registry.add(replacement::entry(known.description)),
+        }
+    }
+    registry
+}
+
+/// A parameter of a class as Python tells it: name, type, default as TOML.
+type Declared = (String, String, Option<String>);
+
+/// Registers `class` as entry `name` of `slot`; one registered before under that name gives way.
+#[pyfunction]
+pub fn register(
+    py: Python<'_>,
+    slot: String,
+    name: String,
+    class_path: String,
+    class: Py<PyAny>,
+    summary: String,
+    params: Vec<Declared>,
+) -> PyResult<()> {
+    let built_in = standard();
+    if name == "python" || built_in.descriptions(&slot).any(|entry| entry.name == name) {
+        let message = format!("there is a built-in {slot} called `{name}`; choose another name");
+        return Err(failure::raise(py, "Error", message));
+    }
+    let description = describe(&name, &class_path, summary, params);
+    let entry = Known { slot, class_path, class, description };
+    let old = {
+        let mut list = known();
+        let place = list.iter().position(|k| k.slot == entry.slot && k.description.name == name);
+        match place {
+            Some(at) => Some(std::mem::replace(&mut list[at], entry)),
+            None => {
+                list.push(entry);
+                None
+            }
+        }
+    };
+    drop(old); // May run Python code, so only now that the lock is free.
+    Ok(())
+}
+
+/// Descriptions live as long as the program, as those of built-in entries do. There are as many as
+/// there are classes, so that is no leak worth the name.
+fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>) -> Description {
+    let mut list = vec![Param { default: Some(leak(format!("{class_path:?}"))), ..CLASS }];
+    for (name, kind, default) in params {
+        let kind = match kind.as_str() {
+            "bool" => Kind::Flag,
+            "int" => Kind::Count { min: 0, max: u64::MAX },
+            "float" => Kind::Number { min: f64::MIN, max: f64::MAX },
+            _ => Kind::Text,
+        };
+        let default = default.map(leak);
+        let help = "A keyword argument of the Python class.";
+        list.push(Param { name: leak(name), help, kind, default });
+    }
+    Description {
+        name: leak(name.to_owned()),
+        summary: leak(summary),
+        origin: "registered from Python",
+        params: Box::leak(list.into_boxed_slice()),
+    }
+}
+
+fn leak(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+/// Whether a policy of `scenario` is written in Python.
+pub fn uses_python(scenario: &Scenario) -> bool {
+    scenario.parts.iter().any(|part| asks_for_python(&part.settings))
+}
+
+fn asks_for_python(settings: &Settings) -> bool {
+    settings.iter().any(|(_, value)| match value {
+        // No built-in policy has a parameter of this name.
+        Value::Plug(plug) => plug.settings.has("class") || asks_for_python(&plug.settings),
+        Value::Tables(tables) => tables.iter().any(asks_for_python),
+        _ => false,
+    })
+}
+
+/// Makes an object of the class `settings` name; its other settings become keyword arguments.
+///
+/// # Errors
+/// What Python raised, told as a problem with `param` and kept as the cause.
+fn construct<'py>(
+    py: Python<'py>,
+    slot: &str,
+    param: &'static str,
+    settings: &Settings,
+    argument: impl IntoPyObjectExt<'py>,
+) -> Result<Py<PyAny>, Vec<Problem>> {
+    let path = settings.text("class");
+    let make = || -> PyResult<Py<PyAny>> {
+        let argument = argument.into_bound_py_any(py)?;
+        let class = find_class(py, slot, path)?;
+        let keywords = keywords(py, settings)?;
+        Ok(class.call((argument,), Some(&keywords))?.unbind())
+    };
+    make().map_err(|error| {
+        let message = format!("{path}: {error}");
+        // That is how a class refuses what it is built for; anything else is a mistake in it.
+        if !error.is_instance_of::<PyValueError>(py) {
+            failure::keep(error);
+        }
+        vec![Problem::new(param, message)]
+    })
+}
+
+fn find_class<'py>(py: Python<'py>, slot: &str, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    let registered = {
+        let list = known();
+        let found = list.iter().rfind(|known| known.slot == slot && known.class_path == path);
+        found.map(|known| known.class.clone_ref(py))
+    };
+    match registered {
+        Some(class) => Ok(class.into_bound(py)),
+        None => py.import("hybridsim.plugins")?.getattr("resolve")?.call1((slot, path)),
+    }
+}
+
+fn keywords<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in settings.iter().filter(|(name, _)| !["class", "options"].contains(name)) {
+        match value {
+            Value::Count(count) => dict.set_item(name, count)?,
+            Value::Number(number) => dict.set_item(name, number)?,
+            Value::Flag(flag) => dict.set_item(name, flag)?,
+            Value::Text(text) => dict.set_item(name, text)?,
+            other => unreachable!("no Python class declares {other:?}"),
+        }
+    }
+    if let Some(options) = settings.text_opt("options") {
+        let parsed = py.import("json")?.getattr("loads")?.call1((options,))?;
+        dict.update(parsed.cast::<PyDict>()?.as_mapping())?;
+    }
+    Ok(dict)
+}
+
+/// What went wrong in a policy, in one line.
+fn one_line(py: Python<'_>, class: &str, method: &str, error: &PyErr) -> String {
+    let kind = error.get_type(py).name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    format!("{class}.{method} raised {kind}: {}", error.value(py))
+}

@@ -1,0 +1,121 @@
+//! Cache replacement policies written in Python.
+
+use super::construct;
+use crate::failure;
+use hybridsim_engine::param::{Problem, Settings};
+use hybridsim_engine::registry::Description;
+use hybridsim_hybrid::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The entry of a Python class.
+pub fn entry(description: Description) -> ReplacementEntry {
+    ReplacementEntry { description, build }
+}
+
+fn build(settings: &Settings, pages: u32) -> Result<Box<dyn Replacement>, Vec<Problem>> {
+    let object = Python::attach(|py| construct(py, "replacement", "", settings, pages))?;
+    let slots = FxHashMap::default();
+    Ok(Box::new(PythonReplacement { object, slots, chosen: FxHashSet::default() }))
+}
+
+/// A policy that asks a Python object, which knows pages by their number alone.
+struct PythonReplacement {
+    object: Py<PyAny>,
+    /// Where the pages are that may go. What Python names is checked against it.
+    slots: FxHashMap<u64, u32>,
+    /// Reused to find pages named twice.
+    chosen: FxHashSet<u64>,
+}
+
+impl PythonReplacement {
+    /// Calls `method`; nothing is asked any more after an exception, and the run ends soon.
+    fn tell<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+    ) -> Option<Bound<'py, PyAny>> {
+        if failure::is_pending() {
+            return None;
+        }
+        let arguments = arguments.into_pyobject(py).map_err(Into::into);
+        let called =
+            arguments.and_then(|arguments| self.object.bind(py).call_method1(method, arguments));
+        called.map_err(failure::keep).ok()
+    }
+
+    /// Takes pages from what `victims` returned until there are `count`.
+    fn choose(
+        &mut self,
+        named: &Bound<'_, PyAny>,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) -> PyResult<()> {
+        self.chosen.clear();
+        let mut left = count;
+        let mut pages = named.try_iter()?;
+        while left > 0 {
+            let Some(page) = pages.next() else { break };
+            let page: u64 = page?.extract()?;
+            let Some(&slot) = self.slots.get(&page) else {
+                let message = format!("victims() named page {page}, which is not in the cache");
+                return Err(PyValueError::new_err(message));
+            };
+            if !self.chosen.insert(page) {
+                let message = format!("victims() named page {page} twice");
+                return Err(PyValueError::new_err(message));
+            }
+            let page = CachedPage { page, slot };
+            if eligible(page) {
+                out.push(page);
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Replacement for PythonReplacement {
+    fn update(&mut self, page: CachedPage, access: Access) {
+        self.slots.insert(page.page, page.slot);
+        let access = match access {
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::Add => "add",
+        };
+        Python::attach(|py| self.tell(py, "update", (page.page, access)).is_some());
+    }
+
+    fn remove(&mut self, page: CachedPage) {
+        if self.slots.remove(&page.page).is_some() {
+            Python::attach(|py| self.tell(py, "remove", (page.page,)).is_some());
+        }
+    }
+
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let before = out.len();
+        Python::attach(|py| {
+            if let Some(named) = self.tell(py, "victims", ())
+                && let Err(error) = self.choose(&named, count, eligible, out)
+            {
+                failure::keep(error);
+            }
+        });
+        if failure::is_pending() {
+            // The run is about to end; until then the cache must be able to go on.
+            out.truncate(before);
+            // In any order: these figures are never shown.
+            let pages = self.slots.iter().map(|(&page, &slot)| CachedPage { page, slot });
+            out.extend(pages.filter(|page| eligible(*page)).take(count));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Running scenarios, and the command line.
+
+use crate::failure;
+use crate::observe::Batches;
+use crate::plugin;
+use hybridsim::run::{self as simulator, Beat, Done, Options, RunError};
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::{Input, Scenario};
+use hybridsim_engine::{FactSink, Fault};
+use hybridsim_observe::{Detail, Pictures, RunResults};
+use hybridsim_report::Run;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What a scenario is read from: a file, or a text with the name to call it.
+#[derive(FromPyObject)]
+pub enum Source {
+    /// Name and text.
+    Text(String, String),
+    /// A file.
+    File(PathBuf),
+}
+
+/// Reads and checks a scenario with everything Python added to the registry.
+pub fn read(
+    py: Python<'_>,
+    source: Source,
+    sets: Vec<String>,
+    trace: Option<PathBuf>,
+) -> PyResult<Scenario> {
+    let input = match source {
+        Source::File(path) => Input::read(&path, &sets),
+        Source::Text(name, text) => {
+            let source = SourceText { name, text };
+            Ok(Input { source, base: PathBuf::new(), sets, trace: None })
+        }
+    };
+    input
+        .and_then(|input| Scenario::check(Input { trace, ..input }, &plugin::registry()))
+        .map_err(|diagnostics| failure::scenario(py, &diagnostics))
+}
+
+/// What Python wants to be told during a run.
+struct Listeners {
+    detail: Detail,
+    progress: Option<Py<PyAny>>,
+    observe: Option<Py<PyAny>>,
+}
+
+/// Runs a scenario. Returns a dict with the results as JSON (`json`), what pictures are drawn from
+/// as JSON (`pictures`), the `resolved` scenario, the `fault` that ended it early as (kind,
+/// message), and the exception (`error`) Python code raised meanwhile.
+#[pyfunction]
+#[pyo3(signature = (source, sets, trace, full, progress, observe))]
+pub fn run<'py>(
+    py: Python<'py>,
+    source: Source,
+    sets: Vec<String>,
+    trace: Option<PathBuf>,
+    full: bool,
+    progress: Option<Py<PyAny>>,
+    observe: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    failure::guarded(|| {
+        let detail = if full { Detail::Full } else { Detail::Bare };
+        let scenario = read(py, source, sets, trace)?;
+        let mut listeners = Listeners { detail, progress, observe };
+        let (done, raised) = failure::gather(|| {
+            if plugin::uses_python(&scenario) {
+                // Calls into Python are cheap while the interpreter is held, and it lets go of
+                // itself in between.
+                return simulate(&scenario, &mut listeners);
+            }
+            py.detach(|| simulate(&scenario, &mut listeners))
+        });
+        match done {
+            Ok(done) => outcome(py, &done, raised),
+            Err(error) => Err(refusal(py, &error, raised)),
+        }
+    })
+}
+
+/// Runs a checked scenario in this thread; the machine lives and dies in here.
+fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunError> {
+    let mut batches = listeners.observe.take().map(Batches::new);
+    let mut watch = |beat: &Beat| {
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            match &listeners.progress {
+                Some(progress) => {
+                    progress.call1(py, (beat.fraction, beat.requests, beat.now.as_ns())).map(|_| ())
+                }
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = told {
+            failure::keep(error);
+        }
+        !failure::is_pending()
+    };
+    let options = Options {
+        detail: listeners.detail,
+        watch: Some(&mut watch),
+        sink: batches.as_mut().map(|batches| batches as &mut dyn FactSink),
+    };
+    let done = simulator::run(scenario, &plugin::registry(), options);
+    if let Some(batches) = &mut batches {
+        batches.flush();
+    }
+    done
+}
+
+fn outcome<'py>(
+    py: Python<'py>,
+    done: &Done,
+    raised: Option<PyErr>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("json", json(&done.results))?;
+    dict.set_item("pictures", done.pictures.as_ref().map(one_line))?;
+    dict.set_item("resolved", &done.resolved)?;
+    let fault = done.fault.as_ref().map(|fault| (kind(fault), fault.to_string()));
+    dict.set_item("fault", fault)?;
+    dict.set_item("error", raised.map(|error| error.into_value(py)))?;
+    Ok(dict)
+}
+
+/// A run that could not begin; an exception in a policy's constructor is the cause.
+fn refusal(py: Python<'_>, error: &RunError, raised: Option<PyErr>) -> PyErr {
+    if let Some(raised) = &raised
+        && failure::is_wish_to_stop(py, raised)
+    {
+        return raised.clone_ref(py);
+    }
+    let error = match error {
+        RunError::Scenario(diagnostics) => failure::scenario(py, diagnostics),
+        RunError::Trace(message) => failure::raise(py, "TraceError", message.as_str()),
+    };
+    error.set_cause(py, raised);
+    error
+}
+
+fn kind(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::WrongData { .. } => "wrong-data",
+        Fault::OutOfRange { .. } => "out-of-range",
+        Fault::Device { .. } => "device",
+        Fault::Workload(_) => "workload",
+        Fault::Invariant(_) => "invariant",
+        Fault::Interrupted => "interrupted",
+    }
+}
+
+fn json(results: &RunResults) -> String {
+    let mut text = Vec::new();
+    hybridsim_report::json::write(&mut text, results).expect("memory can be written to");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+fn one_line(pictures: &Pictures) -> String {
+    serde_json::to_string(pictures).expect("pictures are plain values")
+}
+
+/// The report of some runs, each given as results, pictures (both JSON) and resolved scenario.
+#[pyfunction]
+pub fn report_html(
+    py: Python<'_>,
+    title: &str,
+    runs: Vec<(String, Option<String>, String)>,
+) -> PyResult<String> {
+    failure::guarded(|| {
+        let wrong = |error: serde_json::Error| {
+            failure::raise(py, "Error", format!("this is not the result of a run: {error}"))
+        };
+        let mut shown = Vec::with_capacity(runs.len());
+        for (results, pictures, scenario_text) in runs {
+            let results: RunResults = serde_json::from_str(&results).map_err(wrong)?;
+            let pictures = pictures.map(|text| serde_json::from_str(&text)).transpose();
+            shown.push(Run { results, pictures: pictures.map_err(wrong)?, scenario_text });
+        }
+        Ok(py.detach(|| hybridsim_report::html::page(title, &shown)))
+    })
+}
+
+/// Runs the command line (program name first) and returns its exit code.
+#[pyfunction]
+pub fn cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+    failure::guarded(|| {
+        let (code, raised) =
+            failure::gather(|| py.detach(|| hybridsim::cli(&plugin::registry(), args)));
+        if let Some(error) = raised {
+            error.print(py);
+        }
+        Ok(code)
+    })
+}

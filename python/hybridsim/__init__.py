@@ -1,0 +1,87 @@
+"""A simulator for storage that mixes media: hard disks, NAND flash, and hybrids of them.
+
+    import hybridsim
+
+    result = hybridsim.run("scenario.toml", "trace.csv")
+    print(result.latency_ns.read.p99, result.totals.write_amplification)
+    result.report("report.html")
+
+Scenarios are files, dicts or classes (`Scenario`, `Part`, `Workload`, `Host`, `Policy`);
+`list`, `explain` and `schema` tell what can be in them. Translation layers and cache policies can
+be written in Python: derive from `Ftl` or `Replacement`.
+"""
+
+from __future__ import annotations
+
+from . import facts, testing, units
+from ._core import VERSION as __version__
+from ._core import Device, Flash
+from ._plot import plot
+from ._run import Beat, Entry, check, explain, run, schema
+from ._run import list_ as list
+from .errors import (
+    ConformanceFailure,
+    DeviceFull,
+    DeviceWornOut,
+    Error,
+    FlashRuleBroken,
+    Problem,
+    RunError,
+    ScenarioError,
+    TraceError,
+    UnitError,
+)
+from .plugins import Ftl, Replacement, ftl, register, replacement
+from .results import Component, Latency, Result, write_report
+from .scenario import Host, Part, Policy, Scenario, Workload
+from .table import HeatMap, Table
+from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
+
+__all__ = [
+    "Beat",
+    "Component",
+    "ConformanceFailure",
+    "Converted",
+    "Device",
+    "DeviceFull",
+    "DeviceWornOut",
+    "Entry",
+    "Error",
+    "Flash",
+    "FlashRuleBroken",
+    "Ftl",
+    "HeatMap",
+    "Host",
+    "Latency",
+    "Part",
+    "Policy",
+    "Problem",
+    "Replacement",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "TraceError",
+    "TraceInfo",
+    "TraceReader",
+    "UnitError",
+    "Workload",
+    "__version__",
+    "check",
+    "convert",
+    "explain",
+    "facts",
+    "ftl",
+    "list",
+    "plot",
+    "read_trace",
+    "register",
+    "replacement",
+    "run",
+    "schema",
+    "testing",
+    "trace_info",
+    "units",
+    "write_report",
+]

@@ -1,0 +1,18 @@
+"""The ``hybridsim`` command of the wheel."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from . import _core
+
+
+def main() -> int:
+    """Runs the command line with `sys.argv` and returns its exit code."""
+    # Policies are named as module:Class; find them where the user is, as `python -m` would.
+    sys.path.insert(0, os.getcwd())
+    # The command sets its own handler; Python's would only be heard between byte codes.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _core.cli(["hybridsim", *sys.argv[1:]])

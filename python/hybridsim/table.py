@@ -1,0 +1,120 @@
+"""Columns of figures, for numpy, pandas and everything that takes Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import missing
+
+__all__ = ["HeatMap", "Table"]
+
+
+class Table(Mapping[str, "npt.NDArray[Any]"]):
+    """Named columns of equal length, as numpy arrays.
+
+    Where a figure does not exist it is NaN, and null after `to_arrow`. pandas, polars, DuckDB and
+    others take a table as it is, through the Arrow interface (needs pyarrow).
+
+    >>> table = Table({"time_ns": [0, 1024], "reads": [3, None]})
+    >>> table["reads"]
+    array([ 3., nan])
+    >>> len(table), table.rows
+    (2, 2)
+    """
+
+    _columns: dict[str, npt.NDArray[Any]]
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = {name: _array(values) for name, values in columns.items()}
+        if len({len(values) for values in self._columns.values()}) > 1:
+            raise ValueError("the columns of a table are equally long")
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self._columns)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return next((len(values) for values in self._columns.values()), 0)
+
+    def __repr__(self) -> str:
+        return f"Table({self.rows} rows: {', '.join(self)})"
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """One structured array."""
+        dtype = [(name, values.dtype) for name, values in self._columns.items()]
+        array = np.empty(self.rows, dtype)
+        for name, values in self._columns.items():
+            array[name] = values
+        return array
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise missing("pandas", "pandas") from None
+        return pd.DataFrame(self._columns)
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table`."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise missing("arrow", "pyarrow") from None
+        columns = {
+            name: pa.array(values, from_pandas=values.dtype.kind == "f")
+            for name, values in self._columns.items()
+        }
+        return pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Counts by time and by something else, such as latency or address."""
+
+    time_ns: npt.NDArray[np.uint64]
+    """Edges of the columns, one more than there are."""
+    bounds: npt.NDArray[np.uint64]
+    """Edges of the rows, one more than there are: ns, or bytes."""
+    counts: npt.NDArray[np.int64]
+    """Requests, by row and column."""
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, Any], bucket_ns: int) -> HeatMap:
+        """From a report's data, where a negative number stands for so many zeros."""
+        entries = np.asarray(packed["counts"], np.int64)
+        zeros = entries < 0
+        counts = np.repeat(np.where(zeros, 0, entries), np.where(zeros, -entries, 1))
+        rows = max(len(packed["bounds"]) - 1, 1)
+        by_row = counts.reshape(-1, rows).T
+        width = bucket_ns * packed["buckets_per_column"]
+        edges = np.arange(by_row.shape[1] + 1, dtype=np.uint64) * np.uint64(width)
+        return cls(edges, np.asarray(packed["bounds"], np.uint64), by_row)
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    if isinstance(values, np.ndarray):
+        return values
+    if any(value is None for value in values):
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+    if values and isinstance(values[0], str):
+        return np.array(values, object)
+    if all(isinstance(value, int) for value in values):
+        return np.array(values, np.uint64)
+    return np.array(values, np.float64)

@@ -1,0 +1,180 @@
+"""Traces: looked at, converted, read as numpy records."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .errors import missing, path_text
+
+__all__ = ["DTYPE", "Converted", "TraceInfo", "TraceReader", "convert", "read_trace", "trace_info"]
+
+DTYPE: np.dtype[Any] = np.dtype(
+    [
+        ("time_ns", "<u8"),
+        ("lba", "<u8"),
+        ("response_ns", "<i8"),
+        ("sectors", "<u4"),
+        ("volume", "<u2"),
+        ("op", "u1"),
+        ("flags", "u1"),
+    ]
+)
+"""Layout of a request: arrival since the first in ns, first sector (512 bytes), the response time
+that was measured when the trace was taken in ns (-1 where the trace has none), length in sectors,
+volume, operation (an index into `hybridsim.facts.OPS`), flags (bits: 1 synchronous, 2 metadata,
+4 read-ahead, 8 force unit access, 16 pinned, 32 background)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What a trace is like."""
+
+    format: str
+    """Its format, found by content."""
+    packing: str | None
+    """How it is packed, such as ``gzip``."""
+    also: tuple[str, ...]
+    """Formats that could read it as well, less likely."""
+    warnings: tuple[dict[str, Any], ...]
+    """Oddities: their first ``place`` (line or record), ``count`` and ``message``."""
+    profile: dict[str, Any]
+    """The figures ``hybridsim trace info --json`` tells: counts, sizes, footprint, locality."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a conversion did."""
+
+    format: str
+    """The format written."""
+    records: int
+    """Requests written."""
+    left_out: int
+    """Requests the format cannot say."""
+    loses: tuple[str, ...]
+    """What a request has and the format does not keep."""
+    warnings: tuple[dict[str, Any], ...]
+    """Oddities of the source, as in `TraceInfo`."""
+
+
+class TraceReader(Iterator["npt.NDArray[Any]"]):
+    """Delivers a trace in chunks: structured arrays of `DTYPE`.
+
+    Memory does not grow with the trace. pandas, polars and others take it as a stream through the
+    Arrow interface (needs pyarrow).
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], format: str | None = None, chunk: int = 65_536
+    ) -> None:
+        if chunk < 1:
+            raise ValueError(f"a chunk has at least one request, not {chunk}")
+        self._core = _core.TraceReader(path_text(path), format)
+        self._chunk = chunk
+
+    def __iter__(self) -> TraceReader:
+        return self
+
+    def __next__(self) -> npt.NDArray[Any]:
+        raw = self._core.next_chunk(self._chunk)
+        if not raw:
+            raise StopIteration
+        return np.frombuffer(raw, DTYPE)
+
+    @property
+    def format(self) -> str:
+        """The trace's format, found by content unless it was given."""
+        return self._core.format
+
+    @property
+    def packing(self) -> str | None:
+        """How it is packed, such as ``gzip``."""
+        return self._core.packing
+
+    @property
+    def has_times(self) -> bool:
+        """Whether its requests carry arrival times."""
+        return self._core.has_times
+
+    @property
+    def volumes(self) -> list[str]:
+        """Names of the volumes read so far, by number."""
+        return self._core.volumes
+
+    @property
+    def progress(self) -> float | None:
+        """Share of the file read, 0 to 1, where that is known."""
+        return self._core.progress
+
+    @property
+    def warnings(self) -> list[str]:
+        """Oddities so far."""
+        return self._core.warnings
+
+    def read_all(self) -> npt.NDArray[Any]:
+        """The rest of the trace in one array."""
+        chunks = list(self)
+        return np.concatenate(chunks) if chunks else np.empty(0, DTYPE)
+
+    def to_arrow(self) -> Any:
+        """The rest of the trace as a `pyarrow.RecordBatchReader`, read as it is asked for."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise missing("arrow", "pyarrow") from None
+        names = list(DTYPE.names or ())
+        types = {name: pa.from_numpy_dtype(DTYPE[name]) for name in names}
+
+        def batch(chunk: npt.NDArray[Any]) -> Any:
+            columns = {name: pa.array(np.ascontiguousarray(chunk[name])) for name in names}
+            absent = chunk["response_ns"] < 0
+            columns["response_ns"] = pa.array(chunk["response_ns"].copy(), mask=absent)
+            return pa.RecordBatch.from_pydict(columns)
+
+        schema = pa.schema(list(types.items()))
+        return pa.RecordBatchReader.from_batches(schema, map(batch, self))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def read_trace(
+    path: str | os.PathLike[str], *, format: str | None = None, chunk: int = 65_536
+) -> TraceReader:
+    """Reads a trace in chunks of `chunk` requests.
+
+    Its format is found by content unless `format` names one (``hybridsim.list("trace-format")``).
+    """
+    return TraceReader(path, format, chunk)
+
+
+def trace_info(path: str | os.PathLike[str], *, format: str | None = None) -> TraceInfo:
+    """Reads a trace to its end and tells what it is like."""
+    info = json.loads(_core.trace_info(path_text(path), format))
+    info["also"], info["warnings"] = tuple(info["also"]), tuple(info["warnings"])
+    return TraceInfo(**info)
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    format: str | None = None,
+) -> Converted:
+    """Converts the trace `source` to the file `target`.
+
+    The format written is `to` (``hybridsim.list("trace-writer")``), or the one the name of
+    `target` ends in. `format` is that of the source, where its content leaves a doubt.
+    """
+    done = json.loads(_core.convert(path_text(source), path_text(target), to, format))
+    done["loses"], done["warnings"] = tuple(done["loses"]), tuple(done["warnings"])
+    return Converted(**done)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+import hybridsim
+import policies
+import pytest
+from hybridsim import Policy, _toml
+from hybridsim.testing import check_ftl
+
+
+def test_lru_in_python_is_the_built_in_lru(hybrid):
+    built_in = hybridsim.run(hybrid, verify=True)
+    ours = hybridsim.run(
+        hybrid, overrides={"part.hybrid.replacement": policies.PythonLru}, verify=True
+    )
+    assert built_in.components["hybrid"].destages > 100
+    assert ours.fingerprint == built_in.fingerprint
+    assert ours.components == built_in.components
+    other = hybridsim.run(hybrid, overrides={"part.hybrid.replacement": "fifo"})
+    assert other.fingerprint != built_in.fingerprint, "the policy makes no difference here"
+
+
+def test_a_translation_layer_in_python(ssd):
+    by_class = hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.PageFtl}, verify=True)
+    by_name = hybridsim.run(
+        ssd, overrides={"part.ssd.ftl": "page-ftl"}, plugins=[policies.PageFtl], verify=True
+    )
+    path = Policy("python", **{"class": "policies:PageFtl"})
+    by_path = hybridsim.run(ssd, overrides={"part.ssd.ftl": path}, verify=True)
+    file = Policy("python", **{"class": f"{policies.__file__}:PageFtl"})
+    by_file = hybridsim.run(ssd, overrides={"part.ssd.ftl": file}, verify=True)
+    runs = [by_class, by_name, by_path, by_file]
+    assert len({run.fingerprint for run in runs}) == 1
+    assert by_class.components["ssd"].gc_programs > 0
+    assert 1 < by_class.totals.write_amplification < 10
+    assert hybridsim.run(by_class.resolved).fingerprint == by_class.fingerprint
+
+
+def test_the_command_takes_python_policies(ssd, tmp_path):
+    ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:PageFtl"}
+    (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
+    shutil.copy(policies.__file__, tmp_path / "own.py")
+    command = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    ours = hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.PageFtl})
+    assert ours.fingerprint in done.stdout
+
+    ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:RaisingFtl"}
+    (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a mistake in write" in done.stderr
+    assert re.search(r"own\.py\", line \d+", done.stderr)
+
+
+def test_conformance_of_sound_layers():
+    coverage = check_ftl(policies.PageFtl, cases=60)
+    assert coverage.ran > 20
+    assert coverage.writes > 1000
+    assert coverage.erases > 100
+
+
+@pytest.mark.parametrize(
+    "layer", [policies.ForgetfulFtl, policies.WrongPageFtl, policies.RaisingFtl]
+)
+def test_conformance_finds_mistakes(layer):
+    with pytest.raises(hybridsim.ConformanceFailure, match=r"after \d+ operations"):
+        check_ftl(layer, cases=60)
+
+
+def test_a_wrong_layer_is_caught_by_verification(ssd):
+    wrong = {"part.ssd.ftl": policies.WrongPageFtl}
+    with pytest.raises(hybridsim.RunError, match="wrong data"):
+        hybridsim.run(ssd, overrides=wrong, verify=True)
+
+
+def test_a_broken_rule_of_flash_is_told_where_it_happened(ssd):
+    with pytest.raises(hybridsim.RunError) as caught:
+        hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.ForgetfulFtl})
+    cause = caught.value.__cause__
+    assert isinstance(cause, hybridsim.FlashRuleBroken)
+    assert "policies.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["read", "write"])
+def test_an_exception_in_a_layer_ends_the_run(ssd, method):
+    hybridsim.register(policies.RaisingFtl)
+    layer = Policy("raising-ftl", method=method, after=50)
+    with pytest.raises(hybridsim.RunError, match=f"a mistake in {method}") as caught:
+        hybridsim.run(ssd, overrides={"part.ssd.ftl": layer})
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert caught.value.__cause__.__traceback__ is not None
+    assert not caught.value.result.complete
+    assert caught.value.result.requests < 1000
+
+
+def test_parameters_are_checked_like_any_other(ssd):
+    hybridsim.register(policies.RaisingFtl)
+    with pytest.raises(hybridsim.ScenarioError, match="did you mean `after`"):
+        hybridsim.check(ssd, overrides={"part.ssd.ftl": Policy("raising-ftl", aftr=1)})
+    with pytest.raises(hybridsim.ScenarioError, match="whole number"):
+        hybridsim.check(ssd, overrides={"part.ssd.ftl": Policy("raising-ftl", after="much")})
+    assert "raising-ftl" in hybridsim.list("ftl")
+    assert "after" in hybridsim.list("ftl")["raising-ftl"].params
+    assert "default 100" in hybridsim.explain("raising-ftl")
+    options = {"kind": "python", "class": "policies:RaisingFtl", "options": '{"after": 1000000}'}
+    assert hybridsim.run(ssd, overrides={"part.ssd.ftl": options}).complete
+
+
+def test_a_layer_refuses_a_device(ssd):
+    spare = {"part.ssd.ftl": policies.PageFtl, "part.ssd.over_provisioning": 0.001}
+    with pytest.raises(hybridsim.ScenarioError, match="too little spare space"):
+        hybridsim.run(ssd, overrides=spare)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("nowhere:Class", "no module nowhere"),
+        ("policies:Nothing", "no class Nothing"),
+        ("policies:PythonLru", "not a subclass of hybridsim.Ftl"),
+        ("nowhere.py:Class", "no file"),
+        ("PageFtl", "module:Class"),
+    ],
+)
+def test_classes_that_cannot_be_found(ssd, path, says):
+    with pytest.raises(hybridsim.ScenarioError, match=says):
+        hybridsim.check(ssd, overrides={"part.ssd.ftl": {"kind": "python", "class": path}})
+
+
+def test_names_are_not_taken_twice():
+    class Page(hybridsim.Ftl):
+        """A class whose name is that of a built-in layer."""
+
+    with pytest.raises(hybridsim.Error, match="built-in ftl called `page`"):
+        hybridsim.register(Page)
+    with pytest.raises(hybridsim.Error, match="lower case"):
+        hybridsim.register(policies.PageFtl, "My FTL")
+    with pytest.raises(hybridsim.Error, match="no policy"):
+        hybridsim.register(int)
+
+
+def test_mistakes_of_replacement_policies(hybrid):
+    with pytest.raises(hybridsim.RunError, match="not in the cache"):
+        hybridsim.run(hybrid, overrides={"part.hybrid.replacement": policies.InventingLru})
+    with pytest.raises(hybridsim.RunError, match="a mistake") as caught:
+        hybridsim.run(hybrid, overrides={"part.hybrid.replacement": policies.RaisingLru})
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_flash_is_lent_for_one_call_only(ssd):
+    kept = []
+
+    @hybridsim.ftl("keeping-ftl")
+    class Keeping(policies.PageFtl):
+        def write(self, lpn, flash):
+            if not kept:
+                with pytest.raises(IndexError, match="there is no page"):
+                    flash.host_read(2**31)
+                with pytest.raises(ValueError, match="of the same call"):
+                    flash.host_read(0, after=99)
+                with pytest.raises(ValueError, match="no cause"):
+                    flash.erase(0, cause="fun")
+                assert flash.request_pages == 1
+                assert flash.state(0) == "free"
+                kept.append(flash)
+            super().write(lpn, flash)
+
+    hybridsim.run(ssd, overrides={"part.ssd.ftl": "keeping-ftl"}, verify=True)
+    with pytest.raises(ValueError, match="while a method"):
+        kept[0].erase(0)
+
+
+def test_ctrl_c_in_a_policy_is_no_failure(ssd):
+    @hybridsim.ftl("interrupted-ftl")
+    class Interrupted(policies.PageFtl):
+        def write(self, lpn, flash):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hybridsim.run(ssd, overrides={"part.ssd.ftl": "interrupted-ftl"})
+
+
+def test_a_policy_may_simulate(ssd):
+    inner = dict(ssd)
+
+    @hybridsim.ftl("nested-ftl")
+    class Nested(policies.PageFtl):
+        def __init__(self, device):
+            super().__init__(device)
+            self.inner = hybridsim.run(inner, detail="bare")
+
+    result = hybridsim.run(ssd, overrides={"part.ssd.ftl": "nested-ftl"})
+    assert result.complete
+    assert "nested-ftl" in result.resolved
+    assert sys.getrefcount(Nested) > 1
