@@ -1,4 +1,4 @@
-//! Scenario files against a small registry: what is accepted, and what people are told.
+//! Scenario files with a toy part: what is accepted, and what people are told.
 
 use hybridsim::build;
 use hybridsim::scenario::diagnostic::SourceText;
@@ -50,7 +50,7 @@ const TOY: LayerEntry = LayerEntry {
 };
 
 fn registry() -> Registry {
-    let mut registry = Registry::default();
+    let mut registry = hybridsim::registry::standard();
     registry.add(TOY);
     registry
 }
