@@ -166,7 +166,10 @@ impl fmt::Display for Problem {
 }
 
 macro_rules! getter {
-    ($(#[$doc:meta])* $name:ident, $optional:ident, $variant:ident, $type:ty, $value:ident => $out:expr) => {
+    (
+        $(#[$doc:meta])* $name:ident, $optional:ident, $variant:ident, $type:ty,
+        $value:ident => $out:expr
+    ) => {
         $(#[$doc])*
         ///
         /// # Panics

@@ -126,13 +126,24 @@ pub fn run(
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));
     }
-    let finished = recorder.finish(ending, label(scenario), cost, warnings);
+    let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
+    finished.results.warnings.extend(failed_requests(&finished.results));
     Ok(Done {
         results: finished.results,
         pictures: finished.pictures,
         resolved: resolve(scenario, registry),
         fault,
     })
+}
+
+/// What to say when the system could not serve everything it was asked.
+fn failed_requests(results: &RunResults) -> Option<String> {
+    let failed = results.components.get("host")?.custom.get("failed_requests")?;
+    let count = failed.count;
+    Some(format!(
+        "{count} requests failed: the devices could not serve them; their latencies are counted \
+         with the others"
+    ))
 }
 
 /// Host, workload and system as one tree, and where the workload's warnings will be.

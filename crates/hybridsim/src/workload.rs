@@ -161,7 +161,7 @@ impl Source for Counted {
                 .to_owned());
         }
         self.requests += u64::from(next.is_some());
-        if self.requests % METER_EVERY == 0 {
+        if self.requests.is_multiple_of(METER_EVERY) {
             self.meter.0.set((self.requests, self.inner.progress()));
         }
         Ok(next)

@@ -1,4 +1,4 @@
-//! Scenario files against a small registry: what is accepted, and what people are told.
+//! Scenario files with a toy part: what is accepted, and what people are told.
 
 use hybridsim::build;
 use hybridsim::scenario::diagnostic::SourceText;
@@ -42,7 +42,7 @@ const TOY: LayerEntry = LayerEntry {
     },
     build: |input: &BuildInput<'_>| {
         let size = input.settings.bytes("size");
-        if size % 512 != 0 {
+        if !size.is_multiple_of(512) {
             return Err(vec![Problem::new("size", "must be a multiple of 512 bytes")]);
         }
         Ok(Box::new(Toy(size / 512 + input.children.iter().map(|c| c.capacity).sum::<u64>())))
@@ -50,7 +50,7 @@ const TOY: LayerEntry = LayerEntry {
 };
 
 fn registry() -> Registry {
-    let mut registry = Registry::default();
+    let mut registry = hybridsim::registry::standard();
     registry.add(TOY);
     registry
 }
@@ -143,7 +143,8 @@ fn set_options_win_and_errors_name_them() {
 #[test]
 fn the_resolved_scenario_reads_back_the_same() {
     let text = "title = \"Toy\"\n[part.a]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [\"b\"]\n\
-                curve = [[1, \"1.5ms\"], [7, \"2ms\"]]\n[part.b]\nkind = \"toy\"\nsize = \"3kB\"\nshare=0.5";
+                curve = [[1, \"1.5ms\"], [7, \"2ms\"]]\n[part.b]\nkind = \"toy\"\n\
+                size = \"3kB\"\nshare=0.5";
     let first = check(text, &[]).expect("valid");
     let resolved = resolve(&first, &registry());
     let input = Input {

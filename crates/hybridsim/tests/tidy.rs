@@ -101,6 +101,9 @@ fn functions_fit_a_screen() {
 
 #[test]
 fn the_function_finder_finds() {
-    let text = "fn a() {\n    x();\n}\n\nimpl B {\n    pub fn c() {\n        d();\n        e();\n    }\n}\n";
+    let text = concat!(
+        "fn a() {\n    x();\n}\n\n",
+        "impl B {\n    pub fn c() {\n        d();\n        e();\n    }\n}\n"
+    );
     assert_eq!(functions(text), [(1, 3), (6, 4)]);
 }

@@ -34,10 +34,11 @@ pub const ENTRY: LayerEntry = LayerEntry {
             MEMBERS,
             SPARES,
             CHUNK,
-            Param::required(
+            Param::optional(
                 "width",
                 Kind::Count { min: 2, max: 1024 },
-                "Units in a stripe, parity included; fewer than there are members",
+                "Units in a stripe, parity included, at most as many as members; without it half \
+                 of them, but at least one more than parity units",
             ),
             Param::with(
                 "parity",
@@ -59,9 +60,10 @@ pub const ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
-    let width = input.settings.count("width") as usize;
+    let asked = input.settings.count_opt("width").map(|width| width as usize);
     let parities = input.settings.count("parity") as usize;
     array(input, 2, |columns, problems| {
+        let width = asked.unwrap_or((columns / 2).max(parities + 1));
         if width > columns {
             let message = format!("must not exceed the {columns} members");
             problems.push(Problem::new("width", message));

@@ -137,7 +137,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 pub fn write_bytes(value: u64) -> String {
     for (name, factor) in SIZES.iter().rev() {
         let factor = *factor as u64;
-        if value > 0 && factor > 1 && value % factor == 0 {
+        if value > 0 && factor > 1 && value.is_multiple_of(factor) {
             return format!("{}{name}", value / factor);
         }
     }
@@ -148,7 +148,7 @@ pub fn write_bytes(value: u64) -> String {
 pub fn write_duration(value: SimDuration) -> String {
     let ns = value.as_ns();
     for (name, factor) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
-        if ns > 0 && ns % factor == 0 {
+        if ns > 0 && ns.is_multiple_of(factor) {
             return format!("{}{name}", ns / factor);
         }
     }
