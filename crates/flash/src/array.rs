@@ -113,6 +113,12 @@ impl Array {
         }
     }
 
+    /// The order pages of a block must be programmed in.
+    #[inline]
+    pub const fn order(&self) -> ProgramOrder {
+        self.order
+    }
+
     /// The shape of the array.
     #[inline]
     pub const fn geometry(&self) -> &Geometry {

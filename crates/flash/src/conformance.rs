@@ -300,7 +300,7 @@ impl Bench {
                  {found:?}"
             ));
         }
-        if self.ftl.holds(Lpn(page)) == found.is_empty() {
+        if self.ftl.holds(Lpn(page), &self.flash) == found.is_empty() {
             return Err(format!("holds({page}) contradicts what a read does"));
         }
         Ok(())

@@ -61,7 +61,7 @@ impl Ftl for Canary {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn) -> bool {
+    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
         self.map[lpn.0 as usize] != Ppn::NONE
     }
 

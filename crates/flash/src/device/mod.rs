@@ -142,7 +142,7 @@ impl Ssd {
         for piece in pieces(request, self.sectors_per_page) {
             let SsdParts { ftl, flash, .. } = &mut self.parts;
             flash.clear();
-            let partial = piece.sectors < self.sectors_per_page && ftl.holds(piece.lpn);
+            let partial = piece.sectors < self.sectors_per_page && ftl.holds(piece.lpn, flash);
             if partial {
                 flash.set_host_cause(Cause::Partial);
                 ftl.read(piece.lpn, flash);

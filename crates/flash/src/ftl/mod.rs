@@ -5,6 +5,7 @@
 //! the same layer runs interleaved over many dies, serially as in the older papers, or without a
 //! clock.
 
+pub mod block;
 pub mod page;
 
 use crate::geometry::{Geometry, Lpn};
@@ -62,7 +63,7 @@ pub trait Ftl {
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError>;
 
     /// Whether `lpn` holds data, so that a partial write has to read it first.
-    fn holds(&self, lpn: Lpn) -> bool;
+    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool;
 
     /// Does one small step of background work while the device is idle; false when there is none.
     ///
@@ -121,4 +122,4 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY];
+pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY];

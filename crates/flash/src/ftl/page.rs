@@ -370,7 +370,7 @@ impl Ftl for PageMap {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn) -> bool {
+    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
         self.map[lpn.0 as usize] != Ppn::NONE
     }
 

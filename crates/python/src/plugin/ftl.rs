@@ -113,7 +113,7 @@ impl Ftl for PythonFtl {
         self.call("trim", &[lpn.0], 0, flash, nothing)
     }
 
-    fn holds(&self, lpn: Lpn) -> bool {
+    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
         if self.broken.get() {
             return false;
         }
