@@ -1,68 +1,198 @@
-"""Speed of whole runs: requests per second of one core and instructions per request.
+"""Prints how fast the simulator is, as a user sees it: whole runs of the program on one core.
 
-Every scenario in benches/ is run several times on one processor; the median is shown, with the
-range, because machines are noisy. Preconditioning is not part of the time. Instructions come from
-valgrind, where it is installed, as the difference of two short runs, so start-up cancels out.
+    bench.py PROGRAM [WORD...]      only cases whose names hold one of the words
+
+Every case runs the program with a short and a long workload and divides the differences, so that
+starting, building and preconditioning a system do not count. Processor time of the process is
+measured, not time on the clock; the median of three. Instructions are counted by callgrind where
+valgrind is installed (`-` otherwise), with shorter workloads and, for flash, a smaller device.
 """
 
+import gzip
 import json
 import os
-import pathlib
-import re
+import random
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
-PROGRAM = "target/release/hybridsim"
 ROUNDS = 3
-# Small devices and few requests: valgrind is some fifty times slower than the processor.
-SHORT, LONG = 20_000, 60_000
-SMALL_SSD = ["--set", "part.ssd.blocks_per_plane=64"]
+PIN = ["taskset", "-c", "0"] if shutil.which("taskset") else []
+
+HOST = '[host]\nmode = "closed"\nqueue_depth = {depth}\n'
+DISK = HOST + '[part.disk]\npreset = "{preset}"\n'
+SPTF = DISK + 'cache_segments = 0\nscheduler = "sptf"\nqueue_depth = 32\n'
+SSD = HOST + """[part.ssd]
+kind = "ssd"
+channels = 8
+dies_per_channel = 4
+planes_per_die = 2
+blocks_per_plane = {blocks}
+pages_per_block = 256
+page_size = "4KiB"
+over_provisioning = {spare}
+timing = "{timing}"
+copy = "die"
+channel_rate = "800MB/s"
+host_rate = "3360MB/s"
+read_time = "30us"
+program_time = "185us"
+erase_time = "3ms"
+endurance = 100000
+precondition = "steady"
+"""
+HYBRID = 'system = "hybrid"\n' + HOST + """[part.hybrid]
+kind = "hybrid-disk"
+flash = "flash"
+disk = "disk"
+[part.flash]
+preset = "paper000-hybrid-flash-256mb"
+[part.disk]
+preset = "generic-sata-7200-250gb"
+"""
+CONSTANT = HOST + '[part.device]\nkind = "constant-device"\ncapacity = "1TiB"\nlatency = "10us"\n'
+UNIFORM = 'kind = "uniform", read = {read}'
+MILLION = 1_000_000
 
 
-def run(scenario: pathlib.Path, *options: str) -> dict:
-    command = [PROGRAM, "run", str(scenario), "--json", "--progress", "never", *options]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+def ssd(spare, timing="interleaved"):
+    """A device of 64 GiB, and one of 4 GiB to count instructions with."""
+    def text(gib):
+        blocks = -(-int(gib * 4096 * (1 + spare)) // 64)
+        return SSD.format(depth=32, blocks=blocks, spare=spare, timing=timing)
+    return text(64), text(4)
 
 
-def instructions(scenario: pathlib.Path) -> str:
-    if shutil.which("valgrind") is None:
-        return "-"
-    counts = []
-    for requests in (SHORT, LONG):
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM]
-        command += ["run", str(scenario), "--json", "--progress", "never"]
-        command += ["--set", f"workload.generator.requests={requests}"]
-        command += SMALL_SSD if scenario.stem.startswith("ssd") else []
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        assert found, done.stderr
-        counts.append(int(found.group(1)))
-    return f"{(counts[1] - counts[0]) / (LONG - SHORT):,.0f}"
+def disk(preset, text=DISK, depth=1):
+    return (text.format(preset=preset, depth=depth),) * 2
 
 
-def main() -> None:
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    wanted = sys.argv[1:]
-    print(
-        f"{'case':<28} {'requests/s':>11} {'least':>11} {'most':>11} {'instructions':>13} "
-        f"{'WA':>6} {'MiB':>6}"
-    )
-    for scenario in sorted(pathlib.Path("benches").glob("*.toml")):
-        if wanted and scenario.stem not in wanted:
+# Name, system (and a small one), generator without its count, requests of the long run.
+CASES = [
+    ("disk 9LP, FCFS depth 1", disk("seagate-cheetah-9lp"), UNIFORM.format(read=1), 3 * MILLION),
+    ("disk 15K.5, FCFS depth 1", disk("seagate-cheetah-15k5-146gb"), UNIFORM.format(read=1),
+     3 * MILLION),
+    ("disk SATA, FCFS depth 1", disk("generic-sata-7200-250gb"), UNIFORM.format(read=1),
+     3 * MILLION),
+    ("disk SATA, SPTF depth 32", disk("generic-sata-7200-250gb", SPTF, 32), UNIFORM.format(read=1),
+     2 * MILLION),
+    ("SSD 64 GiB, 28 % spare", ssd(0.28), UNIFORM.format(read=0), 8 * MILLION),
+    ("SSD 64 GiB, 7 % spare", ssd(0.07), UNIFORM.format(read=0), 4 * MILLION),
+    ("SSD 64 GiB, 28 %, untimed", ssd(0.28, "none"), UNIFORM.format(read=0), 8 * MILLION),
+    ("hybrid, half of it writes", (HYBRID.format(depth=4),) * 2,
+     UNIFORM.format(read=0.5) + ', size = "4GiB"', MILLION),
+    ("generator uniform, no device", (CONSTANT.format(depth=1),) * 2, UNIFORM.format(read=0.7),
+     4 * MILLION),
+    ("generator zipf, no device", (CONSTANT.format(depth=1),) * 2, 'kind = "zipf"', 4 * MILLION),
+]
+
+
+def run(command):
+    """Processor seconds, peak memory in MiB, output."""
+    done = subprocess.Popen(command, stdout=subprocess.PIPE)
+    output = done.stdout.read()
+    _, status, usage = os.wait4(done.pid, 0)
+    done.returncode = os.waitstatus_to_exitcode(status)
+    if done.returncode != 0:
+        sys.exit(f"failed: {' '.join(map(str, command))}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output
+
+
+def instructions(command, folder):
+    counts = folder / "callgrind"
+    tool = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={counts}"]
+    run([*PIN, *tool, *command[len(PIN) :]])
+    for line in counts.read_text().splitlines():
+        if line.startswith(("summary:", "totals:")):
+            return int(line.split()[1])
+    sys.exit("callgrind told no sum")
+
+
+def scenario(folder, text, generator, requests):
+    path = folder / f"case-{requests}.toml"
+    system, newline, rest = text.partition("\n") if text.startswith("system") else ("", "", text)
+    workload = f"[workload]\ngenerator = {{ {generator}, requests = {requests} }}\n"
+    path.write_text(system + newline + workload + rest)
+    return path
+
+
+def simulate(program, folder, case):
+    name, (text, small), generator, requests = case
+    def command(text, count):
+        path = scenario(folder, text, generator, count)
+        return [*PIN, program, "run", "--json", "--progress", "never", path]
+    short = requests // 4
+    rates, peak, document = [], 0, {}
+    for _ in range(ROUNDS):
+        before, _, _ = run(command(text, short))
+        after, memory, output = run(command(text, requests))
+        rates.append((requests - short) / max(after - before, 1e-9))
+        peak, document = max(peak, memory), json.loads(output)
+    counted = None
+    if shutil.which("valgrind"):
+        few = 10_000
+        low, high = (instructions(command(small, count), folder) for count in (few, 3 * few))
+        counted = (high - low) / (2 * few)
+    amplification = document.get("totals", {}).get("write_amplification")
+    row(name, statistics.median(rates), counted, peak, amplification)
+
+
+def traces(program, folder):
+    """Reading traces: the native format, and compressed text, whole files of two lengths."""
+    for name, ending in (("native trace, profiled", "hst"), ("gzipped text, profiled", "csv.gz")):
+        if not wanted(name):
             continue
-        runs = [run(scenario) for _ in range(ROUNDS)]
-        speeds = [result["requests_per_wall_s"] for result in runs]
-        amplification = runs[0]["totals"]["write_amplification"]
-        memory = max(result["peak_rss_bytes"] or 0 for result in runs) / 2**20
-        print(
-            f"{runs[0]['title']:<28} {statistics.median(speeds):>11,.0f} {min(speeds):>11,.0f} "
-            f"{max(speeds):>11,.0f} {instructions(scenario):>13} "
-            f"{'-' if amplification is None else f'{amplification:.2f}':>6} {memory:>6.0f}",
-            flush=True,
-        )
+        paths = {count: trace(program, folder, ending, count) for count in (10**5, 10**6, 4 * 10**6)}
+        def command(count):
+            return [*PIN, program, "trace", "info", paths[count]]
+        rates, peak = [], 0
+        for _ in range(ROUNDS):
+            before, _, _ = run(command(10**6))
+            after, memory, _ = run(command(4 * 10**6))
+            rates.append(3 * 10**6 / max(after - before, 1e-9))
+            peak = max(peak, memory)
+        row(name, statistics.median(rates), None, peak, None)
+
+
+def trace(program, folder, ending, records):
+    draw, path = random.Random(records), folder / f"trace-{records}.csv.gz"
+    if not path.exists():
+        with gzip.open(path, "wt", compresslevel=1) as out:
+            for number in range(records):
+                op = "Read" if draw.random() < 0.4 else "Write"
+                out.write(f"{128166372003061629 + number * 1000},host,0,{op},"
+                          f"{draw.randrange(1 << 24) * 4096},4096,100\n")
+    if ending == "csv.gz":
+        return path
+    native = path.with_suffix("").with_suffix(".hst")
+    run([program, "trace", "convert", "--progress", "never", path, native])
+    return native
+
+
+def row(name, rate, counted, peak, amplification):
+    instructions = "-" if counted is None else f"{counted:,.0f}"
+    written = "-" if amplification is None else f"{amplification:.3f}"
+    print(f"| {name:<30} | {rate:>12,.0f} | {instructions:>12} | {peak:>8,.0f} | {written:>8} |",
+          flush=True)
+
+
+def wanted(name):
+    return not sys.argv[2:] or any(word in name for word in sys.argv[2:])
+
+
+def main():
+    program = Path(sys.argv[1]).resolve()
+    print(f"Load of the machine: {os.getloadavg()[0]:.2f}\n")
+    print(f"| {'case':<30} | {'per CPU-s':>12} | {'instr. each':>12} | {'peak MiB':>8} | "
+          f"{'write a.':>8} |")
+    print(f"|{'-' * 32}|{'-' * 13}:|{'-' * 13}:|{'-' * 9}:|{'-' * 9}:|")
+    with tempfile.TemporaryDirectory() as folder:
+        for case in filter(lambda case: wanted(case[0]), CASES):
+            simulate(program, Path(folder), case)
+        traces(program, Path(folder))
 
 
 if __name__ == "__main__":

@@ -79,6 +79,10 @@ pub trait Layer {
     /// A request issued to a child is done.
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion);
 
+    /// `requests` will probably come next, in this order; a layer with large tables may look up
+    /// early what they need. Nothing that happens may depend on it. Addresses are unchecked.
+    fn expect(&self, _requests: &[Request]) {}
+
     /// A timer set with [`Ctx::wake_at`] went off.
     fn wake(&mut self, _ctx: &mut Ctx<'_>, _token: u64) {}
 

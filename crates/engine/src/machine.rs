@@ -24,6 +24,8 @@ enum Event {
 enum Message {
     Request(RequestId),
     Completion(RequestId),
+    /// What was put into [`Core::expected`] is for this node.
+    Expect(NodeId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,7 @@ struct Core {
     inbox: VecDeque<Message>,
     slots: Vec<Slot>,
     free: Vec<RequestId>,
+    expected: Vec<Request>,
     facts: Vec<Stamped>,
     places: Vec<Place>,
     data: DataPool,
@@ -99,6 +102,7 @@ impl Machine {
                 inbox: VecDeque::with_capacity(64),
                 slots: Vec::with_capacity(64),
                 free: Vec::with_capacity(64),
+                expected: Vec::with_capacity(64),
                 facts: Vec::with_capacity(FACT_BATCH * 2),
                 places: Vec::new(),
                 data: DataPool::new(verify),
@@ -214,6 +218,10 @@ impl Machine {
                 Message::Completion(id) => {
                     let (parent, done) = self.core.retire(id);
                     self.with_layer(parent, |layer, ctx| layer.completion(ctx, &done));
+                }
+                Message::Expect(child) => {
+                    self.layers[child.0 as usize].expect(&self.core.expected);
+                    self.core.expected.clear();
                 }
             }
             delivered += 1;
@@ -352,6 +360,16 @@ impl Ctx<'_> {
             self.core.inbox.push_back(Message::Request(id));
         }
         id
+    }
+
+    /// Tells child number `child` what will probably be issued to it next.
+    pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
+        let child = self.core.places[self.node.0 as usize].children[child];
+        // Two layers may expect something at one instant: the first is told, it is only advice.
+        if self.core.expected.is_empty() {
+            self.core.expected.extend(requests);
+            self.core.inbox.push_back(Message::Expect(child));
+        }
     }
 
     /// When the request now in flight was issued to this layer.

@@ -25,6 +25,12 @@ pub trait Source {
         None
     }
 
+    /// Whether requests do not depend on what [`Source::completed`] told or on when they are asked
+    /// for, so that some may be read ahead of their turn.
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
     /// Told when a request of the workload is done, for workloads that think between requests.
     fn completed(&mut self, _request: &Request, _now: SimTime) {}
 }
@@ -52,5 +58,9 @@ impl Source for ListSource {
 
     fn progress(&self) -> Option<f64> {
         Some(self.at as f64 / self.items.len().max(1) as f64)
+    }
+
+    fn reads_ahead(&self) -> bool {
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! Bringing a device into the state a measurement should start from, without time or facts.
 
-use crate::ftl::{Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::Lpn;
 use crate::ops::FlashOps;
 use hybridsim_engine::Stream;
@@ -86,6 +86,28 @@ fn fill(
     }
 }
 
+/// Overwrites `count` pages at random, drawn some at a time so that they can be expected.
+fn overwrite(
+    count: u64,
+    pages: u32,
+    ftl: &mut dyn Ftl,
+    flash: &mut FlashOps,
+    stream: &mut Stream,
+) -> Result<(), FtlError> {
+    let mut left = count;
+    let mut drawn = [Lpn(0); EXPECTED_MAX];
+    while left > 0 {
+        let drawn = &mut drawn[..left.min(EXPECTED_MAX as u64) as usize];
+        drawn.fill_with(|| Lpn(stream.below(u64::from(pages)) as u32));
+        ftl.expect(drawn, flash);
+        for &lpn in &*drawn {
+            ftl.write(lpn, Hint { request_pages: 1 }, flash)?;
+        }
+        left -= drawn.len() as u64;
+    }
+    Ok(())
+}
+
 fn overwrite_until_steady(
     pages: u32,
     ftl: &mut dyn Ftl,
@@ -96,10 +118,7 @@ fn overwrite_until_steady(
     let (mut before, mut steady) = (0.0, 0);
     for number in 0..WINDOWS_MAX {
         let programs = flash.array().programs();
-        for _ in 0..window {
-            let lpn = Lpn(stream.below(u64::from(pages)) as u32);
-            ftl.write(lpn, Hint { request_pages: 1 }, flash)?;
-        }
+        overwrite(window, pages, ftl, flash, stream)?;
         let amplification = (flash.array().programs() - programs) as f64 / window as f64;
         let change = (amplification - before).abs() / amplification;
         // The first windows only use up the space that was never written.

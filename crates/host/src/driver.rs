@@ -3,7 +3,8 @@
 //! Time from arrival to issue is told as [`Part::Queue`]; the rest is what the device told. At
 //! most `queue_depth` requests are at the device, the others wait in the scheduler.
 //!
-//! Invariant: no request is read from the workload before it is due, but for one look-ahead; memory
+//! Invariant: no request is read from the workload before it is due, but for a look-ahead of one,
+//! or of [`AHEAD_MAX`] where the workload allows it; the device is told what is coming. Memory
 //! grows with the requests outstanding, never with the workload.
 
 use crate::scheduler;
@@ -139,6 +140,9 @@ impl HostOptions {
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
 
+/// So many requests are read from a workload at once that does not depend on what happens.
+const AHEAD_MAX: usize = 16;
+
 /// The longest request a verified run takes: its stamps must be held.
 const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
 
@@ -152,6 +156,10 @@ pub struct Host {
     next: Option<Arrival>,
     /// Closed loop with think time: requests due in this order.
     thinking: VecDeque<Request>,
+    /// Read from the workload and not yet wanted.
+    ahead: VecDeque<Arrival>,
+    /// What follows these: the end of the workload, or what is wrong with it.
+    ahead_end: Option<Result<(), String>>,
     exhausted: bool,
     last_arrival: SimTime,
     /// First sector after the last request issued.
@@ -189,6 +197,8 @@ impl Host {
             positioner: None,
             next: None,
             thinking: VecDeque::new(),
+            ahead: VecDeque::with_capacity(AHEAD_MAX),
+            ahead_end: None,
             exhausted: false,
             last_arrival: SimTime::ZERO,
             last: Lba(0),
@@ -216,13 +226,31 @@ impl Host {
         if self.exhausted {
             return None;
         }
-        match self.source.next() {
-            Ok(Some(arrival)) => return Some(arrival),
-            Ok(None) => {}
-            Err(reason) => ctx.fault(Fault::Workload(reason)),
+        if self.ahead.is_empty() && self.ahead_end.is_none() {
+            self.read_ahead(ctx);
         }
-        self.exhausted = true;
-        None
+        let arrival = self.ahead.pop_front();
+        if arrival.is_none() {
+            if let Some(Err(reason)) = self.ahead_end.take() {
+                ctx.fault(Fault::Workload(reason));
+            }
+            self.exhausted = true;
+        }
+        arrival
+    }
+
+    fn read_ahead(&mut self, ctx: &mut Ctx<'_>) {
+        let count = if self.source.reads_ahead() { AHEAD_MAX } else { 1 };
+        while self.ahead.len() < count && self.ahead_end.is_none() {
+            match self.source.next() {
+                Ok(Some(arrival)) => self.ahead.push_back(arrival),
+                Ok(None) => self.ahead_end = Some(Ok(())),
+                Err(reason) => self.ahead_end = Some(Err(reason)),
+            }
+        }
+        if self.ahead.len() > 1 {
+            ctx.expect(0, self.ahead.iter().map(|arrival| arrival.request));
+        }
     }
 
     /// Open loop: lets every request arrive that is due, and sets the timer for the next.

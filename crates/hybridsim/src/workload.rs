@@ -171,6 +171,10 @@ impl Source for Counted {
         self.inner.progress()
     }
 
+    fn reads_ahead(&self) -> bool {
+        self.inner.reads_ahead()
+    }
+
     fn completed(&mut self, request: &Request, now: SimTime) {
         self.inner.completed(request, now);
     }

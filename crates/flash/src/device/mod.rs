@@ -5,7 +5,7 @@ mod params;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
-use crate::ftl::{Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::{BlockId, Lpn};
 use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
@@ -347,6 +347,16 @@ impl Layer for Ssd {
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {
         unreachable!("a device has no children");
+    }
+
+    fn expect(&self, requests: &[Request]) {
+        let mut lpns = [Lpn(0); EXPECTED_MAX];
+        let count = requests.len().min(EXPECTED_MAX);
+        for (lpn, request) in lpns.iter_mut().zip(requests) {
+            let number = request.lba.0 / u64::from(self.sectors_per_page);
+            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
+        }
+        self.parts.ftl.expect(&lpns[..count], &self.parts.flash);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {

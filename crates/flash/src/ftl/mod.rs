@@ -62,6 +62,11 @@ pub trait Ftl {
     /// When the layer has to write to remember that, and cannot.
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError>;
 
+    /// The pages in `lpns` will probably be asked for next. A large table misses the caches at
+    /// every turn; looked up together, the misses overlap. Nothing that happens may depend on it,
+    /// and addresses are unchecked.
+    fn expect(&self, _lpns: &[Lpn], _flash: &FlashOps) {}
+
     /// Whether `lpn` holds data, so that a partial write has to read it first.
     fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool;
 
@@ -84,6 +89,9 @@ pub trait Ftl {
         Ok(())
     }
 }
+
+/// Pages told of at once in [`Ftl::expect`], at most.
+pub const EXPECTED_MAX: usize = 16;
 
 /// What a translation layer is built from.
 pub struct FtlInput<'a> {

@@ -8,7 +8,7 @@
 //! kept free for garbage collection to move into and one is its frontier, so with one free block
 //! left some closed block holds an invalid page, and collecting it gains at least that page.
 
-use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
@@ -368,6 +368,18 @@ impl Ftl for PageMap {
             self.give_up(old, flash);
         }
         Ok(())
+    }
+
+    fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
+        let mut pages = [Ppn::NONE; EXPECTED_MAX];
+        for (page, lpn) in pages.iter_mut().zip(lpns) {
+            *page = self.map.get(lpn.0 as usize).copied().unwrap_or(Ppn::NONE);
+        }
+        for page in pages {
+            if page != Ppn::NONE {
+                std::hint::black_box(flash.array().state(page));
+            }
+        }
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {

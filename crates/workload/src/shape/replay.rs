@@ -289,6 +289,10 @@ impl Replay {
 }
 
 impl Source for Replay {
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         if self.ended {
             return Ok(None);

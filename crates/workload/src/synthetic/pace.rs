@@ -150,6 +150,10 @@ impl<G: Generate> Paced<G> {
 }
 
 impl<G: Generate> Source for Paced<G> {
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         if self.requests >= self.limits.requests || self.sectors_left == 0 || self.generator.ended()
