@@ -133,7 +133,7 @@ def simulate(program, folder, case):
         peak, document = max(peak, memory), json.loads(output)
     counted = None
     if shutil.which("valgrind"):
-        few = 10_000
+        few = 100_000
         low, high = (instructions(command(small, count), folder) for count in (few, 3 * few))
         counted = (high - low) / (2 * few)
     amplification = document.get("totals", {}).get("write_amplification")
