@@ -143,6 +143,26 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     Ok(Box::new(build_ssd(input)?))
 }
 
+/// Map, reverse map and page states, generously.
+const TABLE_BYTES_PER_PAGE: u64 = 10;
+
+/// Refuses a device whose tables the machine cannot hold, before half of them are there.
+fn check_memory(geometry: &Geometry) -> Result<(), Vec<Problem>> {
+    let bytes = u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE;
+    let mut probe: Vec<u8> = Vec::new();
+    let fits = usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok());
+    if fits {
+        return Ok(());
+    }
+    let message = format!(
+        "the tables of {} pages need about {} MiB of memory, more than can be had; use fewer \
+         blocks or larger pages",
+        geometry.pages(),
+        bytes >> 20
+    );
+    Err(vec![Problem::new("blocks_per_plane", message)])
+}
+
 /// As the registered entry, with the concrete type.
 ///
 /// # Errors
@@ -151,6 +171,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let settings = input.settings;
     let geometry = Geometry::new(&Shape::from_settings(settings))?;
     let mut problems = Vec::new();
+    check_memory(&geometry)?;
     let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
     if exported_pages == 0 {
         let message = "no page is left to offer; lower it, or add blocks";

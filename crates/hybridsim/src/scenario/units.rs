@@ -85,9 +85,15 @@ fn whole(value: f64, text: &str) -> Result<u64, String> {
     Ok(value.round() as u64)
 }
 
+/// Longer times would let sums of them leave the 64 bits of simulated time.
+const DURATION_NS_MAX: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
 /// A time, to the nearest nanosecond.
 pub fn duration(text: &str) -> Result<SimDuration, String> {
-    whole(convert(text, TIMES, "a time")?, text).map(SimDuration::from_ns)
+    match whole(convert(text, TIMES, "a time")?, text)? {
+        ns if ns <= DURATION_NS_MAX => Ok(SimDuration::from_ns(ns)),
+        _ => Err(format!("`{text}` is too long; the longest time is ten years")),
+    }
 }
 
 /// A size in bytes; must come out whole.
@@ -190,6 +196,7 @@ mod tests {
         says(bytes("99999999TiB"), "too large");
         says(bytes(""), "number");
         says(rate("800MB"), "100MB/s");
+        assert!(duration("3650d").is_ok() && duration("3651d").is_err());
         assert!(duration("5").is_err() && duration("5m").is_err() && percent("7").is_err());
     }
 
