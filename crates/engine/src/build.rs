@@ -1,7 +1,7 @@
 //! How a scenario's part becomes a layer.
 
 use crate::layer::Layer;
-use crate::param::{Problem, Settings};
+use crate::param::{Built, Settings};
 use crate::registry::{Description, Entry, Registry};
 use crate::schedule::Positioner;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ pub struct LayerEntry {
     /// What it tells of itself.
     pub description: Description,
     /// Builds the layer, or says everything that is wrong.
-    pub build: fn(&BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>>,
+    pub build: fn(&BuildInput<'_>) -> Built<dyn Layer>,
 }
 
 impl Entry for LayerEntry {

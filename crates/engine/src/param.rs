@@ -155,6 +155,9 @@ impl Problem {
     }
 }
 
+/// What a builder gives back: the thing, or everything that is wrong with its parameters.
+pub type Built<T> = Result<Box<T>, Vec<Problem>>;
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.param.is_empty() {

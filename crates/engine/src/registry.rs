@@ -30,10 +30,13 @@ pub trait Entry: Any + Copy {
     fn description(&self) -> Description;
 }
 
+/// What an entry tells of itself, and the entry.
+type Registered = (Description, Box<dyn Any>);
+
 /// All entries a program knows.
 #[derive(Default)]
 pub struct Registry {
-    entries: BTreeMap<&'static str, Vec<(Description, Box<dyn Any>)>>,
+    entries: BTreeMap<&'static str, Vec<Registered>>,
     types: BTreeMap<&'static str, TypeId>,
 }
 

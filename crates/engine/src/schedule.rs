@@ -2,7 +2,7 @@
 //!
 //! Drivers, controllers and drives all queue; they share this vocabulary.
 
-use crate::param::{Problem, Settings};
+use crate::param::{Built, Settings};
 use crate::registry::{Description, Entry};
 use crate::request::{Lba, Request};
 use crate::time::{SimDuration, SimTime};
@@ -64,7 +64,7 @@ pub struct SchedulerEntry {
     /// What it tells of itself.
     pub description: Description,
     /// Builds one from its own parameters.
-    pub build: fn(&Settings) -> Result<Box<dyn Scheduler>, Vec<Problem>>,
+    pub build: fn(&Settings) -> Built<dyn Scheduler>,
 }
 
 impl Entry for SchedulerEntry {
