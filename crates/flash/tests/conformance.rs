@@ -1,42 +1,88 @@
 //! Every registered translation layer through the conformance suite.
 
-use hybridsim_engine::param::{Kind, Settings, Value};
+use hybridsim_engine::param::{Kind, Param, Settings, Value};
+use hybridsim_engine::registry::Registry;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::ftl::{self, FtlEntry};
 use hybridsim_flash::{defaults, gc};
 
-fn subject<'a>(
-    entry: FtlEntry,
-    settings: &'a Settings,
-    registry: &'a hybridsim_engine::registry::Registry,
-) -> Subject<'a> {
+const ORDERS: [ProgramOrder; 3] =
+    [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any];
+
+fn subject<'a>(entry: FtlEntry, settings: &'a Settings, registry: &'a Registry) -> Subject<'a> {
     Subject { entry, settings, registry, order: ProgramOrder::Sequential }
 }
 
+/// The defaults with one choice or policy changed: none of them may be impossible.
+fn choices(params: &[Param], plain: &Settings, registry: &Registry) -> Vec<Settings> {
+    let mut variants = vec![plain.clone()];
+    for param in params {
+        match param.kind {
+            Kind::Choice(names) => {
+                variants.extend(names.iter().map(|name| plain.clone().and(param.name, text(name))))
+            }
+            Kind::Plug("gc-policy") => variants.extend(gc::ENTRIES.iter().map(|policy| {
+                let plug = defaults::plug("gc-policy", policy.description.name, registry);
+                plain.clone().and(param.name, plug)
+            })),
+            _ => {}
+        }
+    }
+    variants
+}
+
+/// The defaults with one number or flag changed: small tables overflow on small devices. The
+/// builder may refuse them, as they may contradict another default.
+fn extremes(params: &[Param], plain: &Settings) -> Vec<Settings> {
+    let mut variants = Vec::new();
+    for param in params {
+        let values = match param.kind {
+            Kind::Count { min, max } => {
+                [0, 1, 2].map(|more| Value::Count(min.saturating_add(more).min(max))).to_vec()
+            }
+            Kind::Flag => [false, true].map(Value::Flag).to_vec(),
+            Kind::Number { min, max } => [min, max].map(Value::Number).to_vec(),
+            _ => Vec::new(),
+        };
+        variants.extend(values.into_iter().map(|value| plain.clone().and(param.name, value)));
+    }
+    variants
+}
+
 #[test]
-fn every_translation_layer_conforms_with_every_choice_and_policy() {
+fn every_translation_layer_conforms_with_every_choice_policy_and_program_order() {
     let registry = defaults::registry();
     for entry in ftl::ENTRIES {
-        let plain = defaults::settings(entry.description.params, &registry);
-        let mut variants = vec![plain.clone()];
-        for param in entry.description.params {
-            match param.kind {
-                Kind::Choice(names) => variants
-                    .extend(names.iter().map(|name| plain.clone().and(param.name, text(name)))),
-                Kind::Plug("gc-policy") => variants.extend(gc::ENTRIES.iter().map(|policy| {
-                    let plug = defaults::plug("gc-policy", policy.description.name, &registry);
-                    plain.clone().and(param.name, plug)
-                })),
-                _ => {}
+        let params = entry.description.params;
+        let plain = defaults::settings(params, &registry);
+        for (number, settings) in choices(params, &plain, &registry).iter().enumerate() {
+            for order in ORDERS {
+                let subject = Subject { order, ..subject(*entry, settings, &registry) };
+                let name = format!("{} on {order:?} pages", entry.description.name);
+                let coverage = check(&subject, 80, number as u64)
+                    .unwrap_or_else(|failure| panic!("{name}: {failure}"));
+                assert!(coverage.ran > 25 && coverage.refused > 5, "{name}: {coverage:?}");
+                assert!(
+                    coverage.worn_out > 3 && coverage.erases > 1_000,
+                    "{name}: the cases did not wear it out: {coverage:?}"
+                );
             }
         }
-        for (number, settings) in variants.iter().enumerate() {
-            let subject = subject(*entry, settings, &registry);
-            let coverage = check(&subject, 80, number as u64)
-                .unwrap_or_else(|failure| panic!("{}: {failure}", entry.description.name));
-            assert!(coverage.ran > 25 && coverage.refused > 5, "{coverage:?}");
-            assert!(coverage.worn_out > 3 && coverage.erases > 1_000, "{coverage:?}");
+    }
+}
+
+#[test]
+fn every_translation_layer_conforms_with_extreme_parameters() {
+    let registry = defaults::registry();
+    for entry in ftl::ENTRIES {
+        let params = entry.description.params;
+        let plain = defaults::settings(params, &registry);
+        for settings in extremes(params, &plain) {
+            let subject = subject(*entry, &settings, &registry);
+            check(&subject, 40, 5).unwrap_or_else(|failure| {
+                panic!("{} with {settings:?}: {failure}", entry.description.name)
+            });
         }
     }
 }

@@ -160,6 +160,37 @@ impl Ftl for BlockMap {
     fn mapping_ram_bytes(&self) -> u64 {
         self.map.len() as u64 * 4
     }
+
+    fn audit(&self, flash: &FlashOps) -> Result<(), String> {
+        let array = flash.array();
+        let mut uses = vec![0u32; self.geometry.blocks() as usize];
+        for (logical, block) in self.map.iter().enumerate() {
+            let Some(block) = *block else { continue };
+            uses[block.0 as usize] += 1;
+            for offset in 0..self.geometry.pages_per_block() {
+                let page = self.geometry.page(block, offset);
+                let owner = Lpn(logical as u32 * self.geometry.pages_per_block() + offset);
+                if array.state(page) == PageState::Valid && array.owner(page) != owner {
+                    return Err(format!("{page:?} is {owner:?}, owned by {:?}", array.owner(page)));
+                }
+            }
+        }
+        for block in &self.free {
+            uses[block.0 as usize] += 1;
+            if array.next_page(*block) != 0 {
+                return Err(format!("{block:?} is listed as free, but written"));
+            }
+        }
+        // Each sound block is mapped or free, never both and never lost.
+        match (0..)
+            .map(BlockId)
+            .zip(&uses)
+            .find(|(block, uses)| **uses != u32::from(!array.is_retired(*block)))
+        {
+            Some((block, uses)) => Err(format!("{block:?} is mapped or free {uses} times")),
+            None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
