@@ -145,7 +145,9 @@ def traces(program, folder):
     for name, ending in (("native trace, profiled", "hst"), ("gzipped text, profiled", "csv.gz")):
         if not wanted(name):
             continue
-        paths = {count: trace(program, folder, ending, count) for count in (10**5, 10**6, 4 * 10**6)}
+        counts = (10**5, 10**6, 4 * 10**6)
+        paths = {count: trace(program, folder, ending, count) for count in counts}
+
         def command(count):
             return [*PIN, program, "trace", "info", paths[count]]
         rates, peak = [], 0
