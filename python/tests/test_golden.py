@@ -2,9 +2,8 @@
 
 import pathlib
 
-import pytest
-
 import hybridsim
+import pytest
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "tests" / "golden"
 LIST = GOLDEN / "fingerprints.txt"
