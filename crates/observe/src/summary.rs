@@ -312,7 +312,10 @@ fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
     let blocks: u64 = wear.values().sum();
     let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
     let mean = ratio(total as f64, blocks as f64)?;
-    let deviation = |(&erases, &n): (&u32, &u64)| (f64::from(erases) - mean).powi(2) * n as f64;
+    let deviation = |(&erases, &n): (&u32, &u64)| {
+        let distance = f64::from(erases) - mean;
+        distance * distance * n as f64
+    };
     let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
     Some(EraseCount {
         blocks,

@@ -266,6 +266,32 @@ mod tests {
     }
 
     #[test]
+    fn a_block_whose_last_page_is_trimmed_is_erased_and_comes_last_in_turn() {
+        let geometry = geometry(4);
+        let mut flash = FlashOps::new(Array::new(geometry, Any, 100));
+        let mut ftl = layer(&geometry).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let hint = Hint { request_pages: 1 };
+        for page in [0, 1] {
+            ftl.write(Lpn(page), hint, &mut flash).expect("there is room");
+        }
+        flash.clear();
+        ftl.trim(Lpn(0), &mut flash).expect("nothing to write");
+        assert!(flash.list().is_empty() && !ftl.holds(Lpn(0), &flash));
+        ftl.trim(Lpn(1), &mut flash).expect("nothing to write");
+        ftl.trim(Lpn(1), &mut flash).expect("trimming twice changes nothing");
+        for page in [0, 4, 8, 0] {
+            ftl.write(Lpn(page), hint, &mut flash).expect("there is room");
+        }
+        let did: Vec<_> = flash.list().iter().map(|op| (op.kind, op.page)).collect();
+        // Blocks 1, 2, 3 are taken first; moving block 1 finds block 0 again.
+        let moved = [(Program, 0), (Erase, 1)];
+        assert_eq!(did[..1], [(Erase, 0)]);
+        assert_eq!(did[1..4], [(Program, 4), (Program, 8), (Program, 12)]);
+        assert_eq!(did[4..], moved);
+        ftl.audit(&flash).expect("sound books");
+    }
+
+    #[test]
     fn without_a_block_to_move_into_it_is_refused() {
         let Err(problems) = layer(&geometry(3)) else { panic!("must be refused") };
         assert_eq!(problems[0].param, "over_provisioning");

@@ -1,4 +1,4 @@
-//! The command line. One file per command; this one parses, dispatches and sets the exit code.
+//! The command line: this file parses, dispatches and sets the exit code.
 
 mod inspect;
 mod output;

@@ -1,0 +1,150 @@
+//! What the documents say is true: paths and names exist, excerpts are code, commands run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/python.md",
+    "docs/results.md",
+    "docs/speed.md",
+    "docs/trace-format.md",
+];
+/// Folders of the repository that a path in a document may begin with.
+const FOLDERS: &[&str] = &["crates/", "docs/", "examples/", "presets/", "python/", "scripts/"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text of all sources below `folder`.
+fn sources(folder: &Path) -> String {
+    let mut all = String::new();
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable entry").path();
+        if path.is_dir() {
+            all += &sources(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all += &fs::read_to_string(&path).expect("sources are text");
+        }
+    }
+    all
+}
+
+/// What stands between backticks on one line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Fenced blocks of `language`, each with its indent taken away.
+fn fenced(text: &str, language: &str) -> Vec<Vec<String>> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim_start() == format!("```{language}") {
+            let indent = line.len() - line.trim_start().len();
+            let body = lines.by_ref().take_while(|line| line.trim() != "```");
+            blocks.push(body.map(|line| line.get(indent..).unwrap_or("").to_owned()).collect());
+        }
+    }
+    blocks
+}
+
+/// Targets of relative links.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.starts_with('#'))
+}
+
+#[test]
+fn links_and_paths_lead_somewhere() {
+    let mut seen = 0;
+    for document in DOCUMENTS {
+        let text = read(document);
+        let folder = root().join(document).parent().expect("a folder").to_owned();
+        for target in links(&text) {
+            let file = target.split('#').next().expect("split gives at least one");
+            assert!(folder.join(file).exists(), "{document} links to {target}");
+            seen += 1;
+        }
+        for path in text.lines().flat_map(quoted) {
+            let whole = !path.contains([' ', '*', '<']);
+            if whole && FOLDERS.iter().any(|folder| path.starts_with(folder)) {
+                assert!(root().join(path).exists(), "{document} names {path}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "only {seen} links and paths were found");
+}
+
+#[test]
+fn the_table_of_extensions_names_what_exists() {
+    let text = read("CONTRIBUTING.md");
+    let code = sources(&root().join("crates"));
+    let rows =
+        text.lines().filter(|line| line.starts_with("| a") && line.matches('|').count() == 5);
+    let mut kinds = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        for name in quoted(cells[3]) {
+            let declared = ["trait", "struct"].iter().any(|word| {
+                [" ", ":", "<", "\n"]
+                    .iter()
+                    .any(|end| code.contains(&format!("{word} {name}{end}")))
+            });
+            assert!(declared, "there is no trait or type {name}: {row}");
+        }
+        if let Some(list) = quoted(cells[4]).next() {
+            let entry = quoted(cells[3]).last().expect("a listed thing has an entry type");
+            let slice = format!("pub const ENTRIES: &[{entry}]");
+            assert!(read(list).contains(&slice), "{list} has no `{slice}`: {row}");
+        }
+        kinds += 1;
+    }
+    assert!(kinds > 10, "only {kinds} rows were found");
+}
+
+#[test]
+fn excerpts_are_code() {
+    let text = read("CONTRIBUTING.md");
+    let code = read("crates/flash/src/ftl/block.rs");
+    let lines: Vec<&str> = code.lines().map(str::trim).collect();
+    let blocks = fenced(&text, "rust");
+    assert!(blocks.len() >= 3, "{blocks:?}");
+    for block in blocks {
+        let block: Vec<&str> = block.iter().map(|line| line.trim()).collect();
+        let found = lines.windows(block.len()).any(|lines| lines == block);
+        assert!(found, "block.rs does not have this any more:\n{}", block.join("\n"));
+    }
+}
+
+#[test]
+fn the_commands_of_the_tutorial_run() {
+    let text = read("CONTRIBUTING.md");
+    let commands: Vec<String> = fenced(&text, "sh").concat();
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in commands {
+        let args = command
+            .strip_prefix("cargo run -p hybridsim -- ")
+            .unwrap_or_else(|| panic!("not a command of the program: {command}"));
+        let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+            .args(args.split_whitespace())
+            .current_dir(root())
+            .output()
+            .expect("the program starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}\n{told}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let expected = if args.starts_with("run ") { "Write amplification" } else { "block" };
+        assert!(printed.contains(expected), "{command}\n{printed}");
+    }
+}
