@@ -44,7 +44,12 @@ pub fn simulate(
         }
     }
     show(args, &runs, compare)?;
-    verdict(&runs)
+    verdict(&runs)?;
+    if args.verify {
+        let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
+        note(&format!("verified: {requests} requests, every read returned what was written last"));
+    }
+    Ok(())
 }
 
 fn read_all(
