@@ -6,6 +6,7 @@
 //! clock.
 
 pub mod block;
+pub mod merge;
 pub mod page;
 
 use crate::geometry::{Geometry, Lpn};
