@@ -1,6 +1,7 @@
 //! What translation layers that map whole blocks share: free blocks in turn, copies that keep the
 //! offset of a page, blocks rewritten through memory, and lists over numbered things.
 
+use super::FtlError;
 use crate::array::{PageState, ProgramOrder};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
@@ -109,6 +110,79 @@ pub fn program_to(lpn: Lpn, block: BlockId, offset: u32, flash: &mut FlashOps) -
     pad(block, offset, flash);
     let to = flash.array().geometry().page(block, offset);
     flash.host_program(to, lpn, After::NOTHING)
+}
+
+/// Why a layer of whole blocks that offers `logical` of them has no room.
+#[cold]
+pub fn worn_out(logical: usize, flash: &FlashOps) -> FtlError {
+    let array = flash.array();
+    FtlError::WornOut(format!(
+        "{} of {} blocks are retired, or at the last of their {} erases, and the rest cannot take \
+         another page of the {logical} logical blocks offered; choose a higher endurance or \
+         over_provisioning, or a shorter workload",
+        array.retired_blocks(),
+        array.geometry().blocks(),
+        array.endurance()
+    ))
+}
+
+/// Counts what each block is used for, for audits.
+#[derive(Debug)]
+pub struct Books<'a> {
+    uses: Vec<u8>,
+    valid: u64,
+    flash: &'a FlashOps,
+}
+
+impl<'a> Books<'a> {
+    /// Nothing counted yet.
+    pub fn new(flash: &'a FlashOps) -> Self {
+        Self { uses: vec![0; flash.array().geometry().blocks() as usize], valid: 0, flash }
+    }
+
+    /// `block` holds data of logical block `logical`, at their own offsets if `in_place`.
+    ///
+    /// # Errors
+    /// When a valid page of it is another's, or not at its offset.
+    pub fn holds(&mut self, block: BlockId, logical: u32, in_place: bool) -> Result<(), String> {
+        let array = self.flash.array();
+        let geometry = array.geometry();
+        self.uses[block.0 as usize] = self.uses[block.0 as usize].saturating_add(1);
+        self.valid += u64::from(array.valid(block));
+        for offset in 0..geometry.pages_per_block() {
+            let page = geometry.page(block, offset);
+            let home = Ppn(array.owner(page).0);
+            let at_home = geometry.offset_of(home) == offset || !in_place;
+            if is_valid(page, self.flash) && !(geometry.block_of(home).0 == logical && at_home) {
+                return Err(format!("{page:?} of logical block {logical} holds page {}", home.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every sound block is used once, or free and erased; no valid page lies elsewhere.
+    ///
+    /// # Errors
+    /// The first block, or the number of pages, that does not agree.
+    pub fn close(mut self, free: &FreeBlocks) -> Result<(), String> {
+        let array = self.flash.array();
+        for block in free.iter() {
+            self.uses[block.0 as usize] = self.uses[block.0 as usize].saturating_add(1);
+            if array.next_page(block) != 0 {
+                return Err(format!("{block:?} is listed as free, but written"));
+            }
+        }
+        let wrong = (0u32..)
+            .zip(&self.uses)
+            .find(|(block, uses)| **uses != u8::from(!array.is_retired(BlockId(*block))));
+        match wrong {
+            Some((block, uses)) => Err(format!("block {block} is used or free {uses} times")),
+            None if self.valid != array.valid_pages() => {
+                Err(format!("{} valid pages, {} known", array.valid_pages(), self.valid))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// One block's pages in the controller's memory, while the block they came from is erased.

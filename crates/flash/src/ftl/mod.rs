@@ -5,6 +5,9 @@
 //! the same layer runs interleaved over many dies, serially as in the older papers, or without a
 //! clock.
 
+pub mod anand;
+#[cfg(test)]
+mod bench;
 pub mod block;
 pub mod merge;
 pub mod page;
@@ -134,4 +137,4 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY];
+pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY, anand::ENTRY];
