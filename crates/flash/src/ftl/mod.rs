@@ -6,9 +6,12 @@
 //! clock.
 
 pub mod anand;
+pub mod bast;
 #[cfg(test)]
 mod bench;
 pub mod block;
+pub mod fmax;
+pub mod log_block;
 pub mod merge;
 pub mod page;
 
@@ -137,4 +140,5 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY, anand::ENTRY];
+pub const ENTRIES: &[FtlEntry] =
+    &[page::ENTRY, block::ENTRY, log_block::ENTRY, bast::ENTRY, anand::ENTRY, fmax::ENTRY];
