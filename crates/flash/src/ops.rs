@@ -6,7 +6,7 @@
 
 use crate::array::{Array, Violation};
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
-use hybridsim_engine::Cause;
+use hybridsim_engine::{Cause, Loader, Saver, StateError};
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,20 @@ impl FlashOps {
     /// What the host's next operation has to wait for besides its own die.
     pub fn host_waits_for(&mut self, after: After) {
         self.host_after = after;
+    }
+
+    /// Puts down the state of the cells.
+    pub fn save(&self, to: &mut Saver) {
+        self.array.save(to);
+    }
+
+    /// Takes back what [`FlashOps::save`] put down; the list is empty afterwards.
+    ///
+    /// # Errors
+    /// When it is of another array.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.clear();
+        self.array.restore(from)
     }
 
     /// The first broken rule, if any.
