@@ -179,7 +179,7 @@ impl FlashOps {
     /// controller's memory; the block of `from` may have been erased since. `owner` is whose data
     /// they are.
     #[inline]
-    pub fn restore(
+    pub fn write_back(
         &mut self,
         from: Ppn,
         page: Ppn,

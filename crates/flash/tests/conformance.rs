@@ -11,7 +11,7 @@ const ORDERS: [ProgramOrder; 3] =
     [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any];
 
 /// Layers that start on any device with a page to offer: in need they rewrite a block in place.
-const NEEDS_NO_SPARE: [&str; 4] = ["anand", "fmax", "page-prewrite", "raw"];
+const NEEDS_NO_SPARE: [&str; 4] = ["anand", "fmax", "in-place", "raw"];
 
 fn subject<'a>(entry: FtlEntry, settings: &'a Settings, registry: &'a Registry) -> Subject<'a> {
     Subject { entry, settings, registry, order: ProgramOrder::Sequential }

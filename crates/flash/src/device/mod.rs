@@ -5,7 +5,7 @@ mod params;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, WriteRun};
 use crate::geometry::{BlockId, Lpn};
 use crate::ops::{After, FRESH, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
@@ -139,6 +139,11 @@ impl Ssd {
         let first = request.lba.0 / per_page;
         let last = (request.end().0 - 1) / per_page;
         let hint = Hint { request_pages: (last - first + 1) as u32 };
+        self.parts.ftl.begin_write(WriteRun {
+            first: Lpn(first as u32),
+            pages: hint.request_pages,
+            last_whole: request.end().0.is_multiple_of(per_page),
+        });
         for piece in pieces(request, self.sectors_per_page) {
             let SsdParts { ftl, flash, .. } = &mut self.parts;
             flash.clear();

@@ -21,6 +21,8 @@ use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// The ANAND translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
@@ -67,7 +69,7 @@ struct Anand {
     memory: Memory,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Ends {
     first: u32,
     last: u32,
@@ -312,6 +314,20 @@ impl Ftl for Anand {
     fn mapping_ram_bytes(&self) -> u64 {
         // The first unit of each chain and the link of each unit; ends and lengths save walks.
         (self.ends.len() * size_of::<Ends>() + self.next.len() * 4) as u64
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.ends, &self.next, &self.by_length, &self.free));
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (ends, next, by_length, free): (Vec<Ends>, Vec<u32>, Lists, FreeBlocks) =
+            from.take()?;
+        state::same_length("the table of chains", ends.len(), self.ends.len())?;
+        state::same_length("the table of units", next.len(), self.next.len())?;
+        self.by_length.same_shape(&by_length)?;
+        (self.ends, self.next, self.by_length, self.free) = (ends, next, by_length, free);
+        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -22,6 +22,8 @@ use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// The FMAX translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
@@ -49,7 +51,7 @@ struct Fmax {
     memory: Memory,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Chain {
     primary: u32,
     replacement: u32,
@@ -297,6 +299,21 @@ impl Ftl for Fmax {
 
     fn mapping_ram_bytes(&self) -> u64 {
         (self.chains.len() * size_of::<Chain>() + self.places.len() * 2) as u64
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.chains, &self.replaced, &self.places, &self.free_slots, &self.free));
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        type State = (Vec<Chain>, NumberSet, Vec<u16>, Vec<u32>, FreeBlocks);
+        let (chains, replaced, places, free_slots, free): State = from.take()?;
+        state::same_length("the table of chains", chains.len(), self.chains.len())?;
+        state::same_length("the table of places", places.len(), self.places.len())?;
+        self.replaced.same_shape(&replaced)?;
+        (self.chains, self.replaced, self.places) = (chains, replaced, places);
+        (self.free_slots, self.free) = (free_slots, free);
+        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -20,6 +20,8 @@ use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// The log-block translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
@@ -86,7 +88,7 @@ enum Victim {
 }
 
 /// A log in use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Log {
     logical: u32,
     block: u32,
@@ -406,6 +408,30 @@ impl Ftl for LogBlock {
     fn mapping_ram_bytes(&self) -> u64 {
         let blocks = (self.data.len() + self.log_of.len()) * 4;
         (blocks + self.logs.len() * size_of::<Log>() + self.places.len() * 2) as u64
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.data, &self.log_of, &self.logs, &self.places));
+        to.put(&(&self.free_slots, &self.order, self.pages_max, &self.free, &self.reserve));
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        type Maps = (Vec<u32>, Vec<u32>, Vec<Log>, Vec<u16>);
+        let (data, log_of, logs, places): Maps = from.take()?;
+        state::same_length("the block map", data.len(), self.data.len())?;
+        state::same_length("the table of logs by block", log_of.len(), self.log_of.len())?;
+        state::same_length("the table of logs", logs.len(), self.logs.len())?;
+        state::same_length("the table of places", places.len(), self.places.len())?;
+        type Order = (Vec<u32>, Lists, u32, FreeBlocks, FreeBlocks);
+        let (free_slots, order, pages_max, free, reserve): Order = from.take()?;
+        self.order.same_shape(&order)?;
+        if pages_max > self.geometry.pages_per_block() {
+            return Err(StateError(format!("a log cannot have {pages_max} pages")));
+        }
+        (self.data, self.log_of, self.logs, self.places) = (data, log_of, logs, places);
+        (self.free_slots, self.order, self.pages_max) = (free_slots, order, pages_max);
+        (self.free, self.reserve) = (free, reserve);
+        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

@@ -6,13 +6,15 @@ use crate::array::{PageState, ProgramOrder};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::Cause;
+use hybridsim_engine::state::{self, StateError};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// No item, in tables of 32-bit numbers.
 pub const NOBODY: u32 = u32::MAX;
 
 /// Erased blocks; first in, first out, which spreads erases.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FreeBlocks {
     queue: VecDeque<u32>,
 }
@@ -81,6 +83,14 @@ pub fn is_open(block: BlockId, offset: u32, flash: &FlashOps) -> bool {
 /// Whether `block` can be erased and used again afterwards.
 pub fn survives_erase(block: BlockId, flash: &FlashOps) -> bool {
     flash.array().erases(block) + 1 < flash.array().endurance()
+}
+
+/// How many pages of `block` have to be programmed before `offset` can be.
+pub fn pads(block: BlockId, offset: u32, flash: &FlashOps) -> u32 {
+    match flash.array().order() {
+        ProgramOrder::Sequential => offset.saturating_sub(flash.array().next_page(block)),
+        ProgramOrder::Ascending | ProgramOrder::Any => 0,
+    }
 }
 
 /// Programs the pages of `block` before `offset` with nothing, where the chip wants every page.
@@ -207,6 +217,11 @@ impl Memory {
         Self { pages: vec![NOTHING_HELD; geometry.pages_per_block() as usize] }
     }
 
+    /// Lets go of what was loaded for offsets `from..to`.
+    pub fn forget(&mut self, from: u32, to: u32) {
+        self.pages[from as usize..to as usize].fill(NOTHING_HELD);
+    }
+
     /// Reads every valid page of `block`; each will go to the offset of its logical number.
     pub fn load(&mut self, block: BlockId, flash: &mut FlashOps) {
         let geometry = *flash.array().geometry();
@@ -243,7 +258,7 @@ impl Memory {
             } else if held.page != Ppn::NONE {
                 pad(block, offset, flash);
                 let to = geometry.page(block, offset);
-                last = flash.restore(held.page, to, held.owner, Cause::Merge, held.read);
+                last = flash.write_back(held.page, to, held.owner, Cause::Merge, held.read);
             }
         }
         last
@@ -252,7 +267,7 @@ impl Memory {
 
 /// Doubly linked lists over numbered items, of which each is in one list at most. Everything
 /// takes constant time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lists {
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -269,6 +284,17 @@ impl Lists {
             first: vec![NOBODY; lists],
             last: vec![NOBODY; lists],
         }
+    }
+
+    /// Checks that `other`, read back from a state, can take the place of these.
+    ///
+    /// # Errors
+    /// When it has other lists or other items.
+    pub fn same_shape(&self, other: &Self) -> Result<(), StateError> {
+        state::same_length("a list's links", other.next.len(), self.next.len())?;
+        state::same_length("a list's links", other.previous.len(), self.previous.len())?;
+        state::same_length("the table of lists", other.first.len(), self.first.len())?;
+        state::same_length("the table of lists", other.last.len(), self.last.len())
     }
 
     /// The item that has been in `list` for longest.
@@ -302,7 +328,7 @@ impl Lists {
 }
 
 /// A set of numbers that finds its smallest in constant time: words of bits over words of bits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NumberSet {
     /// The first level has a bit per number, each further one a bit per word below.
     levels: Vec<Vec<u64>>,
@@ -318,6 +344,15 @@ impl NumberSet {
             levels.push(vec![0; words]);
         }
         Self { levels }
+    }
+
+    /// Checks that `other`, read back from a state, can take the place of this one.
+    ///
+    /// # Errors
+    /// When it has another bound.
+    pub fn same_shape(&self, other: &Self) -> Result<(), StateError> {
+        let words = |set: &Self| set.levels.iter().map(Vec::len).sum();
+        state::same_length("a set of numbers", words(other), words(self))
     }
 
     /// Adds `number`.
