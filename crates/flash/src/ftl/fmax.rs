@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fmax",
-        summary: "A primary unit per logical block, and one in which pages written again go anywhere.",
+        summary: "Two blocks at most per logical one: pages in place, and pages written again.",
         origin: "paper 000, figures 4.6 and 4.7",
         params: &[],
     },
