@@ -113,14 +113,15 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The user's cache: `$HYBRIDSIM_CACHE`, or `hybridsim` in the platform's folder for caches.
+    /// The user's cache: `hybridsim` in the platform's folder for caches, or `$HYBRIDSIM_CACHE`,
+    /// where everything is kept, however little it took.
     pub fn standard() -> Option<Self> {
         let named = std::env::var_os("HYBRIDSIM_CACHE").filter(|name| !name.is_empty());
-        let folder = match named {
-            Some(folder) => PathBuf::from(folder),
-            None => dirs::cache_dir()?.join("hybridsim"),
+        let (folder, worth) = match named {
+            Some(folder) => (PathBuf::from(folder), Duration::ZERO),
+            None => (dirs::cache_dir()?.join("hybridsim"), Duration::from_millis(300)),
         };
-        Some(Self { folder, bytes_max: 2 << 30, worth: Duration::from_millis(300) })
+        Some(Self { folder, bytes_max: 2 << 30, worth })
     }
 
     fn path(&self, key: &str) -> PathBuf {

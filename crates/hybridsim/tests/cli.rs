@@ -289,7 +289,7 @@ fn a_state_is_saved_and_taken_back_by_the_same_system_only() {
 #[test]
 fn preconditioned_devices_are_remembered_unless_told_otherwise() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let text = SSD.replace("= 64", "= 4096").replace("\"fill\"", "\"steady\"");
+    let text = SSD.replace("\"fill\"", "\"steady\"");
     let path = scenario(&folder, "ssd.toml", &text);
     let cache = folder.path().join("cache");
     let run = |args: &[&str]| -> String {
