@@ -340,7 +340,7 @@ impl Bench<'_> {
     fn save_and_restore(&self) -> Result<Pair, String> {
         let mut saver = Saver::default();
         self.flash.save(&mut saver);
-        self.ftl.save(&mut saver);
+        self.ftl.save(&mut saver).map_err(|error| format!("it cannot save itself: {error}"))?;
         let bytes = saver.into_bytes();
         let (mut ftl, mut flash) = (self.rebuild)()?;
         let mut loader = Loader::new(&bytes);

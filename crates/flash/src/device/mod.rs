@@ -328,7 +328,7 @@ impl Layer for Ssd {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
         flash.save(to);
-        ftl.save(to);
+        ftl.save(to)?;
         clock.save(to);
         to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
         Ok(())

@@ -408,9 +408,10 @@ impl Ftl for PageMap {
         self.map.len() as u64 * 4
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.pools, self.turn));
         self.policy.save(to);
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
