@@ -367,7 +367,8 @@ impl Bench<'_> {
             return Ok(());
         }
         Err(format!(
-            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} and {:?}",
+            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} \
+             and {:?}",
             flash.list(),
             self.flash.list()
         ))
