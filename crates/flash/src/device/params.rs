@@ -1,6 +1,6 @@
 //! The parameters of an SSD, and how one is built from them.
 
-use super::{Ssd, SsdParts};
+use super::{CUSTOM, SEARCHED_BLOCKS, Ssd, SsdParts};
 use crate::array::{Array, ProgramOrder};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 37] = [
+pub const PARAMS: [Param; 39] = [
     G[0],
     G[1],
     G[2],
@@ -143,6 +143,18 @@ pub const PARAMS: [Param; 37] = [
     Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+    Param::with(
+        "search_energy",
+        Kind::Energy,
+        "\"0uJ\"",
+        "Energy of the controller per block it looks at in search of a victim.",
+    ),
+    Param::with(
+        "ram_power",
+        Kind::Power,
+        "\"0W\"",
+        "Power per MiB of the memory that holds the mapping, drawn all the time.",
+    ),
     Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
     Param::with(
         "active_power",
@@ -277,10 +289,14 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
     watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
     let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
+    let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     LayerInfo {
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some(joules),
+        always_watts: vec![("mapping_ram", ram_watts)],
+        custom: CUSTOM,
+        custom_joules: vec![(SEARCHED_BLOCKS, "victim_search", settings.number("search_energy"))],
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),

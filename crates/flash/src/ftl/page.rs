@@ -272,8 +272,10 @@ impl PageMap {
         Collected::Block
     }
 
-    fn choose(&mut self, pool: usize, flash: &FlashOps) -> Option<Victim> {
-        let block = self.policy.choose(pool, flash.array())?;
+    fn choose(&mut self, pool: usize, flash: &mut FlashOps) -> Option<Victim> {
+        let block = self.policy.choose(pool, flash.array());
+        flash.note_search(self.policy.searched());
+        let block = block?;
         let valid = flash.array().valid(block);
         let pages_per_block = self.geometry.pages_per_block();
         let Pool { host, gc, free, .. } = &self.pools[pool];
