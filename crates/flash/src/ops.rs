@@ -74,6 +74,8 @@ pub struct FlashOps {
     recording: bool,
     host_cause: Cause,
     host_after: After,
+    /// Blocks looked at in search of victims, not yet told.
+    searched: u64,
 }
 
 impl FlashOps {
@@ -85,7 +87,23 @@ impl FlashOps {
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
+            searched: 0,
         }
+    }
+
+    /// Notes that the controller looked at `blocks` blocks in search of a victim (paper 002,
+    /// figure 8), for whoever counts what that costs.
+    #[inline]
+    pub fn note_search(&mut self, blocks: u32) {
+        if self.recording {
+            self.searched += u64::from(blocks);
+        }
+    }
+
+    /// How many blocks were looked at since this was last asked.
+    #[inline]
+    pub fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
     }
 
     /// The state of the cells.

@@ -19,6 +19,11 @@ use std::collections::BTreeMap;
 /// While a device is busy without a pause, its active time is told this often.
 const TELL_ACTIVE_AFTER: SimDuration = SimDuration::from_ms(100);
 
+/// Names of the [`Fact::Custom`] numbers.
+const CUSTOM: &[&str] = &["victim_search_blocks"];
+/// Blocks looked at in search of a victim.
+const SEARCHED_BLOCKS: u8 = 0;
+
 /// What an [`Ssd`] is put together from.
 pub struct SsdParts {
     /// The registered name of the translation layer, for error messages.
@@ -200,6 +205,10 @@ impl Ssd {
 
     #[inline]
     fn tell_operations(&mut self, ctx: &mut Ctx<'_>) {
+        let value = self.parts.flash.take_searched();
+        if value > 0 {
+            ctx.observe(Fact::Custom { name: SEARCHED_BLOCKS, value });
+        }
         for op in self.parts.flash.list() {
             let FlashOp { kind, cause, die, page, .. } = *op;
             let die = die.0;
@@ -348,7 +357,7 @@ impl Layer for Ssd {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
         flash.save(to);
-        ftl.save(to);
+        ftl.save(to)?;
         clock.save(to);
         to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
         Ok(())

@@ -120,7 +120,10 @@ pub trait Ftl {
 
     /// Puts down everything the layer remembers: maps, lists, counters, random streams, and the
     /// state of its policies. The array is saved apart.
-    fn save(&self, to: &mut Saver);
+    ///
+    /// # Errors
+    /// When this kind of layer cannot.
+    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
 
     /// Takes back what [`Ftl::save`] put down, in the same order; [`Ftl::prepare`] is not called
     /// then. A layer restored goes on exactly as the one saved.

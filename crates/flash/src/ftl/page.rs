@@ -272,8 +272,10 @@ impl PageMap {
         Collected::Block
     }
 
-    fn choose(&mut self, pool: usize, flash: &FlashOps) -> Option<Victim> {
-        let block = self.policy.choose(pool, flash.array())?;
+    fn choose(&mut self, pool: usize, flash: &mut FlashOps) -> Option<Victim> {
+        let block = self.policy.choose(pool, flash.array());
+        flash.note_search(self.policy.searched());
+        let block = block?;
         let valid = flash.array().valid(block);
         let pages_per_block = self.geometry.pages_per_block();
         let Pool { host, gc, free, .. } = &self.pools[pool];
@@ -408,9 +410,10 @@ impl Ftl for PageMap {
         self.map.len() as u64 * 4
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.pools, self.turn));
         self.policy.save(to);
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
