@@ -301,8 +301,9 @@ impl Ftl for Fmax {
         (self.chains.len() * size_of::<Chain>() + self.places.len() * 2) as u64
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.chains, &self.replaced, &self.places, &self.free_slots, &self.free));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

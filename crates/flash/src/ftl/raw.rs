@@ -96,7 +96,9 @@ impl Ftl for Raw {
         0
     }
 
-    fn save(&self, _to: &mut Saver) {}
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
         Ok(())

@@ -413,9 +413,10 @@ impl Ftl for LogBlock {
         (blocks + self.logs.len() * size_of::<Log>() + self.places.len() * 2) as u64
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.data, &self.log_of, &self.logs, &self.places));
         to.put(&(&self.free_slots, &self.order, self.pages_max, &self.free, &self.reserve));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
