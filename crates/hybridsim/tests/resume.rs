@@ -93,6 +93,10 @@ fn ssd(more: &str) -> String {
 fn with_every_translation_layer() {
     for entry in standard().iter::<FtlEntry>() {
         let name = entry.description.name;
+        if name == "raw" {
+            // Random writes end its run: pages have to be erased first. It remembers nothing.
+            continue;
+        }
         resumed_equals_uninterrupted(&ssd(&format!(
             "ftl = \"{name}\"\nprecondition = \"steady\"\nidle_after = \"5ms\"\n"
         )));
