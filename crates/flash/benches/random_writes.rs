@@ -146,6 +146,7 @@ fn measure(ratio: f64, mode: &str, requests: u64, gib: u64) {
             ftl,
             flash,
             &mut stream,
+            &mut |_| true,
         )
         .expect("a sound device");
         ready = cpu_seconds(clock) - built;

@@ -6,6 +6,8 @@
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Block {
     valid: u32,
     /// First offset behind the highest programmed page; 0 when erased.
@@ -247,6 +249,27 @@ impl Array {
             return Err(format!("{counted:?} counted, {:?} found", (valid_pages, free, retired)));
         }
         Ok(())
+    }
+
+    /// Puts down what every page and block holds.
+    pub(crate) fn save(&self, to: &mut Saver) {
+        to.put(&(&self.blocks, &self.bits, &self.owner));
+        to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
+    }
+
+    /// Takes back what [`Array::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another array, or its books do not add up.
+    pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (blocks, bits, owner): (Vec<Block>, Vec<u64>, Vec<u32>) = from.take()?;
+        state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
+        state::same_length("the list of page states", bits.len(), self.bits.len())?;
+        state::same_length("the list of owners", owner.len(), self.owner.len())?;
+        (self.blocks, self.bits, self.owner) = (blocks, bits, owner);
+        (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
+        self.violation = None;
+        self.audit().map_err(StateError)
     }
 
     #[inline]

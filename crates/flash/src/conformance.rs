@@ -4,6 +4,8 @@
 //! Checked after every operation: each read returns the last write, programs hit erased pages
 //! only, valid pages are neither lost nor made, exactly one page is programmed for each write of
 //! the host, errors are told and leave the old data readable, and nothing panics or runs away.
+//! On the way the layer is saved and restored into a twin, which from then on has to do exactly
+//! what the original does.
 
 use crate::array::{Array, ProgramOrder};
 use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
@@ -11,7 +13,7 @@ use crate::geometry::{Geometry, Lpn, Shape};
 use crate::ops::{FlashOps, OpKind};
 use hybridsim_engine::param::Settings;
 use hybridsim_engine::registry::Registry;
-use hybridsim_engine::{Cause, Stream};
+use hybridsim_engine::{Cause, Loader, Saver, Stream};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -177,7 +179,12 @@ fn run_unguarded(
         coverage.refused += 1;
         return Ok(());
     };
-    let flash = FlashOps::new(Array::new(geometry, subject.order, case.endurance));
+    let fresh = || FlashOps::new(Array::new(geometry, subject.order, case.endurance));
+    let rebuild = || match (subject.entry.build)(&input) {
+        Ok(ftl) => Ok((ftl, fresh())),
+        Err(_) => Err("it was built once and refused the second time".to_owned()),
+    };
+    let flash = fresh();
     let mut bench = Bench {
         ftl,
         flash,
@@ -186,6 +193,8 @@ fn run_unguarded(
         trimmed: vec![false; exported_pages as usize],
         next_stamp: 0,
         erases: 0,
+        twin: None,
+        rebuild: &rebuild,
     };
     let done = bench.run(&case.acts);
     coverage.writes += bench.next_stamp;
@@ -219,7 +228,7 @@ impl From<String> for Stop {
 }
 
 /// A layer, its flash, and what each page should hold.
-struct Bench {
+struct Bench<'a> {
     ftl: Box<dyn Ftl>,
     flash: FlashOps,
     /// The stamp in each physical page.
@@ -229,9 +238,15 @@ struct Bench {
     trimmed: Vec<bool>,
     next_stamp: u64,
     erases: u64,
+    /// What was restored from what the layer saved.
+    twin: Option<Pair>,
+    /// A fresh layer and fresh flash.
+    rebuild: &'a dyn Fn() -> Result<Pair, String>,
 }
 
-impl Bench {
+type Pair = (Box<dyn Ftl>, FlashOps);
+
+impl Bench<'_> {
     fn run(&mut self, acts: &[Act]) -> Result<(), Stop> {
         self.ftl.prepare(&mut self.flash).map_err(Stop::GaveUp)?;
         if self.ftl.mapping_ram_bytes() == 0 {
@@ -240,13 +255,18 @@ impl Bench {
         let audit_every = (acts.len() / 8).max(1);
         for (number, act) in acts.iter().enumerate() {
             let count = self.expected.len() as u32;
+            if number == acts.len() / 4 || number == acts.len() * 5 / 8 {
+                self.twin = Some(self.save_and_restore()?);
+            }
             match *act {
                 Act::Write(page) => self.write(page % count)?,
                 Act::Read(page) => self.read(page % count)?,
                 Act::Trim(page) => self.trim(page % count)?,
                 Act::Idle => {
                     self.flash.clear();
-                    self.ftl.idle(&mut self.flash).map_err(Stop::GaveUp)?;
+                    let worked = self.ftl.idle(&mut self.flash);
+                    self.twin_agrees("background work", &worked, |ftl, flash| ftl.idle(flash))?;
+                    worked.map_err(Stop::GaveUp)?;
                     self.apply(0)?;
                 }
             }
@@ -261,6 +281,10 @@ impl Bench {
     fn write(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
         let result = self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash);
+        let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| {
+            ftl.write(Lpn(page), Hint { request_pages: 1 }, flash)
+        };
+        self.twin_agrees("a write", &result, again)?;
         let programs = self.apply(if result.is_ok() { self.next_stamp + 1 } else { 0 })?;
         result.map_err(Stop::GaveUp)?;
         if programs != 1 {
@@ -276,6 +300,7 @@ impl Bench {
     fn trim(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
         let result = self.ftl.trim(Lpn(page), &mut self.flash);
+        self.twin_agrees("a trim", &result, |ftl, flash| ftl.trim(Lpn(page), flash))?;
         self.apply(0)?;
         result.map_err(Stop::GaveUp)?;
         self.trimmed[page as usize] = true;
@@ -285,6 +310,7 @@ impl Bench {
     fn read(&mut self, page: u32) -> Result<(), String> {
         self.flash.clear();
         self.ftl.read(Lpn(page), &mut self.flash);
+        self.twin_agrees("a read", &(), |ftl, flash| ftl.read(Lpn(page), flash))?;
         self.apply(0)?;
         let reads = self.flash.list().iter().filter(|op| op.cause == Cause::Host);
         let found: Vec<u64> = reads.map(|op| self.cells[op.page as usize]).collect();
@@ -308,6 +334,44 @@ impl Bench {
 
     fn read_everything(&mut self) -> Result<(), String> {
         (0..self.expected.len() as u32).try_for_each(|page| self.read(page))
+    }
+
+    /// A fresh layer and fresh flash that took over what these saved.
+    fn save_and_restore(&self) -> Result<Pair, String> {
+        let mut saver = Saver::default();
+        self.flash.save(&mut saver);
+        self.ftl.save(&mut saver).map_err(|error| format!("it cannot save itself: {error}"))?;
+        let bytes = saver.into_bytes();
+        let (mut ftl, mut flash) = (self.rebuild)()?;
+        let mut loader = Loader::new(&bytes);
+        flash
+            .restore(&mut loader)
+            .and_then(|()| ftl.restore(&mut loader))
+            .and_then(|()| loader.end())
+            .map_err(|error| format!("it cannot take back what it saved: {error}"))?;
+        ftl.audit(&flash).map_err(|wrong| format!("after taking back what it saved: {wrong}"))?;
+        Ok((ftl, flash))
+    }
+
+    /// Has the twin do what the layer just did, with the outcome `result`.
+    fn twin_agrees<T: PartialEq + fmt::Debug>(
+        &mut self,
+        what: &str,
+        result: &T,
+        act: impl FnOnce(&mut dyn Ftl, &mut FlashOps) -> T,
+    ) -> Result<(), String> {
+        let Some((ftl, flash)) = &mut self.twin else { return Ok(()) };
+        flash.clear();
+        let second = act(&mut **ftl, flash);
+        if second == *result && flash.list() == self.flash.list() {
+            return Ok(());
+        }
+        Err(format!(
+            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} \
+             and {:?}",
+            flash.list(),
+            self.flash.list()
+        ))
     }
 
     /// Moves stamps as the noted operations move data; says how many pages of the host's were

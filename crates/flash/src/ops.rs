@@ -6,7 +6,7 @@
 
 use crate::array::{Array, Violation};
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
-use hybridsim_engine::Cause;
+use hybridsim_engine::{Cause, Loader, Saver, StateError};
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub struct FlashOps {
     recording: bool,
     host_cause: Cause,
     host_after: After,
+    /// Blocks looked at in search of victims, not yet told.
+    searched: u64,
 }
 
 impl FlashOps {
@@ -81,7 +83,23 @@ impl FlashOps {
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
+            searched: 0,
         }
+    }
+
+    /// Notes that the controller looked at `blocks` blocks in search of a victim (paper 002,
+    /// figure 8), for whoever counts what that costs.
+    #[inline]
+    pub fn note_search(&mut self, blocks: u32) {
+        if self.recording {
+            self.searched += u64::from(blocks);
+        }
+    }
+
+    /// How many blocks were looked at since this was last asked.
+    #[inline]
+    pub fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
     }
 
     /// The state of the cells.
@@ -116,6 +134,20 @@ impl FlashOps {
     /// What the host's next operation has to wait for besides its own die.
     pub fn host_waits_for(&mut self, after: After) {
         self.host_after = after;
+    }
+
+    /// Puts down the state of the cells.
+    pub fn save(&self, to: &mut Saver) {
+        self.array.save(to);
+    }
+
+    /// Takes back what [`FlashOps::save`] put down; the list is empty afterwards.
+    ///
+    /// # Errors
+    /// When it is of another array.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.clear();
+        self.array.restore(from)
     }
 
     /// The first broken rule, if any.

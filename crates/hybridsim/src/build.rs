@@ -65,7 +65,7 @@ fn view(node: &Node) -> ChildView {
 }
 
 /// The path of every part from the top, such as `hybrid/flash`.
-fn paths(scenario: &Scenario) -> Vec<String> {
+pub fn paths(scenario: &Scenario) -> Vec<String> {
     let mut paths: Vec<String> = scenario.parts.iter().map(|part| part.name.clone()).collect();
     // Parents come after their children, so walking backwards finishes a parent first.
     for at in (0..scenario.parts.len()).rev() {

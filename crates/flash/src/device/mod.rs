@@ -11,13 +11,18 @@ use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Op, PowerState, Request,
-    RequestId, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
+    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, PowerState,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source, StateError, Stream,
 };
 use std::collections::BTreeMap;
 
 /// While a device is busy without a pause, its active time is told this often.
 const TELL_ACTIVE_AFTER: SimDuration = SimDuration::from_ms(100);
+
+/// Names of the [`Fact::Custom`] numbers.
+const CUSTOM: &[&str] = &["victim_search_blocks"];
+/// Blocks looked at in search of a victim.
+const SEARCHED_BLOCKS: u8 = 0;
 
 /// What an [`Ssd`] is put together from.
 pub struct SsdParts {
@@ -195,6 +200,10 @@ impl Ssd {
 
     #[inline]
     fn tell_operations(&mut self, ctx: &mut Ctx<'_>) {
+        let value = self.parts.flash.take_searched();
+        if value > 0 {
+            ctx.observe(Fact::Custom { name: SEARCHED_BLOCKS, value });
+        }
         for op in self.parts.flash.list() {
             let FlashOp { kind, cause, die, page, .. } = *op;
             let die = die.0;
@@ -308,15 +317,44 @@ impl Layer for Ssd {
         self.parts.info.clone()
     }
 
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
+    fn prepares(&self) -> bool {
+        self.parts.precondition != Precondition::None
+    }
+
+    fn prepare(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
         let SsdParts { ftl, flash, precondition, precondition_pages, stream, .. } = &mut self.parts;
         flash.set_recording(false);
         let prepared = ftl.prepare(flash);
         flash.set_recording(true);
-        let done = prepared.and_then(|()| {
-            precondition::run(*precondition, *precondition_pages, &mut **ftl, flash, stream)
-        });
-        self.check(ctx, done);
+        prepared
+            .and_then(|()| {
+                let pages = *precondition_pages;
+                precondition::run(*precondition, pages, &mut **ftl, flash, stream, watch)
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
+        flash.save(to);
+        ftl.save(to)?;
+        clock.save(to);
+        to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &mut self.parts;
+        flash.restore(from)?;
+        ftl.restore(from)?;
+        clock.restore(from)?;
+        (*stream, self.told_until, self.active_until, self.free_told, self.wake_set) =
+            from.take()?;
+        Ok(())
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.check(ctx, Ok(()));
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
     }

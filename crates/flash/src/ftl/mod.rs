@@ -12,6 +12,7 @@ use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry, Registry};
+use hybridsim_engine::{Loader, Saver, StateError};
 use thiserror::Error;
 
 /// Why a translation layer cannot store a page. Everything stored before stays readable.
@@ -83,6 +84,21 @@ pub trait Ftl {
 
     /// Bytes of controller memory its tables need on a real device.
     fn mapping_ram_bytes(&self) -> u64;
+
+    /// Puts down everything the layer remembers: maps, lists, counters, random streams, and the
+    /// state of its policies. The array is saved apart.
+    ///
+    /// # Errors
+    /// When this kind of layer cannot.
+    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
+
+    /// Takes back what [`Ftl::save`] put down, in the same order; [`Ftl::prepare`] is not called
+    /// then. A layer restored goes on exactly as the one saved.
+    ///
+    /// # Errors
+    /// When the tables are not as long as this device needs them; the layer must not be used
+    /// afterwards.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 
     /// Counts its books afresh against the array; for tests.
     ///
