@@ -60,7 +60,7 @@ fn every_translation_layer_conforms_with_every_choice_policy_and_program_order()
             for order in ORDERS {
                 let subject = Subject { order, ..subject(*entry, settings, &registry) };
                 let name = format!("{} on {order:?} pages", entry.description.name);
-                let coverage = check(&subject, 80, number as u64)
+                let coverage = check(&subject, 160, number as u64)
                     .unwrap_or_else(|failure| panic!("{name}: {failure}"));
                 assert!(coverage.ran > 25 && coverage.refused > 5, "{name}: {coverage:?}");
                 assert!(

@@ -6,6 +6,7 @@
 //! clock.
 
 pub mod block;
+pub mod dftl;
 pub mod page;
 
 use crate::geometry::{Geometry, Lpn};
@@ -130,4 +131,4 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY];
+pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY, dftl::ENTRY];
