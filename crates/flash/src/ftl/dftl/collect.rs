@@ -27,8 +27,10 @@ impl Dftl {
     /// Makes sure that the data frontier of `plane` has a free page.
     #[cold]
     fn open_data_block(&mut self, plane: usize, flash: &mut FlashOps) -> Result<bool, FtlError> {
+        let mut attempts = self.attempts();
         while self.planes[plane].free_for_data() <= self.free_low {
-            if !self.collect(plane, flash)? {
+            attempts -= 1;
+            if attempts == 0 || !self.collect(plane, flash)? {
                 if self.planes[plane].free_for_data() > 1 {
                     break;
                 }
@@ -44,6 +46,12 @@ impl Dftl {
         let block = self.planes[plane].free.pop_front().expect("more than one is free");
         self.planes[plane].frontier = Frontier { block, next: 0 };
         Ok(true)
+    }
+
+    /// How many blocks to collect for one that is needed, at most. A policy that does not look at
+    /// valid pages, as FIFO, may collect full blocks for a while, which gains nothing.
+    const fn attempts(&self) -> u32 {
+        self.geometry.blocks_per_plane() * 4
     }
 
     /// Takes the next page of the data frontier of `plane`, and says which block it filled.
@@ -67,11 +75,11 @@ impl Dftl {
         }
     }
 
-    /// The block of `pool` to collect, if at most `room` pages have to be moved and one is gained.
+    /// The block of `pool` to collect, if at most `room` pages have to be moved.
     fn choose(&mut self, pool: usize, room: u64, flash: &FlashOps) -> Option<BlockId> {
         let block = self.policy.choose(pool, flash.array())?;
         let valid = flash.array().valid(block);
-        if u64::from(valid) > room || valid == self.geometry.pages_per_block() {
+        if u64::from(valid) > room {
             return None;
         }
         self.policy.removed(pool, block);
@@ -203,19 +211,21 @@ impl Dftl {
     #[inline]
     fn make_translation_room(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
         let pages_per_block = self.geometry.pages_per_block();
-        while self.pools[pool].frontier.next == pages_per_block {
+        if self.pools[pool].frontier.next < pages_per_block {
+            return true;
+        }
+        for _ in 0..self.attempts() {
             let plane = &self.planes[self.pools[pool].plane];
             if plane.free.is_empty() || plane.reserved == 0 {
                 return false;
             }
-            if plane.reserved > 1 {
-                return true; // Taking a page opens the next block and leaves one to move into.
-            }
-            if !self.collect_translation(pool, flash) {
-                return false;
+            // Taking a page opens the next block and leaves one to move into.
+            let room = plane.reserved > 1 || self.pools[pool].frontier.next < pages_per_block;
+            if room || !self.collect_translation(pool, flash) {
+                return room;
             }
         }
-        true
+        false
     }
 
     /// Collects one block of translation pages; only the directory has to know.
