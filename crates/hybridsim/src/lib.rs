@@ -8,6 +8,7 @@ mod cli;
 pub mod fuzz;
 pub mod presets;
 pub mod registry;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod workload;

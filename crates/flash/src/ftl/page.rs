@@ -15,6 +15,8 @@ use crate::ops::{After, FlashOps};
 use hybridsim_engine::Cause;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The page-mapped translation layer.
@@ -56,14 +58,14 @@ const PARAMS: [Param; 4] = [
 const RESERVE_BLOCKS: u32 = 2;
 
 /// An open block, and the next page in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Frontier {
     block: BlockId,
     next: u32,
 }
 
 /// A block being collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Victim {
     block: BlockId,
     /// Offsets below are done.
@@ -72,7 +74,7 @@ struct Victim {
     pace: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Pool {
     host: Frontier,
     gc: Frontier,
@@ -404,6 +406,22 @@ impl Ftl for PageMap {
 
     fn mapping_ram_bytes(&self) -> u64 {
         self.map.len() as u64 * 4
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.map, &self.pools, self.turn));
+        self.policy.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, pools, turn): (Vec<Ppn>, Vec<Pool>, usize) = from.take()?;
+        state::same_length("the page map", map.len(), self.map.len())?;
+        state::same_length("the list of planes", pools.len(), self.pools.len())?;
+        if turn >= pools.len() {
+            return Err(StateError(format!("there is no plane {turn}")));
+        }
+        (self.map, self.pools, self.turn) = (map, pools, turn);
+        self.policy.restore(from)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

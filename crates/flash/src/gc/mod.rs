@@ -7,6 +7,8 @@ use crate::array::Array;
 use crate::geometry::{BlockId, Geometry};
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// Chooses victims among the closed blocks of each pool. Passive: told what happens, asked for one.
 ///
@@ -25,6 +27,15 @@ pub trait VictimPolicy {
     /// The candidate of `pool` to collect; it stays a candidate. `None` when there is none, or
     /// none worth collecting.
     fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId>;
+
+    /// Puts down everything the policy remembers.
+    fn save(&self, to: &mut Saver);
+
+    /// Takes back what [`VictimPolicy::save`] put down, in the same order.
+    ///
+    /// # Errors
+    /// When its tables are not as long as this device needs them.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 
     /// Bytes of controller memory the policy needs.
     fn ram_bytes(&self) -> u64;
@@ -68,14 +79,14 @@ pub const ENTRIES: &[GcEntry] = &[greedy::ENTRY, fifo::ENTRY];
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     previous: u32,
     next: u32,
 }
 
 /// Blocks in doubly linked lists: a block is in at most one; everything takes constant time.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct BlockLists {
     /// Per list the block at its head.
     heads: Vec<u32>,
@@ -94,6 +105,22 @@ impl BlockLists {
             links: vec![Link { previous: NONE, next: NONE }; blocks as usize],
             lists: vec![NONE; blocks as usize],
         }
+    }
+
+    /// Puts the lists down.
+    fn save(&self, to: &mut Saver) {
+        to.put(self);
+    }
+
+    /// Takes them back.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let lists: Self = from.take()?;
+        state::same_length("the list of candidates", lists.links.len(), self.links.len())?;
+        state::same_length("the list of candidates", lists.lists.len(), self.lists.len())?;
+        state::same_length("the list of heads", lists.heads.len(), self.heads.len())?;
+        state::same_length("the list of tails", lists.tails.len(), self.tails.len())?;
+        *self = lists;
+        Ok(())
     }
 
     #[inline]

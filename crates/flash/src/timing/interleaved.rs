@@ -9,9 +9,11 @@
 use super::{Bus, Delays, Path, Timed, serves_request};
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use hybridsim_engine::{Cause, Op, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Die {
     free: SimTime,
     /// The last uninterrupted run of garbage collection on the die.
@@ -67,6 +69,24 @@ impl Interleaved {
             settled: SimTime::ZERO,
             ends: Vec::with_capacity(1024),
         }
+    }
+
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.dies);
+        for bus in self.channels.iter().chain([&self.to_host, &self.from_host]) {
+            bus.save(to);
+        }
+    }
+
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let dies: Vec<Die> = from.take()?;
+        state::same_length("the list of dies", dies.len(), self.dies.len())?;
+        self.dies = dies;
+        let buses = self.channels.iter_mut().chain([&mut self.to_host, &mut self.from_host]);
+        for bus in buses {
+            bus.restore(from)?;
+        }
+        Ok(())
     }
 
     #[inline]

@@ -12,7 +12,7 @@ pub use interleaved::Interleaved;
 pub use serial::Serial;
 
 use crate::ops::FlashOp;
-use hybridsim_engine::{Cause, Op, Part, Parts, SimDuration, SimTime};
+use hybridsim_engine::{Cause, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError};
 
 /// The delays of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,27 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// Puts down what is booked.
+    pub fn save(&self, to: &mut Saver) {
+        match self {
+            Self::Interleaved(clock) => clock.save(to),
+            Self::Serial(clock) => clock.save(to),
+            Self::Untimed(_) => {}
+        }
+    }
+
+    /// Takes back what [`Clock::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another device.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        match self {
+            Self::Interleaved(clock) => clock.restore(from),
+            Self::Serial(clock) => clock.restore(from),
+            Self::Untimed(_) => Ok(()),
+        }
+    }
+
     /// A request of `bytes` arrives.
     #[inline]
     pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {

@@ -5,7 +5,7 @@
 
 use super::{Delays, Path, Timed, serves_request};
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::{Op, SimDuration, SimTime};
+use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 
 /// A device that does one thing at a time.
 pub struct Serial {
@@ -18,6 +18,15 @@ impl Serial {
     /// An idle device.
     pub fn new(delays: Delays) -> Self {
         Self { delays, free: SimTime::ZERO, path: Path::default() }
+    }
+
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.free);
+    }
+
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.free = from.take()?;
+        Ok(())
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {

@@ -10,6 +10,8 @@
 //! change before.
 
 use crate::geometry::Lpn;
+use hybridsim_engine::state::{self, StateError};
+use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
@@ -17,7 +19,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     lpn: u32,
     /// The next entry of the same bucket.
@@ -31,7 +33,7 @@ struct Entry {
     dirty: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Segment {
     newest: u32,
     oldest: u32,
@@ -39,7 +41,7 @@ struct Segment {
 }
 
 /// The cached mapping table. What an entry maps to is kept by the translation layer.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Cache {
     entries: Vec<Entry>,
     buckets: Vec<u32>,
@@ -73,6 +75,20 @@ impl Cache {
             dirty_heads: vec![NONE; pages as usize],
             entries_per_page,
         }
+    }
+
+    /// Checks that `other`, read back from a state, can take the place of this one.
+    ///
+    /// # Errors
+    /// When it is of another size.
+    pub fn same_shape(&self, other: &Self) -> Result<(), StateError> {
+        let size = |cache: &Self| (cache.capacity, cache.protected_max, cache.entries_per_page);
+        state::same_length("the cache's index", other.buckets.len(), self.buckets.len())?;
+        state::same_length("the map", other.dirty_heads.len(), self.dirty_heads.len())?;
+        if size(self) != size(other) || other.entries.len() > self.capacity as usize {
+            return Err(StateError("the cache of the map is of another size".to_owned()));
+        }
+        Ok(())
     }
 
     /// The most entries it holds.

@@ -28,6 +28,8 @@ use cache::{Cache, Slot};
 use hybridsim_engine::Cause;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// DFTL.
@@ -85,14 +87,14 @@ const ENTRY_BYTES: u32 = 4;
 const CACHED_BYTES: u64 = 8;
 
 /// An open block, and the next page in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Frontier {
     block: BlockId,
     next: u32,
 }
 
 /// The data side of a plane, and the plane's free blocks.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Plane {
     frontier: Frontier,
     /// First in, first out, which spreads erases over data and translation blocks.
@@ -114,7 +116,7 @@ impl Plane {
 }
 
 /// Blocks that hold translation pages.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct TranslationPool {
     plane: usize,
     frontier: Frontier,
@@ -435,6 +437,33 @@ impl Ftl for Dftl {
     fn mapping_ram_bytes(&self) -> u64 {
         let directory = self.directory.len() as u64 * u64::from(ENTRY_BYTES);
         u64::from(self.cache.capacity()) * CACHED_BYTES + directory
+    }
+
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.map, &self.directory, &self.cache));
+        to.put(&(&self.planes, &self.pools, self.turn, self.dead));
+        self.policy.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, directory, cache): (Vec<Ppn>, Vec<Ppn>, Cache) = from.take()?;
+        let (planes, pools, turn, dead): (Vec<Plane>, Vec<TranslationPool>, usize, bool) =
+            from.take()?;
+        state::same_length("the page map", map.len(), self.map.len())?;
+        state::same_length("the directory", directory.len(), self.directory.len())?;
+        self.cache.same_shape(&cache)?;
+        state::same_length("the list of planes", planes.len(), self.planes.len())?;
+        state::same_length("the list of translation pools", pools.len(), self.pools.len())?;
+        if turn >= planes.len() {
+            return Err(StateError(format!("there is no plane {turn}")));
+        }
+        if !self.stored.is_empty() {
+            // What is changed and not written back differs from this, but is never compared.
+            self.stored.clone_from(&map);
+        }
+        (self.map, self.directory, self.cache) = (map, directory, cache);
+        (self.planes, self.pools, self.turn, self.dead) = (planes, pools, turn, dead);
+        self.policy.restore(from)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
