@@ -10,12 +10,17 @@ pub mod bast;
 #[cfg(test)]
 mod bench;
 pub mod block;
+pub mod dftl;
+pub mod fast;
 pub mod fmax;
 pub mod in_place;
+pub mod last;
 pub mod log_block;
+pub mod log_map;
 pub mod merge;
 pub mod page;
 pub mod raw;
+pub mod superblock;
 
 use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
@@ -191,4 +196,8 @@ pub const ENTRIES: &[FtlEntry] = &[
     bast::ENTRY,
     anand::ENTRY,
     fmax::ENTRY,
+    fast::ENTRY,
+    last::ENTRY,
+    superblock::ENTRY,
+    dftl::ENTRY,
 ];
