@@ -46,6 +46,8 @@ pub struct LayerInfo {
     pub watts: Option<[f64; PowerState::COUNT]>,
     /// Joules per flash read, program and erase, added to the power above.
     pub flash_joules: Option<[f64; 3]>,
+    /// Joules per block looked at in search of a victim, added to the power above.
+    pub search_joules: f64,
     /// Joules per spin-up, added to the power above.
     pub spin_up_joules: f64,
     /// Flash geometry and other constants worth showing: (name, value).
