@@ -7,6 +7,7 @@ use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::Ending;
 use crate::results::*;
+use crate::wear;
 use hybridsim_engine::{Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
@@ -185,7 +186,7 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
             constants: constants(info),
             power: power(node, info, window_ns),
             disk: disk(node),
-            flash: flash(node, info),
+            flash: flash(node, info, window_ns),
             cache: cache(node),
             queue: node.queue_depth.map(|depth| Queue {
                 queue_depth_mean: depth.mean(run.ending.time.as_ns()),
@@ -203,6 +204,11 @@ fn constants(info: &LayerInfo) -> BTreeMap<String, f64> {
     finite.map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
+fn search_joules(node: &Node, info: &LayerInfo) -> f64 {
+    let joules = info.search_joules * node.searched_blocks as f64;
+    if joules.is_finite() { joules } else { 0.0 }
+}
+
 /// Joules by state, and by `operations`; `None` for a node that draws no power.
 fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64>> {
     let mut energy = BTreeMap::new();
@@ -214,7 +220,7 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
             }
         }
     }
-    let mut operations = info.spin_up_joules * node.spin_ups as f64;
+    let mut operations = info.spin_up_joules * node.spin_ups as f64 + search_joules(node, info);
     if let Some([read, program, erase]) = info.flash_joules {
         let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
         operations += read * count(&node.flash_reads)
@@ -224,7 +230,10 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
     if operations != 0.0 {
         energy.insert("operations".to_owned(), operations);
     }
-    let draws = info.watts.is_some() || info.flash_joules.is_some() || info.spin_up_joules != 0.0;
+    let draws = info.watts.is_some()
+        || info.flash_joules.is_some()
+        || info.spin_up_joules != 0.0
+        || info.search_joules != 0.0;
     energy.retain(|_, joules| joules.is_finite());
     draws.then_some(energy)
 }
@@ -280,7 +289,7 @@ fn disk(node: &Node) -> Option<Disk> {
     })
 }
 
-fn flash(node: &Node, info: &LayerInfo) -> Option<Flash> {
+fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
     let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
         Cause::ALL.iter().map(|cause| cause.name().to_owned()).zip(counts.iter().copied()).collect()
     };
@@ -303,6 +312,11 @@ fn flash(node: &Node, info: &LayerInfo) -> Option<Flash> {
         programs_by_cause: by_cause(&node.flash_programs),
         erases_by_cause: by_cause(&node.flash_erases),
         erase_count: erase_count(&node.wear),
+        erases_by_level: wear::erases_by_level(node, info),
+        lifetime: wear::lifetime(node, info, window_ns),
+        victim_searches: node.searches,
+        searched_blocks: node.searched_blocks,
+        search_energy_j: search_joules(node, info),
         free_blocks_min: node.free_blocks.map(|free| free.min),
         free_blocks_end: node.free_blocks.map(|free| free.now),
     })

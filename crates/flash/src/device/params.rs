@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 32] = [
+pub const PARAMS: [Param; 34] = [
     G[0],
     G[1],
     G[2],
@@ -115,6 +115,18 @@ pub const PARAMS: [Param; 32] = [
     Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+    Param::with(
+        "search_energy",
+        Kind::Energy,
+        "\"0uJ\"",
+        "Energy per block looked at by victim policies that search (`partial`, `d-choices`).",
+    ),
+    Param::with(
+        "search_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Controller time per block looked at in such a search; the request waits for it.",
+    ),
     Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
     Param::with(
         "active_power",
@@ -201,6 +213,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
+        search_time: settings.duration("search_time"),
         ftl_name: entry.description().name,
         info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
         flash: FlashOps::new(Array::new(geometry, order, endurance)),
@@ -242,6 +255,7 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some(joules),
+        search_joules: settings.number("search_energy"),
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),

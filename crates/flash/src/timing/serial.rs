@@ -44,6 +44,11 @@ impl Serial {
         self.free = self.free.max(now);
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.free = self.free + time;
+        self.path.gc += time;
+    }
+
     pub(super) fn page(&mut self, ops: &[FlashOp]) {
         for op in ops {
             let Delays { read, program, erase, .. } = self.delays;
