@@ -46,13 +46,12 @@ pub struct LayerInfo {
     pub watts: Option<[f64; PowerState::COUNT]>,
     /// Joules per flash read, program and erase, added to the power above.
     pub flash_joules: Option<[f64; 3]>,
+    /// Joules per block looked at in search of a victim, added to the power above.
+    pub search_joules: f64,
     /// Joules per spin-up, added to the power above.
     pub spin_up_joules: f64,
     /// Watts drawn in every state, by what draws them, added to the power above.
     pub always_watts: Vec<(&'static str, f64)>,
-    /// Joules per unit of a [`crate::Fact::Custom`] number: its name, what to call the energy,
-    /// joules.
-    pub custom_joules: Vec<(u8, &'static str, f64)>,
     /// Flash geometry and other constants worth showing: (name, value).
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the layer's [`crate::Fact::Custom`] numbers.
