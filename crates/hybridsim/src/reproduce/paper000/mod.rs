@@ -1,8 +1,10 @@
 //! Paper 000: Konanki, a hybrid hard disk simulator.
 
+mod fig57;
 mod tables5;
 
 use super::Artefact;
 
 /// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[tables5::VALIDATION, tables5::ANALYSIS];
+pub const ARTEFACTS: &[Artefact] =
+    &[tables5::VALIDATION, tables5::ANALYSIS, fig57::SMALL, fig57::LARGE];
