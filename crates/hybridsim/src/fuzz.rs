@@ -145,9 +145,11 @@ impl Draw<'_> {
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
             Kind::Parts => {
-                let names: Vec<String> = (0..2 + self.stream.below(4))
-                    .map(|_| format!("\"{}\"", self.part(depth + 1)))
-                    .collect();
+                // Four suit every array; other numbers are there to be refused now and then.
+                let four = depth > 0 || self.stream.chance(0.6);
+                let members = if four { 4 } else { 2 + self.stream.below(5) };
+                let names: Vec<String> =
+                    (0..members).map(|_| format!("\"{}\"", self.part(depth + 1))).collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))
             }
             // The kind of a part decides about the seek model; see `small`.

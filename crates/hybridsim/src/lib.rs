@@ -9,6 +9,7 @@ pub mod fuzz;
 pub mod import;
 pub mod presets;
 pub mod registry;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod workload;

@@ -215,3 +215,27 @@ fn random_systems_pass() {
     let passed: u64 = told.split_whitespace().next().expect("a count").parse().expect("a number");
     assert!(passed >= 30, "too few of the systems could be built: {told}");
 }
+
+#[test]
+fn a_reproduction_tells_every_row_and_writes_its_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let out_name = out.display().to_string();
+    let output = call(&["reproduce", "002/table3", "--json", "--out", &out_name]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let rows = document["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        for key in ["id", "artefact", "claim", "unit", "tolerance", "verdict"] {
+            assert!(row[key].is_string(), "{key} in {row}");
+        }
+        assert_eq!(row["verdict"], "reproduced", "{row}");
+    }
+    let page = fs::read_to_string(out.join("reproduction.html")).expect("the page");
+    assert!(page.contains("002/table3"));
+    refused(&["reproduce", "002/table9"], 2, &["002/table9", "reproduce --list"]);
+    refused(&["reproduce", "002", "--out", &out_name], 2, &["--force"]);
+    let list = call(&["reproduce", "--list"]);
+    assert!(text(&list.stdout).contains("000/tables5.1-5.2"));
+}

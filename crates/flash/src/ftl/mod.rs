@@ -23,6 +23,9 @@ pub enum FtlError {
     /// There is no room although blocks are sound.
     #[error("no room left: {0}")]
     Full(String),
+    /// The layer itself failed, or was asked for what it forbids.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// What is known of the request a written page belongs to, for layers that place by it (LAST and

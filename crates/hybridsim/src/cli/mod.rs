@@ -4,6 +4,7 @@ mod import;
 mod inspect;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 mod trace;
 
@@ -28,6 +29,8 @@ enum Command {
     Run(RunArgs),
     /// Simulate several scenarios on the same workload and set them side by side
     Compare(CompareArgs),
+    /// Published figures and measured drives, each beside what comes out here
+    Reproduce(reproduce::ReproduceArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),
     /// Look at traces and convert them
@@ -162,6 +165,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
             run::simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, false)
         }
         Command::Compare(args) => run::simulate(registry, &args.scenarios, &args.simulate, true),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),

@@ -17,6 +17,17 @@ pub enum When {
     Never,
 }
 
+impl When {
+    fn target(self) -> ProgressDrawTarget {
+        let show = match self {
+            Self::Auto => std::io::stderr().is_terminal(),
+            Self::Always => true,
+            Self::Never => false,
+        };
+        if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    }
+}
+
 /// Parts of a run the bar distinguishes.
 const STEPS: u64 = 1000;
 
@@ -29,13 +40,7 @@ pub struct Progress {
 impl Progress {
     /// A bar titled `title`.
     pub fn new(when: When, title: &str) -> Self {
-        let show = match when {
-            When::Auto => std::io::stderr().is_terminal(),
-            When::Always => true,
-            When::Never => false,
-        };
-        let target = if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        let bar = ProgressBar::with_draw_target(Some(STEPS), when.target());
         let style =
             ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
                 .expect("a fixed template is valid");
@@ -54,6 +59,43 @@ impl Progress {
         if let Some(fraction) = fraction {
             self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a row of steps, each with work of unknown length inside.
+pub struct Steps {
+    bar: ProgressBar,
+}
+
+impl Steps {
+    /// A bar of `count` steps.
+    pub fn new(when: When, count: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(count as u64), when.target());
+        let style = ProgressStyle::with_template("{prefix:<20} {bar:20} {pos}/{len} {msg}")
+            .expect("a fixed template is valid");
+        bar.set_style(style);
+        Self { bar }
+    }
+
+    /// The step `name` begins.
+    pub fn begin(&self, name: &str) {
+        self.bar.set_prefix(name.to_owned());
+        self.bar.tick();
+    }
+
+    /// Something called `name` was done within the step.
+    pub fn tell(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+    }
+
+    /// The step is done.
+    pub fn end(&self) {
+        self.bar.inc(1);
     }
 
     /// Takes the bar away.

@@ -44,7 +44,12 @@ pub fn simulate(
         }
     }
     show(args, &runs, compare)?;
-    verdict(&runs)
+    verdict(&runs)?;
+    if args.verify {
+        let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
+        note(&format!("verified: {requests} requests, every read returned what was written last"));
+    }
+    Ok(())
 }
 
 fn read_all(
@@ -82,7 +87,7 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// Makes sure results can be written before hours are spent on them.
-fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
+pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
     let taken = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
     if taken && !force {
         let message = format!("{} is not empty; add --force to write there", out.display());
@@ -92,7 +97,7 @@ fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))
 }
 
-fn interrupt_flag() -> Arc<AtomicBool> {
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
     // A second handler cannot be set when the library runs inside another program; that program
@@ -127,7 +132,7 @@ fn one(
 }
 
 /// Writes a file so that it is either whole or absent.
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let partial = folder.join(format!(".{name}.partial"));
     let failed = |error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
@@ -175,7 +180,7 @@ fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure
 }
 
 /// Whether standard output is a terminal that takes colours (<https://no-color.org>).
-fn wants_ansi() -> bool {
+pub(super) fn wants_ansi() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::io::stdout().is_terminal()
 }

@@ -51,7 +51,7 @@ impl PythonFtl {
         read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Result<T, FtlError> {
         if self.broken.get() {
-            return Err(FtlError::Full(format!("{} has raised an exception", self.class)));
+            return Err(FtlError::Broken(format!("{} has raised an exception", self.class)));
         }
         Python::attach(|py| {
             let handle = self.flash.bind(py);
@@ -85,7 +85,7 @@ impl PythonFtl {
         let message = one_line(py, &self.class, method, &error);
         failure::keep(error);
         self.broken.set(true);
-        FtlError::Full(message)
+        FtlError::Broken(message)
     }
 }
 

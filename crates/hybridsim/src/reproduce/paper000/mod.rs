@@ -1,0 +1,8 @@
+//! Paper 000: Konanki, a hybrid hard disk simulator.
+
+mod tables5;
+
+use super::Artefact;
+
+/// Its artefacts.
+pub const ARTEFACTS: &[Artefact] = &[tables5::VALIDATION, tables5::ANALYSIS];
