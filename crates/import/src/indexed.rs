@@ -3,7 +3,7 @@
 //! The root index lists stretches of cylinders; each becomes a zone. Below it are bands of
 //! cylinders that are filled surface by surface, and single tracks around slipped sectors.
 
-use crate::mechanics::check_capacity;
+use crate::mechanics::capacity;
 use crate::source::Trouble;
 use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, row};
@@ -107,7 +107,7 @@ pub(crate) fn lines(
     let message = "the index of the layout becomes zones: slipped sectors are taken together at \
                    the end of their zone, and the order of surfaces is the same in every band";
     notes.warn(place, message);
-    check_capacity(model, held, notes)
+    capacity(model, held, lines, notes)
 }
 
 /// `turns` as a turn from 0 to 1.

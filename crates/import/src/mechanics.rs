@@ -1,6 +1,6 @@
 //! What turns and moves: `dm_disk`, its layout, seek curve and spindle.
 
-use crate::source::{Files, Trouble, show};
+use crate::source::{Files, Trouble};
 use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
 use crate::{indexed, zoned};
@@ -13,7 +13,7 @@ pub const DM_DISK: Table = Table {
     rows: &[
         row("Number of data surfaces", Carry::Count("heads")),
         row("Number of cylinders", Carry::Part("checked against the zones")),
-        row("Block count", Carry::Count("sectors")),
+        row("Block count", Carry::Part("`sectors`")),
         row("Layout Model", Carry::Part("`zones`")),
         row("Mechanical Model", Carry::Part("seek, rotation and settling")),
     ],
@@ -201,16 +201,20 @@ fn curve(points: &[(f64, f64)]) -> String {
     out + "\n]"
 }
 
-/// Tells when a layout does not hold what the drive is said to hold.
-pub(crate) fn check_capacity(model: &Block, held: i64, notes: &mut Notes) -> Result<(), Trouble> {
+/// `sectors`: what the drive is said to hold, or what its layout holds if that is less.
+pub(crate) fn capacity(
+    model: &Block,
+    held: i64,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
     let Some(item) = model.get("Block count") else { return Ok(()) };
     let wanted = item.whole_in(1, 1 << 50)?;
     if held < wanted {
-        let message = format!(
-            "{}: the drive is said to have {wanted} blocks, its layout holds {held}",
-            show(item.place, &notes.files)
-        );
-        return Err(Trouble { at: Some(item.place), message });
+        let message =
+            format!("the drive is said to have {wanted} blocks, its layout holds only {held}");
+        notes.warn(item.place, message);
     }
+    lines.from("sectors", wanted.min(held).to_string(), ("Block count", item), notes);
     Ok(())
 }

@@ -96,8 +96,9 @@ impl Item {
         }
     }
 
+    /// Anything but 0 counts as yes, as it does in C.
     pub fn flag(&self) -> Result<bool, Trouble> {
-        Ok(self.whole_in(0, 1)? == 1)
+        Ok(self.whole_in(-1, 255)? != 0)
     }
 
     pub fn text(&self) -> Result<&str, Trouble> {

@@ -65,8 +65,11 @@ pub const SYNTHGEN: Table = Table {
         row("Probability of local access", Carry::Number("local")),
         row("Probability of read access", Carry::Number("read")),
         row("Probability of time-critical request", Carry::Number("critical")),
-        row("Probability of time-limited request", Carry::Number("limited")),
-        row("Time-limited think times", Carry::Part("`limit_ms`")),
+        row(
+            "Probability of time-limited request",
+            Carry::Part("nothing: nobody waits for them; processes of DiskSim hardly ever do"),
+        ),
+        row("Time-limited think times", Carry::Part("nothing: see time-limited requests")),
         row("General inter-arrival times", Carry::Part("`general_ms`")),
         row("Sequential inter-arrival times", Carry::Part("`sequential_ms`")),
         row("Local inter-arrival times", Carry::Part("`local_ms`")),
@@ -215,7 +218,9 @@ pub(crate) fn synthetic(
     let (processors, scale) = processors(model, notes)?;
     let mut value = format!(
         "{{\n    kind = \"processes\",\n    requests = {requests},\n    \
-         duration = \"{seconds}s\",\n    processors = {processors},\n"
+         duration = \"{seconds}s\",\n    processors = {processors},\n    \
+         # A processor of DiskSim that falls idle is never used again, the first one excepted.\n    \
+         idle_processors = \"lost\",\n"
     );
     let mut next = 0u64;
     let starts: Vec<String> = system
@@ -293,8 +298,8 @@ fn process(
     }
     Ok(format!(
         "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
-         sequential = {}, local = {}, read = {}, critical = {}, limited = {},\n          \
-         limit_ms = {},\n          general_ms = {},\n          sequential_ms = {},\n          \
+         sequential = {}, local = {}, read = {}, critical = {},\n          \
+         general_ms = {},\n          sequential_ms = {},\n          \
          local_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
         volumes.join(", "),
         sectors * 512,
@@ -303,8 +308,6 @@ fn process(
         share("Probability of local access")?,
         share("Probability of read access")?,
         share("Probability of time-critical request")?,
-        share("Probability of time-limited request")?,
-        drawn("Time-limited think times", scale)?,
         drawn("General inter-arrival times", scale)?,
         drawn("Sequential inter-arrival times", scale)?,
         drawn("Local inter-arrival times", scale)?,

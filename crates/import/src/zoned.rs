@@ -1,6 +1,6 @@
 //! Layouts by zones: `dm_layout_g1`, and `dm_layout_g2`, which names zones by their first block.
 
-use crate::mechanics::check_capacity;
+use crate::mechanics::capacity;
 use crate::source::Trouble;
 use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, number, row};
@@ -119,7 +119,7 @@ pub(crate) fn lines(
         value += &zone.toml(spares);
     }
     lines.set("zones", value + "]", "");
-    check_capacity(model, held, notes)
+    capacity(model, held, lines, notes)
 }
 
 struct Zone {
