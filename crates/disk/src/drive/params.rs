@@ -3,7 +3,7 @@
 use super::electronics::{self, Electronics, Overheads};
 use super::{HardDisk, Parts};
 use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
-use crate::geometry::{Layout, zone};
+use crate::geometry::{Layout, Sparing, index, zone};
 use crate::mechanics::Mechanics;
 use crate::power::SpinDown;
 use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
@@ -49,10 +49,44 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::with(
         "mapping",
-        Kind::Choice(&["cylinder", "serpentine", "surface"]),
+        Kind::Choice(&["cylinder", "serpentine", "serpentine-odd", "surface"]),
         "\"cylinder\"",
-        "Order of the tracks: all surfaces of a cylinder, the same with every other cylinder in \
-         reverse, or bands of cylinders surface by surface.",
+        "Order of the tracks: all surfaces of a cylinder; the same with every other cylinder of a \
+         zone, or every odd cylinder of the drive, in reverse; or bands of cylinders surface by \
+         surface.",
+    ),
+    Param::with(
+        "sparing",
+        Kind::Choice(Sparing::WORDS),
+        "\"none\"",
+        "Where the `spares` of the zones are, and so how far slips push the data on.",
+    ),
+    Param::with(
+        "sparing_range_cylinders",
+        CYLINDERS,
+        "1",
+        "Cylinders that share spares with sparing `cylinder-range`.",
+    ),
+    Param::optional(
+        "track_patterns",
+        Kind::Counts,
+        "Triples for `layout_index`: first and last sector used on a track, sectors on it.",
+    ),
+    Param::optional(
+        "layout_index",
+        Kind::Tables(index::PARAMS),
+        "The layout as tables of repeated patterns (DiskSim's layout G4), the last one the root; \
+         takes the place of `zones`.",
+    ),
+    Param::optional(
+        "slips",
+        Kind::Counts,
+        "Pairs for `layout_index`: a bad sector, and how many that are left out from there on.",
+    ),
+    Param::optional(
+        "remaps",
+        Kind::Counts,
+        "Triples for `layout_index`: first block moved, how many, first sector they moved to.",
     ),
     Param::with("band_cylinders", CYLINDERS, "64", "Cylinders in a band of mapping `surface`."),
     Param::with(
