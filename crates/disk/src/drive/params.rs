@@ -1,6 +1,6 @@
 //! The parameters of a hard disk, and how they are built into one.
 
-use super::electronics::{self, Electronics, Overheads};
+use super::electronics::{self, Electronics, Handshake, Link, Overheads};
 use super::{HardDisk, Parts};
 use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
 use crate::geometry::{Layout, Sparing, index, zone};
@@ -126,6 +126,21 @@ pub const PARAMS: &[Param] = &[
     electronics::PARAMS[6],
     electronics::PARAMS[7],
     electronics::PARAMS[8],
+    electronics::PARAMS[9],
+    electronics::PARAMS[10],
+    electronics::PARAMS[11],
+    electronics::PARAMS[12],
+    electronics::PARAMS[13],
+    electronics::PARAMS[14],
+    electronics::PARAMS[15],
+    electronics::PARAMS[16],
+    electronics::PARAMS[17],
+    electronics::PARAMS[18],
+    electronics::PARAMS[19],
+    electronics::PARAMS[20],
+    electronics::PARAMS[21],
+    electronics::PARAMS[22],
+    electronics::PARAMS[23],
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(
@@ -153,6 +168,12 @@ pub const PARAMS: &[Param] = &[
         Kind::Flag,
         "true",
         "Whether a write is complete when it is in the buffer.",
+    ),
+    Param::with(
+        "read_hits_on_writes",
+        Kind::Flag,
+        "true",
+        "Whether a read may be served from a segment that was written by the host.",
     ),
     Param::with("combine_writes", Kind::Flag, "true", "Join buffered writes that are adjacent."),
     Param::with(
@@ -213,7 +234,8 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         mechanics: Rc::new(mechanics),
         electronics: Electronics::new(
             Overheads::read(settings),
-            settings.rate_opt("host_rate").unwrap_or(0),
+            Handshake::read(settings),
+            link(settings),
             settings.count("queue_depth") as usize,
         ),
         ahead: ahead(settings, &buffer),
@@ -228,6 +250,12 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         },
         info,
     })))
+}
+
+fn link(settings: &Settings) -> Link {
+    let read_bytes_per_s = settings.rate_opt("host_rate").unwrap_or(0);
+    let write_bytes_per_s = settings.rate_opt("host_write_rate").unwrap_or(read_bytes_per_s);
+    Link { read_bytes_per_s, write_bytes_per_s }
 }
 
 fn check(settings: &Settings) -> Vec<Problem> {
@@ -290,6 +318,7 @@ fn segments(settings: &Settings) -> SegmentsSpec {
         sectors: settings.bytes("cache_segment_size") / SECTOR_BYTES,
         write_max: write_max as usize,
         combine: settings.flag("combine_writes"),
+        read_written: settings.flag("read_hits_on_writes"),
     }
 }
 

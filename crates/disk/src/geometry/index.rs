@@ -179,7 +179,12 @@ impl Builder<'_> {
         }
         let repeats = all / sectors;
         let step = (row[4] as i64).abs() * if row[7] < 0.0 { -1 } else { 1 };
-        let (child, low, high) = self.child(row, sectors as u64)?;
+        let (child, low, high, holds) = self.child(row, sectors as u64)?;
+        // DIXtrac's last table may be shorter than the row that names it says.
+        let all = if holds < sectors as u64 && repeats == 1 { holds as i64 } else { all };
+        if holds < sectors as u64 && repeats > 1 {
+            return Err(format!("{sectors} sectors in what has only {holds}"));
+        }
         let cylinder = row[1] as i64;
         let far = cylinder + (repeats - 1).saturating_mul(step).clamp(-(1 << 40), 1 << 40);
         extent.cylinder_min = extent.cylinder_min.min(cylinder.min(far) + low);
@@ -196,17 +201,15 @@ impl Builder<'_> {
         })
     }
 
-    /// What a row repeats, and the first and last cylinder of that.
-    fn child(&self, row: &[f64], sectors: u64) -> Result<(Child, i64, i64), String> {
+    /// What a row repeats, the first and last cylinder of that, and its sectors.
+    fn child(&self, row: &[f64], sectors: u64) -> Result<(Child, i64, i64, u64), String> {
         let number = row[9] as usize;
         if row[8] == 1.0 {
             let inner = self.extents.get(number).ok_or_else(|| {
                 format!("table {number} does not come before this one, so it cannot be part of it")
             })?;
-            if inner.sectors < sectors {
-                return Err(format!("table {number} has only {} sectors", inner.sectors));
-            }
-            return Ok((Child::Table(number), inner.cylinder_min, inner.cylinder_max));
+            let (low, high) = (inner.cylinder_min, inner.cylinder_max);
+            return Ok((Child::Table(number), low, high, inner.sectors));
         }
         let pattern = self.patterns.chunks_exact(3).nth(number);
         let pattern = pattern.ok_or_else(|| format!("there is no track pattern {number}"))?;
@@ -223,6 +226,6 @@ impl Builder<'_> {
         let sectors = per_track as u32;
         let sector_angle = sector_angle(sectors);
         let track = Track { first: low as u32, sectors, sector_angle, head: row[10] as u32 };
-        Ok((Child::Track(track), 0, 0))
+        Ok((Child::Track(track), 0, 0, high - low + 1))
     }
 }
