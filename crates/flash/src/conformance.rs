@@ -292,10 +292,10 @@ impl Bench<'_> {
 
     fn write(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
-        let result = self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash);
-        let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| {
-            ftl.write(Lpn(page), Hint { request_pages: 1 }, flash)
-        };
+        // Large and small requests in turn; the same page is part of both at times.
+        let hint = Hint { request_pages: 1 + (page / 4 + self.next_stamp as u32 / 8) % 16 };
+        let result = self.ftl.write(Lpn(page), hint, &mut self.flash);
+        let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl.write(Lpn(page), hint, flash);
         self.twin_agrees("a write", &result, again)?;
         let programs = self.apply(if result.is_ok() { self.next_stamp + 1 } else { 0 })?;
         result.map_err(Stop::GaveUp)?;

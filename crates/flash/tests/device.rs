@@ -227,13 +227,13 @@ fn searches_and_the_mapping_memory_cost_energy() {
     let ram = info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("told").1;
     assert!(ram > 0.0);
     assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
-    assert_eq!(info.custom_joules, [(0, "victim_search", 2e-6)]);
+    assert_eq!(info.search_joules, 2e-6);
     let (_, facts, end) = run(ssd, Host::random(400, 4, 100));
     end.expect("a sound run");
     let (mut searches, mut erases) = (0, 0);
     for fact in facts {
         match fact.fact {
-            Fact::Custom { name: 0, value } => searches += value,
+            Fact::VictimSearch { blocks } => searches += u64::from(blocks),
             Fact::FlashErase { .. } => erases += 1,
             _ => {}
         }

@@ -170,6 +170,12 @@ impl<'a> Books<'a> {
         Ok(())
     }
 
+    /// `block` holds pages of any logical block.
+    pub fn logs(&mut self, block: BlockId) {
+        self.uses[block.0 as usize] = self.uses[block.0 as usize].saturating_add(1);
+        self.valid += u64::from(self.flash.array().valid(block));
+    }
+
     /// Every sound block is used once, or free and erased; no valid page lies elsewhere.
     ///
     /// # Errors
@@ -310,6 +316,20 @@ impl Lists {
         match last {
             NOBODY => self.first[list] = item,
             last => self.next[last as usize] = item,
+        }
+    }
+
+    /// Puts `new`, which is in no list, at the place of `old` in `list`.
+    pub fn replace(&mut self, list: usize, old: u32, new: u32) {
+        let (previous, next) = (self.previous[old as usize], self.next[old as usize]);
+        (self.previous[new as usize], self.next[new as usize]) = (previous, next);
+        match previous {
+            NOBODY => self.first[list] = new,
+            previous => self.next[previous as usize] = new,
+        }
+        match next {
+            NOBODY => self.last[list] = new,
+            next => self.previous[next as usize] = new,
         }
     }
 

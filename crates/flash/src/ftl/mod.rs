@@ -10,12 +10,17 @@ pub mod bast;
 #[cfg(test)]
 mod bench;
 pub mod block;
+pub mod dftl;
+pub mod fast;
 pub mod fmax;
 pub mod in_place;
+pub mod last;
 pub mod log_block;
+pub mod log_map;
 pub mod merge;
 pub mod page;
 pub mod raw;
+pub mod superblock;
 
 use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
@@ -161,6 +166,23 @@ pub struct FtlInput<'a> {
     pub path: &'a str,
 }
 
+impl<'a> FtlInput<'a> {
+    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    ///
+    /// # Errors
+    /// When no such entry is registered.
+    pub fn plugged<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
+        let plug = self.settings.plug(name);
+        match self.registry.find::<E>(&plug.name) {
+            Some(entry) => Ok((entry, &plug.settings)),
+            None => {
+                let message = format!("no {} called {}", E::SLOT, plug.name);
+                Err(vec![Problem::new(name, message)])
+            }
+        }
+    }
+}
+
 /// A translation layer, or everything that is wrong with its parameters.
 pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
 
@@ -191,4 +213,8 @@ pub const ENTRIES: &[FtlEntry] = &[
     bast::ENTRY,
     anand::ENTRY,
     fmax::ENTRY,
+    fast::ENTRY,
+    last::ENTRY,
+    superblock::ENTRY,
+    dftl::ENTRY,
 ];
