@@ -58,6 +58,11 @@ impl<'a> Loader<'a> {
         Ok(value)
     }
 
+    /// What is left, for readers of another kind.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     /// Checks that nothing is left.
     ///
     /// # Errors

@@ -131,6 +131,14 @@ impl AddAssign for SimDuration {
     }
 }
 
+impl Sub<SimDuration> for SimTime {
+    type Output = Self;
+    #[inline]
+    fn sub(self, earlier: SimDuration) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
 impl Sub for SimDuration {
     type Output = Self;
     /// Panics in debug builds when `rhs` is longer: a negative duration is a defect of a model.

@@ -378,7 +378,7 @@ impl Bench<'_> {
     fn save_and_restore(&self) -> Result<Pair, String> {
         let mut saver = Saver::default();
         self.flash.save(&mut saver);
-        self.ftl.save(&mut saver);
+        self.ftl.save(&mut saver).map_err(|error| format!("it cannot save itself: {error}"))?;
         let bytes = saver.into_bytes();
         let (mut ftl, mut flash) = (self.rebuild)()?;
         let mut loader = Loader::new(&bytes);
@@ -405,7 +405,8 @@ impl Bench<'_> {
             return Ok(());
         }
         Err(format!(
-            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} and {:?}",
+            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} \
+             and {:?}",
             flash.list(),
             self.flash.list()
         ))

@@ -74,6 +74,7 @@ pub struct FlashOps {
     recording: bool,
     host_cause: Cause,
     host_after: After,
+    searched_blocks: u32,
 }
 
 impl FlashOps {
@@ -85,6 +86,7 @@ impl FlashOps {
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
+            searched_blocks: 0,
         }
     }
 
@@ -104,7 +106,22 @@ impl FlashOps {
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
+        self.searched_blocks = 0;
         self.host_after = After::NOTHING;
+    }
+
+    /// The controller looked at `blocks` blocks in search of a victim, before what is noted next.
+    #[inline]
+    pub fn note_search(&mut self, blocks: u32) {
+        if self.recording {
+            self.searched_blocks = self.searched_blocks.saturating_add(blocks);
+        }
+    }
+
+    /// Blocks looked at since the list was last cleared.
+    #[inline]
+    pub const fn searched_blocks(&self) -> u32 {
+        self.searched_blocks
     }
 
     /// Whether operations are noted; the array changes either way.

@@ -66,11 +66,12 @@ impl Ftl for Canary {
         self.map[lpn.0 as usize] != Ppn::NONE
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, self.next));
         if self.fault == "saves too much" {
             to.put(&self.pages);
         }
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

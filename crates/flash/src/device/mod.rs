@@ -27,6 +27,8 @@ pub struct SsdParts {
     pub ftl: Box<dyn Ftl>,
     /// Fresh flash.
     pub flash: FlashOps,
+    /// Controller time per block looked at in search of a victim.
+    pub search_time: SimDuration,
     /// When things happen.
     pub clock: Clock,
     /// Logical pages offered.
@@ -192,10 +194,21 @@ impl Ssd {
     /// Books the operations noted for `piece` and tells them.
     #[inline]
     fn time_page(&mut self, ctx: &mut Ctx<'_>, request: &Request, piece: &Piece) {
+        self.time_search(ctx);
         let behind = u64::from(request.sectors - piece.skip - piece.sectors) * SECTOR_BYTES;
         let bytes = u64::from(piece.sectors) * SECTOR_BYTES;
         self.parts.clock.page(self.parts.flash.list(), bytes, behind);
         self.tell_operations(ctx);
+    }
+
+    /// Books the controller's search for victims and tells it.
+    #[inline]
+    fn time_search(&mut self, ctx: &mut Ctx<'_>) {
+        let blocks = self.parts.flash.searched_blocks();
+        if blocks > 0 {
+            self.parts.clock.delay(self.parts.search_time * u64::from(blocks));
+            ctx.observe(Fact::VictimSearch { blocks });
+        }
     }
 
     #[inline]
@@ -348,7 +361,7 @@ impl Layer for Ssd {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
         flash.save(to);
-        ftl.save(to);
+        ftl.save(to)?;
         clock.save(to);
         to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
         Ok(())
@@ -420,6 +433,8 @@ impl Layer for Ssd {
         flash.clear();
         clock.begin_background(ctx.now());
         let worked = ftl.idle(flash);
+        self.time_search(ctx);
+        let SsdParts { flash, clock, .. } = &mut self.parts;
         clock.page(flash.list(), 0, 0);
         self.active_until = self.active_until.max(clock.end().settled);
         if ctx.verifying() {

@@ -316,8 +316,9 @@ impl Ftl for Anand {
         (self.ends.len() * size_of::<Ends>() + self.next.len() * 4) as u64
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.ends, &self.next, &self.by_length, &self.free));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

@@ -162,8 +162,9 @@ impl Ftl for BlockMap {
         self.map.len() as u64 * 4
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.free));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

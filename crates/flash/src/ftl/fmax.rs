@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fmax",
-        summary: "A primary unit per logical block, and one in which pages written again go anywhere.",
+        summary: "Two blocks at most per logical one: pages in place, and pages written again.",
         origin: "paper 000, figures 4.6 and 4.7",
         params: &[],
     },
@@ -301,8 +301,9 @@ impl Ftl for Fmax {
         (self.chains.len() * size_of::<Chain>() + self.places.len() * 2) as u64
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.chains, &self.replaced, &self.places, &self.free_slots, &self.free));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

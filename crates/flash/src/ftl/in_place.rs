@@ -159,8 +159,9 @@ impl Ftl for InPlace {
         u64::from(self.exported_pages.div_ceil(8))
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&self.stream);
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

@@ -125,7 +125,10 @@ pub trait Ftl {
 
     /// Puts down everything the layer remembers: maps, lists, counters, random streams, and the
     /// state of its policies. The array is saved apart.
-    fn save(&self, to: &mut Saver);
+    ///
+    /// # Errors
+    /// When this kind of layer cannot.
+    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
 
     /// Takes back what [`Ftl::save`] put down, in the same order; [`Ftl::prepare`] is not called
     /// then. A layer restored goes on exactly as the one saved.
@@ -161,6 +164,23 @@ pub struct FtlInput<'a> {
     pub seed: u64,
     /// The device's path, to name random streams by.
     pub path: &'a str,
+}
+
+impl<'a> FtlInput<'a> {
+    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    ///
+    /// # Errors
+    /// When no such entry is registered.
+    pub fn plugged<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
+        let plug = self.settings.plug(name);
+        match self.registry.find::<E>(&plug.name) {
+            Some(entry) => Ok((entry, &plug.settings)),
+            None => {
+                let message = format!("no {} called {}", E::SLOT, plug.name);
+                Err(vec![Problem::new(name, message)])
+            }
+        }
+    }
 }
 
 /// A translation layer, or everything that is wrong with its parameters.

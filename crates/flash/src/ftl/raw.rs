@@ -9,6 +9,7 @@
 //! data is trimmed, so that a trim of the whole block erases it. A block without data needs none.
 
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, merge};
+use crate::array::PageState;
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::Cause;
@@ -44,10 +45,16 @@ impl Raw {
             let endurance = array.endurance();
             return FtlError::WornOut(format!("block {number} has had its {endurance} erases"));
         }
-        let next = array.next_page(block);
+        if array.state(page) == PageState::Free {
+            let next = array.next_page(block);
+            return FtlError::NotErased(format!(
+                "page {offset} of block {number} is out of turn: the chip programs pages in order \
+                 (program_order), and the next of this block is {next}"
+            ));
+        }
         FtlError::NotErased(format!(
-            "page {offset} of block {number} cannot be programmed (the block is used up to page \
-             {next}); trim the whole block first, which erases it, or choose a translation layer"
+            "page {offset} of block {number} has been programmed since the block was erased; trim \
+             the whole block first, which erases it, or choose a translation layer"
         ))
     }
 }
@@ -89,7 +96,9 @@ impl Ftl for Raw {
         0
     }
 
-    fn save(&self, _to: &mut Saver) {}
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
         Ok(())

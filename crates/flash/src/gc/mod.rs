@@ -1,10 +1,17 @@
 //! Which block to collect next. One file per policy, listed in [`ENTRIES`].
 
+mod choices;
+mod cost_benefit;
 mod fifo;
 mod greedy;
+mod partial;
+mod random;
+mod ranked;
+mod windowed;
 
 use crate::array::Array;
 use crate::geometry::{BlockId, Geometry};
+use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -27,6 +34,11 @@ pub trait VictimPolicy {
     /// The candidate of `pool` to collect; it stays a candidate. `None` when there is none, or
     /// none worth collecting.
     fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId>;
+
+    /// How many blocks a real controller looks at for the last choice, if it has to search.
+    fn searched(&self) -> u32 {
+        0
+    }
 
     /// Puts down everything the policy remembers.
     fn save(&self, to: &mut Saver);
@@ -55,6 +67,18 @@ pub struct GcInput<'a> {
     pub path: &'a str,
 }
 
+impl GcInput<'_> {
+    /// The policy's own random numbers.
+    fn stream(&self) -> Stream {
+        Stream::new(self.seed, &format!("{}/gc", self.path))
+    }
+
+    fn ranked(&self) -> ranked::Ranked {
+        let (blocks, pages) = (self.geometry.blocks(), self.geometry.pages_per_block());
+        ranked::Ranked::new(self.pools, blocks, pages)
+    }
+}
+
 /// A victim policy, or everything that is wrong with its parameters.
 pub type BuiltPolicy = Result<Box<dyn VictimPolicy>, Vec<Problem>>;
 
@@ -75,7 +99,15 @@ impl Entry for GcEntry {
 }
 
 /// All victim policies.
-pub const ENTRIES: &[GcEntry] = &[greedy::ENTRY, fifo::ENTRY];
+pub const ENTRIES: &[GcEntry] = &[
+    greedy::ENTRY,
+    fifo::ENTRY,
+    random::ENTRY,
+    choices::ENTRY,
+    windowed::ENTRY,
+    cost_benefit::ENTRY,
+    partial::ENTRY,
+];
 
 const NONE: u32 = u32::MAX;
 
