@@ -254,6 +254,8 @@ class Component:
     """Share of the time neither idle nor in standby."""
     energy_j: float | None = None
     """Energy of states, operations and spin-ups, in joules."""
+    energy_by_j: Mapping[str, float] = field(default_factory=dict)
+    """The same by state, by kind of operation, and by what draws power all the time."""
 
     seeks: int | None = None
     """Disk: arm movements."""

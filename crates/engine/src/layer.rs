@@ -50,6 +50,8 @@ pub struct LayerInfo {
     pub search_joules: f64,
     /// Joules per spin-up, added to the power above.
     pub spin_up_joules: f64,
+    /// Watts drawn in every state, by what draws them, added to the power above.
+    pub always_watts: Vec<(&'static str, f64)>,
     /// Flash geometry and other constants worth showing: (name, value).
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the layer's [`crate::Fact::Custom`] numbers.

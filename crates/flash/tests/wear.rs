@@ -115,7 +115,7 @@ fn explicit_levelling_keeps_erases_within_its_threshold_under_any_skew() {
         println!("none, {only_hot}: {deviation_none:.1}, {least} to {most}");
         assert_eq!(none.wear_copies, 0);
         for (name, threshold, times) in
-            [("static", 16, 1.5), ("dual-pool", 16, 3.0), ("dual-pool", 4, 3.0)]
+            [("static", 16, 1.5), ("dual-pool", 16, 4.0), ("dual-pool", 4, 4.0)]
         {
             let mut device = with_wear(name, Some(threshold));
             device.write_hot(400_000, only_hot);
@@ -129,7 +129,8 @@ fn explicit_levelling_keeps_erases_within_its_threshold_under_any_skew() {
             assert!(share < 0.6, "{name}: {share} pages moved per write");
             // A gap opens by one erase at a time, and is closed when it is seen at the threshold.
             // Data that is neither hot nor cold lets blocks drift on either side of the dual pools,
-            // which compare only ends of the sides; with cold data that never changes they hold.
+            // which compare only ends of the sides; with cold data that never changes the gap is the
+            // sum of the thresholds of the three rules, 4 TH.
             if name == "static" || only_hot {
                 let gap = most - least;
                 assert!(gap <= times * threshold as f64 + 2.0, "{name}: {least} to {most}");

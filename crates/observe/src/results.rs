@@ -225,6 +225,9 @@ pub struct Power {
     pub busy_fraction: Option<f64>,
     /// Energy of states, operations and spin-ups.
     pub energy_j: Option<f64>,
+    /// The same, by state, by kind of operation, and by what draws power all the time.
+    #[serde(default)]
+    pub energy_by_j: BTreeMap<String, f64>,
 }
 
 /// A disk's mechanics.

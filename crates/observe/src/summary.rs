@@ -209,7 +209,8 @@ fn search_joules(node: &Node, info: &LayerInfo) -> f64 {
     if joules.is_finite() { joules } else { 0.0 }
 }
 
-/// Joules by state, and by `operations`; `None` for a node that draws no power.
+/// Joules by state, by kind of operation, and by what draws power always; `None` for a node that
+/// draws no power.
 fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64>> {
     let mut energy = BTreeMap::new();
     if let Some(watts) = info.watts {
@@ -220,15 +221,20 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
             }
         }
     }
-    let mut operations = info.spin_up_joules * node.spin_ups as f64 + search_joules(node, info);
-    if let Some([read, program, erase]) = info.flash_joules {
-        let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
-        operations += read * count(&node.flash_reads)
-            + program * count(&node.flash_programs)
-            + erase * count(&node.flash_erases);
-    }
-    if operations != 0.0 {
-        energy.insert("operations".to_owned(), operations);
+    let [read, program, erase] = info.flash_joules.unwrap_or_default();
+    let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
+    let operations = [
+        ("spin_ups", info.spin_up_joules * node.spin_ups as f64),
+        ("flash_reads", read * count(&node.flash_reads)),
+        ("flash_programs", program * count(&node.flash_programs)),
+        ("flash_erases", erase * count(&node.flash_erases)),
+        ("victim_search", search_joules(node, info)),
+    ];
+    let told_s = node.state_ns.iter().sum::<u64>() as f64 / 1e9;
+    let always = info.always_watts.iter().map(|&(name, watts)| (name, watts * told_s));
+    for (name, joules) in operations.into_iter().chain(always).filter(|(_, joules)| *joules != 0.0)
+    {
+        *energy.entry(name.to_owned()).or_insert(0.0) += joules;
     }
     let draws = info.watts.is_some()
         || info.flash_joules.is_some()
@@ -254,8 +260,8 @@ fn power(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Power> {
     let busy = told.saturating_sub(resting[0] + resting[1]);
     Some(Power {
         busy_fraction: ratio(busy as f64, window_ns as f64).filter(|_| told > 0),
-        energy_j: energy
-            .map(|by_state| by_state.values().fold(0.0, |total, joules| total + joules)),
+        energy_j: energy.as_ref().map(|by| by.values().fold(0.0, |total, joules| total + joules)),
+        energy_by_j: energy.unwrap_or_default(),
         state_ns,
     })
 }
