@@ -215,7 +215,7 @@ fn impossible_devices_are_refused_with_all_reasons() {
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().plug("ftl").settings.clone();
-    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial", &registry));
+    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
     let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
     let settings = settings()
         .and("ftl", Value::Plug(plug))
@@ -240,4 +240,39 @@ fn searches_and_the_mapping_memory_cost_energy() {
     }
     // Every victim was searched for among several of a plane's twelve blocks.
     assert!(erases > 50 && (erases..=erases * 12).contains(&searches), "{searches} of {erases}");
+}
+
+#[test]
+fn a_request_waits_for_the_search_it_causes() {
+    let registry = hybridsim_flash::defaults::registry();
+    let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
+    let layer = settings().plug("ftl").settings.clone().and("gc", gc);
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
+    for timing in ["serial", "interleaved"] {
+        let measure = |search_ns| {
+            let search = Value::Duration(SimDuration::from_ns(search_ns));
+            let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
+            let (done, facts, end) =
+                run(build(&settings).expect("sound"), Host::random(400, 1, 100));
+            let searched: u64 = (facts.iter())
+                .map(|told| match told.fact {
+                    Fact::VictimSearch { blocks } => u64::from(blocks),
+                    _ => 0,
+                })
+                .sum();
+            let waited: u64 = done.iter().map(|done| done.parts.get(Part::Gc).as_ns()).sum();
+            (end.expect("a sound run").time.as_ns(), waited, searched)
+        };
+        let (end, waited, searched) = measure(0);
+        let (end_later, waited_longer, same) = measure(700);
+        assert!(searched > 100 && searched == same, "{searched} blocks, then {same}");
+        if timing == "serial" {
+            // One request at a time, one thing at a time: all of it shows.
+            assert_eq!(end_later - end, 700 * searched);
+            assert_eq!(waited_longer - waited, 700 * searched);
+        } else {
+            assert!(end_later > end, "{end} to {end_later}");
+        }
+    }
 }

@@ -147,7 +147,7 @@ pub const PARAMS: [Param; 40] = [
         "search_energy",
         Kind::Energy,
         "\"0uJ\"",
-        "Energy per block looked at by victim policies that search (`partial`, `d-choices`).",
+        "Energy per block looked at by victim policies that search (`partial-search`, `d-choices`).",
     ),
     Param::with(
         "search_time",
