@@ -6,7 +6,7 @@ use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
-use crate::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
+use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 39] = [
+pub const PARAMS: [Param; 46] = [
     G[0],
     G[1],
     G[2],
@@ -55,9 +55,10 @@ pub const PARAMS: [Param; 39] = [
     ),
     Param::with(
         "timing",
-        Kind::Choice(&["interleaved", "serial", "none"]),
+        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
         "\"interleaved\"",
-        "`interleaved` works on channels and dies in parallel; `serial` does one operation at a \
+        "`interleaved` works on channels and dies in parallel, each in order; `queued` lets reads \
+         go first and has a write buffer, as modern drives; `serial` does one operation at a \
          time, as the older papers; `none` only counts (each request takes 1 ns).",
     ),
     Param::required("read_time", Kind::Duration, "Cells to page register."),
@@ -109,6 +110,47 @@ pub const PARAMS: [Param; 39] = [
         "copy_die_time",
         Kind::Duration,
         "A copy between planes of a die; without it the time of a read and a program.",
+    ),
+    Param::optional(
+        "program_suspend_time",
+        Kind::Duration,
+        "`queued`: how long a program takes to pause for a read; without it programs do not pause.",
+    ),
+    Param::optional(
+        "erase_suspend_time",
+        Kind::Duration,
+        "`queued`: how long an erase takes to pause for a read; without it erases do not pause.",
+    ),
+    Param::with(
+        "resume_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "`queued`: what is added to a program or an erase each time it goes on after a pause.",
+    ),
+    Param::with(
+        "suspends_max",
+        Kind::Count { min: 0, max: 1000 },
+        "8",
+        "`queued`: how often one program or erase pauses.",
+    ),
+    Param::with(
+        "multi_plane",
+        Kind::Flag,
+        "false",
+        "`queued`: planes of a die program and erase together when one request asks for it.",
+    ),
+    Param::with(
+        "write_buffer",
+        Kind::Bytes,
+        "\"0B\"",
+        "`queued`: memory for pages on their way to the cells; a write is answered when it is in \
+         there. Without it, when it is programmed.",
+    ),
+    Param::with(
+        "power_loss_protection",
+        Kind::Flag,
+        "false",
+        "`queued`: the write buffer survives a loss of power, so that a flush need not wait for it.",
     ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
@@ -235,6 +277,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
+        "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
         "serial" => Clock::Serial(Serial::new(geometry, delays)),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
@@ -252,6 +295,21 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
     }))
+}
+
+fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
+    let queueing = Queueing {
+        program_suspend: settings.duration_opt("program_suspend_time"),
+        erase_suspend: settings.duration_opt("erase_suspend_time"),
+        resume: settings.duration("resume_time"),
+        suspends_max: settings.count("suspends_max") as u32,
+        multi_plane: settings.flag("multi_plane"),
+    };
+    let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
+    // More than there are pages could never fill.
+    let pages = pages.min(u64::from(geometry.pages())) as usize;
+    let buffer = WriteBuffer::new(pages, settings.flag("power_loss_protection"));
+    Queued::new(geometry, delays, queueing, buffer)
 }
 
 fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
