@@ -214,6 +214,26 @@ impl Array {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
+    /// The first erased page of `block` at offset `from` or behind it, whatever the order.
+    #[inline]
+    pub fn next_erased(&self, block: BlockId, from: u32) -> Option<u32> {
+        let pages = self.geometry.pages_per_block();
+        if from >= pages {
+            return None;
+        }
+        let base = block.0 as usize * self.words * 2 + self.words;
+        let mut word = from as usize / 64;
+        let mut bits = !self.bits[base + word] & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            if word == self.words {
+                return None;
+            }
+            bits = !self.bits[base + word];
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros()).filter(|offset| *offset < pages)
+    }
+
     /// The first broken rule, if any.
     #[inline]
     pub const fn violation(&self) -> Option<Violation> {
@@ -438,6 +458,9 @@ mod tests {
         let found: Vec<_> =
             [0, 4, 64, 65, 70, 500].map(|from| array.next_valid(BlockId(0), from)).into();
         assert_eq!(found, [Some(3), Some(63), Some(64), Some(69), None, None]);
+        let erased: Vec<_> =
+            [0, 3, 63, 69, 70, 500].map(|from| array.next_erased(BlockId(0), from)).into();
+        assert_eq!(erased, [Some(0), Some(4), Some(65), None, None, None]);
     }
 
     #[test]

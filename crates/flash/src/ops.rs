@@ -37,9 +37,13 @@ pub struct FlashOp {
     pub after: After,
     /// The page, or the block of an erase.
     pub page: u32,
-    /// The source of a copy.
+    /// The source of a copy; for a program, the page whose read earlier in the list brought the
+    /// data into memory, or [`FRESH`].
     pub from: u32,
 }
+
+/// [`FlashOp::from`] of a program whose data come from the host or are of no use.
+pub const FRESH: u32 = u32::MAX;
 
 /// A link to an earlier operation of the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +189,27 @@ impl FlashOps {
         if !self.array.program(page, owner) {
             return After::NOTHING;
         }
-        self.note(OpKind::Program, cause, self.array.geometry().block_of(page), page.0, 0, after)
+        let block = self.array.geometry().block_of(page);
+        self.note(OpKind::Program, cause, block, page.0, FRESH, after)
+    }
+
+    /// Programs `page` with what a read of `from` earlier in the list brought into the
+    /// controller's memory; the block of `from` may have been erased since. `owner` is whose data
+    /// they are.
+    #[inline]
+    pub fn write_back(
+        &mut self,
+        from: Ppn,
+        page: Ppn,
+        owner: Lpn,
+        cause: Cause,
+        after: After,
+    ) -> After {
+        if !self.array.program(page, owner) {
+            return After::NOTHING;
+        }
+        let block = self.array.geometry().block_of(page);
+        self.note(OpKind::Program, cause, block, page.0, from.0, after)
     }
 
     /// Moves the valid page `from` to `to`; its owner moves along.

@@ -158,34 +158,46 @@ impl Counters {
     fn node(&mut self, stamped: &Stamped) -> &mut Node {
         let at = stamped.node.0 as usize;
         if at >= self.nodes.len() {
-            self.nodes.resize(at + 1, Node::default());
+            self.grow(at);
         }
         &mut self.nodes[at]
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        self.nodes.resize(at + 1, Node::default());
+    }
+}
+
+impl Counters {
+    /// The next fact.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        let now = stamped.time.as_ns();
+        match stamped.fact {
+            Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
+            Fact::Completed { op, sectors, .. } => {
+                self.completed[op as usize] += 1;
+                self.sectors[op as usize] += u64::from(sectors);
+            }
+            Fact::Spent { .. } => {}
+            Fact::StateTime { state, time } => {
+                let within = time.as_ns().min(now.saturating_sub(self.from));
+                self.node(stamped).state_time(state, within);
+            }
+            _ => self.node(stamped).take(stamped, now),
+        }
     }
 }
 
 impl FactSink for Counters {
     fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            let now = stamped.time.as_ns();
-            match stamped.fact {
-                Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
-                Fact::Completed { op, sectors, .. } => {
-                    self.completed[op as usize] += 1;
-                    self.sectors[op as usize] += u64::from(sectors);
-                }
-                Fact::Spent { .. } => {}
-                Fact::StateTime { state, time } => {
-                    let within = time.as_ns().min(now.saturating_sub(self.from));
-                    self.node(stamped).state_time(state, within);
-                }
-                _ => self.node(stamped).take(stamped, now),
-            }
-        }
+        facts.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
 impl Node {
+    #[inline]
     fn state_time(&mut self, state: PowerState, ns: u64) {
         let total = &mut self.state_ns[state as usize];
         *total = total.saturating_add(ns);
@@ -195,7 +207,7 @@ impl Node {
         self.last_state = Some(state);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, stamped: &Stamped, now: u64) {
         match stamped.fact {
             Fact::FlashRead { cause, .. } => self.flash_reads[cause as usize] += 1,
@@ -230,6 +242,7 @@ impl Node {
         }
     }
 
+    #[inline(never)]
     fn take_rare(&mut self, fact: Fact) {
         match fact {
             Fact::Bypassed { sectors, .. } => {

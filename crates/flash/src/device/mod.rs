@@ -5,9 +5,9 @@ mod params;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, WriteRun};
 use crate::geometry::{BlockId, Lpn};
-use crate::ops::{After, FlashOp, FlashOps, OpKind};
+use crate::ops::{After, FRESH, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
@@ -144,6 +144,11 @@ impl Ssd {
         let first = request.lba.0 / per_page;
         let last = (request.end().0 - 1) / per_page;
         let hint = Hint { request_pages: (last - first + 1) as u32 };
+        self.parts.ftl.begin_write(WriteRun {
+            first: Lpn(first as u32),
+            pages: hint.request_pages,
+            last_whole: request.end().0.is_multiple_of(per_page),
+        });
         for piece in pieces(request, self.sectors_per_page) {
             let SsdParts { ftl, flash, .. } = &mut self.parts;
             flash.clear();
@@ -238,11 +243,26 @@ impl Ssd {
         let per_page = u64::from(self.sectors_per_page);
         let pages_per_block = u64::from(self.parts.flash.array().geometry().pages_per_block());
         let mut buffer = vec![0; per_page as usize];
-        for op in &self.parts.flash.list()[first..] {
+        let list = &self.parts.flash.list()[first..];
+        // What was read and is programmed again later in the list.
+        let mut memory: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let restored = |op: &FlashOp| op.kind == OpKind::Program && op.from != FRESH;
+        memory.extend(list.iter().filter(|op| restored(op)).map(|op| (op.from, Vec::new())));
+        for op in list {
             let at = u64::from(op.page) * per_page;
             match op.kind {
-                OpKind::Read => {}
+                OpKind::Read => {
+                    if let Some(held) = memory.get_mut(&op.page) {
+                        held.resize(per_page as usize, 0);
+                        self.contents.read(at, held);
+                    }
+                }
                 OpKind::Program if op.cause == Cause::Host => self.contents.write(at, &self.page),
+                OpKind::Program if op.from != FRESH => {
+                    // Empty when it was never read: that shows as wrong data.
+                    let held = memory.get(&op.from).filter(|held| !held.is_empty());
+                    held.into_iter().for_each(|held| self.contents.write(at, held));
+                }
                 OpKind::Program => self.contents.clear(at, per_page),
                 OpKind::Copy => {
                     self.contents.read(u64::from(op.from) * per_page, &mut buffer);

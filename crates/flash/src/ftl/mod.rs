@@ -5,8 +5,22 @@
 //! the same layer runs interleaved over many dies, serially as in the older papers, or without a
 //! clock.
 
+pub mod anand;
+pub mod bast;
+#[cfg(test)]
+mod bench;
 pub mod block;
+pub mod dftl;
+pub mod fast;
+pub mod fmax;
+pub mod in_place;
+pub mod last;
+pub mod log_block;
+pub mod log_map;
+pub mod merge;
 pub mod page;
+pub mod raw;
+pub mod superblock;
 
 use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
@@ -24,6 +38,9 @@ pub enum FtlError {
     /// There is no room although blocks are sound.
     #[error("no room left: {0}")]
     Full(String),
+    /// Flash without translation: the page was not erased, or is not the next of its block.
+    #[error("not erased: {0}")]
+    NotErased(String),
     /// The layer itself failed, or was asked for what it forbids.
     #[error("{0}")]
     Broken(String),
@@ -35,6 +52,17 @@ pub enum FtlError {
 pub struct Hint {
     /// Pages the whole request touches.
     pub request_pages: u32,
+}
+
+/// The pages of a write request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRun {
+    /// The first page.
+    pub first: Lpn,
+    /// How many follow each other, at least 1.
+    pub pages: u32,
+    /// Whether the last page is written whole; if not, its old data are read before it is written.
+    pub last_whole: bool,
 }
 
 /// A translation layer.
@@ -53,6 +81,10 @@ pub trait Ftl {
 
     /// Reads `lpn`; no host read at all when it was never written or is trimmed.
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps);
+
+    /// A request to write `run` begins: its pages follow in order, by [`Ftl::write`]. For layers
+    /// that do something once for the whole of it; others need not know.
+    fn begin_write(&mut self, _run: WriteRun) {}
 
     /// Writes `lpn`.
     ///
@@ -80,6 +112,12 @@ pub trait Ftl {
     /// As [`Ftl::write`].
     fn idle(&mut self, _flash: &mut FlashOps) -> Result<bool, FtlError> {
         Ok(false)
+    }
+
+    /// Whether a page has to be erased by whoever is above before it is written again; writing it
+    /// all the same is answered by [`FtlError::NotErased`].
+    fn is_raw(&self) -> bool {
+        false
     }
 
     /// Bytes of controller memory its tables need on a real device.
@@ -149,4 +187,17 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY];
+pub const ENTRIES: &[FtlEntry] = &[
+    page::ENTRY,
+    block::ENTRY,
+    raw::ENTRY,
+    in_place::ENTRY,
+    log_block::ENTRY,
+    bast::ENTRY,
+    anand::ENTRY,
+    fmax::ENTRY,
+    fast::ENTRY,
+    last::ENTRY,
+    superblock::ENTRY,
+    dftl::ENTRY,
+];
