@@ -175,8 +175,9 @@ impl Ftl for Fast {
         self.map.ram_bytes(self.random_max) + 12
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.sequential, &self.random));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

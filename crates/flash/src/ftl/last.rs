@@ -333,9 +333,10 @@ impl Ftl for Last {
         self.map.ram_bytes(self.random_max) + logs
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.sequential, &self.sequential_of, &self.recency));
         to.put(&(&self.logs, &self.open, &self.full, self.random, self.begun));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

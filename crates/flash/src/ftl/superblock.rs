@@ -335,10 +335,11 @@ impl Ftl for Superblock {
         (rows + maps.min(self.newest.len() as u64)) * 4
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.newest, &self.groups, &self.members, &self.free));
         to.put(&(self.used, self.usable, &self.extended, &self.is_extended));
         to.put(&(&self.recency, self.cached));
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {

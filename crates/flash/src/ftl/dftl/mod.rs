@@ -439,10 +439,11 @@ impl Ftl for Dftl {
         u64::from(self.cache.capacity()) * CACHED_BYTES + directory
     }
 
-    fn save(&self, to: &mut Saver) {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(&self.map, &self.directory, &self.cache));
         to.put(&(&self.planes, &self.pools, self.turn, self.dead));
         self.policy.save(to);
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
