@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 46] = [
+pub const PARAMS: [Param; 48] = [
     G[0],
     G[1],
     G[2],
@@ -52,6 +52,19 @@ pub const PARAMS: [Param; 46] = [
         Kind::Count { min: 1, max: u32::MAX as u64 },
         "100000",
         "Erases a block survives; it is retired at the last.",
+    ),
+    Param::with(
+        "factory_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The share of blocks that are bad from the factory, drawn at random. The controller uses \
+         equally many blocks of each plane, so the worst plane decides; spare space pays for it.",
+    ),
+    Param::with(
+        "grown_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The chance that an erase fails and its block is retired before its endurance is used up.",
     ),
     Param::with(
         "timing",
@@ -261,6 +274,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         return Err(problems);
     }
     let (entry, ftl_settings) = input.plugged::<FtlEntry>("ftl");
+    let (geometry, bad) = without_factory_bad(input, geometry)?;
     let ftl = (entry.build)(&FtlInput {
         settings: ftl_settings,
         geometry: &geometry,
@@ -282,11 +296,14 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
+    let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
+    let array = Array::new(geometry, order, endurance)
+        .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
         ftl_name: entry.description().name,
-        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
-        flash: FlashOps::new(Array::new(geometry, order, endurance)),
+        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
+        flash: FlashOps::new(array),
         ftl,
         clock,
         exported_pages,
@@ -295,6 +312,28 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
     }))
+}
+
+/// What is left to use of each plane when bad blocks are left out, and how many blocks are bad.
+fn without_factory_bad(
+    input: &BuildInput<'_>,
+    geometry: Geometry,
+) -> Result<(Geometry, u64), Vec<Problem>> {
+    let share = input.settings.number("factory_bad");
+    if share == 0.0 {
+        return Ok((geometry, 0));
+    }
+    let mut stream = Stream::new(input.seed, &format!("{}/factory-bad", input.path));
+    let mut bad = || (0..geometry.blocks_per_plane()).filter(|_| stream.chance(share)).count();
+    let by_plane: Vec<u64> = (0..geometry.planes()).map(|_| bad() as u64).collect();
+    let worst = by_plane.iter().copied().max().unwrap_or(0);
+    let mut shape = Shape::from_settings(input.settings);
+    shape.blocks_per_plane -= worst;
+    if shape.blocks_per_plane == 0 {
+        let message = "a plane has no good block left; lower it, or add blocks";
+        return Err(vec![Problem::new("factory_bad", message)]);
+    }
+    Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
 }
 
 fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
@@ -340,7 +379,13 @@ fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
     }
 }
 
-fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64) -> LayerInfo {
+fn info(
+    settings: &Settings,
+    geometry: &Geometry,
+    exported: u32,
+    ram_bytes: u64,
+    factory_bad: u64,
+) -> LayerInfo {
     let mut watts = [0.0; PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Active as usize] = settings.number("active_power");
@@ -366,6 +411,7 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
             ("exported_pages", f64::from(exported)),
             ("over_provisioning", physical / f64::from(exported) - 1.0),
             ("mapping_ram_bytes", ram_bytes as f64),
+            ("factory_bad_blocks", factory_bad as f64),
             ("endurance", settings.count("endurance") as f64),
         ],
         ..LayerInfo::default()
