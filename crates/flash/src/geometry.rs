@@ -22,7 +22,7 @@ pub struct Lpn(pub u32);
 pub struct BlockId(pub u32);
 
 /// A die of the device: works on one command at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DieId(pub u16);
 
 /// A plane of the device, the natural pool of blocks to allocate from.

@@ -124,6 +124,10 @@ fn reads_return_the_last_write_whatever_the_device() {
         ("serial", "channel", "fill"),
         ("serial", "die", "steady"),
         ("none", "die", "fill"),
+        ("interleaved", "plane", "steady"),
+        ("queued", "plane", "steady"),
+        ("queued", "channel", "fill-random"),
+        ("queued", "die", "steady"),
     ]
     .into_iter()
     .enumerate()
@@ -135,6 +139,10 @@ fn reads_return_the_last_write_whatever_the_device() {
                 .and("copy", text(copy))
                 .and("precondition", text(start))
                 .and("host_duplex", text(duplex))
+                .and("write_buffer", Value::Bytes([0, 10_000][number % 2]))
+                .and("multi_plane", Value::Flag(depth == 9))
+                .and("program_suspend_time", us(7))
+                .and("erase_suspend_time", us(20))
                 .and("schedule_slots", Value::Count([512, 3, 1][number % 3]))
                 .and("host_rate", Value::Rate([0, 100_000_000][number % 2]));
             let settings = match depth {
