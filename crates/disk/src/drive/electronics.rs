@@ -229,11 +229,12 @@ impl Electronics {
         SimDuration::transfer(bytes, self.rates.write_bytes_per_s)
     }
 
-    /// From taking up a write to the medium until its first data may pass the link.
+    /// From taking up a write to the medium until its first data may pass the link. Only a write
+    /// that has to seek gives the link up before its data.
     #[inline]
-    pub fn before_write_data(&self) -> SimDuration {
+    pub fn before_write_data(&self, seeks: bool) -> SimDuration {
         let handshake = &self.handshake;
-        match handshake.extra_disconnect {
+        match handshake.extra_disconnect.filter(|_| seeks) {
             Some((command, away)) => {
                 command + away + handshake.reselect[0] + handshake.preparation
             }

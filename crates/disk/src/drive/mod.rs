@@ -50,6 +50,8 @@ pub struct Parts {
     pub write_cache: bool,
     /// How long a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
+    /// What a read takes to find its track again after a rest.
+    pub settle: SimDuration,
     /// Order of the queue.
     pub scheduler: Box<dyn Scheduler>,
     /// When the spindle stops.
@@ -68,6 +70,8 @@ pub struct HardDisk {
     ahead: AheadPolicy,
     write_cache: bool,
     destage_delay: SimDuration,
+    /// What finding the track again takes after a rest.
+    settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
     /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<Queued>,
@@ -110,6 +114,7 @@ impl HardDisk {
             ahead: parts.ahead,
             write_cache: parts.write_cache,
             destage_delay: parts.destage_delay,
+            settle: parts.settle,
             scheduler: parts.scheduler,
             outside: VecDeque::new(),
             stalled: VecDeque::new(),

@@ -112,6 +112,13 @@ pub const PARAMS: &[Param] = &[
         "Added to a seek or head switch before a write.",
     ),
     Param::with(
+        "resettle_share",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.65",
+        "Part of the shortest seek that a read takes at least when the drive has rested for a \
+         turn, even on the track the head is on: half is settling (assumed).",
+    ),
+    Param::with(
         "zero_latency",
         Kind::Flag,
         "false",
@@ -221,6 +228,8 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
     let synchronised = settings.flag("synchronised");
     let offset = if synchronised { 0 } else { Stream::new(input.seed, input.path).bits() };
     let info = info(settings, &layout);
+    let shortest = seeks.time(1, false).as_ns() as f64;
+    let settle = SimDuration::from_ns_f64(shortest * settings.number("resettle_share"));
     let mechanics = Mechanics::new(
         layout,
         seeks,
@@ -242,6 +251,7 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         buffer,
         write_cache: settings.flag("write_cache"),
         destage_delay: settings.duration("destage_delay"),
+        settle,
         scheduler,
         spin_down: SpinDown {
             after: settings.duration_opt("spin_down_after"),

@@ -78,7 +78,8 @@ impl HardDisk {
     /// Writes to the medium, data coming over the link meanwhile.
     pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
         let request = &item.request;
-        let data_from = self.electronics.before_write_data();
+        let cylinder = self.mechanics.layout.locate(request.lba).cylinder;
+        let data_from = self.electronics.before_write_data(cylinder != self.arm.cylinder);
         let overhead = self.electronics.overhead(Op::Write, false);
         let begin = self.begin(ctx, item, false);
         self.sweep = None;
