@@ -205,10 +205,9 @@ impl HardDisk {
         // The link begins when the watermark is reached, sectors coming evenly (DiskSim's "high
         // water mark", a part of the request).
         let waiting = read.since(first).as_ns() as f64 * handshake.read_watermark;
-        let start = first
-            + SimDuration::from_ns_f64(waiting)
-            + handshake.reselect[0]
-            + handshake.preparation;
+        // Meanwhile the drive connects again.
+        let connected = handshake.reselect[0] + handshake.preparation;
+        let start = first + SimDuration::from_ns_f64(waiting).max(connected);
         let link = electronics.to_host(item.request.bytes());
         let end = (read + electronics.sector[0]).max(start + link) + handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
