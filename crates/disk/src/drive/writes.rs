@@ -37,6 +37,12 @@ impl HardDisk {
     /// Takes a write into the buffer, if there is room; time spent waiting for that is `waited`.
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
         let request = &item.request;
+        let goes_on = !self.appends_only
+            || self.buffer.dirty() == 0
+            || self.buffer.last_write_end() == request.lba.0;
+        if !goes_on {
+            return false;
+        }
         let taken = self.buffer.buffer(request.lba.0, request.end().0);
         let Some(Taken { segment, .. }) = taken else { return false };
         if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
