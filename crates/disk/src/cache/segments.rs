@@ -85,8 +85,22 @@ pub struct Taken {
 impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
-        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free, written: false };
-        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, write_end: 0, unwritten: 0 }
+        let empty = Segment {
+            start: 0,
+            end: 0,
+            ready: SimTime::ZERO,
+            used: 0,
+            state: State::Free,
+            written: false,
+        };
+        Self {
+            spec,
+            segments: vec![empty; spec.count],
+            tick: 0,
+            writes: 0,
+            write_end: 0,
+            unwritten: 0,
+        }
     }
 
     /// How it is divided.
@@ -310,7 +324,14 @@ mod tests {
     use super::*;
 
     fn segments(count: usize, sectors: u64, write_max: usize) -> Segments {
-        Segments::new(SegmentsSpec { count, sectors, write_max, combine: true, dedicated: false, read_written: true })
+        Segments::new(SegmentsSpec {
+            count,
+            sectors,
+            write_max,
+            combine: true,
+            dedicated: false,
+            read_written: true,
+        })
     }
 
     const NOW: SimTime = SimTime::ZERO;

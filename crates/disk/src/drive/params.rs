@@ -315,7 +315,8 @@ fn check_spin_down(settings: &Settings, problems: &mut Vec<Problem>) {
     }
     let (idle, standby) = (settings.number("idle_power"), settings.number("standby_power"));
     if idle <= standby {
-        let message = format!("needs an `idle_power` above `standby_power` ({idle} W, {standby} W)");
+        let message =
+            format!("needs an `idle_power` above `standby_power` ({idle} W, {standby} W)");
         problems.push(Problem::new(name, message));
     }
 }

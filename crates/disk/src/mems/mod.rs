@@ -117,7 +117,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         problems.push(Problem::new("", message));
     }
     let (scheduler, plug) = input.plugged::<SchedulerEntry>("scheduler");
-    let inside = |more: Vec<Problem>| more.into_iter().map(|p| Problem::new("scheduler", p.message));
+    let inside =
+        |more: Vec<Problem>| more.into_iter().map(|p| Problem::new("scheduler", p.message));
     let scheduler = (scheduler.build)(plug).map_err(|more| problems.extend(inside(more))).ok();
     let (Some(sled), Some(scheduler), true) = (sled, scheduler, problems.is_empty()) else {
         return Err(problems);

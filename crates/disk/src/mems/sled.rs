@@ -225,7 +225,6 @@ impl Sled {
     }
 }
 
-
 impl Positioner for Sled {
     fn positioning(&self, _now: SimTime, last: Lba, to: &Request) -> SimDuration {
         let behind = self.locate(last.0.saturating_sub(1));
