@@ -90,9 +90,7 @@ fn check(entry: &LayerEntry, seed: u64, requests: usize, depth: u32) -> Result<b
 fn whatever_the_parameters_reads_return_what_was_written() {
     for entry in entries() {
         let mut accepted = 0;
-        eprintln!("{}", entry.description.name);
         for seed in 0..60 {
-            eprintln!("seed {seed}");
             let depth = [1, 4, 32][(seed % 3) as usize];
             accepted += u32::from(check(entry, seed, 250, depth).unwrap_or_else(|e| panic!("{e}")));
         }

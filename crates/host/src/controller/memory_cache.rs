@@ -175,6 +175,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         shares: settings.flag("shared_read_locks"),
         contents: Contents::default(),
         ops: Vec::new(),
+        pinned: Vec::new(),
         free: Vec::new(),
         ready: VecDeque::new(),
         stalled: VecDeque::new(),
@@ -211,6 +212,8 @@ pub struct MemoryCache {
     shares: bool,
     contents: Contents,
     ops: Vec<Operation>,
+    /// The lines each operation keeps from going.
+    pinned: Vec<Vec<u32>>,
     free: Vec<u32>,
     /// Operations that hold their locks and may go on.
     ready: VecDeque<u32>,
@@ -260,6 +263,7 @@ impl MemoryCache {
             }
             None => {
                 self.ops.push(op);
+                self.pinned.push(Vec::new());
                 self.ops.len() as u32 - 1
             }
         };
@@ -313,14 +317,23 @@ impl MemoryCache {
         }
     }
 
-    fn pin(&mut self, request: &Request, add: bool) {
+    /// Makes the lines an operation has stay until [`MemoryCache::unpin`].
+    fn pin(&mut self, index: u32, request: &Request) {
         for number in self.numbers(request) {
             if let Some(slot) = self.lines.find(number) {
-                let pins = |line: &mut Line| {
-                    line.pins = if add { line.pins + 1 } else { line.pins.saturating_sub(1) };
-                };
-                self.lines.change(slot, pins);
+                self.pin_slot(index, slot);
             }
+        }
+    }
+
+    fn pin_slot(&mut self, index: u32, slot: u32) {
+        self.lines.change(slot, |line| line.pins += 1);
+        self.pinned[index as usize].push(slot);
+    }
+
+    fn unpin(&mut self, index: u32) {
+        while let Some(slot) = self.pinned[index as usize].pop() {
+            self.lines.change(slot, |line| line.pins -= 1);
         }
     }
 
@@ -353,7 +366,7 @@ impl MemoryCache {
         if self.prefetch == Prefetch::WholeLine {
             first = first / step * step;
         }
-        self.pin(&request, true);
+        self.pin(index, &request);
         let sectors = (last - first) as u32;
         let data = ctx.take_data(sectors);
         let fetch = Request { lba: Lba(first), sectors, data, ..request };
@@ -379,7 +392,6 @@ impl MemoryCache {
     /// What was missing has come: into the request, and into lines as far as there is room.
     fn fetched(&mut self, ctx: &mut Ctx<'_>, index: u32, fetch: &Request) {
         let request = self.ops[index as usize].request;
-        self.pin(&request, false);
         let (from, end) = (fetch.lba.0, fetch.end().0);
         for number in self.numbers(fetch) {
             let held = self.lines.find(number).map_or(0, |slot| self.lines.get(slot).valid);
@@ -393,6 +405,8 @@ impl MemoryCache {
                 self.lines.change(slot, |line| line.valid |= new);
             }
         }
+        // Not before: what is held may be newer than what came, while it was being written back.
+        self.unpin(index);
         if ctx.verifying() {
             let stamps = ctx.data().stamps_mut(request.data, request.sectors);
             self.contents.read(request.lba.0, stamps);
@@ -417,18 +431,16 @@ impl MemoryCache {
     fn write_lines(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let request = self.ops[index as usize].request;
         // Its own lines must not be the ones that make room for it.
-        self.pin(&request, true);
+        self.pin(index, &request);
         let lacking = self.numbers(&request).filter(|it| self.lines.find(*it).is_none()).count();
-        let room = lacking <= self.lines.available();
-        self.pin(&request, false);
-        if !room {
+        if lacking > self.lines.available() {
+            self.unpin(index);
             // Numbers of dirty lines follow each other, so that is about as many as are needed.
             if let Some((oldest, _)) = self.lines.oldest_dirty() {
                 self.wanted = self.wanted.max(oldest + lacking as u64);
             }
             return false;
         }
-        self.pin(&request, true);
         let (lba, end) = (request.lba.0, request.end().0);
         let (mut hits, mut misses) = (0, 0);
         for number in self.numbers(&request) {
@@ -436,16 +448,18 @@ impl MemoryCache {
             let slot = self.lines.allocate(number).expect("room was counted");
             let new = self.bits_of(number, lba, end);
             let fresh = u32::from(held.is_none());
+            if held.is_none() {
+                self.pin_slot(index, slot);
+            }
             self.fill(ctx, number, new, &request);
             self.lines.change(slot, |line| {
-                line.pins += fresh;
                 line.valid |= new;
                 line.dirty |= new;
             });
             self.lines.touch(slot);
             (hits, misses) = (hits + 1 - fresh, misses + fresh);
         }
-        self.pin(&request, false);
+        self.unpin(index);
         ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
         self.finish(ctx, index, Outcome::Done);
         true
@@ -458,7 +472,7 @@ impl MemoryCache {
         if lines.any(|slot| self.lines.get(slot).flushing) {
             return false;
         }
-        self.pin(&request, true);
+        self.pin(index, &request);
         ctx.issue(0, request, u64::from(index));
         true
     }
@@ -466,7 +480,7 @@ impl MemoryCache {
     /// The device has it: lines keep what was written, or lose it.
     fn went_through(&mut self, ctx: &mut Ctx<'_>, index: u32, outcome: Outcome) {
         let request = self.ops[index as usize].request;
-        self.pin(&request, false);
+        self.unpin(index);
         let (lba, end) = (request.lba.0, request.end().0);
         let keeps = request.op == Op::Write
             && outcome == Outcome::Done
@@ -482,9 +496,12 @@ impl MemoryCache {
             if keeps {
                 self.fill(ctx, number, new, &request);
             }
+            // A device may go on to return what it held before a trim, so what it never got has to
+            // reach it all the same: nothing older than the last write may come back.
+            let lost = if request.op == Op::Trim { new & !self.lines.get(slot).dirty } else { new };
             self.lines.change(slot, |line| {
-                line.dirty &= !new;
-                line.valid = if keeps { line.valid | new } else { line.valid & !new };
+                line.dirty &= !lost;
+                line.valid = if keeps { line.valid | new } else { line.valid & !lost };
             });
             if keeps {
                 self.lines.touch(slot);
@@ -639,8 +656,7 @@ impl Layer for MemoryCache {
             match (op.request.op, done.outcome) {
                 (Op::Read, Outcome::Done) => self.fetched(ctx, index, &done.request),
                 (Op::Read, Outcome::Failed) => {
-                    let request = op.request;
-                    self.pin(&request, false);
+                    self.unpin(index);
                     ctx.data().give_back(done.request.data);
                     self.finish(ctx, index, Outcome::Failed);
                 }
