@@ -121,14 +121,14 @@ impl Mechanics {
         };
         let mut left = sectors;
         loop {
-            let take = left.min(place.left_on_track);
-            self.pass(&mut access, &place, take);
-            left -= take;
+            let first = place;
+            let (span, last, next) = self.on_track(&mut place, &mut left);
+            self.pass(&mut access, &first, span);
             if left == 0 {
-                access.last = place.skip(take);
+                access.last = place.skip(last);
                 return access;
             }
-            let Some(next) = self.layout.next_track(&place) else {
+            let Some(next) = next else {
                 debug_assert!(false, "run beyond the end of the drive");
                 return access;
             };
@@ -136,6 +136,26 @@ impl Mechanics {
             access.seek += switch;
             access.end += switch;
             place = next;
+        }
+    }
+
+    /// How much of `left` sectors is on the track of `place`: the sectors passed over, bad ones
+    /// between them included, how many are left there from the piece `place` then names, and the
+    /// track to go on with.
+    #[inline]
+    fn on_track(&self, place: &mut Place, left: &mut u32) -> (u32, u32, Option<Place>) {
+        let first = place.sector;
+        loop {
+            let take = (*left).min(place.left_on_track);
+            *left -= take;
+            let span = place.sector + take - first;
+            if *left == 0 {
+                return (span, take, None);
+            }
+            match self.layout.next_track(place) {
+                Some(next) if next.same_track(place) && next.sector > place.sector => *place = next,
+                next => return (span, take, next),
+            }
         }
     }
 
