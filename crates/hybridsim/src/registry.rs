@@ -16,6 +16,8 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_hybrid::admission::ENTRIES);
     registry.add_all(hybridsim_hybrid::cleanup::ENTRIES);
     registry.add_all(hybridsim_hybrid::replacement::ENTRIES);
+    registry.add_all(hybridsim_host::bus::ENTRIES);
+    registry.add_all(hybridsim_host::controller::ENTRIES);
     registry.add_all(hybridsim_host::device::ENTRIES);
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     registry.add_all(hybridsim_host::volume::ENTRIES);
