@@ -69,9 +69,21 @@ fn replay(name: &str, log: &[Logged], drive: toml::Table) -> Replayed {
     let layer = common::build_table(drive, "disk").unwrap_or_else(|p| panic!("{name}: {p:?}"));
     let (done, _) = common::one_by_one_on(layer, work);
     if let Some(folder) = std::env::var_os("HYBRIDSIM_PAIRS") {
-        let lines: String = log.iter().zip(&done).map(|(l, d)| format!(
-            "{:?} {} {} {:.3} {:.3} {:.3}\n", l.request.op, l.request.lba.0, l.request.sectors,
-            l.observed_us / 1e3, d.latency.as_ns() as f64 / 1e6, l.gap.as_ns() as f64 / 1e6)).collect();
+        let lines: String = log
+            .iter()
+            .zip(&done)
+            .map(|(l, d)| {
+                format!(
+                    "{:?} {} {} {:.3} {:.3} {:.3}\n",
+                    l.request.op,
+                    l.request.lba.0,
+                    l.request.sectors,
+                    l.observed_us / 1e3,
+                    d.latency.as_ns() as f64 / 1e6,
+                    l.gap.as_ns() as f64 / 1e6
+                )
+            })
+            .collect();
         std::fs::write(std::path::Path::new(&folder).join(name), lines).expect("written");
     }
     let mut out = Replayed { demerit: [0.0; 3], mean: [0.0; 3], observed: [0.0; 3] };

@@ -6,6 +6,7 @@ use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
 use crate::request::{Lba, Op, Request, RequestId};
+use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::collections::VecDeque;
 
@@ -86,7 +87,20 @@ struct Core {
 pub struct Machine {
     core: Core,
     layers: Vec<Box<dyn Layer>>,
+    /// Layers that need no [`Layer::prepare`] any more.
+    prepared: Vec<bool>,
     started: bool,
+    /// Whether requests in flight are served to their end after the root halted.
+    settling: bool,
+}
+
+/// Remembers prepared layers between runs.
+pub trait Keeper {
+    /// What [`Keeper::store`] was given for the node at `path`; `None` to prepare it afresh.
+    fn load(&mut self, path: &str) -> Option<Vec<u8>>;
+
+    /// The node at `path` has been prepared and saved itself as `state`.
+    fn store(&mut self, path: &str, state: Vec<u8>);
 }
 
 /// How a run ended.
@@ -122,9 +136,12 @@ impl Machine {
                 halted: false,
             },
             layers: Vec::new(),
+            prepared: Vec::new(),
             started: false,
+            settling: false,
         };
         machine.adopt(root, NodeId(0));
+        machine.prepared = vec![false; machine.layers.len()];
         machine
     }
 
@@ -159,10 +176,115 @@ impl Machine {
         self.core.now
     }
 
-    /// Lets every layer start: devices are preconditioned, the host issues its first requests.
+    /// Prepares every layer that is not yet: devices are preconditioned, or `keeper` remembers
+    /// how they came out of it. `watch` is told the share done of the layer at hand; when it
+    /// returns `false` all is given up.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`], or the first layer that cannot be prepared.
+    pub fn prepare(
+        &mut self,
+        mut keeper: Option<&mut dyn Keeper>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<(), Fault> {
+        for node in 0..self.layers.len() {
+            if std::mem::replace(&mut self.prepared[node], true) {
+                continue;
+            }
+            let (layer, path) = (&mut self.layers[node], &self.core.places[node].path);
+            let fault = |reason| Fault::Device { device: path.clone(), reason };
+            let mut keeper = keeper.as_mut().filter(|_| layer.prepares());
+            if let Some(state) = keeper.as_mut().and_then(|keeper| keeper.load(path)) {
+                let mut loader = Loader::new(&state);
+                let restored = layer.restore(&mut loader).and_then(|()| loader.end());
+                restored.map_err(|error| fault(format!("a remembered state is unfit: {error}")))?;
+                continue;
+            }
+            let mut wanted = true;
+            let prepared = layer.prepare(&mut |share| {
+                wanted &= watch(share);
+                wanted
+            });
+            if !wanted {
+                return Err(Fault::Interrupted);
+            }
+            prepared.map_err(fault)?;
+            let mut saver = Saver::default();
+            if let Some(keeper) = keeper.filter(|_| layer.save(&mut saver).is_ok()) {
+                keeper.store(path, saver.into_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Before the run: requests still in flight when the root halts are to be served to their
+    /// end, so that [`Machine::save`] is possible.
+    pub fn settle_at_end(&mut self) {
+        self.settling = true;
+    }
+
+    /// The state of everything below the root, after a run that settled.
+    ///
+    /// # Errors
+    /// When requests are in flight, or a layer cannot save itself.
+    pub fn save(&self) -> Result<Vec<u8>, StateError> {
+        if self.in_flight() > 0 {
+            return Err(StateError(format!("{} requests are in flight", self.in_flight())));
+        }
+        let mut saver = Saver::default();
+        let wakes: Vec<(SimTime, u16, u64)> = self
+            .core
+            .events
+            .in_order()
+            .into_iter()
+            .filter_map(|(time, event)| match event {
+                // The root's timers belong to its workload, which ends with the run.
+                Event::Wake(node, token) if node.0 != 0 => Some((time, node.0, token)),
+                _ => None,
+            })
+            .collect();
+        saver.put(&(self.core.now, wakes));
+        for (layer, place) in self.layers.iter().zip(&self.core.places).skip(1) {
+            layer.save(&mut saver).map_err(|error| located(&place.path, &error))?;
+        }
+        Ok(saver.into_bytes())
+    }
+
+    /// Goes on from `state`: everything below the root takes its own back, and it is the time it
+    /// was then. The root begins afresh.
+    ///
+    /// # Errors
+    /// When the state is not of this system; the machine must not be used afterwards.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let mut loader = Loader::new(state);
+        let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;
+        for (layer, place) in self.layers.iter_mut().zip(&self.core.places).skip(1) {
+            layer.restore(&mut loader).map_err(|error| located(&place.path, &error))?;
+        }
+        loader.end()?;
+        self.core.now = now;
+        for (time, node, token) in wakes {
+            if time < now || usize::from(node) >= self.layers.len() {
+                return Err(StateError(format!("a timer of node {node} at {time} makes no sense")));
+            }
+            self.core.events.push(time, Phase::Wake, Event::Wake(NodeId(node), token));
+        }
+        self.prepared[1..].fill(true);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.core.slots.len() - self.core.free.len()
+    }
+
+    /// Lets every layer start, prepared or not: the host issues its first requests.
     /// [`Machine::run`] does it unless it is done; before, it is left out of the run's duration.
     pub fn start(&mut self) {
         if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        if let Err(fault) = self.prepare(None, &mut |_| true) {
+            self.core.fault.get_or_insert(fault);
             return;
         }
         for node in 0..self.layers.len() {
@@ -202,7 +324,7 @@ impl Machine {
         handled: &mut u64,
     ) -> Result<(), Fault> {
         self.drain()?;
-        while !self.core.halted {
+        while !self.core.halted || (self.settling && self.in_flight() > 0) {
             let Some((time, event)) = self.core.events.pop() else { break };
             debug_assert!(time >= self.core.now, "time went back");
             self.core.now = time;
@@ -264,6 +386,10 @@ impl Machine {
         let mut ctx = Ctx { core: &mut self.core, node };
         act(&mut *self.layers[node.0 as usize], &mut ctx);
     }
+}
+
+fn located(path: &str, error: &StateError) -> StateError {
+    StateError(format!("{path}: {error}"))
 }
 
 impl Core {
@@ -390,8 +516,7 @@ impl Ctx<'_> {
 
     /// Tells child number `child` what will probably be issued to it next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
-        let Link { node: child, base, .. } =
-            self.core.places[self.node.0 as usize].children[child];
+        let Link { node: child, base, .. } = self.core.places[self.node.0 as usize].children[child];
         let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
         // Two layers may expect something at one instant: the first is told, it is only advice.
         if self.core.expected.is_empty() {

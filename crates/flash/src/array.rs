@@ -6,6 +6,8 @@
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Block {
     valid: u32,
     /// First offset behind the highest programmed page; 0 when erased.
@@ -212,6 +214,26 @@ impl Array {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
+    /// The first erased page of `block` at offset `from` or behind it, whatever the order.
+    #[inline]
+    pub fn next_erased(&self, block: BlockId, from: u32) -> Option<u32> {
+        let pages = self.geometry.pages_per_block();
+        if from >= pages {
+            return None;
+        }
+        let base = block.0 as usize * self.words * 2 + self.words;
+        let mut word = from as usize / 64;
+        let mut bits = !self.bits[base + word] & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            if word == self.words {
+                return None;
+            }
+            bits = !self.bits[base + word];
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros()).filter(|offset| *offset < pages)
+    }
+
     /// The first broken rule, if any.
     #[inline]
     pub const fn violation(&self) -> Option<Violation> {
@@ -247,6 +269,27 @@ impl Array {
             return Err(format!("{counted:?} counted, {:?} found", (valid_pages, free, retired)));
         }
         Ok(())
+    }
+
+    /// Puts down what every page and block holds.
+    pub(crate) fn save(&self, to: &mut Saver) {
+        to.put(&(&self.blocks, &self.bits, &self.owner));
+        to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
+    }
+
+    /// Takes back what [`Array::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another array, or its books do not add up.
+    pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (blocks, bits, owner): (Vec<Block>, Vec<u64>, Vec<u32>) = from.take()?;
+        state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
+        state::same_length("the list of page states", bits.len(), self.bits.len())?;
+        state::same_length("the list of owners", owner.len(), self.owner.len())?;
+        (self.blocks, self.bits, self.owner) = (blocks, bits, owner);
+        (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
+        self.violation = None;
+        self.audit().map_err(StateError)
     }
 
     #[inline]
@@ -415,6 +458,9 @@ mod tests {
         let found: Vec<_> =
             [0, 4, 64, 65, 70, 500].map(|from| array.next_valid(BlockId(0), from)).into();
         assert_eq!(found, [Some(3), Some(63), Some(64), Some(69), None, None]);
+        let erased: Vec<_> =
+            [0, 3, 63, 69, 70, 500].map(|from| array.next_erased(BlockId(0), from)).into();
+        assert_eq!(erased, [Some(0), Some(4), Some(65), None, None, None]);
     }
 
     #[test]

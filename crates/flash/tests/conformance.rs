@@ -10,6 +10,9 @@ use hybridsim_flash::{defaults, gc};
 const ORDERS: [ProgramOrder; 3] =
     [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any];
 
+/// Layers that start on any device with a page to offer: in need they rewrite a block in place.
+const NEEDS_NO_SPARE: [&str; 4] = ["anand", "fmax", "in-place", "raw"];
+
 fn subject<'a>(entry: FtlEntry, settings: &'a Settings, registry: &'a Registry) -> Subject<'a> {
     Subject { entry, settings, registry, order: ProgramOrder::Sequential }
 }
@@ -60,9 +63,11 @@ fn every_translation_layer_conforms_with_every_choice_policy_and_program_order()
             for order in ORDERS {
                 let subject = Subject { order, ..subject(*entry, settings, &registry) };
                 let name = format!("{} on {order:?} pages", entry.description.name);
-                let coverage = check(&subject, 80, number as u64)
+                let coverage = check(&subject, 160, number as u64)
                     .unwrap_or_else(|failure| panic!("{name}: {failure}"));
-                assert!(coverage.ran > 25 && coverage.refused > 5, "{name}: {coverage:?}");
+                let refusing = !NEEDS_NO_SPARE.contains(&entry.description.name);
+                assert!(coverage.ran > 25, "{name}: {coverage:?}");
+                assert_eq!(coverage.refused > 10, refusing, "{name}: {coverage:?}");
                 assert!(
                     coverage.worn_out > 3 && coverage.erases > 1_000,
                     "{name}: the cases did not wear it out: {coverage:?}"

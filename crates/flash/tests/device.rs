@@ -210,3 +210,34 @@ fn impossible_devices_are_refused_with_all_reasons() {
     let huge = settings().and("blocks_per_plane", Value::Count(u64::from(u32::MAX)));
     check(huge.and("page_size", Value::Bytes(100)), &["page_size", "blocks_per_plane"]);
 }
+
+#[test]
+fn searches_and_the_mapping_memory_cost_energy() {
+    let registry = hybridsim_flash::defaults::registry();
+    let mut layer = settings().plug("ftl").settings.clone();
+    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial", &registry));
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings()
+        .and("ftl", Value::Plug(plug))
+        .and("precondition", text("steady"))
+        .and("ram_power", Value::Number(0.5))
+        .and("search_energy", Value::Number(2e-6));
+    let ssd = build(&settings).expect("sound");
+    let info = ssd.info();
+    let ram = info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("told").1;
+    assert!(ram > 0.0);
+    assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
+    assert_eq!(info.search_joules, 2e-6);
+    let (_, facts, end) = run(ssd, Host::random(400, 4, 100));
+    end.expect("a sound run");
+    let (mut searches, mut erases) = (0, 0);
+    for fact in facts {
+        match fact.fact {
+            Fact::VictimSearch { blocks } => searches += u64::from(blocks),
+            Fact::FlashErase { .. } => erases += 1,
+            _ => {}
+        }
+    }
+    // Every victim was searched for among several of a plane's twelve blocks.
+    assert!(erases > 50 && (erases..=erases * 12).contains(&searches), "{searches} of {erases}");
+}

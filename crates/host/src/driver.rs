@@ -140,6 +140,9 @@ impl HostOptions {
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
 
+/// The timer of a scheduler that holds requests.
+const HELD: u64 = 1;
+
 /// So many requests are read from a workload at once that does not depend on what happens.
 const AHEAD_MAX: usize = 16;
 
@@ -151,6 +154,10 @@ pub struct Host {
     options: HostOptions,
     source: Box<dyn Source>,
     scheduler: Box<dyn Scheduler>,
+    /// Whether the scheduler must know of all requests and may hold them.
+    sees_all: bool,
+    /// Until when it holds them.
+    held_until: SimTime,
     positioner: Option<Rc<dyn Positioner>>,
     /// Open loop: the one request read ahead of its time.
     next: Option<Arrival>,
@@ -197,6 +204,8 @@ impl Host {
         Self {
             options,
             source,
+            sees_all: scheduler.sees_all(),
+            held_until: SimTime::ZERO,
             scheduler,
             positioner: None,
             next: None,
@@ -320,12 +329,16 @@ impl Host {
             return;
         }
         let now = ctx.now();
-        if self.at_device < self.options.queue_depth && self.scheduler.is_empty() {
+        let free = self.at_device < self.options.queue_depth;
+        if free && self.scheduler.is_empty() && !self.sees_all {
             self.issue(ctx, request, now);
-        } else {
-            self.scheduler.push(Queued { key: 0, request, since: now });
-            self.tell_depth(ctx);
+            return;
         }
+        self.scheduler.push(Queued { key: 0, request, since: now });
+        if free && self.sees_all {
+            self.dispatch(ctx);
+        }
+        self.tell_depth(ctx);
     }
 
     fn overload(&mut self, ctx: &mut Ctx<'_>) {
@@ -361,6 +374,16 @@ impl Host {
         while self.at_device < self.options.queue_depth {
             let positioner = self.positioner.clone();
             let head = Head { now: ctx.now(), last: self.last, positioner: positioner.as_deref() };
+            if self.sees_all
+                && let Some(until) = self.scheduler.hold_until(&head)
+                && until > ctx.now()
+            {
+                if self.held_until != until {
+                    self.held_until = until;
+                    ctx.wake_at(until, HELD);
+                }
+                break;
+            }
             let Some(item) = self.scheduler.pop(&head) else { break };
             self.issue(ctx, item.request, item.since);
         }
@@ -459,7 +482,11 @@ impl Layer for Host {
         self.halt_if_done(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token == HELD {
+            self.dispatch(ctx);
+            return;
+        }
         match self.options.mode {
             Mode::Open => self.arrive_due(ctx),
             Mode::Closed => {

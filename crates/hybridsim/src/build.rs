@@ -1,7 +1,7 @@
 //! From a checked scenario to a tree of layers.
 
-use crate::scenario::{Part, Scenario};
 use crate::scenario::diagnostic::{Diagnostic, Diagnostics};
+use crate::scenario::{Part, Scenario};
 use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Registry;
@@ -109,7 +109,7 @@ fn several_lanes(part: &Part, param: String, message: String, wanted: &str) -> D
 }
 
 /// The path of every part from the top, such as `hybrid/flash`.
-fn paths(scenario: &Scenario) -> Vec<String> {
+pub fn paths(scenario: &Scenario) -> Vec<String> {
     let mut paths: Vec<String> = scenario.parts.iter().map(|part| part.name.clone()).collect();
     // Parents come after their children, so walking backwards finishes a parent first.
     for at in (0..scenario.parts.len()).rev() {

@@ -180,14 +180,15 @@ fn small(kind: &str, stream: &mut Stream) -> String {
     match kind {
         "ssd" => format!(
             "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\
-             pages_per_block = {}\nover_provisioning = \"{}%\"\nread_time = \"25us\"\n\
-             program_time = \"200us\"\nerase_time = \"1.5ms\"\n",
+             pages_per_block = {}\nover_provisioning = \"{}%\"\nprogram_order = \"{}\"\n\
+             read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n",
             pick(&[1, 2, 3]),
             pick(&[1, 2]),
             pick(&[1, 2]),
             pick(&[16, 33, 64]),
             pick(&[4, 8, 17]),
             pick(&[30, 60, 100]),
+            ["sequential", "ascending", "any"][pick(&[0, 1, 2]) as usize],
         ),
         "hard-disk" => format!(
             "rpm = \"7200rpm\"\nheads = {}\ncylinders = {}\nouter_sectors_per_track = 100\n\

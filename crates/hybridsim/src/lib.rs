@@ -12,6 +12,7 @@ pub mod registry;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod state;
 pub mod workload;
 
 use hybridsim_engine::registry::Registry;

@@ -80,7 +80,14 @@ pub struct Taken {
 impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
-        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free, written: false };
+        let empty = Segment {
+            start: 0,
+            end: 0,
+            ready: SimTime::ZERO,
+            used: 0,
+            state: State::Free,
+            written: false,
+        };
         Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
     }
 

@@ -234,9 +234,7 @@ impl Electronics {
     pub fn before_write_data(&self) -> SimDuration {
         let handshake = &self.handshake;
         match handshake.extra_disconnect {
-            Some((command, away)) => {
-                command + away + handshake.reselect[0] + handshake.preparation
-            }
+            Some((command, away)) => command + away + handshake.reselect[0] + handshake.preparation,
             None => self.overhead(Op::Write, false) + handshake.preparation,
         }
     }

@@ -3,7 +3,9 @@
 use super::{Begin, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime};
+use hybridsim_engine::{
+    Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
+};
 
 impl HardDisk {
     /// A read arrives.

@@ -3,7 +3,9 @@
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime};
+use hybridsim_engine::{
+    Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime,
+};
 
 impl HardDisk {
     /// A write arrives.

@@ -406,8 +406,12 @@ mod tests {
         let problems = Layout::new(2, &[], Mapping::Cylinder, Sparing::None, None).unwrap_err();
         assert!(problems[0].message.contains("empty"));
         let spec = [zone(0, 9, skew)];
-        let problems = Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(161)).unwrap_err();
+        let problems =
+            Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(161)).unwrap_err();
         assert!(problems[0].message.contains("hold only 160"), "{}", problems[0]);
-        assert_eq!(Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(159)).unwrap().capacity(), 159);
+        assert_eq!(
+            Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(159)).unwrap().capacity(),
+            159
+        );
     }
 }

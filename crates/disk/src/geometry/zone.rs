@@ -26,12 +26,7 @@ pub const PARAMS: &[Param] = &[
     Param::optional("track_skew", SKEW, "As the drive's `track_skew`, for this zone."),
     Param::optional("cylinder_skew", SKEW, "As the drive's `cylinder_skew`, for this zone."),
     Param::optional("band_skew", SKEW, "As the drive's `band_skew`, for this zone."),
-    Param::with(
-        "spare_sectors",
-        SECTORS,
-        "0",
-        "Sectors at the end of the zone that hold no data.",
-    ),
+    Param::with("spare_sectors", SECTORS, "0", "Sectors at the end of the zone that hold no data."),
     Param::with(
         "reserved_sectors",
         SECTORS,

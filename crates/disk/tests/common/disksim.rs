@@ -179,7 +179,11 @@ pub fn drive(specs: &Path, parv: &Path) -> toml::Table {
         ("seek", Toml::Table(seek(mechanics, folder))),
     ]);
     let layout = model.get("Layout Model");
-    if layout.has("IDX") { index(&mut out, layout) } else { zones(&mut out, layout) }
+    if layout.has("IDX") {
+        index(&mut out, layout)
+    } else {
+        zones(&mut out, layout)
+    }
     electronics(&mut out, &spec, bus_ms(parv));
     buffer(&mut out, &spec);
     out

@@ -6,7 +6,7 @@ use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
-use crate::timing::{Clock, Delays, Interleaved, Serial};
+use crate::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 32] = [
+pub const PARAMS: [Param; 40] = [
     G[0],
     G[1],
     G[2],
@@ -76,11 +76,39 @@ pub const PARAMS: [Param; 32] = [
         "Bytes per second of a channel; 0 when read_time and program_time include the transfer.",
     ),
     Param::with(
+        "data_command_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Control on the channel before the data of a read: its second slot.",
+    ),
+    Param::with(
+        "register_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "A page through the plane's register, once per read and once per program.",
+    ),
+    Param::with(
+        "ram_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "A page into the controller's memory and out again, on its way from or to the host.",
+    ),
+    Param::with(
         "copy",
-        Kind::Choice(&["die", "channel"]),
+        Kind::Choice(&["plane", "die", "channel"]),
         "\"channel\"",
-        "Whether garbage collection copies pages inside the die (copy-back) or over the channel \
-         through the controller. Copies between dies always use the channels.",
+        "What copies stay inside the chip: those within a plane (copy-back), those within a die, \
+         or none. The others go over the channel through the controller.",
+    ),
+    Param::optional(
+        "copy_plane_time",
+        Kind::Duration,
+        "A copy inside a plane; without it the time of a read and a program.",
+    ),
+    Param::optional(
+        "copy_die_time",
+        Kind::Duration,
+        "A copy between planes of a die; without it the time of a read and a program.",
     ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
@@ -115,6 +143,24 @@ pub const PARAMS: [Param; 32] = [
     Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+    Param::with(
+        "search_energy",
+        Kind::Energy,
+        "\"0uJ\"",
+        "Energy per block looked at by victim policies that search (`partial`, `d-choices`).",
+    ),
+    Param::with(
+        "search_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Controller time per block looked at in such a search; the request waits for it.",
+    ),
+    Param::with(
+        "ram_power",
+        Kind::Power,
+        "\"0W\"",
+        "Power per MiB of the memory that holds the mapping, drawn all the time.",
+    ),
     Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
     Param::with(
         "active_power",
@@ -195,12 +241,13 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
-        "serial" => Clock::Serial(Serial::new(delays)),
+        "serial" => Clock::Serial(Serial::new(geometry, delays)),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
+        search_time: settings.duration("search_time"),
         ftl_name: entry.description().name,
         info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
         flash: FlashOps::new(Array::new(geometry, order, endurance)),
@@ -216,13 +263,24 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
 
 fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
     let raw = u64::from(geometry.raw_page_bytes());
+    let register = settings.duration("register_time");
+    let read = settings.duration("read_time") + register;
+    let program = settings.duration("program_time") + register;
     Delays {
-        read: settings.duration("read_time"),
-        program: settings.duration("program_time"),
+        read,
+        program,
+        copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(read + program),
+        copy_die: settings.duration_opt("copy_die_time").unwrap_or(read + program),
         erase: settings.duration("erase_time"),
         command: settings.duration("command_time"),
+        data_command: settings.duration("data_command_time"),
+        ram: settings.duration("ram_time"),
         page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
-        copies_use_channel: settings.text("copy") == "channel",
+        copy_reach: match settings.text("copy") {
+            "plane" => CopyReach::Plane,
+            "die" => CopyReach::Die,
+            _ => CopyReach::Nowhere,
+        },
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),
         host_rate: settings.rate("host_rate"),
@@ -238,10 +296,13 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
     watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
     let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
+    let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     LayerInfo {
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some(joules),
+        always_watts: vec![("mapping_ram", ram_watts)],
+        search_joules: settings.number("search_energy"),
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),

@@ -11,24 +11,44 @@ pub use bus::Bus;
 pub use interleaved::Interleaved;
 pub use serial::Serial;
 
+use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
-use hybridsim_engine::{Cause, Op, Part, Parts, SimDuration, SimTime};
+use hybridsim_engine::{Cause, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError};
+
+/// How far a copy has to go, if nothing but the chips decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyReach {
+    /// Every copy leaves the die: over the channel to the controller and back.
+    Nowhere,
+    /// Within a plane, through its register (copy-back).
+    Plane,
+    /// Within a die, between its planes too.
+    Die,
+}
 
 /// The delays of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
-    /// Cells to page register.
+    /// Cells to page register, and through the register.
     pub read: SimDuration,
-    /// Page register to cells.
+    /// Through the page register, and to the cells.
     pub program: SimDuration,
+    /// A copy that stays inside its plane (paper 002, algorithm 2).
+    pub copy_plane: SimDuration,
+    /// A copy that stays inside its die, between planes (paper 002, algorithm 2).
+    pub copy_die: SimDuration,
     /// Erasing a block.
     pub erase: SimDuration,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
+    /// Control before the data of a read on the channel: its second slot.
+    pub data_command: SimDuration,
     /// A page, spare bytes included, over the channel.
     pub page_transfer: SimDuration,
-    /// Whether copies leave the die: over the channel to the controller and back.
-    pub copies_use_channel: bool,
+    /// A page into the controller's memory and out again.
+    pub ram: SimDuration,
+    /// Copies that stay inside the chip.
+    pub copy_reach: CopyReach,
     /// Controller time per read request.
     pub read_overhead: SimDuration,
     /// Controller time per request of another kind.
@@ -42,6 +62,27 @@ pub struct Delays {
 }
 
 impl Delays {
+    /// How long the copy `op` takes inside the chip; `None` when it has to leave it.
+    #[inline]
+    fn copy_inside(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
+        if self.copy_reach == CopyReach::Nowhere {
+            return None;
+        }
+        let source = geometry.block_of(Ppn(op.from));
+        if geometry.die_of(source) != op.die {
+            return None;
+        }
+        if self.copy_reach == CopyReach::Die && self.copy_plane == self.copy_die {
+            return Some(self.copy_die);
+        }
+        let target = geometry.block_of(Ppn(op.page));
+        match geometry.plane_of(source) == geometry.plane_of(target) {
+            true => Some(self.copy_plane),
+            false if self.copy_reach == CopyReach::Die => Some(self.copy_die),
+            false => None,
+        }
+    }
+
     const fn overhead(&self, op: Op) -> SimDuration {
         match op {
             Op::Read => self.read_overhead,
@@ -105,6 +146,27 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// Puts down what is booked.
+    pub fn save(&self, to: &mut Saver) {
+        match self {
+            Self::Interleaved(clock) => clock.save(to),
+            Self::Serial(clock) => clock.save(to),
+            Self::Untimed(_) => {}
+        }
+    }
+
+    /// Takes back what [`Clock::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another device.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        match self {
+            Self::Interleaved(clock) => clock.restore(from),
+            Self::Serial(clock) => clock.restore(from),
+            Self::Untimed(_) => Ok(()),
+        }
+    }
+
     /// A request of `bytes` arrives.
     #[inline]
     pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
@@ -121,6 +183,15 @@ impl Clock {
             Self::Interleaved(clock) => clock.begin_background(now),
             Self::Serial(clock) => clock.begin_background(now),
             Self::Untimed(arrived) => *arrived = now,
+        }
+    }
+
+    /// The controller is busy for `time` before anything told from now on can begin.
+    pub fn delay(&mut self, time: SimDuration) {
+        match self {
+            Self::Interleaved(clock) => clock.delay(time),
+            Self::Serial(clock) => clock.delay(time),
+            Self::Untimed(_) => {}
         }
     }
 

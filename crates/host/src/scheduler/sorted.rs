@@ -87,6 +87,21 @@ impl Sorted {
         best
     }
 
+    /// The key that follows `key`.
+    pub fn after(&self, key: Key) -> Option<Key> {
+        let (mut at, mut best) = (self.root, None);
+        while at != NONE {
+            let node = &self.nodes[at as usize];
+            if node.key > key {
+                best = Some(node.key);
+                at = node.left;
+            } else {
+                at = node.right;
+            }
+        }
+        best
+    }
+
     /// Of the items with the largest address below `lba`, the key of the one that came first.
     pub fn below(&self, lba: u64) -> Option<Key> {
         let (mut at, mut best) = (self.root, None);

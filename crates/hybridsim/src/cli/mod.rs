@@ -70,6 +70,9 @@ struct SimulateArgs {
     /// Check that every read returns the last write
     #[arg(long)]
     verify: bool,
+    /// Precondition devices afresh instead of remembering them from earlier runs
+    #[arg(long)]
+    no_cache: bool,
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = progress::When::Auto)]
     progress: progress::When,
@@ -79,6 +82,12 @@ struct SimulateArgs {
 struct RunArgs {
     /// The scenario file
     scenario: PathBuf,
+    /// Write the system's state at the end of the run into this file
+    #[arg(long, value_name = "FILE")]
+    save_state: Option<PathBuf>,
+    /// Go on from the state in this file, saved from the same system
+    #[arg(long, value_name = "FILE")]
+    load_state: Option<PathBuf>,
     #[command(flatten)]
     simulate: SimulateArgs,
 }
@@ -161,10 +170,10 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
 
 fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => {
-            run::simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, false)
+        Command::Run(args) => run::single(registry, args),
+        Command::Compare(args) => {
+            run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
-        Command::Compare(args) => run::simulate(registry, &args.scenarios, &args.simulate, true),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),

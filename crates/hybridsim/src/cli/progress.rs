@@ -1,8 +1,9 @@
 //! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
 
+use crate::run::Beat;
 use clap::ValueEnum;
-use hybridsim_engine::SimTime;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Instant;
 
@@ -34,7 +35,8 @@ const STEPS: u64 = 1000;
 /// One run's progress.
 pub struct Progress {
     bar: ProgressBar,
-    began: Instant,
+    /// When the workload began.
+    began: Cell<Instant>,
 }
 
 impl Progress {
@@ -46,16 +48,23 @@ impl Progress {
                 .expect("a fixed template is valid");
         bar.set_style(style);
         bar.set_prefix(title.to_owned());
-        Self { bar, began: Instant::now() }
+        Self { bar, began: Cell::new(Instant::now()) }
     }
 
-    /// `fraction` of the workload is delivered, `requests` are done, it is `now` in the simulation.
-    pub fn update(&self, fraction: Option<f64>, requests: u64, now: SimTime) {
+    /// Shows how far the run is.
+    pub fn update(&self, beat: &Beat) {
         if self.bar.is_hidden() {
             return;
         }
-        let rate = requests as f64 / self.began.elapsed().as_secs_f64().max(1e-3) / 1e6;
-        self.bar.set_message(format!("{rate:.2} M requests/s, simulated {now}"));
+        let Beat { fraction, requests, now, preparing } = *beat;
+        if preparing {
+            self.bar.set_message("preconditioning");
+            self.began.set(Instant::now());
+        } else {
+            let seconds = self.began.get().elapsed().as_secs_f64();
+            let rate = requests as f64 / seconds.max(1e-3) / 1e6;
+            self.bar.set_message(format!("{rate:.2} M requests/s, simulated {now}"));
+        }
         if let Some(fraction) = fraction {
             self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }

@@ -4,6 +4,7 @@ use crate::registry;
 use crate::run::{self, Done, Options};
 use crate::scenario::diagnostic::SourceText;
 use crate::scenario::{Input, Scenario};
+use crate::state::Cache;
 use crate::workload;
 use hybridsim_engine::{Fact, FactSink, Op, Stamped};
 use hybridsim_observe::{Detail, Pictures, RunResults};
@@ -197,6 +198,8 @@ impl<'a> Lab<'a> {
             detail: Detail::Full,
             watch: Some(&mut watch),
             sink: job.latencies.then_some(&mut latencies as &mut dyn FactSink),
+            cache: Cache::standard(),
+            ..Options::default()
         };
         let failed = |error: &dyn std::fmt::Display| failure(job, error);
         let done = run::run(&scenario, &registry, options).map_err(|error| failed(&error))?;
