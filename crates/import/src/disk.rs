@@ -1,7 +1,7 @@
 //! Drives: `disksim_disk`, the electronics and the buffer of a `hard-disk`.
 
 use crate::source::{Files, Trouble};
-use crate::syntax::Block;
+use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
 use crate::{mechanics, queue};
 
@@ -20,7 +20,7 @@ pub const DISK: Table = Table {
         row("Allow sneaky full read hits", Carry::Lost(0.0, "hits do not overtake")),
         row("Allow sneaky partial read hits", Carry::Lost(0.0, "hits do not overtake")),
         row("Allow sneaky intermediate read hits", Carry::Lost(0.0, "hits do not overtake")),
-        row("Allow read hits on write data", Carry::Lost(1.0, "buffered writes serve reads")),
+        row("Allow read hits on write data", Carry::Flag("read_hits_on_writes")),
         row("Allow write prebuffering", Carry::Lost(0.0, "writes are fetched when served")),
         row("Preseeking level", Carry::Lost(0.0, "the arm moves when a command is served")),
         row("Never disconnect", Carry::Part("nothing: the link belongs to one drive")),
@@ -32,9 +32,9 @@ pub const DISK: Table = Table {
         row("Maximum number of write segments", Carry::Part("`cache_write_segments`")),
         row("Segment size (in blks)", Carry::Sectors("cache_segment_size")),
         row("Use separate write segment", Carry::Part("`cache_write_segments`")),
-        row("Low (write) water mark", Carry::Part("nothing: media and link overlap by sector")),
-        row("High (read) water mark", Carry::Part("nothing: media and link overlap by sector")),
-        row("Set watermark by reqsize", Carry::Part("nothing: see the water marks")),
+        row("Low (write) water mark", Carry::Number("write_watermark")),
+        row("High (read) water mark", Carry::Number("read_watermark")),
+        row("Set watermark by reqsize", Carry::Lost(1.0, "water marks are shares of the request")),
         row("Calc sector by sector", Carry::Report),
         row("Enable caching in buffer", Carry::Part("0: no segments, read-ahead or write cache")),
         row("Buffer continuous read", Carry::Part("`read_ahead`")),
@@ -60,40 +60,47 @@ pub const DISK: Table = Table {
         row("Write hit over. after write", Carry::Part("`write_hit_overhead_after_write`")),
         row("Write miss over. after read", Carry::Part("`write_miss_overhead`")),
         row("Write miss over. after write", Carry::Part("`write_miss_overhead_after_write`")),
-        row("Read completion overhead", Carry::Part("added to the overheads of reads")),
-        row("Write completion overhead", Carry::Part("added to the overheads of writes")),
-        row("Data preparation overhead", Carry::Part("added to every command overhead")),
-        row("First reselect overhead", Carry::Lost(0.0, DISCONNECT)),
-        row("Other reselect overhead", Carry::Lost(0.0, DISCONNECT)),
-        row("Read disconnect afterread", Carry::Lost(0.0, DISCONNECT)),
-        row("Read disconnect afterwrite", Carry::Lost(0.0, DISCONNECT)),
-        row("Write disconnect overhead", Carry::Lost(0.0, DISCONNECT)),
-        row("Extra write disconnect", Carry::Lost(0.0, DISCONNECT)),
-        row("Extradisc command overhead", Carry::Part("see `Extra write disconnect`")),
-        row("Extradisc disconnect overhead", Carry::Part("see `Extra write disconnect`")),
-        row("Extradisc inter-disconnect delay", Carry::Part("see `Extra write disconnect`")),
-        row("Extradisc 2nd disconnect overhead", Carry::Part("see `Extra write disconnect`")),
-        row("Extradisc seek delta", Carry::Part("see `Extra write disconnect`")),
-        row("Minimum seek delay", Carry::Lost(0.0, "a seek takes what the curve says")),
+        row("Read completion overhead", Carry::Ms("read_completion_overhead")),
+        row("Write completion overhead", Carry::Ms("write_completion_overhead")),
+        row("Data preparation overhead", Carry::Ms("data_preparation_overhead")),
+        row("First reselect overhead", Carry::Ms("first_reselect_overhead")),
+        row("Other reselect overhead", Carry::Ms("other_reselect_overhead")),
+        row("Read disconnect afterread", Carry::Ms("read_disconnect_overhead")),
+        row("Read disconnect afterwrite", Carry::Ms("read_disconnect_overhead_after_write")),
+        row("Write disconnect overhead", Carry::Ms("write_disconnect_overhead")),
+        row("Extra write disconnect", Carry::Part("whether the next four count")),
+        row("Extradisc command overhead", Carry::Part("`extra_disconnect_command_overhead`")),
+        row("Extradisc disconnect overhead", Carry::Part("`extra_disconnect_overhead`")),
+        row("Extradisc inter-disconnect delay", Carry::Part("`extra_disconnect_delay`")),
+        row(
+            "Extradisc 2nd disconnect overhead",
+            Carry::Lost(0.0, "the drive leaves the link once more"),
+        ),
+        row(
+            "Extradisc seek delta",
+            Carry::Lost(0.0, "the arm does not wait for the extra disconnect"),
+        ),
+        row("Minimum seek delay", Carry::Ms("minimum_seek_delay")),
     ],
 };
 
-const DISCONNECT: &str = "disconnecting and reselecting take no time of their own";
+/// Command overheads: DiskSim's names and ours.
+const OVERHEADS: &[(&str, &str)] = &[
+    ("Read hit over. after read", "read_hit_overhead"),
+    ("Read hit over. after write", "read_hit_overhead_after_write"),
+    ("Read miss over. after read", "read_miss_overhead"),
+    ("Read miss over. after write", "read_miss_overhead_after_write"),
+    ("Write hit over. after read", "write_hit_overhead"),
+    ("Write hit over. after write", "write_hit_overhead_after_write"),
+    ("Write miss over. after read", "write_miss_overhead"),
+    ("Write miss over. after write", "write_miss_overhead_after_write"),
+];
 
-/// A command overhead: DiskSim's name, ours, and what else is added.
-const OVERHEADS: &[(&str, &str, &str)] = &[
-    ("Read hit over. after read", "read_hit_overhead", "Read completion overhead"),
-    ("Read hit over. after write", "read_hit_overhead_after_write", "Read completion overhead"),
-    ("Read miss over. after read", "read_miss_overhead", "Read completion overhead"),
-    ("Read miss over. after write", "read_miss_overhead_after_write", "Read completion overhead"),
-    ("Write hit over. after read", "write_hit_overhead", "Write completion overhead"),
-    ("Write hit over. after write", "write_hit_overhead_after_write", "Write completion overhead"),
-    ("Write miss over. after read", "write_miss_overhead", "Write completion overhead"),
-    (
-        "Write miss over. after write",
-        "write_miss_overhead_after_write",
-        "Write completion overhead",
-    ),
+/// What a drive does between a write command and its data: DiskSim's names and ours.
+const EXTRA_DISCONNECT: &[(&str, &str)] = &[
+    ("Extradisc command overhead", "extra_disconnect_command_overhead"),
+    ("Extradisc disconnect overhead", "extra_disconnect_overhead"),
+    ("Extradisc inter-disconnect delay", "extra_disconnect_delay"),
 ];
 
 const READ_AHEAD: &[&str] = &["none", "track", "cylinder", "segment", "next-track"];
@@ -125,19 +132,18 @@ fn overheads(block: &Block, lines: &mut Lines, notes: &Notes) -> Result<(), Trou
         Some(item) => item.number_in(0.0, 1e6)?,
         None => 1.0,
     };
-    let always =
-        time(block, "Per-request overhead time")? + time(block, "Data preparation overhead")?;
-    for (theirs, ours, end) in OVERHEADS {
+    let always = time(block, "Per-request overhead time")?;
+    for (theirs, ours) in OVERHEADS {
         let Some(item) = block.get(theirs) else { continue };
-        let more = always + time(block, end)?;
-        let sum = (ms_of(item)? + more) * scale;
         // Sums of decimal fractions have tails; a nanosecond is the unit of time here.
-        let sum = (sum * 1e6).round() / 1e6;
-        let mut comment = format!("{theirs} = {}, {}", item.noun(), notes.line(item.place));
-        if more > 0.0 {
-            comment += &format!(", and {more} ms for completion and preparation");
+        let sum = ((ms_of(item)? + always) * scale * 1e6).round() / 1e6;
+        lines.from(ours, ms(sum), (theirs, item), notes);
+    }
+    if block.get("Extra write disconnect").map_or(Ok(0.0), Item::number)? > 0.0 {
+        for (theirs, ours) in EXTRA_DISCONNECT {
+            let Some(item) = block.get(theirs) else { continue };
+            lines.from(ours, ms(ms_of(item)?), (theirs, item), notes);
         }
-        lines.set(ours, ms(sum), comment);
     }
     Ok(())
 }

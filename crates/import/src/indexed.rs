@@ -1,231 +1,113 @@
 //! Layouts by recursive index: `dm_layout_g4`.
 //!
-//! The root index lists stretches of cylinders; each becomes a zone. Below it are bands of
-//! cylinders that are filled surface by surface, and single tracks around slipped sectors.
+//! Track patterns, tables of repetitions (the last one the root), slips and remaps are carried
+//! over as they are; a `hard-disk` takes the same description.
 
-use crate::mechanics::capacity;
 use crate::source::Trouble;
 use crate::syntax::{Block, Item};
-use crate::table::{Carry, Lines, Notes, Table, carry, row};
+use crate::table::{Carry, Lines, Notes, Table, carry, number, row};
+use std::fmt::Write;
 
 /// The parameters of the layout.
 pub const LAYOUT: Table = Table {
     kind: "dm_layout_g4",
-    becomes: "`zones` of a `hard-disk`, one per stretch of the root index",
+    becomes: "`layout_index` of a `hard-disk`",
     rows: &[
-        row("TP", Carry::Part("`sectors_per_track`")),
-        row("IDX", Carry::Part("`zones`, skews and `band_cylinders`")),
-        row("Slips", Carry::Part("`spare_sectors` of their zone")),
-        row("Remaps", Carry::Part("remapped sectors stay in place")),
+        row("TP", Carry::Part("`track_patterns`")),
+        row("IDX", Carry::Part("`layout_index`")),
+        row("Slips", Carry::Part("`slips`")),
+        row("Remaps", Carry::Part("`remaps`")),
     ],
 };
 
-const ZONES_MAX: usize = 4_096;
+/// Values of a row that names a table; one that names a track has the surface as well.
+const COLUMNS: usize = 10;
 
-/// One line of an index.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    cylinder: i64,
-    offset: f64,
-    /// Turn from one repetition to the next.
-    turn: f64,
-    sectors: i64,
-    cylinders: i64,
-    child: Child,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Child {
-    Track(usize),
-    Index(usize),
-}
-
-struct Layout {
-    /// Sectors of each kind of track.
-    tracks: Vec<i64>,
-    indices: Vec<Vec<Run>>,
-}
-
-/// What an index looks like inside.
-#[derive(Clone, Copy, Debug, Default)]
-struct Shape {
-    per_track: i64,
-    /// Cylinders of a run on one surface, the turn along it, and the turn to the next surface.
-    band: i64,
-    cylinder_skew: f64,
-    track_skew: f64,
-    /// Where the last track of the last run begins.
-    end: f64,
-}
-
-pub(crate) fn lines(
-    block: &Block,
-    model: &Block,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+/// Writes the layout; returns the sectors it holds.
+pub(crate) fn lines(block: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<i64, Trouble> {
     carry(&LAYOUT, block, lines, notes)?;
-    let layout = Layout::read(block)?;
-    let shapes = layout.shapes();
-    let root = layout.indices.len() - 1;
-    let heads = model.need("Number of data surfaces")?.whole_in(1, 64)?;
-    let place = block.place;
-    let (mut value, mut held, mut free, mut band) = (String::from("[\n"), 0i64, 0i64, 0i64);
-    for run in &layout.indices[root] {
-        let shape = match run.child {
-            Child::Index(child) => shapes[child],
-            Child::Track(_) => return Err(Trouble::new(place, "the root index lists tracks")),
-        };
-        let (first, cylinders) = (run.cylinder.max(free), run.cylinders);
-        let all = cylinders.saturating_mul(heads).saturating_mul(shape.per_track);
-        if cylinders < 1 || run.sectors < 1 || run.sectors > all {
-            let message = format!(
-                "the root index puts {} sectors on {cylinders} cylinders of {heads} tracks of {}",
-                run.sectors, shape.per_track
-            );
-            return Err(Trouble::new(place, message));
-        }
-        free = first + cylinders;
-        held = held.saturating_add(run.sectors);
-        band = band.max(shape.band);
-        value += &format!(
-            "    {{ first_cylinder = {first}, last_cylinder = {}, sectors_per_track = {}, \
-             track_skew = {:.6}, cylinder_skew = {:.6}, band_skew = {:.6}, spare_sectors = {} }},\n",
-            free - 1,
-            shape.per_track,
-            shape.track_skew,
-            shape.cylinder_skew,
-            turn(run.turn - shape.end),
-            all - run.sectors
-        );
+    let patterns = block.need("TP")?;
+    let tracks = patterns.list()?.len() / 3;
+    lines.from("track_patterns", wholes(patterns, 3)?, ("TP", patterns), notes);
+    let index = block.need("IDX")?;
+    let (mut value, mut held) = (String::from("["), 0);
+    for (number, item) in index.list()?.iter().enumerate() {
+        value += "\n    { rows = [";
+        held = rows(item, number, tracks, &mut value)?;
+        value += "\n    ] },";
     }
-    lines.comment("Bands of cylinders, filled surface by surface; skews in turns.");
-    lines.set("mapping", "\"surface\"", format!("Layout Model, {}", notes.line(place)));
-    lines.set("band_cylinders", band.max(1).to_string(), "");
-    lines.set("skew_unit", "\"turns\"", "");
-    lines.set("zones", value + "]", "");
-    let message = "the index of the layout becomes zones: slipped sectors are taken together at \
-                   the end of their zone, and the order of surfaces is the same in every band";
-    notes.warn(place, message);
-    capacity(model, held, lines, notes)
+    if held < 1 {
+        return Err(Trouble::new(index.place, "expected at least one table with rows"));
+    }
+    lines.from("layout_index", value + "\n]", ("IDX", index), notes);
+    let mut slipped = 0;
+    for (theirs, ours, size) in [("Slips", "slips", 2), ("Remaps", "remaps", 3)] {
+        let Some(item) = block.get(theirs).filter(|item| item.list().is_ok_and(|l| !l.is_empty()))
+        else {
+            continue;
+        };
+        lines.from(ours, wholes(item, size)?, (theirs, item), notes);
+        if size == 2 {
+            slipped =
+                item.list()?.chunks_exact(2).filter_map(|pair| pair[1].number().ok()).sum::<f64>()
+                    as i64;
+        }
+    }
+    Ok(held.saturating_sub(slipped))
 }
 
-/// `turns` as a turn from 0 to 1.
-fn turn(turns: f64) -> f64 {
-    turns - turns.floor()
-}
-
-/// Items in groups of `size`.
-fn groups<'a>(item: &'a Item, size: usize) -> Result<std::slice::ChunksExact<'a, Item>, Trouble> {
+/// A list of whole numbers in groups of `size`.
+fn wholes(item: &Item, size: usize) -> Result<String, Trouble> {
     let list = item.list()?;
     if !list.len().is_multiple_of(size) {
         let message = format!("expected groups of {size} values, found {} values", list.len());
         return Err(Trouble::new(item.place, message));
     }
-    Ok(list.chunks_exact(size))
+    let mut out = String::from("[");
+    for (at, value) in list.iter().enumerate() {
+        let lead = if at.is_multiple_of(size * (12 / size)) { "\n    " } else { " " };
+        write!(out, "{lead}{},", value.whole_in(0, 1 << 50)?).expect("text grows");
+    }
+    Ok(out + "\n]")
 }
 
-impl Layout {
-    fn read(block: &Block) -> Result<Self, Trouble> {
-        let tracks: Result<Vec<i64>, Trouble> =
-            groups(block.need("TP")?, 3)?.map(|group| group[2].whole_in(1, 65_536)).collect();
-        let tracks = tracks?;
-        let index = block.need("IDX")?;
-        let mut indices = Vec::new();
-        for item in index.list()? {
-            indices.push(runs(item, indices.len(), tracks.len())?);
-        }
-        match indices.last() {
-            Some(root) if !root.is_empty() && root.len() <= ZONES_MAX => {
-                Ok(Self { tracks, indices })
-            }
-            _ => {
-                let message = format!("expected a root index of 1 to {ZONES_MAX} stretches");
-                Err(Trouble::new(index.place, message))
-            }
-        }
-    }
-
-    /// The shapes of all indices. Each names only earlier ones, so one pass will do.
-    fn shapes(&self) -> Vec<Shape> {
-        let mut shapes: Vec<Shape> = Vec::with_capacity(self.indices.len());
-        for index in &self.indices {
-            let mut shape = Shape::default();
-            let mut before: Option<f64> = None;
-            for run in index {
-                match run.child {
-                    Child::Track(track) => {
-                        before = Some(shape.follow(run, self.tracks[track], before));
-                    }
-                    Child::Index(child) => shape.contain(run, shapes[child]),
-                }
-            }
-            shapes.push(shape);
-        }
-        shapes
-    }
-}
-
-impl Shape {
-    /// Takes in a run of tracks; returns where its last one begins.
-    fn follow(&mut self, run: &Run, per_track: i64, before: Option<f64>) -> f64 {
-        self.per_track = self.per_track.max(per_track);
-        let tracks = run.cylinders.abs().max(1);
-        let last = run.offset + run.turn * (tracks - 1) as f64;
-        if self.band == 0 && tracks > 1 {
-            self.band = tracks;
-            self.cylinder_skew = turn(run.turn);
-        }
-        if let Some(end) = before.filter(|_| self.track_skew == 0.0) {
-            self.track_skew = turn(run.offset - end);
-        }
-        self.end = last;
-        last
-    }
-
-    /// Takes in an inner index.
-    fn contain(&mut self, run: &Run, inner: Self) {
-        let per_track = self.per_track.max(inner.per_track);
-        if self.band == 0 {
-            *self = inner;
-        }
-        self.per_track = per_track;
-        self.end = run.offset + inner.end;
-    }
-}
-
-/// The lines of one index: 10 values each, 11 where a surface is named.
-fn runs(item: &Item, earlier: usize, tracks: usize) -> Result<Vec<Run>, Trouble> {
+/// The rows of one table, as eleven numbers each; returns the sectors they cover.
+fn rows(item: &Item, earlier: usize, tracks: usize, out: &mut String) -> Result<i64, Trouble> {
     let list = item.list()?;
-    let (mut runs, mut at) = (Vec::new(), 0);
+    let (mut at, mut held) = (0, 0i64);
     while at < list.len() {
-        let Some(line) = list.get(at..at + 10) else {
-            return Err(Trouble::new(list[at].place, "an index line of fewer than 10 values"));
+        let Some(row) = list.get(at..at + COLUMNS) else {
+            return Err(Trouble::new(list[at].place, "an index row of fewer than 10 values"));
         };
-        let whole = |n: usize| line[n].whole_in(-(1 << 50), 1 << 50);
-        let turns = |n: usize| line[n].number_in(-1e6, 1e6);
-        let (kind, number) = (line[8].text()?, line[9].whole_in(0, 1 << 30)? as usize);
-        let (child, length) = match kind {
-            "TRACK" if number < tracks => (Child::Track(number), 11),
-            "IDX" if number < earlier => (Child::Index(number), 10),
-            "TRACK" | "IDX" => {
-                let message = format!("{kind} {number} is not defined before this index");
-                return Err(Trouble::new(line[9].place, message));
+        out.push_str("\n        ");
+        for (column, value) in row.iter().enumerate() {
+            let text = match column {
+                2 | 5 => number(value.number_in(-1e6, 1e6)?),
+                8 => continue,
+                9 => break,
+                _ => value.whole_in(-(1 << 50), 1 << 50)?.to_string(),
+            };
+            write!(out, "{text}, ").expect("text grows");
+        }
+        let child = row[9].whole_in(0, 1 << 30)? as usize;
+        let (kind, surface) = match row[8].text()? {
+            "TRACK" if child < tracks => match list.get(at + COLUMNS) {
+                Some(surface) => (0, surface.whole_in(0, 63)?),
+                None => return Err(Trouble::new(row[8].place, "a track without a surface")),
+            },
+            "IDX" if child < earlier => (1, 0),
+            word @ ("TRACK" | "IDX") => {
+                let message = format!("{word} {child} is not defined before this table");
+                return Err(Trouble::new(row[9].place, message));
             }
             _ => {
-                let message = format!("expected TRACK or IDX, found {}", line[8].noun());
-                return Err(Trouble::new(line[8].place, message));
+                let message = format!("expected TRACK or IDX, found {}", row[8].noun());
+                return Err(Trouble::new(row[8].place, message));
             }
         };
-        runs.push(Run {
-            cylinder: whole(1)?,
-            offset: turns(2)?,
-            turn: turns(5)?,
-            sectors: whole(6)?,
-            cylinders: whole(7)?,
-            child,
-        });
-        at += length;
+        write!(out, "{kind}, {child}, {surface},").expect("text grows");
+        held = held.saturating_add(row[6].whole_in(0, 1 << 50)?);
+        at += COLUMNS + usize::from(kind == 0);
     }
-    Ok(runs)
+    Ok(held)
 }

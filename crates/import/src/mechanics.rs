@@ -14,7 +14,7 @@ pub const DM_DISK: Table = Table {
         row("Number of data surfaces", Carry::Count("heads")),
         row("Number of cylinders", Carry::Part("checked against the zones")),
         row("Block count", Carry::Part("`sectors`")),
-        row("Layout Model", Carry::Part("`zones`")),
+        row("Layout Model", Carry::Part("`zones` or `layout_index`")),
         row("Mechanical Model", Carry::Part("seek, rotation and settling")),
     ],
 };
@@ -69,8 +69,15 @@ pub(crate) fn lines(
     let layout = model.need("Layout Model")?;
     let block = layout.block()?;
     match block.kind.as_str() {
-        "dm_layout_g1" => zoned::lines(block, model, lines, notes),
-        "dm_layout_g4" => indexed::lines(block, model, lines, notes),
+        "dm_layout_g1" => {
+            let heads = model.need("Number of data surfaces")?.whole_in(1, 64)?;
+            let held = zoned::lines(block, heads, lines, notes)?;
+            capacity(model, held, lines, notes)
+        }
+        "dm_layout_g4" => {
+            let held = indexed::lines(block, lines, notes)?;
+            capacity(model, held, lines, notes)
+        }
         other => {
             let message = format!("expected dm_layout_g1 or dm_layout_g4, found `{other}`");
             Err(Trouble::new(layout.place, message))
@@ -202,12 +209,7 @@ fn curve(points: &[(f64, f64)]) -> String {
 }
 
 /// `sectors`: what the drive is said to hold, or what its layout holds if that is less.
-pub(crate) fn capacity(
-    model: &Block,
-    held: i64,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+fn capacity(model: &Block, held: i64, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
     let Some(item) = model.get("Block count") else { return Ok(()) };
     let wanted = item.whole_in(1, 1 << 50)?;
     if held < wanted {

@@ -4,99 +4,119 @@ use crate::source::Trouble;
 use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, row, string};
 
-/// A policy number, DiskSim's name, ours, and whether ours is the same.
-pub type Policy = (i64, &'static str, &'static str, bool);
+/// A policy number, DiskSim's name, and the value of a `scheduler` key.
+pub type Policy = (i64, &'static str, &'static str);
 
 /// Policies by number (DiskSim 4.0 reference manual, queue and scheduler subcomponents).
 pub const POLICIES: &[Policy] = &[
-    (1, "FCFS", "fcfs", true),
-    (2, "ELEVATOR_LBN", "look", true),
-    (3, "CYCLE_LBN", "c-look", true),
-    (4, "SSTF_LBN", "sstf", true),
-    (5, "ELEVATOR_CYL", "look", false),
-    (6, "CYCLE_CYL", "c-look", false),
-    (7, "SSTF_CYL", "sstf", false),
-    (8, "SPTF_OPT", "sptf", true),
-    (9, "SPCTF_OPT", "sptf", false),
-    (10, "SATF_OPT", "sptf", false),
-    (11, "WPTF_OPT", "sptf", false),
-    (12, "WPCTF_OPT", "sptf", false),
-    (13, "WATF_OPT", "sptf", false),
-    (14, "ASPTF_OPT", "sptf", false),
-    (15, "ASPCTF_OPT", "sptf", false),
-    (16, "ASATF_OPT", "sptf", false),
-    (17, "VSCAN_LBN", "look", false),
-    (18, "VSCAN_CYL", "look", false),
-    (19, "PRI_VSCAN_LBN", "look", false),
-    (20, "PRI_ASPTF_OPT", "sptf", false),
-    (21, "PRI_ASPCTF_OPT", "sptf", false),
-    (22, "SDF_APPROX", "sstf", false),
-    (23, "SDF_EXACT", "sstf", false),
-    (24, "SPTF_ROT_OPT", "sptf", false),
-    (25, "SPTF_ROT_WEIGHT", "sptf", false),
-    (26, "SPTF_SEEK_WEIGHT", "sptf", false),
-    (27, "TSPS", "sptf", false),
-    (28, "BATCH_FCFS", "fcfs", false),
+    (1, "FCFS", "\"fcfs\""),
+    (2, "ELEVATOR_LBN", "\"look\""),
+    (3, "CYCLE_LBN", "\"c-look\""),
+    (4, "SSTF_LBN", "\"sstf\""),
+    (5, "ELEVATOR_CYL", "{ kind = \"look\", by = \"cylinder\" }"),
+    (6, "CYCLE_CYL", "{ kind = \"c-look\", by = \"cylinder\" }"),
+    (7, "SSTF_CYL", "{ kind = \"sstf\", by = \"cylinder\" }"),
+    (8, "SPTF_OPT", "\"sptf\""),
+    (9, "SPCTF_OPT", "\"spctf\""),
+    (10, "SATF_OPT", "\"satf\""),
+    (11, "WPTF_OPT", "\"wptf\""),
+    (12, "WPCTF_OPT", "\"wpctf\""),
+    (13, "WATF_OPT", "\"watf\""),
+    (14, "ASPTF_OPT", "\"asptf\""),
+    (15, "ASPCTF_OPT", "\"aspctf\""),
+    (16, "ASATF_OPT", "\"asatf\""),
+    (17, "VSCAN_LBN", "\"vscan\""),
+    (18, "VSCAN_CYL", "{ kind = \"vscan\", by = \"cylinder\" }"),
+    (19, "PRI_VSCAN_LBN", "\"pri-vscan\""),
+    (20, "PRI_ASPTF_OPT", "\"pri-asptf\""),
+    (21, "PRI_ASPCTF_OPT", "\"pri-aspctf\""),
+    (22, "SDF_APPROX", "{ kind = \"sdf\", distance = \"approximate\" }"),
+    (23, "SDF_EXACT", "{ kind = \"sdf\", distance = \"exact\" }"),
+    (24, "SPTF_ROT_OPT", "\"sptf-rot-opt\""),
+    (25, "SPTF_ROT_WEIGHT", "\"sptf-rot-weight\""),
+    (26, "SPTF_SEEK_WEIGHT", "\"sptf-seek-weight\""),
+    (27, "TSPS", "\"tsps\""),
+    (28, "BATCH_FCFS", "\"batch-fcfs\""),
 ];
 
 /// The parameters of a queue.
 pub const QUEUE: Table = Table {
     kind: "disksim_ioqueue",
-    becomes: "the scheduler of the host, a controller or a drive",
+    becomes: "an `io-queue` in front of a device, or the scheduler of a drive",
     rows: &[
         row("Scheduling policy", Carry::Part("`scheduler`")),
         row(
             "Cylinder mapping strategy",
-            Carry::Part("with a policy by address nothing; schedulers here ask the drive itself"),
+            Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
         ),
+        row("Write initiation delay", Carry::Ms("write_delay")),
+        row("Read initiation delay", Carry::Ms("read_delay")),
+        row("Sequential stream scheme", Carry::Part("`concatenate`")),
+        row("Maximum concat size", Carry::Part("`concatenate_max`")),
+        row("Overlapping request scheme", Carry::Choice("overlap", OVERLAPS)),
         row(
-            "Write initiation delay",
-            Carry::Lost(0.0, "a queue takes no time of its own to start a write"),
+            "Sequential stream diff maximum",
+            Carry::Lost(0.0, "requests of a stream follow each other without a gap"),
         ),
-        row(
-            "Read initiation delay",
-            Carry::Lost(0.0, "a queue takes no time of its own to start a read"),
-        ),
-        row("Sequential stream scheme", Carry::Part("requests are not joined in a queue")),
-        row("Maximum concat size", Carry::Part("see `Sequential stream scheme`")),
-        row("Overlapping request scheme", Carry::Lost(0.0, "overlapping requests stay in order")),
-        row("Sequential stream diff maximum", Carry::Part("see `Sequential stream scheme`")),
-        row(
-            "Scheduling timeout scheme",
-            Carry::Lost(0.0, "requests do not change queues with age"),
-        ),
-        row("Timeout time/weight", Carry::Part("see `Scheduling timeout scheme`")),
-        row("Timeout scheduling", Carry::Part("see `Scheduling timeout scheme`")),
-        row("Scheduling priority scheme", Carry::Lost(0.0, "there is one queue for all requests")),
-        row("Priority scheduling", Carry::Part("see `Scheduling priority scheme`")),
+        row("Scheduling timeout scheme", Carry::Choice("timeout", TIMEOUTS)),
+        row("Timeout time/weight", Carry::Part("`timeout_after`")),
+        row("Timeout scheduling", Carry::Part("`timeout_scheduler`")),
+        row("Scheduling priority scheme", Carry::Choice("priority", PRIORITIES)),
+        row("Priority scheduling", Carry::Part("`priority_scheduler`")),
     ],
 };
 
-/// The scheduler of a queue as the value of a `scheduler` key.
+const OVERLAPS: &[(i64, &str)] = &[(0, "independent"), (1, "completed"), (2, "queued-writes")];
+const TIMEOUTS: &[(i64, &str)] = &[(0, "none"), (1, "full"), (2, "half")];
+const PRIORITIES: &[(i64, &str)] = &[(0, "none"), (1, "sync")];
+const CONCATENATE: &[&str] = &["none", "reads", "writes", "both"];
+
+/// The scheduler of a drive; the rest of its queue is that of the drive.
 pub(crate) fn scheduler(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
-    let block = item.block()?;
-    carry(&QUEUE, block, lines, notes)?;
-    let policy = block.need("Scheduling policy")?;
-    let number = policy.whole_in(1, POLICIES.len() as i64)?;
-    let (_, theirs, ours, same) = POLICIES[number as usize - 1];
-    if !same {
-        let message =
-            format!("scheduling policy {number} ({theirs}) becomes `{ours}`, its nearest");
-        notes.warn(policy.place, message);
-    }
-    concatenation(block, notes)?;
-    let comment = format!("Scheduling policy = {number} ({theirs}), {}", notes.line(policy.place));
-    lines.set("scheduler", string(ours), comment);
+    policy(item.block()?, "Scheduling policy", "scheduler", lines, notes)
+}
+
+fn policy(
+    block: &Block,
+    theirs: &str,
+    ours: &str,
+    lines: &mut Lines,
+    notes: &Notes,
+) -> Result<(), Trouble> {
+    let item = block.need(theirs)?;
+    let number = item.whole_in(1, POLICIES.len() as i64)?;
+    let (_, name, value) = POLICIES[number as usize - 1];
+    lines.set(ours, value, format!("{theirs} = {number} ({name}), {}", notes.line(item.place)));
     Ok(())
 }
 
-fn concatenation(block: &Block, notes: &mut Notes) -> Result<(), Trouble> {
+/// Everything a queue in front of a device does.
+pub(crate) fn whole(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    let block = item.block()?;
+    policy(block, "Scheduling policy", "scheduler", lines, notes)?;
+    carry(&QUEUE, block, lines, notes)?;
+    let chosen = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 255));
+    if chosen("Scheduling timeout scheme")? > 0 {
+        let after = block.need("Timeout time/weight")?;
+        let seconds = after.number_in(0.0, 86_400.0)?;
+        let from = ("Timeout time/weight", after);
+        lines.from("timeout_after", format!("\"{seconds}s\""), from, notes);
+        policy(block, "Timeout scheduling", "timeout_scheduler", lines, notes)?;
+    }
+    if chosen("Scheduling priority scheme")? > 0 {
+        policy(block, "Priority scheduling", "priority_scheduler", lines, notes)?;
+    }
     let Some(scheme) = block.get("Sequential stream scheme") else { return Ok(()) };
-    if scheme.whole_in(0, 31)? & 3 != 0 {
-        notes.warn(
-            scheme.place,
-            "sequential requests are not joined in a queue (`Sequential stream scheme`)",
-        );
+    let bits = scheme.whole_in(0, 31)?;
+    let from = ("Sequential stream scheme", scheme);
+    if bits > 3 {
+        notes.warn(scheme.place, "`Sequential stream scheme`: streams are joined, not scheduled");
+    }
+    if bits & 3 != 0 {
+        lines.from("concatenate", string(CONCATENATE[(bits & 3) as usize]), from, notes);
+        let size = block.need("Maximum concat size")?;
+        let sectors = size.whole_in(0, 1 << 22)?.max(1).to_string();
+        lines.from("concatenate_max", sectors, ("Maximum concat size", size), notes);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::source::{Files, Place, Trouble, quote};
-use crate::syntax::{Block, Node};
+use crate::syntax::{Block, Item, Node};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, row, string, strings};
 use crate::{disk, queue};
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ pub const DRIVER: Table = Table {
     rows: &[
         row("type", Carry::Part("nothing: requests are always simulated")),
         row("Constant access time", Carry::Part("nothing: see `type`")),
-        row("Scheduler", Carry::Part("`scheduler`")),
-        row("Use queueing in subsystem", Carry::Part("`queue_depth`")),
+        row("Scheduler", Carry::Part("an `io-queue` in front of every device")),
+        row("Use queueing in subsystem", Carry::Part("`device_queue_depth` of the queues")),
     ],
 };
 
@@ -135,6 +135,7 @@ pub(crate) fn build(
     if system.order.is_empty() {
         return Err(Trouble::new(top.place, "the topology has no device"));
     }
+    queues(model, top, &mut system, notes)?;
     organise(model, &mut system, notes)?;
     system.top = match system.targets.as_slice() {
         [only] => only.name.clone(),
@@ -188,6 +189,10 @@ impl Walk<'_> {
                 for key in ["Read block transfer time", "Write block transfer time"] {
                     let time = block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
                     slowest = slowest.max(time);
+                }
+                if slowest > 0.0 && node.children.len() > 1 {
+                    let message = "devices on one bus do not wait for each other";
+                    notes.warn(block.place, message);
                 }
                 self.below(node, slowest, notes)
             }
@@ -329,7 +334,8 @@ fn leftovers(model: &Model, system: &mut System, notes: &mut Notes) {
         }
         let device = system.devices[&name].clone();
         if any {
-            system.parts.retain(|part| part.name != device.name);
+            let own = bare(&name);
+            system.parts.retain(|part| part.name != device.name && part.name != own);
             let place = model.topology.as_ref().map(|node| node.place);
             let message = format!("{} belongs to no organisation; it is left out", quote(&name));
             notes.warn(place.unwrap_or(Place { file: 0, line: 1, column: 1 }), message);
@@ -473,35 +479,37 @@ fn host(model: &Model, top: &Node, system: &mut System, notes: &mut Notes) -> Re
     }
     let mut lines = Lines::default();
     carry(&DRIVER, block, &mut lines, notes)?;
-    let single = system.order.len() == 1;
-    if let Some(item) = block.get("Scheduler") {
-        if single {
-            queue::scheduler(item, &mut lines, notes)?;
-            lines.set("queue_depth", "1", "requests wait in the driver");
-        } else {
-            queue_per_device(item, system, notes)?;
-            lines.set("queue_depth", "65536", "every device has its own queue");
-        }
-    }
+    lines.set("queue_depth", "65536", "requests wait in the queues in front of the devices");
     system.host = lines;
     Ok(())
 }
 
-/// The driver keeps a queue for every device; here the devices keep them.
-fn queue_per_device(
-    item: &crate::syntax::Item,
+/// The driver keeps a queue for every device.
+fn queues(
+    model: &Model,
+    top: &Node,
     system: &mut System,
     notes: &mut Notes,
 ) -> Result<(), Trouble> {
+    let Some(block) = model.instances.get(&top.name) else { return Ok(()) };
+    let Some(item) = block.get("Scheduler") else { return Ok(()) };
     let mut queue = Lines::default();
-    queue::scheduler(item, &mut queue, notes)?;
-    notes.warn(item.place, "the driver's queue of every device becomes the device's own");
-    let drives: Vec<String> = system.devices.values().map(|device| device.name.clone()).collect();
-    for part in system.parts.iter_mut().filter(|part| drives.contains(&part.name)) {
-        if part.lines.is_set("queue_depth") && !part.lines.is_set("scheduler") {
-            part.lines.append(queue.clone());
-            part.lines.replace("queue_depth", "32");
-        }
+    queue::whole(item, &mut queue, notes)?;
+    let in_subsystem = block.get("Use queueing in subsystem").map_or(Ok(false), Item::flag)?;
+    for device in system.order.clone() {
+        let depth = match &model.instances[&device].get("Max queue length") {
+            Some(item) if in_subsystem => item.whole_in(0, 65_536)?.max(1),
+            _ => 1,
+        };
+        let Some(target) = system.devices.get(&device).cloned() else { continue };
+        let name = free_name(&format!("{}-queue", target.name), system);
+        let mut lines = Lines::default();
+        lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", notes.line(item.place)));
+        lines.set("device", string(&target.name), "");
+        lines.set("device_queue_depth", depth.to_string(), "");
+        lines.append(queue.clone());
+        system.parts.push(Part { name: name.clone(), lines });
+        system.devices.insert(device, Target { name, ..target });
     }
     Ok(())
 }

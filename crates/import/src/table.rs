@@ -101,10 +101,6 @@ impl Lines {
         }
     }
 
-    pub fn is_set(&self, key: &str) -> bool {
-        self.0.iter().any(|(line, _)| line.split(" = ").next() == Some(key))
-    }
-
     pub fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -243,16 +239,4 @@ fn carry_one(
     };
     lines.from(key, value, (&entry.key, item), notes);
     Ok(())
-}
-
-impl Lines {
-    /// Gives `key`, set before, another value.
-    pub fn replace(&mut self, key: &str, value: &str) {
-        for (line, comment) in &mut self.0 {
-            if line.split(" = ").next() == Some(key) {
-                *line = format!("{key} = {value}");
-                comment.clear();
-            }
-        }
-    }
 }
