@@ -19,7 +19,7 @@ const FRACTIONS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 const ENTRIES: u64 = 48 * 1024;
 
 fn job(fraction: f64) -> Job {
-    let gc = format!("{{ kind = \"partial\", search = {fraction:?} }}");
+    let gc = format!("{{ kind = \"partial-search\", fraction = {fraction:?} }}");
     dftl("financial", ENTRIES).named(format!("search {fraction}")).set("part.ssd.ftl.gc", gc)
 }
 
