@@ -163,7 +163,7 @@ pub const PARAMS: [Param; 48] = [
         "power_loss_protection",
         Kind::Flag,
         "false",
-        "`queued`: the write buffer survives a loss of power, so that a flush need not wait for it.",
+        "`queued`: the write buffer survives a loss of power, so that a flush need not wait.",
     ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
