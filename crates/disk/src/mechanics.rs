@@ -121,14 +121,14 @@ impl Mechanics {
         };
         let mut left = sectors;
         loop {
-            let take = left.min(place.left_on_track);
-            self.pass(&mut access, &place, take);
-            left -= take;
+            let first = place;
+            let (span, last, next) = self.on_track(&mut place, &mut left);
+            self.pass(&mut access, &first, span);
             if left == 0 {
-                access.last = place.skip(take);
+                access.last = place.skip(last);
                 return access;
             }
-            let Some(next) = self.layout.next_track(&place) else {
+            let Some(next) = next else {
                 debug_assert!(false, "run beyond the end of the drive");
                 return access;
             };
@@ -136,6 +136,26 @@ impl Mechanics {
             access.seek += switch;
             access.end += switch;
             place = next;
+        }
+    }
+
+    /// How much of `left` sectors is on the track of `place`: the sectors passed over, bad ones
+    /// between them included, how many are left there from the piece `place` then names, and the
+    /// track to go on with.
+    #[inline]
+    fn on_track(&self, place: &mut Place, left: &mut u32) -> (u32, u32, Option<Place>) {
+        let first = place.sector;
+        loop {
+            let take = (*left).min(place.left_on_track);
+            *left -= take;
+            let span = place.sector + take - first;
+            if *left == 0 {
+                return (span, take, None);
+            }
+            match self.layout.next_track(place) {
+                Some(next) if next.same_track(place) && next.sector > place.sector => *place = next,
+                next => return (span, take, next),
+            }
         }
     }
 
@@ -189,5 +209,20 @@ impl Positioner for Mechanics {
 
     fn cylinder(&self, lba: Lba) -> u32 {
         self.layout.locate(lba).cylinder
+    }
+
+    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+        let from = self.layout.locate(Lba(last.0.saturating_sub(1)));
+        let target = self.layout.locate(to.lba);
+        self.move_time(Arm::from(&from), Arm::from(&target), to.op == Op::Write)
+    }
+
+    fn transfer(&self, to: &Request) -> SimDuration {
+        let place = self.layout.locate(to.lba);
+        self.rotation.time_of(u128::from(place.sector_angle) * u128::from(to.sectors))
+    }
+
+    fn sectors(&self) -> u64 {
+        self.layout.capacity()
     }
 }

@@ -46,13 +46,12 @@ pub struct LayerInfo {
     pub watts: Option<[f64; PowerState::COUNT]>,
     /// Joules per flash read, program and erase, added to the power above.
     pub flash_joules: Option<[f64; 3]>,
+    /// Joules per block looked at in search of a victim, added to the power above.
+    pub search_joules: f64,
     /// Joules per spin-up, added to the power above.
     pub spin_up_joules: f64,
     /// Watts drawn in every state, by what draws them, added to the power above.
     pub always_watts: Vec<(&'static str, f64)>,
-    /// Joules per unit of a [`crate::Fact::Custom`] number: its name, what to call the energy,
-    /// joules.
-    pub custom_joules: Vec<(u8, &'static str, f64)>,
     /// Flash geometry and other constants worth showing: (name, value).
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the layer's [`crate::Fact::Custom`] numbers.
@@ -110,6 +109,13 @@ pub trait Layer {
         Err(StateError(format!("a `{}` cannot take its state back", self.info().kind)))
     }
 
+    /// The devices it gives access to without combining them, in order: a bus, or a controller on
+    /// the way to one. Empty for everything that is one device itself. Lanes lie behind one
+    /// another in the layer's address space, and the parent sees each as a child of its own.
+    fn lanes(&self) -> Vec<Lane> {
+        Vec::new()
+    }
+
     /// Called once before the first request.
     fn start(&mut self, _ctx: &mut Ctx<'_>) {}
 
@@ -136,6 +142,15 @@ pub trait Layer {
     fn precondition(&mut self, _workload: &mut dyn Source) -> Result<(), String> {
         Err("this layer cannot be preconditioned; precondition the devices below it".to_owned())
     }
+}
+
+/// A device that a layer gives access to; see [`Layer::lanes`].
+#[derive(Clone)]
+pub struct Lane {
+    /// Sectors it offers.
+    pub sectors: u64,
+    /// Its positioning estimates, if it has a moving head.
+    pub positioner: Option<Rc<dyn Positioner>>,
 }
 
 /// A layer with its name and children: what a scenario is built into.

@@ -5,7 +5,7 @@ use crate::event::{EventQueue, Phase};
 use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
-use crate::request::{Op, Request, RequestId};
+use crate::request::{Lba, Op, Request, RequestId};
 use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::collections::VecDeque;
@@ -42,6 +42,8 @@ struct Slot {
     request: Request,
     parts: Parts,
     tag: u64,
+    /// Added to the parent's addresses to get the child's.
+    base: u64,
     issued: SimTime,
     child: NodeId,
     child_index: u16,
@@ -52,8 +54,18 @@ struct Slot {
 struct Place {
     path: String,
     parent: NodeId,
-    children: Vec<NodeId>,
+    children: Vec<Link>,
+}
+
+/// The way from a parent to a child, or to one of its lanes.
+#[derive(Clone, Copy)]
+struct Link {
+    node: NodeId,
+    /// Where the lane begins in the child's address space.
+    base: u64,
     capacity: u64,
+    /// Whether it is one of the child's lanes.
+    lane: bool,
 }
 
 /// Everything of the machine but the layers.
@@ -135,12 +147,20 @@ impl Machine {
 
     fn adopt(&mut self, node: Node, parent: NodeId) -> NodeId {
         let id = NodeId(u16::try_from(self.layers.len()).expect("at most 65,536 nodes"));
-        let capacity = node.layer.capacity();
-        self.core.places.push(Place { path: node.path, parent, children: Vec::new(), capacity });
+        self.core.places.push(Place { path: node.path, parent, children: Vec::new() });
         self.layers.push(node.layer);
         for child in node.children {
-            let child = self.adopt(child, id);
-            self.core.places[id.0 as usize].children.push(child);
+            let (whole, lanes) = (child.layer.capacity(), child.layer.lanes());
+            let node = self.adopt(child, id);
+            let links = &mut self.core.places[id.0 as usize].children;
+            if lanes.is_empty() {
+                links.push(Link { node, base: 0, capacity: whole, lane: false });
+            }
+            let mut base = 0;
+            for lane in lanes {
+                links.push(Link { node, base, capacity: lane.sectors, lane: true });
+                base += lane.sectors;
+            }
         }
         id
     }
@@ -387,9 +407,10 @@ impl Core {
             slot.parts
         );
         slot.stage = Stage::Free;
+        let lba = Lba(slot.request.lba.0 - slot.base);
         let done = Completion {
             id,
-            request: slot.request,
+            request: Request { lba, ..slot.request },
             tag: slot.tag,
             child: slot.child_index as usize,
             latency,
@@ -448,33 +469,38 @@ impl Ctx<'_> {
 
     /// Sectors child number `child` offers.
     pub fn child_capacity(&self, child: usize) -> u64 {
-        let id = self.core.places[self.node.0 as usize].children[child];
-        self.core.places[id.0 as usize].capacity
+        self.core.places[self.node.0 as usize].children[child].capacity
     }
 
     /// Sends `request` to child number `child`; `tag` comes back with its completion.
     ///
     /// A request outside the child's capacity ends the run with a [`Fault::OutOfRange`].
     #[inline]
-    pub fn issue(&mut self, child: usize, request: Request, tag: u64) -> RequestId {
+    pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
         let child_index = child as u16;
-        let child = self.core.places[self.node.0 as usize].children[child];
-        let place = &self.core.places[child.0 as usize];
-        let within = request.end().0 <= place.capacity && request.sectors > 0;
+        let Link { node: child, base, capacity, lane } =
+            self.core.places[self.node.0 as usize].children[child];
+        let within = request.end().0 <= capacity && request.sectors > 0;
         let deliver = request.op == Op::Flush || within;
         if !deliver {
             let fault = Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
-                capacity: place.capacity,
-                device: place.path.clone(),
+                capacity,
+                device: self.core.places[child.0 as usize].path.clone(),
             };
             self.core.fault.get_or_insert(fault);
         }
+        if lane && request.op == Op::Flush {
+            // It has no range of its own, but the lane must be known by it.
+            request.lba = Lba(0);
+        }
+        request.lba = request.lba.offset(base);
         let id = self.core.admit(Slot {
             request,
             parts: Parts::NONE,
             tag,
+            base,
             issued: self.core.now,
             child,
             child_index,
@@ -490,7 +516,8 @@ impl Ctx<'_> {
 
     /// Tells child number `child` what will probably be issued to it next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
-        let child = self.core.places[self.node.0 as usize].children[child];
+        let Link { node: child, base, .. } = self.core.places[self.node.0 as usize].children[child];
+        let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
         // Two layers may expect something at one instant: the first is told, it is only advice.
         if self.core.expected.is_empty() {
             self.core.expected.extend(requests);

@@ -74,8 +74,7 @@ pub struct FlashOps {
     recording: bool,
     host_cause: Cause,
     host_after: After,
-    /// Blocks looked at in search of victims, not yet told.
-    searched: u64,
+    searched_blocks: u32,
 }
 
 impl FlashOps {
@@ -87,23 +86,8 @@ impl FlashOps {
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
-            searched: 0,
+            searched_blocks: 0,
         }
-    }
-
-    /// Notes that the controller looked at `blocks` blocks in search of a victim (paper 002,
-    /// figure 8), for whoever counts what that costs.
-    #[inline]
-    pub fn note_search(&mut self, blocks: u32) {
-        if self.recording {
-            self.searched += u64::from(blocks);
-        }
-    }
-
-    /// How many blocks were looked at since this was last asked.
-    #[inline]
-    pub fn take_searched(&mut self) -> u64 {
-        std::mem::take(&mut self.searched)
     }
 
     /// The state of the cells.
@@ -122,7 +106,22 @@ impl FlashOps {
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
+        self.searched_blocks = 0;
         self.host_after = After::NOTHING;
+    }
+
+    /// The controller looked at `blocks` blocks in search of a victim, before what is noted next.
+    #[inline]
+    pub fn note_search(&mut self, blocks: u32) {
+        if self.recording {
+            self.searched_blocks = self.searched_blocks.saturating_add(blocks);
+        }
+    }
+
+    /// Blocks looked at since the list was last cleared.
+    #[inline]
+    pub const fn searched_blocks(&self) -> u32 {
+        self.searched_blocks
     }
 
     /// Whether operations are noted; the array changes either way.

@@ -223,7 +223,7 @@ fn impossible_devices_are_refused_with_all_reasons() {
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().plug("ftl").settings.clone();
-    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial", &registry));
+    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
     let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
     let settings = settings()
         .and("ftl", Value::Plug(plug))
@@ -235,13 +235,13 @@ fn searches_and_the_mapping_memory_cost_energy() {
     let ram = info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("told").1;
     assert!(ram > 0.0);
     assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
-    assert_eq!(info.custom_joules, [(0, "victim_search", 2e-6)]);
+    assert_eq!(info.search_joules, 2e-6);
     let (_, facts, end) = run(ssd, Host::random(400, 4, 100));
     end.expect("a sound run");
     let (mut searches, mut erases) = (0, 0);
     for fact in facts {
         match fact.fact {
-            Fact::Custom { name: 0, value } => searches += value,
+            Fact::VictimSearch { blocks } => searches += u64::from(blocks),
             Fact::FlashErase { .. } => erases += 1,
             _ => {}
         }
@@ -275,4 +275,39 @@ fn blocks_bad_from_the_factory_eat_spare_space() {
     assert!((10.0..60.0).contains(&some) && fewer <= 1600.0 - some && fewer > 1500.0, "{some}");
     assert!(less < spare && less > 0.4, "{less}");
     assert_eq!(bad(0.02), bad(0.02));
+}
+
+#[test]
+fn a_request_waits_for_the_search_it_causes() {
+    let registry = hybridsim_flash::defaults::registry();
+    let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
+    let layer = settings().plug("ftl").settings.clone().and("gc", gc);
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
+    for timing in ["serial", "interleaved"] {
+        let measure = |search_ns| {
+            let search = Value::Duration(SimDuration::from_ns(search_ns));
+            let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
+            let (done, facts, end) =
+                run(build(&settings).expect("sound"), Host::random(400, 1, 100));
+            let searched: u64 = (facts.iter())
+                .map(|told| match told.fact {
+                    Fact::VictimSearch { blocks } => u64::from(blocks),
+                    _ => 0,
+                })
+                .sum();
+            let waited: u64 = done.iter().map(|done| done.parts.get(Part::Gc).as_ns()).sum();
+            (end.expect("a sound run").time.as_ns(), waited, searched)
+        };
+        let (end, waited, searched) = measure(0);
+        let (end_later, waited_longer, same) = measure(700);
+        assert!(searched > 100 && searched == same, "{searched} blocks, then {same}");
+        if timing == "serial" {
+            // One request at a time, one thing at a time: all of it shows.
+            assert_eq!(end_later - end, 700 * searched);
+            assert_eq!(waited_longer - waited, 700 * searched);
+        } else {
+            assert!(end_later > end, "{end} to {end_later}");
+        }
+    }
 }

@@ -228,3 +228,22 @@ fn raw_flash_is_driven_by_the_host() {
         "{fault}"
     );
 }
+
+#[test]
+fn mapping_tables_are_as_large_as_they_are_told_to_be() {
+    let bytes = |name: &str| {
+        let info = build(&medium(name)).expect("sound").info();
+        let found = info.constants.iter().find(|(key, _)| *key == "mapping_ram_bytes");
+        found.expect("every device tells it").1
+    };
+    let (blocks, offered) = (8192.0, 8128.0);
+    assert_eq!(bytes("raw"), 0.0);
+    assert_eq!(bytes("in-place"), (offered * 64.0 / 8.0_f64).floor(), "a bit per page");
+    assert_eq!(bytes("anand"), offered * 12.0 + blocks * 4.0, "ends and length; a link per unit");
+    assert_eq!(bytes("fmax"), offered * 12.0 + blocks / 2.0 * 64.0 * 2.0, "units; places");
+    let log = bytes("log-block");
+    assert_eq!(log, offered * 8.0 + 64.0 * (16.0 + 64.0 * 2.0), "maps; logs and their places");
+    assert_eq!(log, bytes("bast"));
+    let page = bytes("page");
+    assert!(["anand", "fmax", "log-block"].iter().all(|name| bytes(name) < page / 3.0));
+}

@@ -161,6 +161,10 @@ pub struct Host {
     /// What follows these: the end of the workload, or what is wrong with it.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
+    /// The workload waits for completions.
+    reacts: bool,
+    /// The next timer, while it is in the future.
+    armed: SimTime,
     last_arrival: SimTime,
     /// First sector after the last request issued.
     last: Lba,
@@ -200,6 +204,8 @@ impl Host {
             ahead: VecDeque::with_capacity(AHEAD_MAX),
             ahead_end: None,
             exhausted: false,
+            reacts: false,
+            armed: SimTime::ZERO,
             last_arrival: SimTime::ZERO,
             last: Lba(0),
             outstanding: 0,
@@ -233,6 +239,8 @@ impl Host {
         if arrival.is_none() {
             if let Some(Err(reason)) = self.ahead_end.take() {
                 ctx.fault(Fault::Workload(reason));
+            } else if self.source.waits() {
+                return None;
             }
             self.exhausted = true;
         }
@@ -257,7 +265,11 @@ impl Host {
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(arrival) = self.next {
             if arrival.at > ctx.now() {
-                ctx.wake_at(arrival.at, 0);
+                // A timer that fires earlier will set this one.
+                if self.armed <= ctx.now() || arrival.at < self.armed {
+                    self.armed = arrival.at;
+                    ctx.wake_at(arrival.at, 0);
+                }
                 return;
             }
             self.arrive(ctx, arrival.request);
@@ -279,6 +291,18 @@ impl Host {
             self.exhausted = true;
         }
         self.last_arrival = arrival.at;
+    }
+
+    /// Open loop, a workload that waits for completions: something may come before the request
+    /// read ahead of its time.
+    fn look_again(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        if self.next.take().is_some() {
+            self.source.take_back();
+        }
+        self.source.completed(request, ctx.now());
+        self.last_arrival = ctx.now();
+        self.look_ahead(ctx);
+        self.arrive_due(ctx);
     }
 
     /// Closed loop: the request that follows a completion, or one of the first.
@@ -385,6 +409,13 @@ impl Layer for Host {
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.check = ctx.verifying().then(Check::default);
+        self.reacts = self.source.waits();
+        if self.reacts && self.options.mode == Mode::Closed {
+            ctx.fault(Fault::Workload(
+                "this workload waits for completions itself; use `mode = \"open\"` under [host]"
+                    .to_owned(),
+            ));
+        }
         match self.options.mode {
             Mode::Open => {
                 self.look_ahead(ctx);
@@ -411,7 +442,11 @@ impl Layer for Host {
             check.end(ctx, done);
         }
         let request = Request { data: DataSlice::NONE, ..done.request };
-        self.source.completed(&request, ctx.now());
+        if self.reacts && !self.exhausted {
+            self.look_again(ctx, &request);
+        } else {
+            self.source.completed(&request, ctx.now());
+        }
         self.dispatch(ctx);
         if self.options.mode == Mode::Closed {
             if self.options.think_time.is_zero() {

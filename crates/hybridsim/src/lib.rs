@@ -6,6 +6,7 @@
 pub mod build;
 mod cli;
 pub mod fuzz;
+pub mod import;
 pub mod presets;
 pub mod registry;
 pub mod reproduce;

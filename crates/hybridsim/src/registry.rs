@@ -10,6 +10,8 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_flash::ENTRIES);
     registry.add_all(hybridsim_flash::ftl::ENTRIES);
     registry.add_all(hybridsim_flash::gc::ENTRIES);
+    registry.add_all(hybridsim_flash::temperature::ENTRIES);
+    registry.add_all(hybridsim_flash::wear::ENTRIES);
     registry.add_all(hybridsim_hybrid::ENTRIES);
     registry.add_all(hybridsim_hybrid::admission::ENTRIES);
     registry.add_all(hybridsim_hybrid::cleanup::ENTRIES);

@@ -181,6 +181,15 @@ impl Source for Counted {
         self.inner.reads_ahead()
     }
 
+    fn waits(&self) -> bool {
+        self.inner.waits()
+    }
+
+    fn take_back(&mut self) {
+        self.requests = self.requests.saturating_sub(1);
+        self.inner.take_back();
+    }
+
     fn completed(&mut self, request: &Request, now: SimTime) {
         self.inner.completed(request, now - self.meter.1.get());
     }

@@ -92,6 +92,12 @@ pub struct Node {
     pub flash_programs: [u64; Cause::ALL.len()],
     /// Flash blocks erased, by cause.
     pub flash_erases: [u64; Cause::ALL.len()],
+    /// Erases of each block that was erased.
+    pub erases_by_block: BTreeMap<u32, u64>,
+    /// Searches for a victim.
+    pub searches: u64,
+    /// Blocks looked at in them.
+    pub searched_blocks: u64,
     /// Free blocks.
     pub free_blocks: Option<Level>,
     /// Blocks by how often they were erased, at the end.
@@ -212,7 +218,10 @@ impl Node {
         match stamped.fact {
             Fact::FlashRead { cause, .. } => self.flash_reads[cause as usize] += 1,
             Fact::FlashProgram { cause, .. } => self.flash_programs[cause as usize] += 1,
-            Fact::FlashErase { cause, .. } => self.flash_erases[cause as usize] += 1,
+            Fact::FlashErase { cause, block, .. } => {
+                self.flash_erases[cause as usize] += 1;
+                *self.erases_by_block.entry(block).or_default() += 1;
+            }
             Fact::FreeBlocks { free } => level(&mut self.free_blocks, now, u64::from(free)),
             Fact::QueueDepth { depth } => level(&mut self.queue_depth, now, u64::from(depth)),
             Fact::Seek { distance, time } => {
@@ -252,6 +261,10 @@ impl Node {
             Fact::Destaged { sectors } => {
                 self.destages += 1;
                 self.destaged_sectors += u64::from(sectors);
+            }
+            Fact::VictimSearch { blocks } => {
+                self.searches += 1;
+                self.searched_blocks += u64::from(blocks);
             }
             Fact::CleanupStarted => self.cleanups += 1,
             Fact::CleanupEnded { pages } => self.cleaned_pages += u64::from(pages),
@@ -313,6 +326,10 @@ mod tests {
         assert_eq!((destage.destages, destage.destaged_sectors), (1, 64));
         let wear = one(Fact::Wear { erases: 3, blocks: 10 });
         assert_eq!(wear.wear, BTreeMap::from([(3, 10)]));
+        let search = one(Fact::VictimSearch { blocks: 9 });
+        assert_eq!((search.searches, search.searched_blocks), (1, 9));
+        let erase = one(Fact::FlashErase { cause: Cause::Gc, die: 0, block: u32::MAX, erases: 7 });
+        assert_eq!(erase.erases_by_block, BTreeMap::from([(u32::MAX, 1)]));
         let custom = one(Fact::Custom { name: 255, value: u64::MAX }).custom[255].expect("told");
         assert_eq!((custom.count, custom.sum), (1, u128::from(u64::MAX)));
     }

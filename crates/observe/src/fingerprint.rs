@@ -41,6 +41,7 @@
 //! | 18 | `CleanupEnded` | | pages | | |
 //! | 19 | `DirtyPages` | | pages | | |
 //! | 20 | `Custom` | name | | value | |
+//! | 21 | `VictimSearch` | | blocks | | |
 //!
 //! With the keys below, and `state` zero at first, each fact does
 //!
@@ -139,6 +140,7 @@ fn words(stamped: &Stamped) -> [u64; 4] {
         Fact::CleanupEnded { pages } => (18, 0, pages, 0, 0),
         Fact::DirtyPages { pages } => (19, 0, pages, 0, 0),
         Fact::Custom { name, value } => (20, name, 0, value, 0),
+        Fact::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
     };
     let w1 =
         u64::from(stamped.node.0) | (kind as u64) << 16 | u64::from(a) << 24 | u64::from(b) << 32;

@@ -19,7 +19,7 @@ fn nodes() -> Vec<(String, LayerInfo)> {
         constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
-        custom_joules: vec![(0, "search", 3e-6)],
+        search_joules: 3e-6,
         ..LayerInfo::default()
     };
     let host = LayerInfo { kind: "host", ..LayerInfo::default() };
@@ -44,6 +44,7 @@ fn facts(count: u64) -> Vec<Stamped> {
         }
         if at % 10 == 0 {
             tell(done, 1, Fact::Custom { name: 0, value: 5 });
+            tell(done, 1, Fact::VictimSearch { blocks: 5 });
         }
         tell(done, 1, Fact::StateTime { state: PowerState::Write, time: ns(latency) });
         tell(done, 0, Fact::Spent { op, part: Part::FlashProgram, time: ns(latency) });

@@ -19,7 +19,8 @@ pub enum AheadLimit {
     Cylinder,
     /// Until the segment is full.
     Segment,
-    /// To the end of the track; of the next one, when a recent read was on the track before.
+    /// To the end of the track if the segment has room for that; to the end of the next one when
+    /// a recent read was on the track before.
     NextTrack,
 }
 
@@ -49,22 +50,40 @@ impl AheadPolicy {
         last: &Place,
         sequential: bool,
     ) -> u64 {
+        let room =
+            if self.over_requested { end } else { start.max(end.saturating_sub(self.segment)) };
         let to = match self.limit {
             AheadLimit::None => end,
-            AheadLimit::Track => end + u64::from(last.left_on_track),
+            AheadLimit::Track => end_of_track(mechanics, end, last).0,
             AheadLimit::Cylinder => end_of_cylinder(mechanics, end, last),
             AheadLimit::Segment => u64::MAX,
             AheadLimit::NextTrack => {
-                let next = mechanics.layout.next_track(last).filter(|_| sequential);
-                let more = next.map_or(0, |next| u64::from(next.left_on_track));
-                end + u64::from(last.left_on_track) + more
+                let (to, next) = end_of_track(mechanics, end, last);
+                match next.filter(|_| sequential) {
+                    Some(next) => end_of_track(mechanics, to, &next).0,
+                    // Not worth it for a part of the track when nobody reads in sequence.
+                    None if !sequential && to > room.saturating_add(self.segment) => end,
+                    None => to,
+                }
             }
         };
-        let room =
-            if self.over_requested { end } else { start.max(end.saturating_sub(self.segment)) };
         let to = to.min(room.saturating_add(self.segment)).min(end.saturating_add(self.max));
         let to = if self.limit == AheadLimit::None { to } else { to.max(end + self.min) };
         to.min(mechanics.layout.capacity()).max(end)
+    }
+}
+
+/// The block after the last one on the track of `place`, which is block `at`; and the next track.
+fn end_of_track(mechanics: &Mechanics, at: u64, place: &Place) -> (u64, Option<Place>) {
+    let (mut to, mut place) = (at + u64::from(place.left_on_track), *place);
+    loop {
+        match mechanics.layout.next_track(&place) {
+            Some(next) if next.same_track(&place) => {
+                to += u64::from(next.left_on_track);
+                place = next;
+            }
+            next => return (to, next),
+        }
     }
 }
 

@@ -27,6 +27,8 @@ struct Segment {
     ready: SimTime,
     used: u64,
     state: State,
+    /// Whether the host wrote it.
+    written: bool,
 }
 
 /// How the buffer is divided.
@@ -40,6 +42,8 @@ pub struct SegmentsSpec {
     pub write_max: usize,
     /// Whether writes that follow each other share a segment.
     pub combine: bool,
+    /// Whether what the host wrote may be read from the buffer.
+    pub read_written: bool,
 }
 
 /// The buffer.
@@ -76,7 +80,14 @@ pub struct Taken {
 impl Segments {
     /// An empty buffer.
     pub fn new(spec: SegmentsSpec) -> Self {
-        let empty = Segment { start: 0, end: 0, ready: SimTime::ZERO, used: 0, state: State::Free };
+        let empty = Segment {
+            start: 0,
+            end: 0,
+            ready: SimTime::ZERO,
+            used: 0,
+            state: State::Free,
+            written: false,
+        };
         Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
     }
 
@@ -89,7 +100,9 @@ impl Segments {
     pub fn find(&self, lba: u64) -> Option<Found> {
         let mut best: Option<Found> = None;
         for (segment, s) in self.segments.iter().enumerate() {
-            if s.start <= lba && lba < s.end && best.is_none_or(|found| s.end > found.until) {
+            let readable = self.spec.read_written || !s.written;
+            let holds = s.start <= lba && lba < s.end && readable;
+            if holds && best.is_none_or(|found| s.end > found.until) {
                 best = Some(Found { segment, until: s.end, ready: s.ready });
             }
         }
@@ -127,7 +140,7 @@ impl Segments {
     pub fn fill(&mut self, segment: usize, start: u64, end: u64, ready: SimTime) {
         let sectors = self.spec.sectors;
         let s = &mut self.segments[segment];
-        s.state = State::Clean;
+        (s.state, s.written) = (State::Clean, false);
         s.start = start.max(end.saturating_sub(sectors));
         s.end = end;
         s.ready = ready;
@@ -168,7 +181,8 @@ impl Segments {
         self.unwritten += 1;
         let state = State::Dirty(self.writes);
         let ready = SimTime::ZERO;
-        self.segments[segment] = Segment { start, end, ready, used: self.tick, state };
+        let used = self.tick;
+        self.segments[segment] = Segment { start, end, ready, used, state, written: true };
         Some(Taken { segment, joined: false })
     }
 
@@ -286,7 +300,7 @@ mod tests {
     use super::*;
 
     fn segments(count: usize, sectors: u64, write_max: usize) -> Segments {
-        Segments::new(SegmentsSpec { count, sectors, write_max, combine: true })
+        Segments::new(SegmentsSpec { count, sectors, write_max, combine: true, read_written: true })
     }
 
     const NOW: SimTime = SimTime::ZERO;

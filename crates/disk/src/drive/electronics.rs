@@ -4,7 +4,7 @@ use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.
-pub(super) const PARAMS: [Param; 9] = [
+pub(super) const PARAMS: [Param; 24] = [
     Param::with(
         "read_hit_overhead",
         Kind::Duration,
@@ -49,8 +49,53 @@ pub(super) const PARAMS: [Param; 9] = [
         Kind::Duration,
         "As `write_miss_overhead`, when the command before was a write.",
     ),
-    Param::optional("host_rate", Kind::Rate, "Rate of the host link; takes no time if absent."),
+    Param::optional(
+        "host_rate",
+        Kind::Rate,
+        "Rate of the host link. Without it data pass at the speed of the medium, and a bus above \
+         the drive adds its own time.",
+    ),
+    Param::optional("host_write_rate", Kind::Rate, "As `host_rate`, for writes."),
+    Param::with(
+        "read_watermark",
+        FRACTION,
+        "0",
+        "Part of a read that must be in the buffer before it goes over the link.",
+    ),
+    Param::with(
+        "write_watermark",
+        FRACTION,
+        "0",
+        "Part of a write that must be in the buffer before the medium is written.",
+    ),
+    time("read_completion_overhead", "To report a read complete."),
+    time("write_completion_overhead", "To report a write complete."),
+    time("data_preparation_overhead", "To prepare data for the link."),
+    time("first_reselect_overhead", "To connect to the host again, the first time in a command."),
+    time("other_reselect_overhead", "As `first_reselect_overhead`, every other time."),
+    time("read_disconnect_overhead", "To leave the link to others after a read command."),
+    Param::optional(
+        "read_disconnect_overhead_after_write",
+        Kind::Duration,
+        "As `read_disconnect_overhead`, when the command before was a write.",
+    ),
+    time("write_disconnect_overhead", "To leave the link to others after the data of a write."),
+    Param::optional(
+        "extra_disconnect_command_overhead",
+        Kind::Duration,
+        "Given, the drive leaves the link also between the command and the data of a write to the \
+         medium: command time before it does.",
+    ),
+    time("extra_disconnect_overhead", "To leave the link before the data of a write."),
+    time("extra_disconnect_delay", "Before it comes back for the data of a write."),
+    time("minimum_seek_delay", "From the arrival of a command to the first movement for it."),
 ];
+
+const FRACTION: Kind = Kind::Number { min: 0.0, max: 1.0 };
+
+const fn time(name: &'static str, help: &'static str) -> Param {
+    Param::with(name, Kind::Duration, "\"0us\"", help)
+}
 
 /// Command processing times, by operation, hit or miss, and the operation before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,23 +118,90 @@ impl Overheads {
     }
 }
 
+/// What passes between drive and host around the data, and how much is buffered between link and
+/// medium. The vocabulary is DiskSim's, after parallel SCSI.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handshake {
+    /// Part of a read in the buffer before it goes over the link.
+    pub read_watermark: f64,
+    /// Part of a write in the buffer before it goes to the medium.
+    pub write_watermark: f64,
+    /// Reporting a read complete.
+    pub read_completion: SimDuration,
+    /// Reporting a write complete.
+    pub write_completion: SimDuration,
+    /// Preparing data for the link.
+    pub preparation: SimDuration,
+    /// Connecting again for the first and for other times.
+    pub reselect: [SimDuration; 2],
+    /// Leaving the link after a read command, by the command before.
+    pub read_disconnect: [SimDuration; 2],
+    /// Leaving the link after the data of a write.
+    pub write_disconnect: SimDuration,
+    /// When a write comes back for its data after leaving the link: command time, and the rest.
+    pub extra_disconnect: Option<(SimDuration, SimDuration)>,
+    /// From arrival to the first movement.
+    pub seek_delay: SimDuration,
+}
+
+impl Handshake {
+    /// Reads it from the drive's parameters.
+    pub fn read(settings: &Settings) -> Self {
+        let time = |name| settings.duration(name);
+        let read_disconnect = time("read_disconnect_overhead");
+        let after_write = settings.duration_opt("read_disconnect_overhead_after_write");
+        let extra = time("extra_disconnect_overhead") + time("extra_disconnect_delay");
+        Self {
+            read_watermark: settings.number("read_watermark"),
+            write_watermark: settings.number("write_watermark"),
+            read_completion: time("read_completion_overhead"),
+            write_completion: time("write_completion_overhead"),
+            preparation: time("data_preparation_overhead"),
+            reselect: [time("first_reselect_overhead"), time("other_reselect_overhead")],
+            read_disconnect: [read_disconnect, after_write.unwrap_or(read_disconnect)],
+            write_disconnect: time("write_disconnect_overhead"),
+            extra_disconnect: settings
+                .duration_opt("extra_disconnect_command_overhead")
+                .map(|command| (command, extra)),
+            seek_delay: time("minimum_seek_delay"),
+        }
+    }
+}
+
+/// Rates of the link; 0 stands for a link that takes no time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Link {
+    /// Bytes per second towards the host.
+    pub read_bytes_per_s: u64,
+    /// Bytes per second from the host.
+    pub write_bytes_per_s: u64,
+}
+
 /// Overheads, link and command slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Electronics {
     overheads: Overheads,
-    link_bytes_per_s: u64,
-    /// One sector over the link.
-    pub sector: SimDuration,
+    /// What passes around the data.
+    pub handshake: Handshake,
+    rates: Link,
+    /// One sector over the link, reading and writing.
+    pub sector: [SimDuration; 2],
     /// Commands the drive can choose from.
     pub queue_depth: usize,
     after_write: bool,
 }
 
 impl Electronics {
-    /// `link_bytes_per_s` of 0 stands for a link that takes no time.
-    pub fn new(overheads: Overheads, link_bytes_per_s: u64, queue_depth: usize) -> Self {
-        let sector = SimDuration::transfer(SECTOR_BYTES, link_bytes_per_s);
-        Self { overheads, link_bytes_per_s, sector, queue_depth, after_write: false }
+    /// The electronics of a drive that can choose between `queue_depth` commands.
+    pub fn new(
+        overheads: Overheads,
+        handshake: Handshake,
+        rates: Link,
+        queue_depth: usize,
+    ) -> Self {
+        let sector = [rates.read_bytes_per_s, rates.write_bytes_per_s]
+            .map(|rate| SimDuration::transfer(SECTOR_BYTES, rate));
+        Self { overheads, handshake, rates, sector, queue_depth, after_write: false }
     }
 
     /// Command time of the next command.
@@ -105,10 +217,33 @@ impl Electronics {
         self.after_write = op == Op::Write;
     }
 
-    /// `bytes` over the link.
+    /// `bytes` towards the host.
     #[inline]
-    pub fn link(&self, bytes: u64) -> SimDuration {
-        SimDuration::transfer(bytes, self.link_bytes_per_s)
+    pub fn to_host(&self, bytes: u64) -> SimDuration {
+        SimDuration::transfer(bytes, self.rates.read_bytes_per_s)
+    }
+
+    /// `bytes` from the host.
+    #[inline]
+    pub fn from_host(&self, bytes: u64) -> SimDuration {
+        SimDuration::transfer(bytes, self.rates.write_bytes_per_s)
+    }
+
+    /// From taking up a write to the medium until its first data may pass the link.
+    #[inline]
+    pub fn before_write_data(&self) -> SimDuration {
+        let handshake = &self.handshake;
+        match handshake.extra_disconnect {
+            Some((command, away)) => command + away + handshake.reselect[0] + handshake.preparation,
+            None => self.overhead(Op::Write, false) + handshake.preparation,
+        }
+    }
+
+    /// From the end of a write on the medium until the host knows.
+    #[inline]
+    pub fn after_write(&self) -> SimDuration {
+        let again = self.handshake.reselect[usize::from(self.handshake.extra_disconnect.is_some())];
+        again + self.handshake.write_completion
     }
 
     /// Whether commands are looked at while the one before is still going on.

@@ -8,7 +8,7 @@ mod params;
 mod reads;
 mod writes;
 
-pub use electronics::{Electronics, Overheads};
+pub use electronics::{Electronics, Handshake, Link, Overheads};
 pub use params::PARAMS;
 
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
@@ -145,14 +145,15 @@ impl HardDisk {
         let (now, issued) = (ctx.now(), item.since);
         let overhead = self.electronics.overhead(item.request.op, hit);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
-        let ready = now.max(looked_at + overhead);
+        let delay = overhead.max(self.electronics.handshake.seek_delay);
+        let ready = now.max(looked_at + delay);
         self.settle_sweep(ctx, ready);
         let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
         let at = ready.max(spun_up);
         self.clock.plan(PowerState::Active, at);
         let total = at.since(issued);
         let spin_up = spun_up.since(now);
-        let overhead = overhead.min(total - spin_up);
+        let overhead = delay.min(total - spin_up);
         let mut parts = hybridsim_engine::Parts::NONE;
         parts.add(Part::SpinUp, spin_up);
         parts.add(Part::Overhead, overhead);

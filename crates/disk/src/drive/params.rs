@@ -1,9 +1,9 @@
 //! The parameters of a hard disk, and how they are built into one.
 
-use super::electronics::{self, Electronics, Overheads};
+use super::electronics::{self, Electronics, Handshake, Link, Overheads};
 use super::{HardDisk, Parts};
 use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
-use crate::geometry::{Layout, zone};
+use crate::geometry::{Layout, Sparing, index, zone};
 use crate::mechanics::Mechanics;
 use crate::power::SpinDown;
 use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
@@ -49,10 +49,44 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::with(
         "mapping",
-        Kind::Choice(&["cylinder", "serpentine", "surface"]),
+        Kind::Choice(&["cylinder", "serpentine", "serpentine-odd", "surface"]),
         "\"cylinder\"",
-        "Order of the tracks: all surfaces of a cylinder, the same with every other cylinder in \
-         reverse, or bands of cylinders surface by surface.",
+        "Order of the tracks: all surfaces of a cylinder; the same with every other cylinder of a \
+         zone, or every odd cylinder of the drive, in reverse; or bands of cylinders surface by \
+         surface.",
+    ),
+    Param::with(
+        "sparing",
+        Kind::Choice(Sparing::WORDS),
+        "\"none\"",
+        "Where the `spares` of the zones are, and so how far slips push the data on.",
+    ),
+    Param::with(
+        "sparing_range_cylinders",
+        CYLINDERS,
+        "1",
+        "Cylinders that share spares with sparing `cylinder-range`.",
+    ),
+    Param::optional(
+        "track_patterns",
+        Kind::Counts,
+        "Triples for `layout_index`: first and last sector used on a track, sectors on it.",
+    ),
+    Param::optional(
+        "layout_index",
+        Kind::Tables(index::PARAMS),
+        "The layout as tables of repeated patterns (DiskSim's layout G4), the last one the root; \
+         takes the place of `zones`.",
+    ),
+    Param::optional(
+        "slips",
+        Kind::Counts,
+        "Pairs for `layout_index`: a bad sector, and how many that are left out from there on.",
+    ),
+    Param::optional(
+        "remaps",
+        Kind::Counts,
+        "Triples for `layout_index`: first block moved, how many, first sector they moved to.",
     ),
     Param::with("band_cylinders", CYLINDERS, "64", "Cylinders in a band of mapping `surface`."),
     Param::with(
@@ -92,6 +126,21 @@ pub const PARAMS: &[Param] = &[
     electronics::PARAMS[6],
     electronics::PARAMS[7],
     electronics::PARAMS[8],
+    electronics::PARAMS[9],
+    electronics::PARAMS[10],
+    electronics::PARAMS[11],
+    electronics::PARAMS[12],
+    electronics::PARAMS[13],
+    electronics::PARAMS[14],
+    electronics::PARAMS[15],
+    electronics::PARAMS[16],
+    electronics::PARAMS[17],
+    electronics::PARAMS[18],
+    electronics::PARAMS[19],
+    electronics::PARAMS[20],
+    electronics::PARAMS[21],
+    electronics::PARAMS[22],
+    electronics::PARAMS[23],
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(
@@ -119,6 +168,12 @@ pub const PARAMS: &[Param] = &[
         Kind::Flag,
         "true",
         "Whether a write is complete when it is in the buffer.",
+    ),
+    Param::with(
+        "read_hits_on_writes",
+        Kind::Flag,
+        "true",
+        "Whether a read may be served from a segment that was written by the host.",
     ),
     Param::with("combine_writes", Kind::Flag, "true", "Join buffered writes that are adjacent."),
     Param::with(
@@ -179,7 +234,8 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         mechanics: Rc::new(mechanics),
         electronics: Electronics::new(
             Overheads::read(settings),
-            settings.rate_opt("host_rate").unwrap_or(0),
+            Handshake::read(settings),
+            link(settings),
             settings.count("queue_depth") as usize,
         ),
         ahead: ahead(settings, &buffer),
@@ -194,6 +250,12 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         },
         info,
     })))
+}
+
+fn link(settings: &Settings) -> Link {
+    let read_bytes_per_s = settings.rate_opt("host_rate").unwrap_or(0);
+    let write_bytes_per_s = settings.rate_opt("host_write_rate").unwrap_or(read_bytes_per_s);
+    Link { read_bytes_per_s, write_bytes_per_s }
 }
 
 fn check(settings: &Settings) -> Vec<Problem> {
@@ -256,6 +318,7 @@ fn segments(settings: &Settings) -> SegmentsSpec {
         sectors: settings.bytes("cache_segment_size") / SECTOR_BYTES,
         write_max: write_max as usize,
         combine: settings.flag("combine_writes"),
+        read_written: settings.flag("read_hits_on_writes"),
     }
 }
 

@@ -3,7 +3,9 @@
 use super::{Begin, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimTime};
+use hybridsim_engine::{
+    Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
+};
 
 impl HardDisk {
     /// A read arrives.
@@ -35,7 +37,10 @@ impl HardDisk {
         let overhead = self.electronics.overhead(Op::Read, true);
         let looked_at = if self.electronics.overlaps() { item.since } else { now };
         let ready = now.max(looked_at + overhead).max(self.electronics_free).max(found.ready);
-        let link = self.electronics.link(request.bytes());
+        let handshake = &self.electronics.handshake;
+        let link = handshake.preparation
+            + self.electronics.to_host(request.bytes())
+            + handshake.read_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
         let parts = Parts::NONE
@@ -187,8 +192,17 @@ impl HardDisk {
         read: SimTime,
         parts: Parts,
     ) {
-        let link = self.electronics.link(item.request.bytes());
-        let end = (read + self.electronics.sector).max(first + link);
+        let electronics = &self.electronics;
+        let handshake = &electronics.handshake;
+        // The link begins when the watermark is reached, sectors coming evenly (DiskSim's "high
+        // water mark", a part of the request).
+        let waiting = read.since(first).as_ns() as f64 * handshake.read_watermark;
+        let start = first
+            + SimDuration::from_ns_f64(waiting)
+            + handshake.reselect[0]
+            + handshake.preparation;
+        let link = electronics.to_host(item.request.bytes());
+        let end = (read + electronics.sector[0]).max(start + link) + handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
         ctx.complete_at(request_id(item), end, parts.plus(Part::Bus, end.since(read)));
         if !self.electronics.overlaps() {

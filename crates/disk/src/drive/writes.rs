@@ -3,7 +3,9 @@
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
 use hybridsim_engine::schedule::{Positioner, Queued};
-use hybridsim_engine::{Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimTime};
+use hybridsim_engine::{
+    Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime,
+};
 
 impl HardDisk {
     /// A write arrives.
@@ -46,7 +48,10 @@ impl HardDisk {
         let overhead = self.electronics.overhead(Op::Write, true);
         let looked_at = if self.electronics.overlaps() { item.since } else { now };
         let ready = now.max(looked_at + overhead).max(self.electronics_free);
-        let link = self.electronics.link(request.bytes());
+        let handshake = &self.electronics.handshake;
+        let link = handshake.preparation
+            + self.electronics.from_host(request.bytes())
+            + handshake.write_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
         let parts = Parts::NONE
@@ -75,29 +80,39 @@ impl HardDisk {
     /// Writes to the medium, data coming over the link meanwhile.
     pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
         let request = &item.request;
+        let data_from = self.electronics.before_write_data();
+        let overhead = self.electronics.overhead(Op::Write, false);
         let begin = self.begin(ctx, item, false);
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
-        let data_ready = begin.at + self.link_lead(request);
+        let late = data_from.saturating_sub(overhead);
+        let data_ready = begin.at + late + self.link_lead(request);
         let access =
             self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
+        let after = self.electronics.after_write();
         let parts = begin
             .parts
             .plus(Part::Seek, access.seek)
-            .plus(Part::Bus, data_ready.since(begin.at + access.first_seek))
+            .plus(Part::Bus, data_ready.since(begin.at + access.first_seek) + after)
             .plus(Part::Rotate, access.rotate)
             .plus(Part::Transfer, access.transfer);
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
-        ctx.complete_at(request_id(item), access.end, parts);
+        ctx.complete_at(request_id(item), access.end + after, parts);
+        if !self.electronics.overlaps() {
+            self.free_at = self.free_at.max(access.end + after);
+        }
     }
 
     /// How long before the medium the link must begin, so that it is never waited for: a sector,
-    /// or as much as a slower link takes longer than the medium.
-    fn link_lead(&self, request: &Request) -> hybridsim_engine::SimDuration {
-        let link = self.electronics.link(request.bytes());
+    /// or as much as a slower link takes longer than the medium, or the watermark's part.
+    fn link_lead(&self, request: &Request) -> SimDuration {
+        let link = self.electronics.from_host(request.bytes());
         let place = self.mechanics.layout.locate(request.lba);
         let span = u128::from(place.sector_angle) * u128::from(request.sectors);
-        link.saturating_sub(self.mechanics.rotation.time_of(span)).max(self.electronics.sector)
+        let mark = link.as_ns() as f64 * self.electronics.handshake.write_watermark;
+        link.saturating_sub(self.mechanics.rotation.time_of(span))
+            .max(self.electronics.sector[1])
+            .max(SimDuration::from_ns_f64(mark))
     }
 
     /// Writes the buffered data nearest to the head to the medium, of those that hold a write

@@ -27,7 +27,7 @@ pub(crate) fn zones(
                     cylinder: unit.turns(skew.cylinder, sectors_per_track),
                     band: unit.turns(skew.band, sectors_per_track),
                 },
-                spare_sectors: 0,
+                ..ZoneSpec::default()
             }
         })
         .collect()

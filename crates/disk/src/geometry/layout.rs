@@ -1,7 +1,9 @@
-//! The layout: logical block address to cylinder, head and sector, and back.
+//! The layout: logical block address to cylinder, head and sector.
 
+use super::index::Index;
 use super::interpolate;
 use super::mapping::Mapping;
+use super::spares::{Piece, Pieces, Sparing};
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use crate::rotation::Angle;
 use hybridsim_engine::Lba;
@@ -16,21 +18,23 @@ pub struct Place {
     pub head: u32,
     /// Sector on the track; equal to the sectors per track just behind the last one.
     pub sector: u32,
-    /// Sectors of data from this one to the end of the track.
+    /// Sectors of data from this one on that follow each other on the track.
     pub left_on_track: u32,
     /// The angle of the track's first sector.
     pub track_start: Angle,
     /// The angle a sector takes up.
     pub sector_angle: Angle,
-    zone: u32,
-    track: u32,
+    /// Sectors on the track.
+    pub sectors_per_track: u32,
+    /// The block after those on the track.
+    pub(super) next: u64,
 }
 
 impl Place {
     /// The angle at which this sector begins.
     #[inline]
     pub fn angle(&self) -> Angle {
-        self.track_start.wrapping_add(u64::from(self.sector) * self.sector_angle)
+        self.track_start.wrapping_add(u64::from(self.sector).wrapping_mul(self.sector_angle))
     }
 
     /// The place `sectors` further on the same track.
@@ -48,13 +52,22 @@ impl Place {
     }
 }
 
+/// How all sectors of a drive are counted.
+#[derive(Clone, Debug)]
+enum Tracks {
+    Zones(Vec<Zone>, Mapping),
+    Index(Index),
+}
+
 /// All zones of a drive.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    zones: Vec<Zone>,
+    tracks: Tracks,
+    /// Which of the sectors hold data.
+    pieces: Vec<Piece>,
+    capacity: u64,
     heads: u32,
     cylinders: u32,
-    mapping: Mapping,
 }
 
 impl Layout {
@@ -67,42 +80,49 @@ impl Layout {
         heads: u32,
         specs: &[ZoneSpec],
         mapping: Mapping,
+        sparing: Sparing,
         sectors: Option<u64>,
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let mut zones = Vec::with_capacity(specs.len());
-        let (mut lba, mut free_cylinder) = (0, 0);
+        let mut zones: Vec<Zone> = Vec::with_capacity(specs.len());
+        let (mut pieces, mut free_cylinder) = (Pieces::default(), 0);
         for (number, spec) in specs.iter().enumerate() {
             if spec.last_cylinder < spec.first_cylinder || spec.first_cylinder < free_cylinder {
                 problems.push(Problem::new("zones", order_message(number, spec, free_cylinder)));
                 continue;
             }
             free_cylinder = spec.last_cylinder + 1;
-            let cylinders = u64::from(free_cylinder - spec.first_cylinder);
-            let all = cylinders * u64::from(heads) * u64::from(spec.sectors_per_track);
-            if spec.spare_sectors >= all {
-                let message = format!(
-                    "zone {number} has {all} sectors, of which {} are spare; none is left",
-                    spec.spare_sectors
-                );
-                problems.push(Problem::new("zones", message));
-                continue;
+            let zone = Zone::new(spec, heads, zones.last().map_or(0, |zone| zone.end));
+            if let Err(what) = pieces.add_zone(spec, heads, zone.first, sparing) {
+                problems.push(Problem::new("zones", format!("zone {number} has {what}")));
             }
-            zones.push(Zone::new(spec, lba, all - spec.spare_sectors));
-            lba += all - spec.spare_sectors;
+            zones.push(zone);
         }
         if specs.is_empty() {
             problems.push(Problem::new("zones", "the list is empty; give at least one zone"));
         }
-        if let Some(wanted) = sectors.filter(|wanted| problems.is_empty() && *wanted > lba) {
-            let message = format!("{wanted} sectors asked for, but the zones hold only {lba}");
+        let tracks = Tracks::Zones(zones, mapping);
+        Self::finish(tracks, pieces, (heads, free_cylinder), sectors, problems)
+    }
+
+    fn finish(
+        tracks: Tracks,
+        pieces: Pieces,
+        (heads, cylinders): (u32, u32),
+        sectors: Option<u64>,
+        mut problems: Vec<Problem>,
+    ) -> Result<Self, Vec<Problem>> {
+        let (mut pieces, blocks) = pieces.finish(&mut problems);
+        if let Some(wanted) = sectors.filter(|wanted| problems.is_empty() && *wanted > blocks) {
+            let message = format!("{wanted} sectors asked for, but the zones hold only {blocks}");
             problems.push(Problem::new("sectors", message));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        cut(&mut zones, sectors.unwrap_or(lba));
-        Ok(Self { zones, heads, cylinders: free_cylinder, mapping })
+        let capacity = sectors.unwrap_or(blocks);
+        pieces.retain(|piece| piece.from < capacity);
+        Ok(Self { tracks, pieces, capacity, heads, cylinders })
     }
 
     /// Reads the layout parameters of a drive.
@@ -110,6 +130,17 @@ impl Layout {
     /// # Errors
     /// Everything that is wrong with them.
     pub fn read(settings: &Settings) -> Result<Self, Vec<Problem>> {
+        let heads = settings.count("heads") as u32;
+        let sectors = settings.count_opt("sectors");
+        let mut problems = Vec::new();
+        if let Some(index) = Index::read(settings, &mut problems) {
+            let pieces = index_pieces(settings, &index, &mut problems);
+            let size = (heads, index.cylinders);
+            return Self::finish(Tracks::Index(index), pieces, size, sectors, problems);
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         let unit = match settings.text("skew_unit") {
             "turns" => SkewUnit::Turns,
             _ => SkewUnit::Sectors,
@@ -122,19 +153,21 @@ impl Layout {
         let mapping = match settings.text("mapping") {
             "surface" => Mapping::Surface { band: settings.count("band_cylinders") as u32 },
             "serpentine" => Mapping::Serpentine,
+            "serpentine-odd" => Mapping::SerpentineOdd,
             _ => Mapping::Cylinder,
         };
         let specs = match settings.tables_opt("zones") {
             Some(tables) => tables.iter().map(|zone| ZoneSpec::read(zone, unit, skew)).collect(),
             None => interpolated(settings, unit, skew)?,
         };
-        let heads = settings.count("heads") as u32;
-        Self::new(heads, &specs, mapping, settings.count_opt("sectors"))
+        let range = settings.count("sparing_range_cylinders") as u32;
+        let sparing = Sparing::named(settings.text("sparing"), range);
+        Self::new(heads, &specs, mapping, sparing, sectors)
     }
 
     /// Sectors of data.
     pub fn capacity(&self) -> u64 {
-        self.zones.last().map_or(0, |zone| zone.end_lba)
+        self.capacity
     }
 
     /// Cylinders, unused ones between zones included.
@@ -147,59 +180,46 @@ impl Layout {
         self.heads
     }
 
-    /// Number of zones.
+    /// Number of zones; 1 for a layout that is not described by zones.
     pub fn zones(&self) -> usize {
-        self.zones.len()
+        match &self.tracks {
+            Tracks::Zones(zones, _) => zones.len(),
+            Tracks::Index(_) => 1,
+        }
     }
 
     /// Where `lba` is; an address beyond the end is taken for the last sector.
     #[inline]
     pub fn locate(&self, lba: Lba) -> Place {
-        let lba = lba.0.min(self.capacity() - 1);
-        let number = self.zones.partition_point(|zone| zone.end_lba <= lba);
-        let zone = &self.zones[number];
-        let at = lba - zone.first_lba;
+        let block = lba.0.min(self.capacity - 1);
+        let (piece, end) = if let [only] = self.pieces[..] {
+            (only, self.capacity)
+        } else {
+            let after = self.pieces.partition_point(|piece| piece.from <= block);
+            let end = self.pieces.get(after).map_or(self.capacity, |next| next.from);
+            (self.pieces[after - 1], end)
+        };
+        let (sector, left) = (piece.sector + (block - piece.from), end - block);
+        match &self.tracks {
+            Tracks::Zones(zones, mapping) => {
+                let number = zones.partition_point(|zone| zone.end <= sector);
+                self.in_zone(&zones[number], *mapping, sector, left, block)
+            }
+            Tracks::Index(index) => index.place(sector, left, block),
+        }
+    }
+
+    #[inline]
+    fn in_zone(&self, zone: &Zone, mapping: Mapping, sector: u64, left: u64, lba: u64) -> Place {
+        let at = sector - zone.first;
         let per_track = u64::from(zone.sectors_per_track);
         // 32-bit division is several times faster on older processors.
         let (track, sector) = match u32::try_from(at) {
             Ok(at) => (at / zone.sectors_per_track, at % zone.sectors_per_track),
             Err(_) => ((at / per_track) as u32, (at % per_track) as u32),
         };
-        self.place(number, track, sector, zone.end_lba - lba)
-    }
-
-    /// The first sector of the track after that of `place`; `None` at the end of the drive.
-    #[inline]
-    pub fn next_track(&self, place: &Place) -> Option<Place> {
-        let zone = &self.zones[place.zone as usize];
-        let used = u64::from(place.track + 1) * u64::from(zone.sectors_per_track);
-        let sectors = zone.end_lba - zone.first_lba;
-        if used < sectors {
-            return Some(self.place(place.zone as usize, place.track + 1, 0, sectors - used));
-        }
-        let next = self.zones.get(place.zone as usize + 1)?;
-        Some(self.place(place.zone as usize + 1, 0, 0, next.end_lba - next.first_lba))
-    }
-
-    /// The sector at `cylinder`, `head`, `sector`; `None` where there is no data.
-    pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<Lba> {
-        let after = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder);
-        let zone = &self.zones[after.checked_sub(1)?];
-        let at = cylinder - zone.first_cylinder;
-        if at >= zone.cylinders || head >= self.heads || sector >= zone.sectors_per_track {
-            return None;
-        }
-        let track = self.mapping.logical(zone, self.heads, at, head);
-        let offset = u64::from(track) * u64::from(zone.sectors_per_track) + u64::from(sector);
-        let lba = zone.first_lba + offset;
-        (lba < zone.end_lba).then_some(Lba(lba))
-    }
-
-    #[inline]
-    fn place(&self, number: usize, track: u32, sector: u32, left_in_zone: u64) -> Place {
-        let zone = &self.zones[number];
-        let at = self.mapping.track(zone, self.heads, track);
-        let left = u64::from(zone.sectors_per_track - sector).min(left_in_zone);
+        let at = mapping.track(zone, self.heads, track);
+        let left = u64::from(zone.sectors_per_track - sector).min(left);
         Place {
             cylinder: at.cylinder,
             head: at.head,
@@ -207,10 +227,56 @@ impl Layout {
             left_on_track: left as u32,
             track_start: at.start,
             sector_angle: zone.sector,
-            zone: number as u32,
-            track,
+            sectors_per_track: zone.sectors_per_track,
+            next: lba + left,
         }
     }
+
+    /// The place of the next block that does not just follow on the track of `place`: behind a bad
+    /// sector of the same track, or on the next one; `None` at the end of the drive.
+    #[inline]
+    pub fn next_track(&self, place: &Place) -> Option<Place> {
+        (place.next < self.capacity).then(|| self.locate(Lba(place.next)))
+    }
+}
+
+/// The data of a layout by index: all sectors but the slips, moved ones moved.
+fn index_pieces(settings: &Settings, index: &Index, problems: &mut Vec<Problem>) -> Pieces {
+    let mut pieces = Pieces::default();
+    let slips = settings.counts_opt("slips").unwrap_or_default();
+    let remaps = settings.counts_opt("remaps").unwrap_or_default();
+    if slips.len() % 2 != 0 {
+        problems.push(Problem::new("slips", "is not a list of pairs"));
+    }
+    if remaps.len() % 3 != 0 {
+        problems.push(Problem::new("remaps", "is not a list of triples"));
+    }
+    let mut at = 0;
+    for slip in slips.chunks_exact(2) {
+        let end = slip[0].saturating_add(slip[1]);
+        if slip[0] < at || end > index.sectors {
+            let message = format!(
+                "{} sectors at {}; slips ascend and lie within {} sectors",
+                slip[1], slip[0], index.sectors
+            );
+            problems.push(Problem::new("slips", message));
+            return pieces;
+        }
+        pieces.add(at, slip[0]);
+        at = end;
+    }
+    pieces.add(at, index.sectors);
+    for moved in remaps.chunks_exact(3) {
+        let (block, count, sector) = (moved[0], moved[1], moved[2]);
+        let to = sector.saturating_add(count);
+        if to > index.sectors || block.saturating_add(count) > pieces.blocks || count > 1 << 20 {
+            let message = format!("{count} blocks from {block} on, moved to {sector}: too far");
+            problems.push(Problem::new("remaps", message));
+            return pieces;
+        }
+        pieces.move_blocks(block, count, sector);
+    }
+    pieces
 }
 
 fn order_message(number: usize, spec: &ZoneSpec, free_cylinder: u32) -> String {
@@ -219,14 +285,6 @@ fn order_message(number: usize, spec: &ZoneSpec, free_cylinder: u32) -> String {
          begin at cylinder {free_cylinder} or later",
         spec.first_cylinder, spec.last_cylinder
     )
-}
-
-/// Cuts the zones to `capacity` sectors.
-fn cut(zones: &mut Vec<Zone>, capacity: u64) {
-    zones.retain(|zone| zone.first_lba < capacity);
-    if let Some(last) = zones.last_mut() {
-        last.end_lba = last.end_lba.min(capacity);
-    }
 }
 
 fn interpolated(
@@ -261,6 +319,7 @@ mod tests {
         prop_oneof![
             Just(Mapping::Cylinder),
             Just(Mapping::Serpentine),
+            Just(Mapping::SerpentineOdd),
             (1u32..9).prop_map(|band| Mapping::Surface { band }),
         ]
     }
@@ -279,6 +338,7 @@ mod tests {
                     sectors_per_track,
                     skew: Skew { track: 0.1, cylinder: 0.3, band: 0.2 },
                     spare_sectors: spare.min(all - 1),
+                    ..ZoneSpec::default()
                 }
             };
             zones.into_iter().map(spec).collect()
@@ -289,14 +349,13 @@ mod tests {
         /// Every sector has one place, every place one sector, and tracks follow each other.
         #[test]
         fn the_layout_is_a_bijection(heads in 1u32..6, specs in specs(), mapping in mapping()) {
-            let layout = Layout::new(heads, &specs, mapping, None).unwrap();
+            let layout = Layout::new(heads, &specs, mapping, Sparing::None, None).unwrap();
             let mut places = std::collections::BTreeSet::new();
             for lba in 0..layout.capacity() {
                 let place = layout.locate(Lba(lba));
                 prop_assert!(places.insert((place.cylinder, place.head, place.sector)));
                 prop_assert!(place.cylinder < layout.cylinders() && place.head < heads);
-                let back = layout.lba_at(place.cylinder, place.head, place.sector);
-                prop_assert_eq!(back, Some(Lba(lba)));
+                prop_assert!(place.sector < place.sectors_per_track);
                 let next = lba + u64::from(place.left_on_track);
                 let expected = (next < layout.capacity()).then(|| layout.locate(Lba(next)));
                 prop_assert_eq!(layout.next_track(&place), expected);
@@ -315,7 +374,7 @@ mod tests {
             last_cylinder: last,
             sectors_per_track: 8,
             skew,
-            spare_sectors: 0,
+            ..ZoneSpec::default()
         }
     }
 
@@ -323,7 +382,7 @@ mod tests {
     fn skews_add_up_along_the_tracks() {
         let skew = Skew { track: 0.125, cylinder: 0.25, band: 0.5 };
         let turns = |mapping, lba| {
-            let layout = Layout::new(2, &[zone(0, 3, skew)], mapping, None).unwrap();
+            let layout = Layout::new(2, &[zone(0, 3, skew)], mapping, Sparing::None, None).unwrap();
             layout.locate(Lba(lba)).angle() as f64 / 2f64.powi(64)
         };
         let check = |mapping, expect: [f64; 8]| {
@@ -341,14 +400,18 @@ mod tests {
     fn bad_zones_are_all_reported() {
         let skew = Skew::default();
         let specs = [zone(0, 9, skew), zone(5, 12, skew), zone(14, 13, skew)];
-        let problems = Layout::new(2, &specs, Mapping::Cylinder, None).unwrap_err();
+        let problems = Layout::new(2, &specs, Mapping::Cylinder, Sparing::None, None).unwrap_err();
         assert_eq!(problems.len(), 2);
         assert!(problems[0].message.contains("must begin at cylinder 10"), "{}", problems[0]);
-        let problems = Layout::new(2, &[], Mapping::Cylinder, None).unwrap_err();
+        let problems = Layout::new(2, &[], Mapping::Cylinder, Sparing::None, None).unwrap_err();
         assert!(problems[0].message.contains("empty"));
         let spec = [zone(0, 9, skew)];
-        let problems = Layout::new(2, &spec, Mapping::Cylinder, Some(161)).unwrap_err();
+        let problems =
+            Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(161)).unwrap_err();
         assert!(problems[0].message.contains("hold only 160"), "{}", problems[0]);
-        assert_eq!(Layout::new(2, &spec, Mapping::Cylinder, Some(159)).unwrap().capacity(), 159);
+        assert_eq!(
+            Layout::new(2, &spec, Mapping::Cylinder, Sparing::None, Some(159)).unwrap().capacity(),
+            159
+        );
     }
 }

@@ -8,8 +8,10 @@ use crate::rotation::Angle;
 pub enum Mapping {
     /// All surfaces of a cylinder, then the next cylinder.
     Cylinder,
-    /// As `Cylinder`, but every other cylinder takes the surfaces in reverse.
+    /// As `Cylinder`, but every other cylinder of the zone takes the surfaces in reverse.
     Serpentine,
+    /// As `Cylinder`, but cylinders with an odd number take the surfaces in reverse.
+    SerpentineOdd,
     /// A band of so many cylinders on one surface, then back on the next surface; the next band
     /// takes the surfaces in reverse. What DIXtrac found in a Cheetah 15K.5 (bands of 65).
     Surface {
@@ -31,30 +33,18 @@ impl Mapping {
     #[inline]
     pub(super) fn track(self, zone: &Zone, heads: u32, track: u32) -> Track {
         match self {
-            Self::Cylinder | Self::Serpentine => {
+            Self::Cylinder | Self::Serpentine | Self::SerpentineOdd => {
                 let (cylinder, at) = (track / heads, track % heads);
-                let reverse = self == Self::Serpentine && cylinder % 2 == 1;
+                let reverse = match self {
+                    Self::Serpentine => cylinder % 2 == 1,
+                    Self::SerpentineOdd => (zone.first_cylinder + cylinder) % 2 == 1,
+                    Self::Cylinder | Self::Surface { .. } => false,
+                };
                 let head = if reverse { heads - 1 - at } else { at };
                 let start = zone.angle(cylinder * (heads - 1) + at, cylinder, 0);
                 Track { cylinder: zone.first_cylinder + cylinder, head, start }
             }
             Self::Surface { band } => banded(zone, heads, band, track),
-        }
-    }
-
-    /// The logical track of `zone` at this cylinder (counted from the zone's first) and head.
-    pub(super) fn logical(self, zone: &Zone, heads: u32, cylinder: u32, head: u32) -> u32 {
-        match self {
-            Self::Cylinder => cylinder * heads + head,
-            Self::Serpentine if cylinder % 2 == 1 => cylinder * heads + heads - 1 - head,
-            Self::Serpentine => cylinder * heads + head,
-            Self::Surface { band } => {
-                let (number, at) = (cylinder / band, cylinder % band);
-                let width = band.min(zone.cylinders - number * band);
-                let pass = if number % 2 == 1 { heads - 1 - head } else { head };
-                let position = if pass % 2 == 1 { width - 1 - at } else { at };
-                number * band * heads + pass * width + position
-            }
         }
     }
 }

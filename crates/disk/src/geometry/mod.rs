@@ -1,10 +1,13 @@
 //! Geometry: where a sector is on the platters.
 
+pub mod index;
 mod interpolate;
 pub mod layout;
 mod mapping;
+mod spares;
 pub mod zone;
 
 pub use layout::{Layout, Place};
 pub use mapping::Mapping;
+pub use spares::Sparing;
 pub use zone::ZoneSpec;

@@ -11,6 +11,7 @@ pub const CYLINDERS_MAX: u64 = 1 << 22;
 pub const HEADS_MAX: u64 = 64;
 
 const CYLINDER: Kind = Kind::Count { min: 0, max: CYLINDERS_MAX - 1 };
+const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 40 };
 const SKEW: Kind = Kind::Number { min: 0.0, max: SECTORS_PER_TRACK_MAX as f64 };
 
 /// Parameters of one entry of `zones`.
@@ -25,16 +26,40 @@ pub const PARAMS: &[Param] = &[
     Param::optional("track_skew", SKEW, "As the drive's `track_skew`, for this zone."),
     Param::optional("cylinder_skew", SKEW, "As the drive's `cylinder_skew`, for this zone."),
     Param::optional("band_skew", SKEW, "As the drive's `band_skew`, for this zone."),
+    Param::with("spare_sectors", SECTORS, "0", "Sectors at the end of the zone that hold no data."),
     Param::with(
-        "spare_sectors",
-        Kind::Count { min: 0, max: 1 << 40 },
+        "reserved_sectors",
+        SECTORS,
         "0",
-        "Sectors at the end of the zone that hold no data.",
+        "Sectors at the front of the zone that hold no data of the host.",
+    ),
+    Param::with(
+        "first_sector_offset",
+        SKEW,
+        "0",
+        "Angle of the zone's first sector, in the unit of the skews.",
+    ),
+    Param::with(
+        "spares",
+        SECTORS,
+        "0",
+        "Spare sectors in each unit of the drive's `sparing`; tracks for `zone-tracks`.",
+    ),
+    Param::optional(
+        "slips",
+        Kind::Counts,
+        "Bad sectors that are left out, counted from the first sector of the zone.",
+    ),
+    Param::optional(
+        "defects",
+        Kind::Counts,
+        "Bad sectors that were moved, in pairs: the sector, and the spare one that holds its \
+         data, both counted from the first sector of the zone.",
     ),
 ];
 
 /// A zone as described.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneSpec {
     /// First cylinder.
     pub first_cylinder: u32,
@@ -44,8 +69,18 @@ pub struct ZoneSpec {
     pub sectors_per_track: u32,
     /// Skews between neighbouring tracks.
     pub skew: Skew,
+    /// Angle of the first sector, in turns.
+    pub offset: f64,
+    /// Unused sectors at the front.
+    pub reserved_sectors: u64,
     /// Unused sectors at the end.
     pub spare_sectors: u64,
+    /// Spare sectors (or tracks) in each unit of the sparing scheme.
+    pub spares: u64,
+    /// Sectors left out, from the start of the zone.
+    pub slips: Vec<u64>,
+    /// Sectors moved and where to, alternating, from the start of the zone.
+    pub defects: Vec<u64>,
 }
 
 /// How far the first sector of the next track is turned, so that it is not missed while the head
@@ -95,7 +130,12 @@ impl ZoneSpec {
                 cylinder: skew("cylinder_skew", default.cylinder),
                 band: skew("band_skew", default.band),
             },
+            offset: skew("first_sector_offset", 0.0),
+            reserved_sectors: settings.count("reserved_sectors"),
             spare_sectors: settings.count("spare_sectors"),
+            spares: settings.count("spares"),
+            slips: settings.counts_opt("slips").unwrap_or_default().to_vec(),
+            defects: settings.counts_opt("defects").unwrap_or_default().to_vec(),
         }
     }
 }
@@ -103,29 +143,33 @@ impl ZoneSpec {
 /// A zone made ready for look-ups.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone {
-    pub first_lba: u64,
+    /// The first sector of the zone, all sectors of the drive being counted.
+    pub first: u64,
     /// First sector after the zone.
-    pub end_lba: u64,
+    pub end: u64,
     pub first_cylinder: u32,
     pub cylinders: u32,
     pub sectors_per_track: u32,
     /// The angle a sector takes up, rounded down.
     pub sector: Angle,
+    offset: Angle,
     track_skew: Angle,
     cylinder_skew: Angle,
     band_skew: Angle,
 }
 
 impl Zone {
-    pub fn new(spec: &ZoneSpec, first_lba: u64, sectors: u64) -> Self {
+    pub fn new(spec: &ZoneSpec, heads: u32, first: u64) -> Self {
+        let cylinders = spec.last_cylinder - spec.first_cylinder + 1;
+        let sectors = u64::from(cylinders) * u64::from(heads) * u64::from(spec.sectors_per_track);
         Self {
-            first_lba,
-            end_lba: first_lba + sectors,
+            first,
+            end: first + sectors,
             first_cylinder: spec.first_cylinder,
-            cylinders: spec.last_cylinder - spec.first_cylinder + 1,
+            cylinders,
             sectors_per_track: spec.sectors_per_track,
-            sector: ((1u128 << 64) / u128::from(spec.sectors_per_track)).min(u64::MAX.into())
-                as u64,
+            sector: sector_angle(spec.sectors_per_track),
+            offset: angle_of_turns(spec.offset),
             track_skew: angle_of_turns(spec.skew.track),
             cylinder_skew: angle_of_turns(spec.skew.cylinder),
             band_skew: angle_of_turns(spec.skew.band),
@@ -140,5 +184,11 @@ impl Zone {
         times(self.track_skew, head_switches)
             .wrapping_add(times(self.cylinder_skew, cylinder_switches))
             .wrapping_add(times(self.band_skew, band_switches))
+            .wrapping_add(self.offset)
     }
+}
+
+/// The angle of one of `sectors_per_track` sectors, rounded down.
+pub(crate) fn sector_angle(sectors_per_track: u32) -> Angle {
+    ((1u128 << 64) / u128::from(sectors_per_track)).min(u64::MAX.into()) as u64
 }

@@ -2,6 +2,8 @@
 //! from its TOML text. The program's own reader is stricter.
 #![allow(dead_code)]
 
+pub mod disksim;
+
 use hybridsim_disk::seek::{self, SeekEntry};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Plug, Problem, Settings, Value};
@@ -70,7 +72,11 @@ pub fn registry() -> Registry {
 
 /// Checks `text` against the parameters of `hard-disk`; every unknown or missing key is an error.
 pub fn settings(registry: &Registry, text: &str) -> Result<Settings, String> {
-    let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    settings_of(registry, text.parse().map_err(|error| format!("{error}"))?)
+}
+
+/// As [`settings`], of a table that is read already.
+pub fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, String> {
     match table.remove("kind") {
         Some(toml::Value::String(kind)) if kind == "hard-disk" => {}
         other => return Err(format!("kind is {other:?}")),
@@ -141,6 +147,10 @@ fn convert(registry: &Registry, value: &toml::Value, kind: Kind) -> Result<Value
             let number = |v: &toml::Value| v.as_float().or(v.as_integer().map(|n| n as f64));
             Value::Numbers(list()?.iter().map(|v| number(v).expect("numbers")).collect())
         }
+        Kind::Counts => {
+            let count = |v: &toml::Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
+            Value::Counts(list()?.iter().map(|v| count(v).expect("counts")).collect())
+        }
         Kind::Curve => {
             let point = |v: &toml::Value| {
                 let pair = v.as_array().ok_or("not a pair")?;
@@ -174,8 +184,13 @@ fn plug(registry: &Registry, value: &toml::Value, slot: &str) -> Result<Plug, St
 
 /// Builds the drive described by `text`, at path `path` in a run with seed 1.
 pub fn build_at(text: &str, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    build_table(text.parse().unwrap_or_else(|error| panic!("{error}")), path)
+}
+
+/// As [`build_at`], of a table that is read already.
+pub fn build_table(table: toml::Table, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let registry = registry();
-    let settings = settings(&registry, text).unwrap_or_else(|error| panic!("{error}"));
+    let settings = settings_of(&registry, table).unwrap_or_else(|error| panic!("{error}"));
     let input =
         BuildInput { settings: &settings, registry: &registry, seed: 1, path, children: &[] };
     (registry.find::<LayerEntry>("hard-disk").expect("registered").build)(&input)
@@ -215,7 +230,16 @@ pub fn machine(
     verify: bool,
     script: impl FnMut(&mut Ctx<'_>, Option<&Completion>) + 'static,
 ) -> Machine {
-    let disk = Node { path: "disk".into(), layer: build(text), children: Vec::new() };
+    machine_of(build(text), verify, script)
+}
+
+/// The machine of `script` over `layer`.
+pub fn machine_of(
+    layer: Box<dyn Layer>,
+    verify: bool,
+    script: impl FnMut(&mut Ctx<'_>, Option<&Completion>) + 'static,
+) -> Machine {
+    let disk = Node { path: "disk".into(), layer, children: Vec::new() };
     Machine::new(Node::inner("root", Root(Box::new(script)), vec![disk]), verify)
 }
 
@@ -224,10 +248,18 @@ pub fn one_by_one(
     text: &str,
     work: Vec<(SimDuration, Request)>,
 ) -> (Vec<Completion>, Vec<Stamped>) {
+    one_by_one_on(build(text), work)
+}
+
+/// As [`one_by_one`], on a layer that is built already.
+pub fn one_by_one_on(
+    layer: Box<dyn Layer>,
+    work: Vec<(SimDuration, Request)>,
+) -> (Vec<Completion>, Vec<Stamped>) {
     let done = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&done);
     let (mut next, mut armed) = (0, false);
-    let mut machine = machine(text, false, move |ctx, completion| {
+    let mut machine = machine_of(layer, false, move |ctx, completion| {
         seen.borrow_mut().extend(completion);
         match work.get(next) {
             None => ctx.halt(),

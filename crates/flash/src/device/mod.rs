@@ -19,11 +19,6 @@ use std::collections::BTreeMap;
 /// While a device is busy without a pause, its active time is told this often.
 const TELL_ACTIVE_AFTER: SimDuration = SimDuration::from_ms(100);
 
-/// Names of the [`Fact::Custom`] numbers.
-const CUSTOM: &[&str] = &["victim_search_blocks"];
-/// Blocks looked at in search of a victim.
-const SEARCHED_BLOCKS: u8 = 0;
-
 /// What an [`Ssd`] is put together from.
 pub struct SsdParts {
     /// The registered name of the translation layer, for error messages.
@@ -32,6 +27,8 @@ pub struct SsdParts {
     pub ftl: Box<dyn Ftl>,
     /// Fresh flash.
     pub flash: FlashOps,
+    /// Controller time per block looked at in search of a victim.
+    pub search_time: SimDuration,
     /// When things happen.
     pub clock: Clock,
     /// Logical pages offered.
@@ -197,18 +194,25 @@ impl Ssd {
     /// Books the operations noted for `piece` and tells them.
     #[inline]
     fn time_page(&mut self, ctx: &mut Ctx<'_>, request: &Request, piece: &Piece) {
+        self.time_search(ctx);
         let behind = u64::from(request.sectors - piece.skip - piece.sectors) * SECTOR_BYTES;
         let bytes = u64::from(piece.sectors) * SECTOR_BYTES;
         self.parts.clock.page(self.parts.flash.list(), bytes, behind);
         self.tell_operations(ctx);
     }
 
+    /// Books the controller's search for victims and tells it.
+    #[inline]
+    fn time_search(&mut self, ctx: &mut Ctx<'_>) {
+        let blocks = self.parts.flash.searched_blocks();
+        if blocks > 0 {
+            self.parts.clock.delay(self.parts.search_time * u64::from(blocks));
+            ctx.observe(Fact::VictimSearch { blocks });
+        }
+    }
+
     #[inline]
     fn tell_operations(&mut self, ctx: &mut Ctx<'_>) {
-        let value = self.parts.flash.take_searched();
-        if value > 0 {
-            ctx.observe(Fact::Custom { name: SEARCHED_BLOCKS, value });
-        }
         for op in self.parts.flash.list() {
             let FlashOp { kind, cause, die, page, .. } = *op;
             let die = die.0;
@@ -429,6 +433,8 @@ impl Layer for Ssd {
         flash.clear();
         clock.begin_background(ctx.now());
         let worked = ftl.idle(flash);
+        self.time_search(ctx);
+        let SsdParts { flash, clock, .. } = &mut self.parts;
         clock.page(flash.list(), 0, 0);
         self.active_until = self.active_until.max(clock.end().settled);
         if ctx.verifying() {

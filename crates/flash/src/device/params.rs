@@ -1,6 +1,6 @@
 //! The parameters of an SSD, and how one is built from them.
 
-use super::{CUSTOM, SEARCHED_BLOCKS, Ssd, SsdParts};
+use super::{Ssd, SsdParts};
 use crate::array::{Array, ProgramOrder};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 48] = [
+pub const PARAMS: [Param; 49] = [
     G[0],
     G[1],
     G[2],
@@ -202,7 +202,13 @@ pub const PARAMS: [Param; 48] = [
         "search_energy",
         Kind::Energy,
         "\"0uJ\"",
-        "Energy of the controller per block it looks at in search of a victim.",
+        "Energy per block looked at by victim policies that search (`partial-search`, `d-choices`).",
+    ),
+    Param::with(
+        "search_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Controller time per block looked at in such a search; the request waits for it.",
     ),
     Param::with(
         "ram_power",
@@ -301,6 +307,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
+        search_time: settings.duration("search_time"),
         ftl_name: entry.description().name,
         info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
         flash: FlashOps::new(array),
@@ -398,8 +405,7 @@ fn info(
         watts: Some(watts),
         flash_joules: Some(joules),
         always_watts: vec![("mapping_ram", ram_watts)],
-        custom: CUSTOM,
-        custom_joules: vec![(SEARCHED_BLOCKS, "victim_search", settings.number("search_energy"))],
+        search_joules: settings.number("search_energy"),
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),

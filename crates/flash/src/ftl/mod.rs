@@ -166,6 +166,23 @@ pub struct FtlInput<'a> {
     pub path: &'a str,
 }
 
+impl<'a> FtlInput<'a> {
+    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    ///
+    /// # Errors
+    /// When no such entry is registered.
+    pub fn plugged<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
+        let plug = self.settings.plug(name);
+        match self.registry.find::<E>(&plug.name) {
+            Some(entry) => Ok((entry, &plug.settings)),
+            None => {
+                let message = format!("no {} called {}", E::SLOT, plug.name);
+                Err(vec![Problem::new(name, message)])
+            }
+        }
+    }
+}
+
 /// A translation layer, or everything that is wrong with its parameters.
 pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
 

@@ -128,6 +128,13 @@ impl Interleaved {
         self.settled = now;
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.base.at += time;
+        self.base.path.gc += time;
+        self.data_from += time;
+        self.settled = self.settled.max(self.base.at);
+    }
+
     #[inline]
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         let mut ready = self.page_ready(bytes_behind);

@@ -196,6 +196,16 @@ impl Clock {
         }
     }
 
+    /// The controller is busy for `time` before anything told from now on can begin.
+    pub fn delay(&mut self, time: SimDuration) {
+        match self {
+            Self::Interleaved(clock) => clock.delay(time),
+            Self::Queued(clock) => clock.delay(time),
+            Self::Serial(clock) => clock.delay(time),
+            Self::Untimed(_) => {}
+        }
+    }
+
     /// The operations for one page of it, which covers `bytes` and is followed by `bytes_behind`
     /// more of the request.
     #[inline]

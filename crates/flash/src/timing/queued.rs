@@ -238,6 +238,12 @@ impl Queued {
         self.settled = now;
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.base.at += time;
+        self.base.path.gc += time;
+        self.settled = self.settled.max(self.base.at);
+    }
+
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64) {
         let mut ready = self.base;
         let buffered = self.op == Op::Write && self.buffer.exists() && !ops.is_empty();

@@ -49,6 +49,11 @@ impl Serial {
         self.free = self.free.max(now);
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.free += time;
+        self.path.gc += time;
+    }
+
     pub(super) fn page(&mut self, ops: &[FlashOp]) {
         let Delays { read, program, erase, command, data_command, page_transfer, .. } = self.delays;
         const NONE: SimDuration = SimDuration::ZERO;

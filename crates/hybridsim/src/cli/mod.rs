@@ -1,5 +1,6 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
+mod import;
 mod inspect;
 mod output;
 mod progress;
@@ -35,6 +36,9 @@ enum Command {
     /// Look at traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Turn parameter files of other simulators into scenarios
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// What can be used in a scenario: kinds of things, or the entries of one kind
     List(ListArgs),
     /// Help, default and range of a scenario key, a part or a policy
@@ -174,6 +178,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
+        Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
         Command::List(args) => inspect::list(registry, args.kind.as_deref()),
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),

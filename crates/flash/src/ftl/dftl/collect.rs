@@ -37,7 +37,7 @@ impl Dftl {
                 return Ok(false); // Retired blocks ate the reserve.
             }
             if self.planes[plane].valid >= self.planes[plane].limit {
-                return Ok(false); // Blocks retired just now: collecting might gain nothing for ever.
+                return Ok(false); // Blocks retired just now: collecting might gain nothing.
             }
             if self.planes[plane].frontier.next < self.geometry.pages_per_block() {
                 return Ok(true); // Moved pages left room in the block they were moved to.
