@@ -298,7 +298,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
         "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
-        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
