@@ -27,6 +27,7 @@ cleanup_started
 cleanup_ended                          pages made free
 dirty_pages                            dirty pages
 custom                       which     value
+victim_search                          blocks looked at
 ===============  ==========  ========  =======================  ===================  ===========
 
 Flash facts have the die in ``unit``. ``node`` numbers the components, the host being 0. A spent
@@ -70,6 +71,7 @@ FACTS: tuple[str, ...] = (
     "cleanup_ended",
     "dirty_pages",
     "custom",
+    "victim_search",
 )
 """Names of the codes in field ``fact``."""
 

@@ -27,8 +27,10 @@ __all__ = [
     "Component",
     "Custom",
     "EraseCount",
+    "EraseSpread",
     "Latencies",
     "Latency",
+    "Lifetime",
     "Result",
     "Slowest",
     "Throughput",
@@ -184,6 +186,42 @@ class EraseCount:
 
 
 @dataclass(frozen=True, slots=True)
+class EraseSpread:
+    """How the erases after the warm-up spread over the units of a level."""
+
+    units: int
+    """Units."""
+    sum: int
+    """Erases of them all; the same at every level."""
+    min: int
+    """Least."""
+    mean: float
+    """Mean."""
+    max: int
+    """Greatest."""
+    stddev: float
+    """Standard deviation over the units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """How long a flash device lasts if it goes on as after the warm-up."""
+
+    erases_left: float
+    """Erases its blocks have left in all."""
+    erases_per_day: float
+    """Erases per day."""
+    host_bytes_per_day: float
+    """Bytes programmed for the host per day."""
+    host_bytes_left: float
+    """Bytes it can still take from the host if all blocks wear alike."""
+    days_even: float
+    """Days until the last erase if all blocks wear alike."""
+    days_first_block: float | None
+    """Days until the most worn block is worn out, if it wears as fast as the fastest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Custom:
     """A number an extension tells of itself."""
 
@@ -216,6 +254,8 @@ class Component:
     """Share of the time neither idle nor in standby."""
     energy_j: float | None = None
     """Energy of states, operations and spin-ups, in joules."""
+    energy_by_j: Mapping[str, float] = field(default_factory=dict)
+    """The same by state, by kind of operation, and by what draws power all the time."""
 
     seeks: int | None = None
     """Disk: arm movements."""
@@ -264,6 +304,16 @@ class Component:
     """Flash: blocks erased, by cause."""
     erase_count: EraseCount | None = None
     """Flash: how often the blocks were erased."""
+    erases_by_level: Mapping[str, EraseSpread] = field(default_factory=dict)
+    """Flash: erases after the warm-up by level, from `device` down to `block`."""
+    lifetime: Lifetime | None = None
+    """Flash: how long it lasts at this pace."""
+    victim_searches: int | None = None
+    """Flash: searches for a block to collect."""
+    searched_blocks: int | None = None
+    """Flash: blocks looked at in them."""
+    search_energy_j: float | None = None
+    """Flash: joules spent on them."""
     free_blocks_min: int | None = None
     """Flash: fewest erased blocks ready for use."""
     free_blocks_end: int | None = None

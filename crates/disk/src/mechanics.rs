@@ -210,4 +210,19 @@ impl Positioner for Mechanics {
     fn cylinder(&self, lba: Lba) -> u32 {
         self.layout.locate(lba).cylinder
     }
+
+    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+        let from = self.layout.locate(Lba(last.0.saturating_sub(1)));
+        let target = self.layout.locate(to.lba);
+        self.move_time(Arm::from(&from), Arm::from(&target), to.op == Op::Write)
+    }
+
+    fn transfer(&self, to: &Request) -> SimDuration {
+        let place = self.layout.locate(to.lba);
+        self.rotation.time_of(u128::from(place.sector_angle) * u128::from(to.sectors))
+    }
+
+    fn sectors(&self) -> u64 {
+        self.layout.capacity()
+    }
 }

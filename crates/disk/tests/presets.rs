@@ -24,10 +24,17 @@ fn every_preset_builds_a_drive_of_its_capacity() {
         ("desktop-7200-80gb", 80),
         ("generic-sata-7200-250gb", 250),
         ("hitachi-travelstar-5k160", 160),
+        ("hp-c2247a-1gb", 1),
+        ("hp-c2249a-1gb", 1),
+        ("hp-c3323a-1gb", 1),
+        ("ibm-ultrastar-18es-9gb", 9),
         ("maxtor-atlas-10k-iv-146gb", 147),
+        ("quantum-atlas-iii-9gb", 9),
+        ("seagate-barracuda-2gb", 2),
         ("seagate-cheetah-15k5-146gb", 147),
         ("seagate-cheetah-15k5-73gb", 73),
         ("seagate-cheetah-9lp", 9),
+        ("seagate-st41601n-1gb", 1),
     ];
     assert_eq!(seen, expected);
 }

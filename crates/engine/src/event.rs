@@ -57,6 +57,14 @@ impl<T: Copy> EventQueue<T> {
         Some((SimTime::from_ns((first.key >> 64) as u64), first.item))
     }
 
+    /// Everything waiting, earliest first.
+    pub fn in_order(&self) -> Vec<(SimTime, T)> {
+        let mut entries = self.heap.clone();
+        entries.sort_unstable_by_key(|entry| entry.key);
+        let time = |key: u128| SimTime::from_ns((key >> 64) as u64);
+        entries.into_iter().map(|entry| (time(entry.key), entry.item)).collect()
+    }
+
     /// Number of events waiting.
     pub fn len(&self) -> usize {
         self.heap.len()

@@ -315,6 +315,11 @@ pub enum Fact {
         /// How often it has been erased now.
         erases: u32,
     },
+    /// A controller looked for a victim to collect, block by block.
+    VictimSearch {
+        /// Blocks looked at.
+        blocks: u32,
+    },
     /// Free blocks left on a flash device, told when it changes.
     FreeBlocks {
         /// Erased blocks ready to be used.

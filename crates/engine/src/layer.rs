@@ -5,6 +5,7 @@ use crate::machine::Ctx;
 use crate::request::{Request, RequestId};
 use crate::schedule::Positioner;
 use crate::source::Source;
+use crate::state::{Loader, Saver, StateError};
 use crate::time::SimDuration;
 use std::rc::Rc;
 
@@ -45,8 +46,12 @@ pub struct LayerInfo {
     pub watts: Option<[f64; PowerState::COUNT]>,
     /// Joules per flash read, program and erase, added to the power above.
     pub flash_joules: Option<[f64; 3]>,
+    /// Joules per block looked at in search of a victim, added to the power above.
+    pub search_joules: f64,
     /// Joules per spin-up, added to the power above.
     pub spin_up_joules: f64,
+    /// Watts drawn in every state, by what draws them, added to the power above.
+    pub always_watts: Vec<(&'static str, f64)>,
     /// Flash geometry and other constants worth showing: (name, value).
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the layer's [`crate::Fact::Custom`] numbers.
@@ -70,7 +75,48 @@ pub trait Layer {
         None
     }
 
-    /// Called once before the first request, at time zero.
+    /// Whether [`Layer::prepare`] has work to do that is worth remembering.
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// Brings the layer into the state a run starts from, without time and without facts: writes
+    /// a device full, say. `watch` is told the share that is done now and then; when it returns
+    /// `false` the layer gives up at once, with whatever result. Called once, before
+    /// [`Layer::start`], unless [`Layer::restore`] took its place.
+    ///
+    /// # Errors
+    /// When the layer cannot get there.
+    fn prepare(&mut self, _watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Puts down everything a later run has to know to go on as if this one had not ended. Called
+    /// while no request is in flight. Stamps of verified runs are no part of it.
+    ///
+    /// # Errors
+    /// When this kind of layer cannot.
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Err(StateError(format!("a `{}` cannot save its state", self.info().kind)))
+    }
+
+    /// Takes back what [`Layer::save`] put down. [`Layer::start`] follows, at the time of the
+    /// save; timers that were set then still go off.
+    ///
+    /// # Errors
+    /// When the state is not of this system; the layer must not be used afterwards.
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Err(StateError(format!("a `{}` cannot take its state back", self.info().kind)))
+    }
+
+    /// The devices it gives access to without combining them, in order: a bus, or a controller on
+    /// the way to one. Empty for everything that is one device itself. Lanes lie behind one
+    /// another in the layer's address space, and the parent sees each as a child of its own.
+    fn lanes(&self) -> Vec<Lane> {
+        Vec::new()
+    }
+
+    /// Called once before the first request.
     fn start(&mut self, _ctx: &mut Ctx<'_>) {}
 
     /// A request from the parent. The range is within [`Layer::capacity`].
@@ -96,6 +142,15 @@ pub trait Layer {
     fn precondition(&mut self, _workload: &mut dyn Source) -> Result<(), String> {
         Err("this layer cannot be preconditioned; precondition the devices below it".to_owned())
     }
+}
+
+/// A device that a layer gives access to; see [`Layer::lanes`].
+#[derive(Clone)]
+pub struct Lane {
+    /// Sectors it offers.
+    pub sectors: u64,
+    /// Its positioning estimates, if it has a moving head.
+    pub positioner: Option<Rc<dyn Positioner>>,
 }
 
 /// A layer with its name and children: what a scenario is built into.

@@ -22,14 +22,16 @@ pub mod sample;
 pub mod schedule;
 pub mod shadow;
 pub mod source;
+pub mod state;
 pub mod time;
 
 pub use contents::{Contents, DataPool, DataSlice};
 pub use fact::{Cause, DiskCacheOutcome, Fact, FactSink, NodeId, Part, Parts, PowerState, Stamped};
 pub use fault::Fault;
-pub use layer::{Completion, Layer, LayerInfo, Node, Outcome};
-pub use machine::{Ctx, Machine, RunEnd};
+pub use layer::{Completion, Lane, Layer, LayerInfo, Node, Outcome};
+pub use machine::{Ctx, Keeper, Machine, RunEnd};
 pub use request::{Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};
 pub use rng::Stream;
 pub use source::{Arrival, Source};
+pub use state::{Loader, Saver, StateError};
 pub use time::{SimDuration, SimTime};

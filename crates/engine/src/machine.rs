@@ -5,7 +5,8 @@ use crate::event::{EventQueue, Phase};
 use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
-use crate::request::{Op, Request, RequestId};
+use crate::request::{Lba, Op, Request, RequestId};
+use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::collections::VecDeque;
 
@@ -41,6 +42,8 @@ struct Slot {
     request: Request,
     parts: Parts,
     tag: u64,
+    /// Added to the parent's addresses to get the child's.
+    base: u64,
     issued: SimTime,
     child: NodeId,
     child_index: u16,
@@ -51,8 +54,18 @@ struct Slot {
 struct Place {
     path: String,
     parent: NodeId,
-    children: Vec<NodeId>,
+    children: Vec<Link>,
+}
+
+/// The way from a parent to a child, or to one of its lanes.
+#[derive(Clone, Copy)]
+struct Link {
+    node: NodeId,
+    /// Where the lane begins in the child's address space.
+    base: u64,
     capacity: u64,
+    /// Whether it is one of the child's lanes.
+    lane: bool,
 }
 
 /// Everything of the machine but the layers.
@@ -74,7 +87,20 @@ struct Core {
 pub struct Machine {
     core: Core,
     layers: Vec<Box<dyn Layer>>,
+    /// Layers that need no [`Layer::prepare`] any more.
+    prepared: Vec<bool>,
     started: bool,
+    /// Whether requests in flight are served to their end after the root halted.
+    settling: bool,
+}
+
+/// Remembers prepared layers between runs.
+pub trait Keeper {
+    /// What [`Keeper::store`] was given for the node at `path`; `None` to prepare it afresh.
+    fn load(&mut self, path: &str) -> Option<Vec<u8>>;
+
+    /// The node at `path` has been prepared and saved itself as `state`.
+    fn store(&mut self, path: &str, state: Vec<u8>);
 }
 
 /// How a run ended.
@@ -110,20 +136,31 @@ impl Machine {
                 halted: false,
             },
             layers: Vec::new(),
+            prepared: Vec::new(),
             started: false,
+            settling: false,
         };
         machine.adopt(root, NodeId(0));
+        machine.prepared = vec![false; machine.layers.len()];
         machine
     }
 
     fn adopt(&mut self, node: Node, parent: NodeId) -> NodeId {
         let id = NodeId(u16::try_from(self.layers.len()).expect("at most 65,536 nodes"));
-        let capacity = node.layer.capacity();
-        self.core.places.push(Place { path: node.path, parent, children: Vec::new(), capacity });
+        self.core.places.push(Place { path: node.path, parent, children: Vec::new() });
         self.layers.push(node.layer);
         for child in node.children {
-            let child = self.adopt(child, id);
-            self.core.places[id.0 as usize].children.push(child);
+            let (whole, lanes) = (child.layer.capacity(), child.layer.lanes());
+            let node = self.adopt(child, id);
+            let links = &mut self.core.places[id.0 as usize].children;
+            if lanes.is_empty() {
+                links.push(Link { node, base: 0, capacity: whole, lane: false });
+            }
+            let mut base = 0;
+            for lane in lanes {
+                links.push(Link { node, base, capacity: lane.sectors, lane: true });
+                base += lane.sectors;
+            }
         }
         id
     }
@@ -139,10 +176,115 @@ impl Machine {
         self.core.now
     }
 
-    /// Lets every layer start: devices are preconditioned, the host issues its first requests.
+    /// Prepares every layer that is not yet: devices are preconditioned, or `keeper` remembers
+    /// how they came out of it. `watch` is told the share done of the layer at hand; when it
+    /// returns `false` all is given up.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`], or the first layer that cannot be prepared.
+    pub fn prepare(
+        &mut self,
+        mut keeper: Option<&mut dyn Keeper>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<(), Fault> {
+        for node in 0..self.layers.len() {
+            if std::mem::replace(&mut self.prepared[node], true) {
+                continue;
+            }
+            let (layer, path) = (&mut self.layers[node], &self.core.places[node].path);
+            let fault = |reason| Fault::Device { device: path.clone(), reason };
+            let mut keeper = keeper.as_mut().filter(|_| layer.prepares());
+            if let Some(state) = keeper.as_mut().and_then(|keeper| keeper.load(path)) {
+                let mut loader = Loader::new(&state);
+                let restored = layer.restore(&mut loader).and_then(|()| loader.end());
+                restored.map_err(|error| fault(format!("a remembered state is unfit: {error}")))?;
+                continue;
+            }
+            let mut wanted = true;
+            let prepared = layer.prepare(&mut |share| {
+                wanted &= watch(share);
+                wanted
+            });
+            if !wanted {
+                return Err(Fault::Interrupted);
+            }
+            prepared.map_err(fault)?;
+            let mut saver = Saver::default();
+            if let Some(keeper) = keeper.filter(|_| layer.save(&mut saver).is_ok()) {
+                keeper.store(path, saver.into_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Before the run: requests still in flight when the root halts are to be served to their
+    /// end, so that [`Machine::save`] is possible.
+    pub fn settle_at_end(&mut self) {
+        self.settling = true;
+    }
+
+    /// The state of everything below the root, after a run that settled.
+    ///
+    /// # Errors
+    /// When requests are in flight, or a layer cannot save itself.
+    pub fn save(&self) -> Result<Vec<u8>, StateError> {
+        if self.in_flight() > 0 {
+            return Err(StateError(format!("{} requests are in flight", self.in_flight())));
+        }
+        let mut saver = Saver::default();
+        let wakes: Vec<(SimTime, u16, u64)> = self
+            .core
+            .events
+            .in_order()
+            .into_iter()
+            .filter_map(|(time, event)| match event {
+                // The root's timers belong to its workload, which ends with the run.
+                Event::Wake(node, token) if node.0 != 0 => Some((time, node.0, token)),
+                _ => None,
+            })
+            .collect();
+        saver.put(&(self.core.now, wakes));
+        for (layer, place) in self.layers.iter().zip(&self.core.places).skip(1) {
+            layer.save(&mut saver).map_err(|error| located(&place.path, &error))?;
+        }
+        Ok(saver.into_bytes())
+    }
+
+    /// Goes on from `state`: everything below the root takes its own back, and it is the time it
+    /// was then. The root begins afresh.
+    ///
+    /// # Errors
+    /// When the state is not of this system; the machine must not be used afterwards.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let mut loader = Loader::new(state);
+        let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;
+        for (layer, place) in self.layers.iter_mut().zip(&self.core.places).skip(1) {
+            layer.restore(&mut loader).map_err(|error| located(&place.path, &error))?;
+        }
+        loader.end()?;
+        self.core.now = now;
+        for (time, node, token) in wakes {
+            if time < now || usize::from(node) >= self.layers.len() {
+                return Err(StateError(format!("a timer of node {node} at {time} makes no sense")));
+            }
+            self.core.events.push(time, Phase::Wake, Event::Wake(NodeId(node), token));
+        }
+        self.prepared[1..].fill(true);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.core.slots.len() - self.core.free.len()
+    }
+
+    /// Lets every layer start, prepared or not: the host issues its first requests.
     /// [`Machine::run`] does it unless it is done; before, it is left out of the run's duration.
     pub fn start(&mut self) {
         if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        if let Err(fault) = self.prepare(None, &mut |_| true) {
+            self.core.fault.get_or_insert(fault);
             return;
         }
         for node in 0..self.layers.len() {
@@ -182,7 +324,7 @@ impl Machine {
         handled: &mut u64,
     ) -> Result<(), Fault> {
         self.drain()?;
-        while !self.core.halted {
+        while !self.core.halted || (self.settling && self.in_flight() > 0) {
             let Some((time, event)) = self.core.events.pop() else { break };
             debug_assert!(time >= self.core.now, "time went back");
             self.core.now = time;
@@ -246,6 +388,10 @@ impl Machine {
     }
 }
 
+fn located(path: &str, error: &StateError) -> StateError {
+    StateError(format!("{path}: {error}"))
+}
+
 impl Core {
     fn retire(&mut self, id: RequestId) -> (NodeId, Completion) {
         let now = self.now;
@@ -261,9 +407,10 @@ impl Core {
             slot.parts
         );
         slot.stage = Stage::Free;
+        let lba = Lba(slot.request.lba.0 - slot.base);
         let done = Completion {
             id,
-            request: slot.request,
+            request: Request { lba, ..slot.request },
             tag: slot.tag,
             child: slot.child_index as usize,
             latency,
@@ -322,33 +469,38 @@ impl Ctx<'_> {
 
     /// Sectors child number `child` offers.
     pub fn child_capacity(&self, child: usize) -> u64 {
-        let id = self.core.places[self.node.0 as usize].children[child];
-        self.core.places[id.0 as usize].capacity
+        self.core.places[self.node.0 as usize].children[child].capacity
     }
 
     /// Sends `request` to child number `child`; `tag` comes back with its completion.
     ///
     /// A request outside the child's capacity ends the run with a [`Fault::OutOfRange`].
     #[inline]
-    pub fn issue(&mut self, child: usize, request: Request, tag: u64) -> RequestId {
+    pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
         let child_index = child as u16;
-        let child = self.core.places[self.node.0 as usize].children[child];
-        let place = &self.core.places[child.0 as usize];
-        let within = request.end().0 <= place.capacity && request.sectors > 0;
+        let Link { node: child, base, capacity, lane } =
+            self.core.places[self.node.0 as usize].children[child];
+        let within = request.end().0 <= capacity && request.sectors > 0;
         let deliver = request.op == Op::Flush || within;
         if !deliver {
             let fault = Fault::OutOfRange {
                 first: request.lba,
                 end: request.end(),
-                capacity: place.capacity,
-                device: place.path.clone(),
+                capacity,
+                device: self.core.places[child.0 as usize].path.clone(),
             };
             self.core.fault.get_or_insert(fault);
         }
+        if lane && request.op == Op::Flush {
+            // It has no range of its own, but the lane must be known by it.
+            request.lba = Lba(0);
+        }
+        request.lba = request.lba.offset(base);
         let id = self.core.admit(Slot {
             request,
             parts: Parts::NONE,
             tag,
+            base,
             issued: self.core.now,
             child,
             child_index,
@@ -364,7 +516,8 @@ impl Ctx<'_> {
 
     /// Tells child number `child` what will probably be issued to it next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
-        let child = self.core.places[self.node.0 as usize].children[child];
+        let Link { node: child, base, .. } = self.core.places[self.node.0 as usize].children[child];
+        let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
         // Two layers may expect something at one instant: the first is told, it is only advice.
         if self.core.expected.is_empty() {
             self.core.expected.extend(requests);

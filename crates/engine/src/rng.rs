@@ -5,9 +5,10 @@
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 /// One component's random numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {

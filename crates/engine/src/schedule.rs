@@ -26,6 +26,27 @@ pub trait Positioner {
 
     /// The cylinder that holds `lba`, for schedulers that sort by cylinder.
     fn cylinder(&self, lba: Lba) -> u32;
+
+    /// The part of [`Positioner::positioning`] that moves the arm. As if nothing turned where it is
+    /// not told.
+    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+        self.positioning(SimTime::ZERO, last, to)
+    }
+
+    /// How long the sectors of `to` take to pass under the head.
+    fn transfer(&self, _to: &Request) -> SimDuration {
+        SimDuration::ZERO
+    }
+
+    /// Whether `to` would be served from a buffer, without the medium.
+    fn is_buffered(&self, _to: &Request) -> bool {
+        false
+    }
+
+    /// Sectors of the device; 0 where it is not told.
+    fn sectors(&self) -> u64 {
+        0
+    }
 }
 
 /// Where the head is, as far as the owner of the queue knows.
@@ -55,6 +76,19 @@ pub trait Scheduler {
     /// Whether none waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Until when the device had better stay idle although requests wait; `None` where the next
+    /// one should go now. The owner asks again then, and when another request joins the queue. It
+    /// is advice: [`Scheduler::pop`] answers all the same.
+    fn hold_until(&mut self, _head: &Head<'_>) -> Option<SimTime> {
+        None
+    }
+
+    /// Whether requests must pass the queue even while the device is idle, because the scheduler
+    /// may advise to hold them or has to know of all.
+    fn sees_all(&self) -> bool {
+        false
     }
 }
 

@@ -31,6 +31,17 @@ pub trait Source {
         false
     }
 
+    /// Whether the end that [`Source::next`] told is none: there will be more after a completion.
+    /// Such a workload is taken in an open loop only.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// What was delivered last has not arrived yet and is put back, because a completion may let
+    /// something else come first. Only called while [`Source::waits`] or for the last request of
+    /// a workload that waited.
+    fn take_back(&mut self) {}
+
     /// Told when a request of the workload is done, for workloads that think between requests.
     fn completed(&mut self, _request: &Request, _now: SimTime) {}
 }

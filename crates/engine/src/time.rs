@@ -3,15 +3,20 @@
 //! An instant and a duration are different types. Both saturate instead of wrapping, so a hostile
 //! trace can at worst push a request to [`SimTime::NEVER`], which every queue refuses by name.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// An instant, in nanoseconds since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct SimTime(u64);
 
 /// A length of time, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct SimDuration(u64);
 
 impl SimTime {
@@ -123,6 +128,14 @@ impl Add for SimDuration {
 impl AddAssign for SimDuration {
     fn add_assign(&mut self, rhs: Self) {
         *self = *self + rhs;
+    }
+}
+
+impl Sub<SimDuration> for SimTime {
+    type Output = Self;
+    #[inline]
+    fn sub(self, earlier: SimDuration) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
     }
 }
 

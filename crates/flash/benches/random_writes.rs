@@ -1,7 +1,8 @@
 //! 4 KiB uniform random writes on a preconditioned 64 GiB device while garbage collection runs,
 //! through the whole machine with a closed loop of 32 requests.
 //!
-//! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB]`
+//! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB] [ftl]`;
+//! `dftl` caches 32,768 entries.
 
 use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::Value;
@@ -82,12 +83,17 @@ impl FactSink for Programs {
     }
 }
 
-fn device(ratio: f64, timing: &'static str, copy: &'static str, gib: u64) -> Ssd {
+fn device(ratio: f64, timing: &'static str, copy: &'static str, gib: u64, ftl: &str) -> Ssd {
     let registry = defaults::registry();
     let us = |us| Value::Duration(SimDuration::from_us(us));
     let pages = gib as f64 * 262_144.0 * (1.0 + ratio);
     let blocks_per_plane = (pages / 256.0 / 64.0).ceil() as u64;
+    let mut plug = defaults::plug("ftl", ftl, &registry);
+    if let (Value::Plug(plug), "dftl") = (&mut plug, ftl) {
+        plug.settings.set("cache_entries", Value::Count(32_768));
+    }
     let settings = defaults::settings(&PARAMS, &registry)
+        .and("ftl", plug)
         .and("blocks_per_plane", Value::Count(blocks_per_plane))
         .and("over_provisioning", Value::Number(ratio))
         .and("timing", Value::Text(timing.to_owned()))
@@ -124,15 +130,15 @@ fn main() {
     };
     for &ratio in ratios {
         for mode in &modes {
-            measure(ratio, mode, requests, gib);
+            measure(ratio, mode, requests, gib, &arg(4, "page"));
         }
     }
 }
 
-fn measure(ratio: f64, mode: &str, requests: u64, gib: u64) {
+fn measure(ratio: f64, mode: &str, requests: u64, gib: u64, ftl: &str) {
     let timing = if mode == "none" { "none" } else { "interleaved" };
     let copy = if mode == "channel" { "channel" } else { "die" };
-    let mut ssd = device(ratio, timing, copy, gib);
+    let mut ssd = device(ratio, timing, copy, gib, ftl);
     let pages = ssd.capacity() / 8;
     let clock = Instant::now();
     let built = cpu_seconds(clock);
@@ -146,6 +152,7 @@ fn measure(ratio: f64, mode: &str, requests: u64, gib: u64) {
             ftl,
             flash,
             &mut stream,
+            &mut |_| true,
         )
         .expect("a sound device");
         ready = cpu_seconds(clock) - built;
@@ -171,7 +178,7 @@ fn measure(ratio: f64, mode: &str, requests: u64, gib: u64) {
         print!("simulated {:.0} writes/s, ", requests as f64 / simulated);
     }
     println!(
-        "{gib} GiB, over-provisioning {:.0} %, {mode}: {:.3} M writes per CPU-second, write \
+        "{gib} GiB, {ftl}, over-provisioning {:.0} %, {mode}: {:.3} M writes per CPU-second, write \
          amplification {amplification:.3}, preconditioned in {ready:.1} s",
         ratio * 100.0,
         requests as f64 / seconds / 1e6

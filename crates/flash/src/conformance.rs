@@ -4,14 +4,16 @@
 //! Checked after every operation: each read returns the last write, programs hit erased pages
 //! only, valid pages are neither lost nor made, exactly one page is programmed for each write of
 //! the host, errors are told and leave the old data readable, and nothing panics or runs away.
+//! On the way the layer is saved and restored into a twin, which from then on has to do exactly
+//! what the original does.
 
 use crate::array::{Array, ProgramOrder};
 use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
-use crate::geometry::{Geometry, Lpn, Shape};
-use crate::ops::{FlashOps, OpKind};
+use crate::geometry::{BlockId, Geometry, Lpn, Shape};
+use crate::ops::{FRESH, FlashOps, OpKind};
 use hybridsim_engine::param::Settings;
 use hybridsim_engine::registry::Registry;
-use hybridsim_engine::{Cause, Stream};
+use hybridsim_engine::{Cause, Loader, Saver, Stream};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,6 +39,8 @@ pub struct Case {
     pub over_provisioning: f64,
     /// Erases a block survives.
     pub endurance: u32,
+    /// The chance that an erase fails.
+    pub grown_bad: f64,
     /// What is done. Pages are taken modulo what the device offers.
     pub acts: Vec<Act>,
 }
@@ -52,10 +56,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { shape, over_provisioning, endurance, acts } = &self.case;
+        let Case { shape, over_provisioning, endurance, grown_bad, acts } = &self.case;
         writeln!(f, "{}", self.reason)?;
         writeln!(f, "on {shape:?}")?;
         writeln!(f, "over-provisioning {over_provisioning}, endurance {endurance}")?;
+        writeln!(f, "erases fail with probability {grown_bad}")?;
         write!(f, "after {} operations: {acts:?}", acts.len())
     }
 }
@@ -141,7 +146,8 @@ fn draw(stream: &mut Stream) -> Case {
         });
     }
     acts.extend((0..pages as u32).map(Act::Read));
-    Case { shape, over_provisioning, endurance, acts }
+    let grown_bad = if stream.chance(0.2) { stream.unit() * 0.2 } else { 0.0 };
+    Case { shape, over_provisioning, endurance, grown_bad, acts }
 }
 
 /// Runs one case; panics of the layer count as failures.
@@ -177,15 +183,27 @@ fn run_unguarded(
         coverage.refused += 1;
         return Ok(());
     };
-    let flash = FlashOps::new(Array::new(geometry, subject.order, case.endurance));
+    let fresh = || {
+        let mut stream = Stream::new(1, "conformance/bad");
+        let array = Array::new(geometry, subject.order, case.endurance);
+        FlashOps::new(array.with_grown_bad_blocks(case.grown_bad, &mut stream))
+    };
+    let rebuild = || match (subject.entry.build)(&input) {
+        Ok(ftl) => Ok((ftl, fresh())),
+        Err(_) => Err("it was built once and refused the second time".to_owned()),
+    };
+    let flash = fresh();
     let mut bench = Bench {
         ftl,
         flash,
         cells: vec![0; geometry.pages() as usize],
+        held: vec![u64::MAX; geometry.pages() as usize],
         expected: vec![0; exported_pages as usize],
         trimmed: vec![false; exported_pages as usize],
         next_stamp: 0,
         erases: 0,
+        twin: None,
+        rebuild: &rebuild,
     };
     let done = bench.run(&case.acts);
     coverage.writes += bench.next_stamp;
@@ -193,7 +211,7 @@ fn run_unguarded(
     match done {
         Err(Stop::Wrong(reason)) => return Err(reason),
         Err(Stop::GaveUp(FtlError::WornOut(_))) => {
-            if bench.flash.array().retired_blocks() == 0 {
+            if !is_worn(bench.flash.array()) {
                 return Err("it says worn out, but no block is".to_owned());
             }
             coverage.worn_out += 1;
@@ -204,6 +222,13 @@ fn run_unguarded(
     bench.read_everything()?;
     coverage.ran += 1;
     Ok(())
+}
+
+/// Whether blocks are retired, or would be by the next erase: a layer that rewrites blocks in
+/// place has to stop one erase earlier.
+fn is_worn(array: &Array) -> bool {
+    let last = |block| array.erases(block) + 1 == array.endurance_of(block);
+    array.retired_blocks() > 0 || (0..array.geometry().blocks()).map(BlockId).any(last)
 }
 
 /// Why a case ended before its last operation.
@@ -219,34 +244,48 @@ impl From<String> for Stop {
 }
 
 /// A layer, its flash, and what each page should hold.
-struct Bench {
+struct Bench<'a> {
     ftl: Box<dyn Ftl>,
     flash: FlashOps,
     /// The stamp in each physical page.
     cells: Vec<u64>,
+    /// What reads of each physical page brought into the controller's memory.
+    held: Vec<u64>,
     /// The last stamp written to each logical page; 0 when never.
     expected: Vec<u64>,
     trimmed: Vec<bool>,
     next_stamp: u64,
     erases: u64,
+    /// What was restored from what the layer saved.
+    twin: Option<Pair>,
+    /// A fresh layer and fresh flash.
+    rebuild: &'a dyn Fn() -> Result<Pair, String>,
 }
 
-impl Bench {
+type Pair = (Box<dyn Ftl>, FlashOps);
+
+impl Bench<'_> {
     fn run(&mut self, acts: &[Act]) -> Result<(), Stop> {
         self.ftl.prepare(&mut self.flash).map_err(Stop::GaveUp)?;
-        if self.ftl.mapping_ram_bytes() == 0 {
+        if self.ftl.mapping_ram_bytes() == 0 && !self.ftl.is_raw() {
             return Err(Stop::Wrong("it claims to need no memory at all".to_owned()));
         }
         let audit_every = (acts.len() / 8).max(1);
         for (number, act) in acts.iter().enumerate() {
             let count = self.expected.len() as u32;
+            if number == acts.len() / 4 || number == acts.len() * 5 / 8 {
+                self.twin = Some(self.save_and_restore()?);
+            }
             match *act {
+                Act::Write(page) if self.ftl.is_raw() => self.write_raw(page % count)?,
                 Act::Write(page) => self.write(page % count)?,
                 Act::Read(page) => self.read(page % count)?,
                 Act::Trim(page) => self.trim(page % count)?,
                 Act::Idle => {
                     self.flash.clear();
-                    self.ftl.idle(&mut self.flash).map_err(Stop::GaveUp)?;
+                    let worked = self.ftl.idle(&mut self.flash);
+                    self.twin_agrees("background work", &worked, |ftl, flash| ftl.idle(flash))?;
+                    worked.map_err(Stop::GaveUp)?;
                     self.apply(0)?;
                 }
             }
@@ -260,7 +299,11 @@ impl Bench {
 
     fn write(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
-        let result = self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash);
+        // Large and small requests in turn; the same page is part of both at times.
+        let hint = Hint { request_pages: 1 + (page / 4 + self.next_stamp as u32 / 8) % 16 };
+        let result = self.ftl.write(Lpn(page), hint, &mut self.flash);
+        let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl.write(Lpn(page), hint, flash);
+        self.twin_agrees("a write", &result, again)?;
         let programs = self.apply(if result.is_ok() { self.next_stamp + 1 } else { 0 })?;
         result.map_err(Stop::GaveUp)?;
         if programs != 1 {
@@ -273,9 +316,36 @@ impl Bench {
         Ok(())
     }
 
+    /// Writes as the host of flash without translation: a block in the way is erased first.
+    fn write_raw(&mut self, page: u32) -> Result<(), Stop> {
+        let Err(Stop::GaveUp(FtlError::NotErased(refusal))) = self.write(page) else {
+            return Ok(());
+        };
+        if self.expected[page as usize] == 0 && self.flash.array().order() == ProgramOrder::Any {
+            let message = format!("page {page} was never written, but refused: {refusal}");
+            return Err(Stop::Wrong(message));
+        }
+        self.read(page)?;
+        let pages = self.flash.array().geometry().pages_per_block();
+        let first = page - page % pages;
+        for other in first..(first + pages).min(self.expected.len() as u32) {
+            self.trim(other)?;
+        }
+        match self.write(page) {
+            // In order from the first page on, the chip says.
+            Err(Stop::GaveUp(FtlError::NotErased(_)))
+                if self.flash.array().order() == ProgramOrder::Sequential && page != first =>
+            {
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
     fn trim(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
         let result = self.ftl.trim(Lpn(page), &mut self.flash);
+        self.twin_agrees("a trim", &result, |ftl, flash| ftl.trim(Lpn(page), flash))?;
         self.apply(0)?;
         result.map_err(Stop::GaveUp)?;
         self.trimmed[page as usize] = true;
@@ -285,6 +355,7 @@ impl Bench {
     fn read(&mut self, page: u32) -> Result<(), String> {
         self.flash.clear();
         self.ftl.read(Lpn(page), &mut self.flash);
+        self.twin_agrees("a read", &(), |ftl, flash| ftl.read(Lpn(page), flash))?;
         self.apply(0)?;
         let reads = self.flash.list().iter().filter(|op| op.cause == Cause::Host);
         let found: Vec<u64> = reads.map(|op| self.cells[op.page as usize]).collect();
@@ -310,6 +381,44 @@ impl Bench {
         (0..self.expected.len() as u32).try_for_each(|page| self.read(page))
     }
 
+    /// A fresh layer and fresh flash that took over what these saved.
+    fn save_and_restore(&self) -> Result<Pair, String> {
+        let mut saver = Saver::default();
+        self.flash.save(&mut saver);
+        self.ftl.save(&mut saver).map_err(|error| format!("it cannot save itself: {error}"))?;
+        let bytes = saver.into_bytes();
+        let (mut ftl, mut flash) = (self.rebuild)()?;
+        let mut loader = Loader::new(&bytes);
+        flash
+            .restore(&mut loader)
+            .and_then(|()| ftl.restore(&mut loader))
+            .and_then(|()| loader.end())
+            .map_err(|error| format!("it cannot take back what it saved: {error}"))?;
+        ftl.audit(&flash).map_err(|wrong| format!("after taking back what it saved: {wrong}"))?;
+        Ok((ftl, flash))
+    }
+
+    /// Has the twin do what the layer just did, with the outcome `result`.
+    fn twin_agrees<T: PartialEq + fmt::Debug>(
+        &mut self,
+        what: &str,
+        result: &T,
+        act: impl FnOnce(&mut dyn Ftl, &mut FlashOps) -> T,
+    ) -> Result<(), String> {
+        let Some((ftl, flash)) = &mut self.twin else { return Ok(()) };
+        flash.clear();
+        let second = act(&mut **ftl, flash);
+        if second == *result && flash.list() == self.flash.list() {
+            return Ok(());
+        }
+        Err(format!(
+            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} \
+             and {:?}",
+            flash.list(),
+            self.flash.list()
+        ))
+    }
+
     /// Moves stamps as the noted operations move data; says how many pages of the host's were
     /// programmed.
     fn apply(&mut self, host_stamp: u64) -> Result<u32, String> {
@@ -317,12 +426,13 @@ impl Bench {
         for op in self.flash.list() {
             let page = op.page as usize;
             match op.kind {
-                OpKind::Read => {}
+                OpKind::Read => self.held[page] = self.cells[page],
                 OpKind::Program if op.cause == Cause::Host => {
                     programs += 1;
                     self.cells[page] = host_stamp;
                 }
-                OpKind::Program => self.cells[page] = 0,
+                OpKind::Program if op.from == FRESH => self.cells[page] = 0,
+                OpKind::Program => self.cells[page] = self.held[op.from as usize],
                 OpKind::Copy => self.cells[page] = self.cells[op.from as usize],
                 OpKind::Erase => {
                     let pages = self.flash.array().geometry().pages_per_block() as usize;
@@ -334,6 +444,10 @@ impl Bench {
             if !links_back {
                 return Err("an operation waits for one that is not in the list".to_owned());
             }
+        }
+        // Memory does not outlast a request.
+        for op in self.flash.list().iter().filter(|op| op.kind == OpKind::Read) {
+            self.held[op.page as usize] = u64::MAX;
         }
         self.flash.violation().map_or(Ok(programs), |violation| Err(violation.to_string()))
     }

@@ -3,15 +3,19 @@
 
 use crate::ftl;
 use crate::gc;
+use crate::temperature;
+use crate::wear;
 use hybridsim_engine::SimDuration;
 use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
 use hybridsim_engine::registry::Registry;
 
-/// All translation layers, victim policies and devices of this crate.
+/// All translation layers, victim and wear-levelling policies and devices of this crate.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(ftl::ENTRIES);
     registry.add_all(gc::ENTRIES);
+    registry.add_all(wear::ENTRIES);
+    registry.add_all(temperature::ENTRIES);
     registry.add_all(crate::ENTRIES);
     registry
 }

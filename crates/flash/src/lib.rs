@@ -13,6 +13,8 @@ pub mod gc;
 pub mod geometry;
 pub mod ops;
 pub mod precondition;
+pub mod temperature;
 pub mod timing;
+pub mod wear;
 
 pub use device::ENTRIES;

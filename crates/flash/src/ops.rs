@@ -6,7 +6,7 @@
 
 use crate::array::{Array, Violation};
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
-use hybridsim_engine::Cause;
+use hybridsim_engine::{Cause, Loader, Saver, StateError};
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,13 @@ pub struct FlashOp {
     pub after: After,
     /// The page, or the block of an erase.
     pub page: u32,
-    /// The source of a copy.
+    /// The source of a copy; for a program, the page whose read earlier in the list brought the
+    /// data into memory, or [`FRESH`].
     pub from: u32,
 }
+
+/// [`FlashOp::from`] of a program whose data come from the host or are of no use.
+pub const FRESH: u32 = u32::MAX;
 
 /// A link to an earlier operation of the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,7 @@ pub struct FlashOps {
     recording: bool,
     host_cause: Cause,
     host_after: After,
+    searched_blocks: u32,
 }
 
 impl FlashOps {
@@ -81,6 +86,7 @@ impl FlashOps {
             recording: true,
             host_cause: Cause::Host,
             host_after: After::NOTHING,
+            searched_blocks: 0,
         }
     }
 
@@ -100,7 +106,22 @@ impl FlashOps {
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
+        self.searched_blocks = 0;
         self.host_after = After::NOTHING;
+    }
+
+    /// The controller looked at `blocks` blocks in search of a victim, before what is noted next.
+    #[inline]
+    pub fn note_search(&mut self, blocks: u32) {
+        if self.recording {
+            self.searched_blocks = self.searched_blocks.saturating_add(blocks);
+        }
+    }
+
+    /// Blocks looked at since the list was last cleared.
+    #[inline]
+    pub const fn searched_blocks(&self) -> u32 {
+        self.searched_blocks
     }
 
     /// Whether operations are noted; the array changes either way.
@@ -116,6 +137,20 @@ impl FlashOps {
     /// What the host's next operation has to wait for besides its own die.
     pub fn host_waits_for(&mut self, after: After) {
         self.host_after = after;
+    }
+
+    /// Puts down the state of the cells.
+    pub fn save(&self, to: &mut Saver) {
+        self.array.save(to);
+    }
+
+    /// Takes back what [`FlashOps::save`] put down; the list is empty afterwards.
+    ///
+    /// # Errors
+    /// When it is of another array.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.clear();
+        self.array.restore(from)
     }
 
     /// The first broken rule, if any.
@@ -153,7 +188,27 @@ impl FlashOps {
         if !self.array.program(page, owner) {
             return After::NOTHING;
         }
-        self.note(OpKind::Program, cause, self.array.geometry().block_of(page), page.0, 0, after)
+        let block = self.array.geometry().block_of(page);
+        self.note(OpKind::Program, cause, block, page.0, FRESH, after)
+    }
+
+    /// Programs `page` with what a read of `from` earlier in the list brought into the
+    /// controller's memory; the block of `from` may have been erased since. `owner` is whose data
+    /// they are.
+    #[inline]
+    pub fn write_back(
+        &mut self,
+        from: Ppn,
+        page: Ppn,
+        owner: Lpn,
+        cause: Cause,
+        after: After,
+    ) -> After {
+        if !self.array.program(page, owner) {
+            return After::NOTHING;
+        }
+        let block = self.array.geometry().block_of(page);
+        self.note(OpKind::Program, cause, block, page.0, from.0, after)
     }
 
     /// Moves the valid page `from` to `to`; its owner moves along.

@@ -47,6 +47,8 @@ const WINDOWS_MAX: u64 = 4 * WINDOWS_PER_FILL;
 
 /// Runs `kind` over the first `pages` logical pages.
 ///
+/// `watch` is told the share done now and then; when it returns false, all is given up.
+///
 /// # Errors
 /// When the device is worn out, or full, before it is ready.
 pub fn run(
@@ -55,87 +57,115 @@ pub fn run(
     ftl: &mut dyn Ftl,
     flash: &mut FlashOps,
     stream: &mut Stream,
+    watch: &mut dyn FnMut(f64) -> bool,
 ) -> Result<(), FtlError> {
     if kind == Precondition::None || pages == 0 {
         return Ok(());
     }
     flash.set_recording(false);
-    let done = fill(kind, pages, ftl, flash, stream);
+    let mut preparing = Preparing { pages, ftl, flash, stream, watch, wanted: true };
+    let done = preparing.fill(kind);
     flash.set_recording(true);
     done
 }
 
-fn fill(
-    kind: Precondition,
+/// `watch` is asked after so many pages written, or programmed where each write costs many.
+const PAGES_PER_WATCH: u64 = 1 << 14;
+
+/// A device on its way, and who watches.
+struct Preparing<'a> {
     pages: u32,
-    ftl: &mut dyn Ftl,
-    flash: &mut FlashOps,
-    stream: &mut Stream,
-) -> Result<(), FtlError> {
-    let hint = Hint { request_pages: 1 };
-    if kind == Precondition::FillRandom {
-        let mut order: Vec<u32> = (0..pages).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, stream.below(last as u64 + 1) as usize);
+    ftl: &'a mut dyn Ftl,
+    flash: &'a mut FlashOps,
+    stream: &'a mut Stream,
+    watch: &'a mut dyn FnMut(f64) -> bool,
+    /// Whether nobody wants to stop.
+    wanted: bool,
+}
+
+impl Preparing<'_> {
+    fn fill(&mut self, kind: Precondition) -> Result<(), FtlError> {
+        // Of the way to the steady state, filling is at least a fifth.
+        let part = if kind == Precondition::Steady { 0.2 } else { 1.0 };
+        if kind == Precondition::FillRandom {
+            let mut order: Vec<u32> = (0..self.pages).collect();
+            for last in (1..order.len()).rev() {
+                order.swap(last, self.stream.below(last as u64 + 1) as usize);
+            }
+            self.write_all(order.into_iter(), part)
+        } else {
+            self.write_all(0..self.pages, part)?;
+            if kind == Precondition::Steady { self.overwrite_until_steady(part) } else { Ok(()) }
         }
-        return order.into_iter().try_for_each(|lpn| ftl.write(Lpn(lpn), hint, flash));
     }
-    for lpn in 0..pages {
-        ftl.write(Lpn(lpn), hint, flash)?;
-    }
-    if kind == Precondition::Steady {
-        overwrite_until_steady(pages, ftl, flash, stream)
-    } else {
+
+    /// Writes every page once; this is `part` of the work.
+    fn write_all(&mut self, lpns: impl Iterator<Item = u32>, part: f64) -> Result<(), FtlError> {
+        let mut watch_at = 0;
+        for (done, lpn) in lpns.enumerate() {
+            if self.flash.array().programs() >= watch_at {
+                watch_at = self.flash.array().programs() + PAGES_PER_WATCH;
+                self.wanted &= (self.watch)(part * done as f64 / f64::from(self.pages));
+                if !self.wanted {
+                    break;
+                }
+            }
+            self.ftl.write(Lpn(lpn), Hint { request_pages: 1 }, self.flash)?;
+        }
         Ok(())
     }
-}
 
-/// Overwrites up to `count` pages at random, drawn some at a time so that they can be expected.
-/// Says how many it wrote.
-fn overwrite(
-    count: u64,
-    pages: u32,
-    ftl: &mut dyn Ftl,
-    flash: &mut FlashOps,
-    stream: &mut Stream,
-) -> Result<u64, FtlError> {
-    let programs_max = flash.array().programs() + PROGRAMS_PER_WINDOW * u64::from(pages);
-    let mut left = count;
-    let mut drawn = [Lpn(0); EXPECTED_MAX];
-    while left > 0 && flash.array().programs() < programs_max {
-        let drawn = &mut drawn[..left.min(EXPECTED_MAX as u64) as usize];
-        drawn.fill_with(|| Lpn(stream.below(u64::from(pages)) as u32));
-        ftl.expect(drawn, flash);
-        for &lpn in &*drawn {
-            ftl.write(lpn, Hint { request_pages: 1 }, flash)?;
+    /// Overwrites up to `count` pages at random, drawn some at a time so that they can be
+    /// expected. Says how many it wrote.
+    fn overwrite(&mut self, count: u64, share: f64) -> Result<u64, FtlError> {
+        let pages = u64::from(self.pages);
+        let programs_max = self.flash.array().programs() + PROGRAMS_PER_WINDOW * pages;
+        let mut left = count;
+        let mut watch_at = 0;
+        let mut drawn = [Lpn(0); EXPECTED_MAX];
+        while left > 0 && self.flash.array().programs() < programs_max {
+            if self.flash.array().programs() >= watch_at {
+                watch_at = self.flash.array().programs() + PAGES_PER_WATCH;
+                self.wanted &= (self.watch)(share);
+                if !self.wanted {
+                    break;
+                }
+            }
+            let drawn = &mut drawn[..left.min(EXPECTED_MAX as u64) as usize];
+            drawn.fill_with(|| Lpn(self.stream.below(pages) as u32));
+            self.ftl.expect(drawn, self.flash);
+            for &lpn in &*drawn {
+                self.ftl.write(lpn, Hint { request_pages: 1 }, self.flash)?;
+            }
+            left -= drawn.len() as u64;
         }
-        left -= drawn.len() as u64;
+        Ok(count - left)
     }
-    Ok(count - left)
-}
 
-fn overwrite_until_steady(
-    pages: u32,
-    ftl: &mut dyn Ftl,
-    flash: &mut FlashOps,
-    stream: &mut Stream,
-) -> Result<(), FtlError> {
-    let window = (u64::from(pages) / WINDOWS_PER_FILL).max(1);
-    let (mut before, mut steady) = (0.0, 0);
-    for number in 0..WINDOWS_MAX {
-        let programs = flash.array().programs();
-        let written = overwrite(window, pages, ftl, flash, stream)?;
-        let amplification = (flash.array().programs() - programs) as f64 / written as f64;
-        let change = (amplification - before).abs() / amplification;
-        // The first windows only use up the space that was never written.
-        let settled = number >= WINDOWS_PER_FILL / 2 && amplification > 1.0;
-        steady = if settled && change <= STEADY_CHANGE { steady + 1 } else { 0 };
-        if steady == STEADY_WINDOWS {
-            break;
+    /// `part` of the work is done.
+    fn overwrite_until_steady(&mut self, part: f64) -> Result<(), FtlError> {
+        let window = (u64::from(self.pages) / WINDOWS_PER_FILL).max(1);
+        let (mut before, mut steady) = (0.0, 0);
+        for number in 0..WINDOWS_MAX {
+            let programs = self.flash.array().programs();
+            let share = part + (1.0 - part) * number as f64 / WINDOWS_MAX as f64;
+            let written = self.overwrite(window, share)?;
+            if !self.wanted {
+                break;
+            }
+            let programs = self.flash.array().programs() - programs;
+            let amplification = programs as f64 / written as f64;
+            let change = (amplification - before).abs() / amplification;
+            // The first windows only use up the space that was never written.
+            let settled = number >= WINDOWS_PER_FILL / 2 && amplification > 1.0;
+            steady = if settled && change <= STEADY_CHANGE { steady + 1 } else { 0 };
+            if steady == STEADY_WINDOWS {
+                break;
+            }
+            before = amplification;
         }
-        before = amplification;
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -172,7 +202,8 @@ mod tests {
         let mut ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
         let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, 100_000));
         let mut stream = Stream::new(1, "test");
-        run(Precondition::Steady, exported_pages, &mut *ftl, &mut flash, &mut stream)
+        let watch = &mut |share: f64| (0.0..=1.0).contains(&share);
+        run(Precondition::Steady, exported_pages, &mut *ftl, &mut flash, &mut stream, watch)
             .expect("there is room");
         assert_eq!(flash.violation(), None);
         assert_eq!(flash.array().valid_pages(), u64::from(exported_pages));

@@ -2,6 +2,7 @@
 
 use hybridsim_engine::param::Settings;
 use hybridsim_engine::registry::{Description, Registry};
+use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
@@ -65,6 +66,23 @@ impl Ftl for Canary {
         self.map[lpn.0 as usize] != Ppn::NONE
     }
 
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.map, self.next));
+        if self.fault == "saves too much" {
+            to.put(&self.pages);
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, next) = from.take()?;
+        self.map = map;
+        if self.fault != "forgets its place" {
+            self.next = next;
+        }
+        Ok(())
+    }
+
     fn mapping_ram_bytes(&self) -> u64 {
         u64::from(self.fault != "needs no memory")
     }
@@ -101,6 +119,8 @@ fn wrong_translation_layers_are_caught_and_their_cases_shrunk() {
         (canary!("says full"), "gave up on a sound device"),
         (canary!("says worn out"), "but no block is"),
         (canary!("needs no memory"), "no memory"),
+        (canary!("saves too much"), "cannot take back what it saved"),
+        (canary!("forgets its place"), "after save and restore"),
     ];
     let caught: Vec<_> = table
         .iter()

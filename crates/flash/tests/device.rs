@@ -124,6 +124,10 @@ fn reads_return_the_last_write_whatever_the_device() {
         ("serial", "channel", "fill"),
         ("serial", "die", "steady"),
         ("none", "die", "fill"),
+        ("interleaved", "plane", "steady"),
+        ("queued", "plane", "steady"),
+        ("queued", "channel", "fill-random"),
+        ("queued", "die", "steady"),
     ]
     .into_iter()
     .enumerate()
@@ -135,6 +139,10 @@ fn reads_return_the_last_write_whatever_the_device() {
                 .and("copy", text(copy))
                 .and("precondition", text(start))
                 .and("host_duplex", text(duplex))
+                .and("write_buffer", Value::Bytes([0, 10_000][number % 2]))
+                .and("multi_plane", Value::Flag(depth == 9))
+                .and("program_suspend_time", us(7))
+                .and("erase_suspend_time", us(20))
                 .and("schedule_slots", Value::Count([512, 3, 1][number % 3]))
                 .and("host_rate", Value::Rate([0, 100_000_000][number % 2]));
             let settings = match depth {
@@ -209,4 +217,70 @@ fn impossible_devices_are_refused_with_all_reasons() {
     check(settings().and("blocks_per_plane", Value::Count(2)), &["over_provisioning"]);
     let huge = settings().and("blocks_per_plane", Value::Count(u64::from(u32::MAX)));
     check(huge.and("page_size", Value::Bytes(100)), &["page_size", "blocks_per_plane"]);
+}
+
+#[test]
+fn searches_and_the_mapping_memory_cost_energy() {
+    let registry = hybridsim_flash::defaults::registry();
+    let mut layer = settings().plug("ftl").settings.clone();
+    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings()
+        .and("ftl", Value::Plug(plug))
+        .and("precondition", text("steady"))
+        .and("ram_power", Value::Number(0.5))
+        .and("search_energy", Value::Number(2e-6));
+    let ssd = build(&settings).expect("sound");
+    let info = ssd.info();
+    let ram = info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("told").1;
+    assert!(ram > 0.0);
+    assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
+    assert_eq!(info.search_joules, 2e-6);
+    let (_, facts, end) = run(ssd, Host::random(400, 4, 100));
+    end.expect("a sound run");
+    let (mut searches, mut erases) = (0, 0);
+    for fact in facts {
+        match fact.fact {
+            Fact::VictimSearch { blocks } => searches += u64::from(blocks),
+            Fact::FlashErase { .. } => erases += 1,
+            _ => {}
+        }
+    }
+    // Every victim was searched for among several of a plane's twelve blocks.
+    assert!(erases > 50 && (erases..=erases * 12).contains(&searches), "{searches} of {erases}");
+}
+
+#[test]
+fn a_request_waits_for_the_search_it_causes() {
+    let registry = hybridsim_flash::defaults::registry();
+    let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
+    let layer = settings().plug("ftl").settings.clone().and("gc", gc);
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
+    for timing in ["serial", "interleaved"] {
+        let measure = |search_ns| {
+            let search = Value::Duration(SimDuration::from_ns(search_ns));
+            let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
+            let (done, facts, end) =
+                run(build(&settings).expect("sound"), Host::random(400, 1, 100));
+            let searched: u64 = (facts.iter())
+                .map(|told| match told.fact {
+                    Fact::VictimSearch { blocks } => u64::from(blocks),
+                    _ => 0,
+                })
+                .sum();
+            let waited: u64 = done.iter().map(|done| done.parts.get(Part::Gc).as_ns()).sum();
+            (end.expect("a sound run").time.as_ns(), waited, searched)
+        };
+        let (end, waited, searched) = measure(0);
+        let (end_later, waited_longer, same) = measure(700);
+        assert!(searched > 100 && searched == same, "{searched} blocks, then {same}");
+        if timing == "serial" {
+            // One request at a time, one thing at a time: all of it shows.
+            assert_eq!(end_later - end, 700 * searched);
+            assert_eq!(waited_longer - waited, 700 * searched);
+        } else {
+            assert!(end_later > end, "{end} to {end_later}");
+        }
+    }
 }

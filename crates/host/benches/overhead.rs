@@ -64,5 +64,9 @@ fn main() {
     measure("sstf", waiting, Box::new(sstf::Sstf::default()));
     measure("look", waiting, Box::new(look::Look::default()));
     measure("c-look", waiting, Box::new(clook::CLook::default()));
-    measure("sptf", waiting, Box::new(sptf::Sptf::new(256)));
+    measure(
+        "sptf",
+        waiting,
+        Box::new(sptf::Sptf::new(256, hybridsim_host::scheduler::least::Measure::Positioning)),
+    );
 }

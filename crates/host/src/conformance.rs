@@ -7,6 +7,7 @@
 
 use crate::device::constant::{ConstantDevice, Timing};
 use crate::driver::{Host, HostOptions};
+use crate::volume::concat::Concat;
 use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
 use hybridsim_engine::param::Settings;
 use hybridsim_engine::registry::Registry;
@@ -136,7 +137,13 @@ impl Rig<'_> {
             Node::leaf(&path, device)
         };
         let children = self.children.iter().enumerate().map(child).collect();
-        let node = Node { path: "host/layer".to_owned(), layer, children };
+        let lanes = layer.lanes().len();
+        let mut node = Node { path: "host/layer".to_owned(), layer, children };
+        if lanes > 1 {
+            let sizes: Vec<u64> = node.layer.lanes().iter().map(|lane| lane.sectors).collect();
+            let all = Concat::new(&sizes).ok_or("no device")?;
+            node = Node::inner("host/all", all, vec![node]);
+        }
         let mut machine = Machine::new(Node::inner("host", host, vec![node]), true);
         let mut facts = Vec::new();
         let end = machine.run(&mut facts, &mut |_| true).map_err(|fault| fault.to_string())?;

@@ -140,6 +140,9 @@ impl HostOptions {
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
 
+/// The timer of a scheduler that holds requests.
+const HELD: u64 = 1;
+
 /// So many requests are read from a workload at once that does not depend on what happens.
 const AHEAD_MAX: usize = 16;
 
@@ -151,6 +154,10 @@ pub struct Host {
     options: HostOptions,
     source: Box<dyn Source>,
     scheduler: Box<dyn Scheduler>,
+    /// Whether the scheduler must know of all requests and may hold them.
+    sees_all: bool,
+    /// Until when it holds them.
+    held_until: SimTime,
     positioner: Option<Rc<dyn Positioner>>,
     /// Open loop: the one request read ahead of its time.
     next: Option<Arrival>,
@@ -161,6 +168,10 @@ pub struct Host {
     /// What follows these: the end of the workload, or what is wrong with it.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
+    /// The workload waits for completions.
+    reacts: bool,
+    /// The next timer, while it is in the future.
+    armed: SimTime,
     last_arrival: SimTime,
     /// First sector after the last request issued.
     last: Lba,
@@ -193,6 +204,8 @@ impl Host {
         Self {
             options,
             source,
+            sees_all: scheduler.sees_all(),
+            held_until: SimTime::ZERO,
             scheduler,
             positioner: None,
             next: None,
@@ -200,6 +213,8 @@ impl Host {
             ahead: VecDeque::with_capacity(AHEAD_MAX),
             ahead_end: None,
             exhausted: false,
+            reacts: false,
+            armed: SimTime::ZERO,
             last_arrival: SimTime::ZERO,
             last: Lba(0),
             outstanding: 0,
@@ -233,6 +248,8 @@ impl Host {
         if arrival.is_none() {
             if let Some(Err(reason)) = self.ahead_end.take() {
                 ctx.fault(Fault::Workload(reason));
+            } else if self.source.waits() {
+                return None;
             }
             self.exhausted = true;
         }
@@ -257,7 +274,11 @@ impl Host {
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(arrival) = self.next {
             if arrival.at > ctx.now() {
-                ctx.wake_at(arrival.at, 0);
+                // A timer that fires earlier will set this one.
+                if self.armed <= ctx.now() || arrival.at < self.armed {
+                    self.armed = arrival.at;
+                    ctx.wake_at(arrival.at, 0);
+                }
                 return;
             }
             self.arrive(ctx, arrival.request);
@@ -281,6 +302,18 @@ impl Host {
         self.last_arrival = arrival.at;
     }
 
+    /// Open loop, a workload that waits for completions: something may come before the request
+    /// read ahead of its time.
+    fn look_again(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        if self.next.take().is_some() {
+            self.source.take_back();
+        }
+        self.source.completed(request, ctx.now());
+        self.last_arrival = ctx.now();
+        self.look_ahead(ctx);
+        self.arrive_due(ctx);
+    }
+
     /// Closed loop: the request that follows a completion, or one of the first.
     fn follow(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(arrival) = self.pull(ctx) {
@@ -296,12 +329,16 @@ impl Host {
             return;
         }
         let now = ctx.now();
-        if self.at_device < self.options.queue_depth && self.scheduler.is_empty() {
+        let free = self.at_device < self.options.queue_depth;
+        if free && self.scheduler.is_empty() && !self.sees_all {
             self.issue(ctx, request, now);
-        } else {
-            self.scheduler.push(Queued { key: 0, request, since: now });
-            self.tell_depth(ctx);
+            return;
         }
+        self.scheduler.push(Queued { key: 0, request, since: now });
+        if free && self.sees_all {
+            self.dispatch(ctx);
+        }
+        self.tell_depth(ctx);
     }
 
     fn overload(&mut self, ctx: &mut Ctx<'_>) {
@@ -337,6 +374,16 @@ impl Host {
         while self.at_device < self.options.queue_depth {
             let positioner = self.positioner.clone();
             let head = Head { now: ctx.now(), last: self.last, positioner: positioner.as_deref() };
+            if self.sees_all
+                && let Some(until) = self.scheduler.hold_until(&head)
+                && until > ctx.now()
+            {
+                if self.held_until != until {
+                    self.held_until = until;
+                    ctx.wake_at(until, HELD);
+                }
+                break;
+            }
             let Some(item) = self.scheduler.pop(&head) else { break };
             self.issue(ctx, item.request, item.since);
         }
@@ -385,6 +432,13 @@ impl Layer for Host {
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.check = ctx.verifying().then(Check::default);
+        self.reacts = self.source.waits();
+        if self.reacts && self.options.mode == Mode::Closed {
+            ctx.fault(Fault::Workload(
+                "this workload waits for completions itself; use `mode = \"open\"` under [host]"
+                    .to_owned(),
+            ));
+        }
         match self.options.mode {
             Mode::Open => {
                 self.look_ahead(ctx);
@@ -411,7 +465,11 @@ impl Layer for Host {
             check.end(ctx, done);
         }
         let request = Request { data: DataSlice::NONE, ..done.request };
-        self.source.completed(&request, ctx.now());
+        if self.reacts && !self.exhausted {
+            self.look_again(ctx, &request);
+        } else {
+            self.source.completed(&request, ctx.now());
+        }
         self.dispatch(ctx);
         if self.options.mode == Mode::Closed {
             if self.options.think_time.is_zero() {
@@ -424,7 +482,11 @@ impl Layer for Host {
         self.halt_if_done(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token == HELD {
+            self.dispatch(ctx);
+            return;
+        }
         match self.options.mode {
             Mode::Open => self.arrive_due(ctx),
             Mode::Closed => {

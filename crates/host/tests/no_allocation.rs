@@ -54,7 +54,7 @@ fn a_request_takes_no_memory_once_warm() {
         || Box::new(sstf::Sstf::default()),
         || Box::new(look::Look::default()),
         || Box::new(clook::CLook::default()),
-        || Box::new(sptf::Sptf::new(256)),
+        || Box::new(sptf::Sptf::new(256, hybridsim_host::scheduler::least::Measure::Positioning)),
     ];
     for make in schedulers {
         let waiting = HostOptions { outstanding: 40, ..HostOptions::closed(8) };

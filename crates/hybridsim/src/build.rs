@@ -1,10 +1,11 @@
 //! From a checked scenario to a tree of layers.
 
-use crate::scenario::Scenario;
 use crate::scenario::diagnostic::{Diagnostic, Diagnostics};
-use hybridsim_engine::Node;
+use crate::scenario::{Part, Scenario};
 use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{Lane, Node};
 
 /// The system of `scenario` without the host.
 ///
@@ -22,7 +23,8 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnost
             built.push(None);
             continue;
         };
-        let views: Vec<ChildView> = children.iter().map(view).collect();
+        let views: Vec<ChildView> = children.iter().flat_map(views).collect();
+        problems.extend(lanes_of_single_children(part, &children));
         let input = BuildInput {
             settings: &part.settings,
             registry,
@@ -53,19 +55,61 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnost
             }
         }
     }
+    if let Some(Some(node)) = built.get(scenario.system)
+        && node.layer.lanes().len() > 1
+    {
+        let part = &scenario.parts[scenario.system];
+        let message = format!("gives access to {} devices", node.layer.lanes().len());
+        problems.push(several_lanes(part, String::new(), message, "the host takes one device"));
+    }
     match built.swap_remove(scenario.system) {
         Some(node) if problems.is_empty() => Ok(node),
         _ => Err(Diagnostics { sources: scenario.sources.clone(), list: problems }),
     }
 }
 
-fn view(node: &Node) -> ChildView {
-    let name = node.path.rsplit('/').next().unwrap_or(&node.path).to_owned();
-    ChildView { name, capacity: node.layer.capacity(), positioner: node.layer.positioner() }
+/// What a parent sees of a child: one device, or those it gives access to.
+fn views(node: &Node) -> Vec<ChildView> {
+    let name = node.path.rsplit('/').next().unwrap_or(&node.path);
+    let mut lanes = node.layer.lanes();
+    if lanes.is_empty() {
+        let (sectors, positioner) = (node.layer.capacity(), node.layer.positioner());
+        lanes.push(Lane { sectors, positioner });
+    }
+    let view = |lane: Lane| ChildView {
+        name: name.to_owned(),
+        capacity: lane.sectors,
+        positioner: lane.positioner,
+    };
+    lanes.into_iter().map(view).collect()
+}
+
+/// A parameter that takes one device cannot take a bus with several.
+fn lanes_of_single_children(part: &Part, children: &[Node]) -> Vec<Diagnostic> {
+    let singles = part.description.params.iter().filter(|param| param.kind == Kind::Part);
+    let single = |param: &Param| {
+        let name = part.settings.text_opt(param.name)?;
+        let node = children.iter().find(|child| child.path.rsplit('/').next() == Some(name))?;
+        let lanes = node.layer.lanes().len();
+        let message = format!("`{name}` gives access to {lanes} devices");
+        (lanes > 1)
+            .then(|| several_lanes(part, param.name.to_owned(), message, "this takes one device"))
+    };
+    singles.filter_map(single).collect()
+}
+
+fn several_lanes(part: &Part, param: String, message: String, wanted: &str) -> Diagnostic {
+    let key = crate::scenario::check::join(&format!("part.{}", part.name), &param);
+    Diagnostic {
+        span: Some(part.span.clone()),
+        key: key.trim_end_matches('.').to_owned(),
+        message: format!("{message}, and {wanted}"),
+        help: Some("make one of them first: put it into a `concat`, `stripe` or `raid5`".into()),
+    }
 }
 
 /// The path of every part from the top, such as `hybrid/flash`.
-fn paths(scenario: &Scenario) -> Vec<String> {
+pub fn paths(scenario: &Scenario) -> Vec<String> {
     let mut paths: Vec<String> = scenario.parts.iter().map(|part| part.name.clone()).collect();
     // Parents come after their children, so walking backwards finishes a parent first.
     for at in (0..scenario.parts.len()).rev() {

@@ -145,9 +145,11 @@ impl Draw<'_> {
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
             Kind::Parts => {
-                let names: Vec<String> = (0..2 + self.stream.below(4))
-                    .map(|_| format!("\"{}\"", self.part(depth + 1)))
-                    .collect();
+                // Four suit every array; other numbers are there to be refused now and then.
+                let four = depth > 0 || self.stream.chance(0.6);
+                let members = if four { 4 } else { 2 + self.stream.below(5) };
+                let names: Vec<String> =
+                    (0..members).map(|_| format!("\"{}\"", self.part(depth + 1))).collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))
             }
             // The kind of a part decides about the seek model; see `small`.
@@ -178,14 +180,15 @@ fn small(kind: &str, stream: &mut Stream) -> String {
     match kind {
         "ssd" => format!(
             "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\
-             pages_per_block = {}\nover_provisioning = \"{}%\"\nread_time = \"25us\"\n\
-             program_time = \"200us\"\nerase_time = \"1.5ms\"\n",
+             pages_per_block = {}\nover_provisioning = \"{}%\"\nprogram_order = \"{}\"\n\
+             read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n",
             pick(&[1, 2, 3]),
             pick(&[1, 2]),
             pick(&[1, 2]),
             pick(&[16, 33, 64]),
             pick(&[4, 8, 17]),
             pick(&[30, 60, 100]),
+            ["sequential", "ascending", "any"][pick(&[0, 1, 2]) as usize],
         ),
         "hard-disk" => format!(
             "rpm = \"7200rpm\"\nheads = {}\ncylinders = {}\nouter_sectors_per_track = 100\n\

@@ -6,10 +6,13 @@
 pub mod build;
 mod cli;
 pub mod fuzz;
+pub mod import;
 pub mod presets;
 pub mod registry;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod state;
 pub mod workload;
 
 use hybridsim_engine::registry::Registry;

@@ -10,10 +10,14 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_flash::ENTRIES);
     registry.add_all(hybridsim_flash::ftl::ENTRIES);
     registry.add_all(hybridsim_flash::gc::ENTRIES);
+    registry.add_all(hybridsim_flash::temperature::ENTRIES);
+    registry.add_all(hybridsim_flash::wear::ENTRIES);
     registry.add_all(hybridsim_hybrid::ENTRIES);
     registry.add_all(hybridsim_hybrid::admission::ENTRIES);
     registry.add_all(hybridsim_hybrid::cleanup::ENTRIES);
     registry.add_all(hybridsim_hybrid::replacement::ENTRIES);
+    registry.add_all(hybridsim_host::bus::ENTRIES);
+    registry.add_all(hybridsim_host::controller::ENTRIES);
     registry.add_all(hybridsim_host::device::ENTRIES);
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     registry.add_all(hybridsim_host::volume::ENTRIES);

@@ -3,12 +3,15 @@
 use crate::build;
 use crate::scenario::Scenario;
 use crate::scenario::diagnostic::{Diagnostic, Diagnostics};
-use crate::scenario::resolve::resolve;
+use crate::scenario::resolve::{self, resolve};
+use crate::state::{self, Cache, Kept};
 use crate::workload::{self, Counted, Meter};
 use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::schedule::SchedulerEntry;
-use hybridsim_engine::{FactSink, Fault, Machine, Node, SimTime, Stamped};
+use hybridsim_engine::{
+    FactSink, Fault, Keeper, Machine, Node, SimDuration, SimTime, Stamped, StateError,
+};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
 use std::collections::BTreeMap;
@@ -24,6 +27,10 @@ pub struct Options<'a> {
     pub watch: Option<&'a mut dyn FnMut(&Beat) -> bool>,
     /// Takes every fact as well.
     pub sink: Option<&'a mut dyn FactSink>,
+    /// Whether [`Done::state`] is wanted.
+    pub save_state: bool,
+    /// Where preconditioned devices are remembered; nowhere without.
+    pub cache: Option<Cache>,
 }
 
 /// A moment of a run, for progress displays.
@@ -35,6 +42,8 @@ pub struct Beat {
     pub requests: u64,
     /// Simulated time.
     pub now: SimTime,
+    /// Whether devices are still being preconditioned; then `fraction` is of the one at hand.
+    pub preparing: bool,
 }
 
 /// What came of a run.
@@ -47,6 +56,9 @@ pub struct Done {
     pub resolved: String,
     /// Why the run ended early, if it did. The figures are of what came before.
     pub fault: Option<Fault>,
+    /// The system's state after the run as `[run] state` takes it, if it was wanted and the run
+    /// came to its end.
+    pub state: Option<Vec<u8>>,
 }
 
 impl Done {
@@ -105,23 +117,36 @@ pub fn run(
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
-    let Options { mut watch, sink, .. } = options;
+    let Options { mut watch, sink, save_state, cache, .. } = options;
+    if save_state {
+        // Better refused now than after hours.
+        machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
+        machine.settle_at_end();
+    }
+    restore(&mut machine, scenario, registry)?;
+    let base = machine.now().since(SimTime::ZERO);
+    meter.begin(base);
     // Preconditioning takes wall time too, but is no part of the speed of the simulation.
-    machine.start();
+    let prepared = prepare(&mut machine, scenario, registry, cache.as_ref(), &mut watch);
     let began = Instant::now();
-    let ended = {
-        let mut tee = Tee { first: &mut recorder, second: sink };
+    let ended = prepared.and_then(|()| {
+        machine.start();
+        let mut tee = Tee { first: &mut recorder, second: sink, base, shifted: Vec::new() };
         machine.run(&mut tee, &mut |now| match &mut watch {
-            Some(watch) => watch(&meter.beat(now)),
+            Some(watch) => watch(&meter.beat(now - base)),
             None => true,
         })
-    };
+    });
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = match ended {
         Ok(end) => (None, end.events),
         Err(fault) => (Some(fault), 0),
     };
-    let ending = Ending { time: machine.now(), events, complete: fault.is_none() };
+    let state = match fault {
+        None if save_state => Some(save(&machine, scenario, registry)?),
+        _ => None,
+    };
+    let ending = Ending { time: machine.now() - base, events, complete: fault.is_none() };
     let mut warnings = warnings.list();
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));
@@ -133,6 +158,59 @@ pub fn run(
         pictures: finished.pictures,
         resolved: resolve(scenario, registry),
         fault,
+        state,
+    })
+}
+
+fn state_problem(what: &str, error: &StateError) -> RunError {
+    RunError::Scenario(Diagnostics::single(format!("{what}: {error}")))
+}
+
+fn save(machine: &Machine, scenario: &Scenario, registry: &Registry) -> Result<Vec<u8>, RunError> {
+    let state = machine.save();
+    let state = state.map_err(|error| state_problem("the state cannot be saved", &error))?;
+    Ok(state::pack(&resolve::system(scenario, registry), &state))
+}
+
+/// Puts the system into the state the scenario names, if it names one.
+fn restore(
+    machine: &mut Machine,
+    scenario: &Scenario,
+    registry: &Registry,
+) -> Result<(), RunError> {
+    let Some(name) = scenario.run.text_opt("state") else { return Ok(()) };
+    let path = scenario.base.join(name);
+    let what = format!("the state {} cannot be used", path.display());
+    let problem = |error: StateError| state_problem(&what, &error);
+    let bytes = std::fs::read(&path).map_err(|error| problem(StateError(error.to_string())))?;
+    let state = state::unpack(&bytes, &resolve::system(scenario, registry)).map_err(problem)?;
+    machine.restore(&state).map_err(problem)
+}
+
+/// Preconditions every device, or has it from the cache.
+fn prepare(
+    machine: &mut Machine,
+    scenario: &Scenario,
+    registry: &Registry,
+    cache: Option<&Cache>,
+    watch: &mut Option<&mut dyn FnMut(&Beat) -> bool>,
+) -> Result<(), Fault> {
+    let keys = || {
+        let parts = scenario.parts.iter().zip(build::paths(scenario));
+        let key = |(part, path): (_, String)| {
+            let resolved = resolve::part(part, registry);
+            let key = format!("seed = {}\npath = {path:?}\n{resolved}", scenario.seed());
+            (path, key)
+        };
+        parts.map(key).collect()
+    };
+    let mut kept = cache.and_then(|cache| Kept::new(cache, keys()));
+    let keeper = kept.as_mut().map(|kept| kept as &mut dyn Keeper);
+    machine.prepare(keeper, &mut |share| match watch {
+        Some(watch) => {
+            watch(&Beat { fraction: Some(share), requests: 0, now: SimTime::ZERO, preparing: true })
+        }
+        None => true,
     })
 }
 
@@ -203,10 +281,20 @@ fn label(scenario: &Scenario) -> Label {
 struct Tee<'a, 'b> {
     first: &'a mut Recorder,
     second: Option<&'b mut dyn FactSink>,
+    /// When the run began: not zero where it goes on from a state.
+    base: SimDuration,
+    shifted: Vec<Stamped>,
 }
 
 impl FactSink for Tee<'_, '_> {
     fn take(&mut self, facts: &[Stamped]) {
+        let mut facts = facts;
+        if !self.base.is_zero() {
+            let shift = |fact: &Stamped| Stamped { time: fact.time - self.base, ..*fact };
+            self.shifted.clear();
+            self.shifted.extend(facts.iter().map(shift));
+            facts = &self.shifted;
+        }
         self.first.take(facts);
         if let Some(second) = &mut self.second {
             second.take(facts);

@@ -4,7 +4,7 @@ use crate::run::{Beat, RunError, section};
 use crate::scenario::Scenario;
 use hybridsim_engine::param::Plug;
 use hybridsim_engine::registry::Registry;
-use hybridsim_engine::{Arrival, Request, SimTime, Source};
+use hybridsim_engine::{Arrival, Request, SimDuration, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
 use hybridsim_workload::shape::{self, ReplayError};
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
@@ -123,13 +123,18 @@ pub fn name(scenario: &Scenario) -> String {
 
 /// How far a workload is, shared between the run and whoever watches it.
 #[derive(Clone, Default)]
-pub struct Meter(Rc<Cell<(u64, Option<f64>)>>);
+pub struct Meter(Rc<Cell<(u64, Option<f64>)>>, Rc<Cell<SimDuration>>);
 
 impl Meter {
     /// The moment `now`.
     pub fn beat(&self, now: SimTime) -> Beat {
         let (requests, fraction) = self.0.get();
-        Beat { fraction, requests, now }
+        Beat { fraction, requests, now, preparing: false }
+    }
+
+    /// The run goes on where another ended: the workload begins `after` the start of time.
+    pub fn begin(&self, after: SimDuration) {
+        self.1.set(after);
     }
 }
 
@@ -164,7 +169,8 @@ impl Source for Counted {
         if self.requests.is_multiple_of(METER_EVERY) {
             self.meter.0.set((self.requests, self.inner.progress()));
         }
-        Ok(next)
+        let after = self.meter.1.get();
+        Ok(next.map(|arrival| Arrival { at: arrival.at + after, ..arrival }))
     }
 
     fn progress(&self) -> Option<f64> {
@@ -175,7 +181,16 @@ impl Source for Counted {
         self.inner.reads_ahead()
     }
 
+    fn waits(&self) -> bool {
+        self.inner.waits()
+    }
+
+    fn take_back(&mut self) {
+        self.requests = self.requests.saturating_sub(1);
+        self.inner.take_back();
+    }
+
     fn completed(&mut self, request: &Request, now: SimTime) {
-        self.inner.completed(request, now);
+        self.inner.completed(request, now - self.meter.1.get());
     }
 }

@@ -215,3 +215,101 @@ fn random_systems_pass() {
     let passed: u64 = told.split_whitespace().next().expect("a count").parse().expect("a number");
     assert!(passed >= 30, "too few of the systems could be built: {told}");
 }
+
+#[test]
+fn a_reproduction_tells_every_row_and_writes_its_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let out_name = out.display().to_string();
+    let output = call(&["reproduce", "002/table3", "--json", "--out", &out_name]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let rows = document["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        for key in ["id", "artefact", "claim", "unit", "tolerance", "verdict"] {
+            assert!(row[key].is_string(), "{key} in {row}");
+        }
+        assert_eq!(row["verdict"], "reproduced", "{row}");
+    }
+    let page = fs::read_to_string(out.join("reproduction.html")).expect("the page");
+    assert!(page.contains("002/table3"));
+    refused(&["reproduce", "002/table9"], 2, &["002/table9", "reproduce --list"]);
+    refused(&["reproduce", "002", "--out", &out_name], 2, &["--force"]);
+    let list = call(&["reproduce", "--list"]);
+    assert!(text(&list.stdout).contains("000/tables5.1-5.2"));
+}
+
+const SSD: &str = r#"
+[workload]
+generator = { kind = "uniform", requests = 300, read = 0.5 }
+[host]
+mode = "closed"
+[part.ssd]
+kind = "ssd"
+blocks_per_plane = 64
+over_provisioning = 0.3
+read_time = "25us"
+program_time = "200us"
+erase_time = "1500us"
+precondition = "fill"
+"#;
+
+#[test]
+fn a_state_is_saved_and_taken_back_by_the_same_system_only() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = scenario(&folder, "ssd.toml", SSD);
+    let state = folder.path().join("end.state");
+    let state = state.to_str().expect("UTF-8");
+    let json = |args: &[&str]| -> Value {
+        let output = call(&[&["run", &path, "--json", "--no-cache"], args].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let first = json(&["--save-state", state]);
+    let second = json(&["--load-state", state]);
+    let third = json(&["--set", "run.state=\"end.state\"", "--verify"]);
+    assert_ne!(first["fingerprint"], second["fingerprint"], "another device by then");
+    assert_eq!(second["fingerprint"], third["fingerprint"]);
+    let other = ["--set", "part.ssd.blocks_per_plane=65"];
+    let refuse = |args: &[&str], words: &[&str]| {
+        refused(&[&["run", &path, "--load-state", state], args].concat(), 2, words);
+    };
+    refuse(&other, &["end.state cannot be used", "`blocks_per_plane = 65` under [part.ssd]"]);
+    let bytes = fs::read(state).expect("it was saved");
+    fs::write(state, &bytes[..bytes.len() / 2]).expect("a writable folder");
+    refuse(&[], &["end.state cannot be used", "damaged or cut short"]);
+    fs::write(state, "[part.ssd]").expect("a writable folder");
+    refuse(&[], &["this is not a saved state"]);
+    fs::remove_file(state).expect("it is there");
+    refuse(&[], &["end.state cannot be used", "No such file"]);
+    refused(&["run", &path, "--save-state", "/nowhere/at/all"], 2, &["cannot write /nowhere"]);
+}
+
+#[test]
+fn preconditioned_devices_are_remembered_unless_told_otherwise() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = SSD.replace("\"fill\"", "\"steady\"");
+    let path = scenario(&folder, "ssd.toml", &text);
+    let cache = folder.path().join("cache");
+    let run = |args: &[&str]| -> String {
+        let mut command = program(&[&["run", path.as_str(), "--json"], args].concat());
+        let output = command.env("HYBRIDSIM_CACHE", &cache).output().expect("the program starts");
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["fingerprint"].as_str().expect("a text").to_owned()
+    };
+    let files = || fs::read_dir(&cache).map_or(0, |files| files.count());
+    let fresh = run(&["--no-cache"]);
+    assert_eq!(files(), 0);
+    assert_eq!((run(&[]), files()), (fresh.clone(), 1));
+    assert_eq!((run(&[]), files()), (fresh.clone(), 1), "remembered");
+    assert_ne!(run(&["--set", "run.seed=7"]), fresh, "another seed, another device");
+    assert_eq!(files(), 2);
+    for file in fs::read_dir(&cache).expect("a folder") {
+        let file = file.expect("a file").path();
+        let mut bytes = fs::read(&file).expect("one's own file");
+        *bytes.last_mut().expect("it holds something") ^= 1;
+        fs::write(&file, bytes).expect("one's own file");
+    }
+    assert_eq!(run(&[]), fresh, "damaged ones are made anew");
+}

@@ -9,12 +9,14 @@ const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/python.md",
+    "docs/reproduce.md",
     "docs/results.md",
     "docs/speed.md",
     "docs/trace-format.md",
 ];
 /// Folders of the repository that a path in a document may begin with.
-const FOLDERS: &[&str] = &["crates/", "docs/", "examples/", "presets/", "python/", "scripts/"];
+const FOLDERS: &[&str] =
+    &["crates/", "docs/", "examples/", "papers/", "presets/", "python/", "scripts/"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

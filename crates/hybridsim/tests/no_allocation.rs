@@ -36,7 +36,15 @@ fn allocations(system: &str, requests: u64) -> u64 {
 
 #[test]
 fn nothing_is_allocated_per_request() {
-    for (name, system) in [("disk", DISK), ("ssd", SSD), ("hybrid", HYBRID)] {
+    let block_layers = ["in-place", "log-block", "bast", "anand", "fmax"].map(|layer| {
+        let preset = "precondition = \"fill\"\nprogram_order = \"any\"\npages_per_block = 16";
+        let sizes = "blocks_per_plane = 100\nover_provisioning = 0.28";
+        let kind = format!("preset = \"sata-ssd\"\nftl = \"{layer}\"");
+        (layer, format!("[part.ssd]\n{kind}\n{preset}\n{sizes}\n"))
+    });
+    let block_layers = block_layers.iter().map(|(layer, system)| (*layer, system.as_str()));
+    let systems = [("disk", DISK), ("ssd", SSD), ("hybrid", HYBRID)].into_iter();
+    for (name, system) in systems.chain(block_layers) {
         let (short, long) = (allocations(system, 30_000), allocations(system, 60_000));
         // Lists that grow to their final length by doubling may do so once more.
         let more = long.saturating_sub(short);

@@ -176,3 +176,26 @@ fn children_are_built_first_and_named_by_path() {
     assert_eq!((node.path.as_str(), node.layer.capacity()), ("a", 3));
     assert_eq!(node.children[0].path, "a/b");
 }
+
+#[test]
+fn parameters_of_a_plug_can_be_set_without_repeating_its_kind() {
+    const SSD: &str = "[part.a]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
+                       planes_per_die = 1\nblocks_per_plane = 16\npages_per_block = 8\n\
+                       read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n";
+    let gc = |text: &str, sets: &[&str]| {
+        let scenario = check(text, sets).expect("valid");
+        let ftl = scenario.parts[0].settings.plug("ftl").clone();
+        (ftl.name.clone(), ftl.settings.plug_opt("gc").map(|gc| gc.name.clone()))
+    };
+    let page = ("page".to_owned(), Some("fifo".to_owned()));
+    // Over the default, over a bare name, over a table, and after another option.
+    assert_eq!(gc(SSD, &["part.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(&format!("{SSD}ftl = \"page\""), &["part.a.ftl.gc=fifo"]), page);
+    let table = format!("{SSD}ftl = {{ kind = \"page\", gc = \"greedy\" }}");
+    assert_eq!(gc(&table, &["part.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(SSD, &["part.a.ftl=page", "part.a.ftl.gc=fifo"]), page);
+    // Another kind takes nothing over.
+    assert_eq!(gc(&table, &["part.a.ftl=block"]), ("block".to_owned(), None));
+    let problem = check(SSD, &["part.a.ftl=block", "part.a.ftl.gc=fifo"]).expect_err("no gc");
+    assert!(problem.contains("unknown key"), "{problem}");
+}

@@ -108,15 +108,21 @@ impl Breakdown {
     }
 }
 
+impl Breakdown {
+    /// The next fact.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        match stamped.fact {
+            Fact::Spent { part, time, .. } => self.spend(part, time.as_ns()),
+            Fact::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
+            _ => {}
+        }
+    }
+}
+
 impl FactSink for Breakdown {
     fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            match stamped.fact {
-                Fact::Spent { part, time, .. } => self.spend(part, time.as_ns()),
-                Fact::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
-                _ => {}
-            }
-        }
+        facts.iter().for_each(|stamped| self.add(stamped));
     }
 }
 

@@ -92,6 +92,12 @@ pub struct Node {
     pub flash_programs: [u64; Cause::ALL.len()],
     /// Flash blocks erased, by cause.
     pub flash_erases: [u64; Cause::ALL.len()],
+    /// Erases of each block that was erased.
+    pub erases_by_block: BTreeMap<u32, u64>,
+    /// Searches for a victim.
+    pub searches: u64,
+    /// Blocks looked at in them.
+    pub searched_blocks: u64,
     /// Free blocks.
     pub free_blocks: Option<Level>,
     /// Blocks by how often they were erased, at the end.
@@ -158,34 +164,46 @@ impl Counters {
     fn node(&mut self, stamped: &Stamped) -> &mut Node {
         let at = stamped.node.0 as usize;
         if at >= self.nodes.len() {
-            self.nodes.resize(at + 1, Node::default());
+            self.grow(at);
         }
         &mut self.nodes[at]
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        self.nodes.resize(at + 1, Node::default());
+    }
+}
+
+impl Counters {
+    /// The next fact.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        let now = stamped.time.as_ns();
+        match stamped.fact {
+            Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
+            Fact::Completed { op, sectors, .. } => {
+                self.completed[op as usize] += 1;
+                self.sectors[op as usize] += u64::from(sectors);
+            }
+            Fact::Spent { .. } => {}
+            Fact::StateTime { state, time } => {
+                let within = time.as_ns().min(now.saturating_sub(self.from));
+                self.node(stamped).state_time(state, within);
+            }
+            _ => self.node(stamped).take(stamped, now),
+        }
     }
 }
 
 impl FactSink for Counters {
     fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            let now = stamped.time.as_ns();
-            match stamped.fact {
-                Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
-                Fact::Completed { op, sectors, .. } => {
-                    self.completed[op as usize] += 1;
-                    self.sectors[op as usize] += u64::from(sectors);
-                }
-                Fact::Spent { .. } => {}
-                Fact::StateTime { state, time } => {
-                    let within = time.as_ns().min(now.saturating_sub(self.from));
-                    self.node(stamped).state_time(state, within);
-                }
-                _ => self.node(stamped).take(stamped, now),
-            }
-        }
+        facts.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
 impl Node {
+    #[inline]
     fn state_time(&mut self, state: PowerState, ns: u64) {
         let total = &mut self.state_ns[state as usize];
         *total = total.saturating_add(ns);
@@ -195,12 +213,15 @@ impl Node {
         self.last_state = Some(state);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, stamped: &Stamped, now: u64) {
         match stamped.fact {
             Fact::FlashRead { cause, .. } => self.flash_reads[cause as usize] += 1,
             Fact::FlashProgram { cause, .. } => self.flash_programs[cause as usize] += 1,
-            Fact::FlashErase { cause, .. } => self.flash_erases[cause as usize] += 1,
+            Fact::FlashErase { cause, block, .. } => {
+                self.flash_erases[cause as usize] += 1;
+                *self.erases_by_block.entry(block).or_default() += 1;
+            }
             Fact::FreeBlocks { free } => level(&mut self.free_blocks, now, u64::from(free)),
             Fact::QueueDepth { depth } => level(&mut self.queue_depth, now, u64::from(depth)),
             Fact::Seek { distance, time } => {
@@ -230,6 +251,7 @@ impl Node {
         }
     }
 
+    #[inline(never)]
     fn take_rare(&mut self, fact: Fact) {
         match fact {
             Fact::Bypassed { sectors, .. } => {
@@ -239,6 +261,10 @@ impl Node {
             Fact::Destaged { sectors } => {
                 self.destages += 1;
                 self.destaged_sectors += u64::from(sectors);
+            }
+            Fact::VictimSearch { blocks } => {
+                self.searches += 1;
+                self.searched_blocks += u64::from(blocks);
             }
             Fact::CleanupStarted => self.cleanups += 1,
             Fact::CleanupEnded { pages } => self.cleaned_pages += u64::from(pages),
@@ -300,6 +326,10 @@ mod tests {
         assert_eq!((destage.destages, destage.destaged_sectors), (1, 64));
         let wear = one(Fact::Wear { erases: 3, blocks: 10 });
         assert_eq!(wear.wear, BTreeMap::from([(3, 10)]));
+        let search = one(Fact::VictimSearch { blocks: 9 });
+        assert_eq!((search.searches, search.searched_blocks), (1, 9));
+        let erase = one(Fact::FlashErase { cause: Cause::Gc, die: 0, block: u32::MAX, erases: 7 });
+        assert_eq!(erase.erases_by_block, BTreeMap::from([(u32::MAX, 1)]));
         let custom = one(Fact::Custom { name: 255, value: u64::MAX }).custom[255].expect("told");
         assert_eq!((custom.count, custom.sum), (1, u128::from(u64::MAX)));
     }

@@ -83,48 +83,73 @@ impl Invariants {
         ));
     }
 
+    #[inline]
     fn state_time(&mut self, stamped: &Stamped, time_ns: u64) {
         let Some(total) = self.state_ns.get_mut(stamped.node.0 as usize) else {
-            let path = self.path(stamped.node);
-            return self.tell(format!("{path} told a state time"));
+            return self.unknown_state(stamped);
         };
         *total = total.saturating_add(time_ns);
         let total = *total;
         if total > stamped.time.as_ns() {
-            let path = self.path(stamped.node);
-            self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
+            self.too_much_state(stamped, total);
         }
+    }
+
+    #[cold]
+    fn unknown_state(&mut self, stamped: &Stamped) {
+        let path = self.path(stamped.node);
+        self.tell(format!("{path} told a state time"));
+    }
+
+    #[cold]
+    fn too_much_state(&mut self, stamped: &Stamped, total: u64) {
+        let path = self.path(stamped.node);
+        self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
+    }
+}
+
+impl Invariants {
+    /// The next fact.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        if stamped.time < self.last {
+            self.back_in_time(stamped.time);
+        }
+        self.last = stamped.time;
+        match stamped.fact {
+            Fact::Arrived { .. } => self.arrived += 1,
+            Fact::Spent { time, .. } => {
+                self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
+            }
+            Fact::Completed { latency, .. } => {
+                self.completed += 1;
+                if self.spent_ns != latency.as_ns() {
+                    self.check_parts(stamped, latency.as_ns());
+                }
+                self.spent_ns = 0;
+                if self.completed > self.arrived {
+                    self.more_completed(stamped.time);
+                }
+            }
+            Fact::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn back_in_time(&mut self, now: SimTime) {
+        self.tell(format!("time went back from {} to {now}", self.last));
+    }
+
+    #[cold]
+    fn more_completed(&mut self, now: SimTime) {
+        self.tell(format!("at {now} more requests had completed than arrived"));
     }
 }
 
 impl FactSink for Invariants {
     fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            if stamped.time < self.last {
-                let (now, last) = (stamped.time, self.last);
-                self.tell(format!("time went back from {last} to {now}"));
-            }
-            self.last = stamped.time;
-            match stamped.fact {
-                Fact::Arrived { .. } => self.arrived += 1,
-                Fact::Spent { time, .. } => {
-                    self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
-                }
-                Fact::Completed { latency, .. } => {
-                    self.completed += 1;
-                    if self.spent_ns != latency.as_ns() {
-                        self.check_parts(stamped, latency.as_ns());
-                    }
-                    self.spent_ns = 0;
-                    if self.completed > self.arrived {
-                        let now = stamped.time;
-                        self.tell(format!("at {now} more requests had completed than arrived"));
-                    }
-                }
-                Fact::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
-                _ => {}
-            }
-        }
+        facts.iter().for_each(|stamped| self.add(stamped));
     }
 }
 

@@ -144,13 +144,19 @@ impl LatencyFold {
     }
 }
 
+impl LatencyFold {
+    /// The next fact.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        if let Fact::Completed { op, latency, .. } = stamped.fact {
+            self.by_op[op as usize].record(latency.as_ns());
+        }
+    }
+}
+
 impl FactSink for LatencyFold {
     fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            if let Fact::Completed { op, latency, .. } = stamped.fact {
-                self.by_op[op as usize].record(latency.as_ns());
-            }
-        }
+        facts.iter().for_each(|stamped| self.add(stamped));
     }
 }
 

@@ -19,6 +19,7 @@ mod summary;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
+mod wear;
 
 pub use fingerprint::Fingerprint;
 pub use invariants::Invariants;

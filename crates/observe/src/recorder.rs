@@ -174,13 +174,51 @@ impl Recorder {
     }
 }
 
+impl Recorder {
+    /// One pass for all folds of the measured window. In each arm the kind of the fact is known,
+    /// so every fold's own `match` is decided by the compiler and a fact is looked at once.
+    fn observe(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            match stamped.fact {
+                Fact::FlashProgram { .. } => self.add(stamped),
+                Fact::FlashRead { .. } => self.add(stamped),
+                Fact::Spent { .. } => self.add(stamped),
+                Fact::StateTime { .. } => self.add(stamped),
+                Fact::Arrived { .. } => self.add(stamped),
+                Fact::Completed { .. } => self.add(stamped),
+                Fact::Seek { .. } => self.add(stamped),
+                Fact::Rotate { .. } => self.add(stamped),
+                Fact::MediaTransfer { .. } => self.add(stamped),
+                Fact::DiskCache { .. } => self.add(stamped),
+                Fact::QueueDepth { .. } => self.add(stamped),
+                Fact::CacheLookup { .. } => self.add(stamped),
+                _ => self.add_rare(stamped),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, stamped: &Stamped) {
+        self.fingerprint.add(stamped);
+        self.invariants.add(stamped);
+        self.counters.add(stamped);
+        self.latency.add(stamped);
+        self.breakdown.add(stamped);
+    }
+
+    #[inline(never)]
+    fn add_rare(&mut self, stamped: &Stamped) {
+        self.add(stamped);
+    }
+}
+
 impl FactSink for Recorder {
     fn take(&mut self, facts: &[Stamped]) {
-        self.fingerprint.take(facts);
-        self.invariants.take(facts);
         if self.gate.open {
-            self.measure(facts);
+            self.observe(facts);
         } else {
+            self.fingerprint.take(facts);
+            self.invariants.take(facts);
             self.warm_up(facts);
         }
         if let Some(series) = &mut self.series {

@@ -225,6 +225,9 @@ pub struct Power {
     pub busy_fraction: Option<f64>,
     /// Energy of states, operations and spin-ups.
     pub energy_j: Option<f64>,
+    /// The same, by state, by kind of operation, and by what draws power all the time.
+    #[serde(default)]
+    pub energy_by_j: BTreeMap<String, f64>,
 }
 
 /// A disk's mechanics.
@@ -294,10 +297,60 @@ pub struct Flash {
     pub erases_by_cause: BTreeMap<String, u64>,
     /// Erase counts of all blocks over the device's life; `null` when it did not tell.
     pub erase_count: Option<EraseCount>,
+    /// Erases after the warm-up of the units of each level: `device`, `package` (what hangs on one
+    /// channel), `die`, `plane`, `block`.
+    #[serde(default)]
+    pub erases_by_level: BTreeMap<String, EraseSpread>,
+    /// How long it will last at this pace; `null` when nothing was erased.
+    #[serde(default)]
+    pub lifetime: Option<Lifetime>,
+    /// Searches for a victim to collect.
+    #[serde(default)]
+    pub victim_searches: u64,
+    /// Blocks looked at in them.
+    #[serde(default)]
+    pub searched_blocks: u64,
+    /// Joules spent on them.
+    #[serde(default)]
+    pub search_energy_j: f64,
     /// Fewest free blocks.
     pub free_blocks_min: Option<u64>,
     /// Free blocks at the end.
     pub free_blocks_end: Option<u64>,
+}
+
+/// How erases spread over the units of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EraseSpread {
+    /// Units.
+    pub units: u64,
+    /// Erases of them all; the same at every level.
+    pub sum: u64,
+    /// Erases of the unit with the fewest.
+    pub min: u64,
+    /// Mean over the units.
+    pub mean: f64,
+    /// Erases of the unit with the most.
+    pub max: u64,
+    /// Standard deviation over the units.
+    pub stddev: f64,
+}
+
+/// How long a flash device will last if it goes on as after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Erases its blocks have left in all.
+    pub erases_left: f64,
+    /// Erases per day.
+    pub erases_per_day: f64,
+    /// Bytes programmed for the host per day.
+    pub host_bytes_per_day: f64,
+    /// Bytes it can still take from the host if all blocks wear alike.
+    pub host_bytes_left: f64,
+    /// Days until the last erase if all blocks wear alike.
+    pub days_even: f64,
+    /// Days until the most worn block is worn out if it wears as fast as the fastest one does.
+    pub days_first_block: Option<f64>,
 }
 
 /// How often the blocks of a device were erased.

@@ -7,6 +7,7 @@ use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::Ending;
 use crate::results::*;
+use crate::wear;
 use hybridsim_engine::{Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
@@ -185,7 +186,7 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
             constants: constants(info),
             power: power(node, info, window_ns),
             disk: disk(node),
-            flash: flash(node, info),
+            flash: flash(node, info, window_ns),
             cache: cache(node),
             queue: node.queue_depth.map(|depth| Queue {
                 queue_depth_mean: depth.mean(run.ending.time.as_ns()),
@@ -203,7 +204,13 @@ fn constants(info: &LayerInfo) -> BTreeMap<String, f64> {
     finite.map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Joules by state, and by `operations`; `None` for a node that draws no power.
+fn search_joules(node: &Node, info: &LayerInfo) -> f64 {
+    let joules = info.search_joules * node.searched_blocks as f64;
+    if joules.is_finite() { joules } else { 0.0 }
+}
+
+/// Joules by state, by kind of operation, and by what draws power always; `None` for a node that
+/// draws no power.
 fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64>> {
     let mut energy = BTreeMap::new();
     if let Some(watts) = info.watts {
@@ -214,17 +221,25 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
             }
         }
     }
-    let mut operations = info.spin_up_joules * node.spin_ups as f64;
-    if let Some([read, program, erase]) = info.flash_joules {
-        let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
-        operations += read * count(&node.flash_reads)
-            + program * count(&node.flash_programs)
-            + erase * count(&node.flash_erases);
+    let [read, program, erase] = info.flash_joules.unwrap_or_default();
+    let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
+    let operations = [
+        ("spin_ups", info.spin_up_joules * node.spin_ups as f64),
+        ("flash_reads", read * count(&node.flash_reads)),
+        ("flash_programs", program * count(&node.flash_programs)),
+        ("flash_erases", erase * count(&node.flash_erases)),
+        ("victim_search", search_joules(node, info)),
+    ];
+    let told_s = node.state_ns.iter().sum::<u64>() as f64 / 1e9;
+    let always = info.always_watts.iter().map(|&(name, watts)| (name, watts * told_s));
+    for (name, joules) in operations.into_iter().chain(always).filter(|(_, joules)| *joules != 0.0)
+    {
+        *energy.entry(name.to_owned()).or_insert(0.0) += joules;
     }
-    if operations != 0.0 {
-        energy.insert("operations".to_owned(), operations);
-    }
-    let draws = info.watts.is_some() || info.flash_joules.is_some() || info.spin_up_joules != 0.0;
+    let draws = info.watts.is_some()
+        || info.flash_joules.is_some()
+        || info.spin_up_joules != 0.0
+        || info.search_joules != 0.0;
     energy.retain(|_, joules| joules.is_finite());
     draws.then_some(energy)
 }
@@ -245,8 +260,8 @@ fn power(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Power> {
     let busy = told.saturating_sub(resting[0] + resting[1]);
     Some(Power {
         busy_fraction: ratio(busy as f64, window_ns as f64).filter(|_| told > 0),
-        energy_j: energy
-            .map(|by_state| by_state.values().fold(0.0, |total, joules| total + joules)),
+        energy_j: energy.as_ref().map(|by| by.values().fold(0.0, |total, joules| total + joules)),
+        energy_by_j: energy.unwrap_or_default(),
         state_ns,
     })
 }
@@ -280,7 +295,7 @@ fn disk(node: &Node) -> Option<Disk> {
     })
 }
 
-fn flash(node: &Node, info: &LayerInfo) -> Option<Flash> {
+fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
     let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
         Cause::ALL.iter().map(|cause| cause.name().to_owned()).zip(counts.iter().copied()).collect()
     };
@@ -303,6 +318,11 @@ fn flash(node: &Node, info: &LayerInfo) -> Option<Flash> {
         programs_by_cause: by_cause(&node.flash_programs),
         erases_by_cause: by_cause(&node.flash_erases),
         erase_count: erase_count(&node.wear),
+        erases_by_level: wear::erases_by_level(node, info),
+        lifetime: wear::lifetime(node, info, window_ns),
+        victim_searches: node.searches,
+        searched_blocks: node.searched_blocks,
+        search_energy_j: search_joules(node, info),
         free_blocks_min: node.free_blocks.map(|free| free.min),
         free_blocks_end: node.free_blocks.map(|free| free.now),
     })

@@ -65,6 +65,7 @@ pub fn one_field_apart() -> Vec<(Fact, Fact)> {
         (erase(Cause::Gc, 0, 1, 1), erase(Cause::Gc, 0, 2, 1)),
         (erase(Cause::Gc, 0, 1, 1), erase(Cause::Gc, 0, 1, 2)),
         (Fact::FreeBlocks { free: 1 }, Fact::FreeBlocks { free: 2 }),
+        (Fact::VictimSearch { blocks: 1 }, Fact::VictimSearch { blocks: 2 }),
         (Fact::Wear { erases: 1, blocks: 1 }, Fact::Wear { erases: 2, blocks: 1 }),
         (Fact::Wear { erases: 1, blocks: 1 }, Fact::Wear { erases: 1, blocks: 2 }),
         (lookup(read, 1, 2), lookup(write, 1, 2)),

@@ -22,6 +22,7 @@ fn everything() -> Vec<Stamped> {
         Fact::QueueDepth { depth: 1 },
         Fact::Seek { distance: 1, time },
         Fact::FlashProgram { cause: Cause::Host, die: 0 },
+        Fact::FlashErase { cause: Cause::Gc, die: 0, block: 0, erases: 1 },
         Fact::Wear { erases: 1, blocks: 1 },
         Fact::CacheLookup { op, hits: 1, misses: 1 },
         Fact::DirtyPages { pages: 1 },
@@ -52,7 +53,9 @@ fn every_key_is_documented() {
     let info = LayerInfo {
         kind: "everything",
         watts: Some([1.0; PowerState::COUNT]),
-        constants: vec![("anything", 1.0)],
+        constants: ["anything", "channels", "dies", "planes", "blocks", "endurance"]
+            .map(|name| (name, 1.0))
+            .to_vec(),
         custom: &["anything"],
         ..LayerInfo::default()
     };

@@ -18,6 +18,8 @@ fn nodes() -> Vec<(String, LayerInfo)> {
         flash_joules: Some([1e-6, 2e-6, 4e-6]),
         constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
         custom: &["swaps"],
+        always_watts: vec![("memory", 0.25)],
+        search_joules: 3e-6,
         ..LayerInfo::default()
     };
     let host = LayerInfo { kind: "host", ..LayerInfo::default() };
@@ -39,6 +41,10 @@ fn facts(count: u64) -> Vec<Stamped> {
         tell(done, 1, Fact::FlashProgram { cause: Cause::Host, die: 0 });
         if at % 2 == 1 {
             tell(done, 1, Fact::FlashProgram { cause: Cause::Gc, die: 0 });
+        }
+        if at % 10 == 0 {
+            tell(done, 1, Fact::Custom { name: 0, value: 5 });
+            tell(done, 1, Fact::VictimSearch { blocks: 5 });
         }
         tell(done, 1, Fact::StateTime { state: PowerState::Write, time: ns(latency) });
         tell(done, 0, Fact::Spent { op, part: Part::FlashProgram, time: ns(latency) });
@@ -75,8 +81,19 @@ fn the_summary_is_worked_out_by_hand() {
     assert_eq!(programs.write_amplification, Some(1.5));
     let power = flash.power.as_ref().expect("it told of states");
     assert_eq!(power.busy_fraction, Some(0.1045));
-    // 104.5 us at 5 W, 895.5 us at 2 W, 1500 programs of 2 uJ.
-    let energy = 104.5e-6 * 5.0 + 895.5e-6 * 2.0 + 1500.0 * 2e-6;
+    // 104.5 us at 5 W, 895.5 us at 2 W, 1500 programs of 2 uJ; 1 ms at 0.25 W, 500 steps of 3 uJ.
+    let by = [
+        ("write", 104.5e-6 * 5.0),
+        ("idle", 895.5e-6 * 2.0),
+        ("flash_programs", 1500.0 * 2e-6),
+        ("memory", 1e-3 * 0.25),
+        ("search", 500.0 * 3e-6),
+    ];
+    for (name, joules) in by {
+        assert!((power.energy_by_j[name] - joules).abs() < 1e-12, "{name}");
+    }
+    assert_eq!(power.energy_by_j.len(), by.len(), "{:?}", power.energy_by_j);
+    let energy: f64 = by.iter().map(|(_, joules)| joules).sum();
     assert!((power.energy_j.expect("it has watts") - energy).abs() < 1e-12);
     assert_eq!(flash.constants.len(), 1, "a constant that is not finite is left out");
     assert!(run.warnings[0].contains("99.9th"), "{:?}", run.warnings);

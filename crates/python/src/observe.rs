@@ -115,6 +115,7 @@ fn flatten(fact: &Fact) -> Record {
         Fact::CleanupEnded { pages } => plain(18, pages.into()),
         Fact::DirtyPages { pages } => plain(19, pages.into()),
         Fact::Custom { name, value } => Record { label: name, ..plain(20, value) },
+        Fact::VictimSearch { blocks } => plain(21, blocks.into()),
     }
 }
 

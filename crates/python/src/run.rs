@@ -104,6 +104,7 @@ fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunE
         detail: listeners.detail,
         watch: Some(&mut watch),
         sink: batches.as_mut().map(|batches| batches as &mut dyn FactSink),
+        ..Options::default()
     };
     let done = simulator::run(scenario, &plugin::registry(), options);
     if let Some(batches) = &mut batches {

@@ -7,7 +7,9 @@ const PART_COLOURS = {
 };
 const STATE_COLOURS = {
   idle: "#b7c0c9", standby: "#8d99a6", active: "#56b4e9", seek: "#0072b2", read: "#f0e442",
-  write: "#e69f00", erase: "#d55e00", spin_up: "#009e73", spin_down: "#7fcfb8", operations: "#cc79a7",
+  write: "#e69f00", erase: "#d55e00", spin_up: "#009e73", spin_down: "#7fcfb8",
+  spin_ups: "#cc79a7", flash_reads: "#fff3a0", flash_programs: "#fbd29a", flash_erases: "#a65c00",
+  mapping_ram: "#5d6670", victim_search: "#0a3f66",
 };
 
 function textOn(colour) {

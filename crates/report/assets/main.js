@@ -13,7 +13,7 @@ const state = { axis: "time", kind: "all" };
 const timed = []; // redo when the time axis changes
 
 function start() {
-  theme();
+  theme(swatches);
   if (DRAWN.length > 0) {
     const ends = DRAWN.map(endSeconds);
     if (Math.max(...ends) > 5 * Math.min(...ends)) state.axis = "share";
@@ -334,13 +334,6 @@ function controls() {
   bar.hidden = false;
 }
 
-function navigation() {
-  const list = document.getElementById("sections");
-  document.querySelectorAll("section[data-title]").forEach(part => {
-    list.append(element("li", {}, element("a", { href: "#" + part.id }, part.dataset.title)));
-  });
-}
-
 function swatches() {
   document.querySelectorAll(".summary .run").forEach(cell => {
     if (MANY) cell.style.setProperty("--swatch", `var(--run${cell.dataset.run % 8})`);
@@ -349,34 +342,4 @@ function swatches() {
   document.querySelectorAll("#controls .key").forEach(key => { key.style.borderColor = runColour(Number(key.dataset.run)); });
 }
 
-function theme() {
-  const button = document.getElementById("theme"), wanted = matchMedia("(prefers-color-scheme: dark)");
-  const asked = new URLSearchParams(location.hash.slice(1)).get("theme");
-  const set = dark => {
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
-    button.textContent = dark ? "Light" : "Dark";
-  };
-  const change = dark => {
-    set(dark);
-    swatches();
-    charts.forEach(chart => chart.redraw());
-  };
-  set(asked ? asked === "dark" : wanted.matches);
-  button.addEventListener("click", () => change(!isDark()));
-  wanted.addEventListener("change", event => change(event.matches));
-}
-
-// Tells, for tests and for screen readers, whether every chart has drawn something.
-function report() {
-  let drawn = 0;
-  charts.forEach(chart => {
-    const done = chart.inked();
-    chart.figure.dataset.drawn = done ? "yes" : "no";
-    drawn += done ? 1 : 0;
-  });
-  document.documentElement.dataset.charts = `${drawn} of ${charts.length}`;
-  document.getElementById("status").textContent = `${drawn} of ${charts.length} charts drawn`;
-}
-
-window.addEventListener("error", event => { document.documentElement.dataset.error = event.message; });
 start();

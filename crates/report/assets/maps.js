@@ -6,8 +6,6 @@ const LEFT = 74, BOTTOM = 40, RIGHT = 14, TOP = 6;
 const RAMP = [[36, 62, 112], [54, 76, 116], [87, 93, 109], [124, 123, 120], [165, 155, 115], [211, 190, 92], [255, 234, 70]];
 const PALE = [[222, 235, 247], [188, 214, 238], [134, 187, 224], [77, 151, 205], [33, 108, 178], [12, 67, 132], [6, 30, 74]];
 
-const isDark = () => document.documentElement.dataset.theme === "dark";
-
 function ramp(share) {
   const stops = isDark() ? RAMP : PALE;
   const at = Math.min(1, Math.max(0, share)) * (stops.length - 1);
@@ -53,21 +51,6 @@ function linearTicks(low, high, count) {
   if (!(high > low)) return [low];
   const step = niceStep(high - low, count), first = Math.ceil(low / step - 1e-9), ticks = [];
   for (let at = 0; at < 100 && (first + at) * step <= high + step * 1e-9; at++) ticks.push((first + at) * step);
-  return ticks;
-}
-
-function logTicks(low, high, most = 7) {
-  if (!(low > 0 && high > low && high < Infinity)) return [];
-  const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
-  const step = Math.max(1, Math.ceil((last - first + 1) / most)), ticks = [];
-  const leads = last - first < 2 ? [1, 2, 5] : [1];
-  for (let exponent = first - 1; exponent <= last; exponent++) {
-    if ((last - exponent) % step !== 0) continue;
-    for (const lead of leads) {
-      const value = lead * 10 ** exponent;
-      if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.push(value);
-    }
-  }
   return ticks;
 }
 

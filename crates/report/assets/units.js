@@ -57,3 +57,19 @@ function sum(values) {
 }
 
 const words = text => text.replaceAll("_", " ");
+
+// Round powers of ten between `low` and `high`.
+function logTicks(low, high, most = 7) {
+  if (!(low > 0 && high > low && high < Infinity)) return [];
+  const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first + 1) / most)), ticks = [];
+  const leads = last - first < 2 ? [1, 2, 5] : [1];
+  for (let exponent = first - 1; exponent <= last; exponent++) {
+    if ((last - exponent) % step !== 0) continue;
+    for (const lead of leads) {
+      const value = lead * 10 ** exponent;
+      if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.push(value);
+    }
+  }
+  return ticks;
+}

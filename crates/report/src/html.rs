@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLES: [&str; 2] =
     [include_str!("../assets/uplot-1.6.32.min.css"), include_str!("../assets/page.css")];
-const LICENCE: &str = include_str!("../assets/uplot-LICENSE");
-const SCRIPTS: [&str; 8] = [
+pub(crate) const LICENCE: &str = include_str!("../assets/uplot-LICENSE");
+const SCRIPTS: [&str; 9] = [
     include_str!("../assets/uplot-1.6.32.min.js"),
     include_str!("../assets/units.js"),
     include_str!("../assets/figure.js"),
@@ -22,6 +22,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("../assets/maps.js"),
     include_str!("../assets/bars.js"),
     include_str!("../assets/devices.js"),
+    include_str!("../assets/theme.js"),
     include_str!("../assets/main.js"),
 ];
 
@@ -146,7 +147,7 @@ fn source<'a>((run, name): (&'a Run, &String)) -> Source<'a> {
     }
 }
 
-/// The runs as JSON that is safe inside a script element: no `<` is left in it.
+/// The runs as the scripts read them.
 fn data(runs: &[Run], names: &[String]) -> String {
     #[derive(Serialize)]
     struct Entry<'a> {
@@ -159,11 +160,16 @@ fn data(runs: &[Run], names: &[String]) -> String {
         .zip(names)
         .map(|(run, name)| Entry { name, results: &run.results, pictures: &run.pictures })
         .collect();
-    let json = serde_json::to_string(&entries).expect("results have only plain values");
+    embed(&entries)
+}
+
+/// `value` as JSON that is safe inside a script element: no `<` is left in it.
+pub(crate) fn embed(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).expect("only plain values are shown");
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn policy(script: &str, style: &str) -> String {
+pub(crate) fn policy(script: &str, style: &str) -> String {
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; \
          base-uri 'none'; form-action 'none'",

@@ -3,6 +3,7 @@
 pub mod figures;
 pub mod html;
 pub mod json;
+pub mod study;
 pub mod terminal;
 
 use hybridsim_observe::{Pictures, RunResults};

@@ -241,3 +241,34 @@ fn the_page_names_nothing_outside_itself() {
         assert!(!page.contains(call), "the page has {call}");
     }
 }
+
+#[test]
+fn the_page_of_a_reproduction_draws_too() {
+    use hybridsim_report::study::{self, Axis, Curve, Plot, Study};
+    let Some(browser) = chromium() else { return };
+    let plot = |x: Axis, y: Axis| Plot {
+        title: "</script><b>".to_owned(),
+        caption: "Shares".to_owned(),
+        x,
+        y,
+        curves: vec![
+            Curve::ours("ours", vec![(1e3, 0.1), (1e6, 0.9), (1e7, 1.0)]).stepped(),
+            Curve::published("theirs", vec![(1e4, 0.2), (1e7, 0.95)]),
+        ],
+    };
+    let study = Study {
+        artefact: "000/fig0".to_owned(),
+        title: "A figure".to_owned(),
+        method: "Made up.".to_owned(),
+        rows: Vec::new(),
+        plots: vec![
+            plot(Axis::logarithmic("Response", "ns"), Axis::linear("Requests", "share")),
+            plot(Axis::linear("Size", "bytes"), Axis::logarithmic("Erases", "")),
+        ],
+    };
+    let page = study::page("Reproduction", &[study.clone(), study]);
+    for (fragment, width) in [("theme=light", 1280), ("theme=dark", 400)] {
+        let none: [&str; 0] = [];
+        assert_eq!(complaints(&visit(&browser, &page, fragment, width), 4), none);
+    }
+}

@@ -5,14 +5,14 @@ mod params;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, WriteRun};
 use crate::geometry::{BlockId, Lpn};
-use crate::ops::{After, FlashOp, FlashOps, OpKind};
+use crate::ops::{After, FRESH, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Op, PowerState, Request,
-    RequestId, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
+    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, PowerState,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source, StateError, Stream,
 };
 use std::collections::BTreeMap;
 
@@ -27,6 +27,8 @@ pub struct SsdParts {
     pub ftl: Box<dyn Ftl>,
     /// Fresh flash.
     pub flash: FlashOps,
+    /// Controller time per block looked at in search of a victim.
+    pub search_time: SimDuration,
     /// When things happen.
     pub clock: Clock,
     /// Logical pages offered.
@@ -139,6 +141,11 @@ impl Ssd {
         let first = request.lba.0 / per_page;
         let last = (request.end().0 - 1) / per_page;
         let hint = Hint { request_pages: (last - first + 1) as u32 };
+        self.parts.ftl.begin_write(WriteRun {
+            first: Lpn(first as u32),
+            pages: hint.request_pages,
+            last_whole: request.end().0.is_multiple_of(per_page),
+        });
         for piece in pieces(request, self.sectors_per_page) {
             let SsdParts { ftl, flash, .. } = &mut self.parts;
             flash.clear();
@@ -187,10 +194,21 @@ impl Ssd {
     /// Books the operations noted for `piece` and tells them.
     #[inline]
     fn time_page(&mut self, ctx: &mut Ctx<'_>, request: &Request, piece: &Piece) {
+        self.time_search(ctx);
         let behind = u64::from(request.sectors - piece.skip - piece.sectors) * SECTOR_BYTES;
         let bytes = u64::from(piece.sectors) * SECTOR_BYTES;
         self.parts.clock.page(self.parts.flash.list(), bytes, behind);
         self.tell_operations(ctx);
+    }
+
+    /// Books the controller's search for victims and tells it.
+    #[inline]
+    fn time_search(&mut self, ctx: &mut Ctx<'_>) {
+        let blocks = self.parts.flash.searched_blocks();
+        if blocks > 0 {
+            self.parts.clock.delay(self.parts.search_time * u64::from(blocks));
+            ctx.observe(Fact::VictimSearch { blocks });
+        }
     }
 
     #[inline]
@@ -229,11 +247,26 @@ impl Ssd {
         let per_page = u64::from(self.sectors_per_page);
         let pages_per_block = u64::from(self.parts.flash.array().geometry().pages_per_block());
         let mut buffer = vec![0; per_page as usize];
-        for op in &self.parts.flash.list()[first..] {
+        let list = &self.parts.flash.list()[first..];
+        // What was read and is programmed again later in the list.
+        let mut memory: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let restored = |op: &FlashOp| op.kind == OpKind::Program && op.from != FRESH;
+        memory.extend(list.iter().filter(|op| restored(op)).map(|op| (op.from, Vec::new())));
+        for op in list {
             let at = u64::from(op.page) * per_page;
             match op.kind {
-                OpKind::Read => {}
+                OpKind::Read => {
+                    if let Some(held) = memory.get_mut(&op.page) {
+                        held.resize(per_page as usize, 0);
+                        self.contents.read(at, held);
+                    }
+                }
                 OpKind::Program if op.cause == Cause::Host => self.contents.write(at, &self.page),
+                OpKind::Program if op.from != FRESH => {
+                    // Empty when it was never read: that shows as wrong data.
+                    let held = memory.get(&op.from).filter(|held| !held.is_empty());
+                    held.into_iter().for_each(|held| self.contents.write(at, held));
+                }
                 OpKind::Program => self.contents.clear(at, per_page),
                 OpKind::Copy => {
                     self.contents.read(u64::from(op.from) * per_page, &mut buffer);
@@ -308,15 +341,44 @@ impl Layer for Ssd {
         self.parts.info.clone()
     }
 
-    fn start(&mut self, ctx: &mut Ctx<'_>) {
+    fn prepares(&self) -> bool {
+        self.parts.precondition != Precondition::None
+    }
+
+    fn prepare(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
         let SsdParts { ftl, flash, precondition, precondition_pages, stream, .. } = &mut self.parts;
         flash.set_recording(false);
         let prepared = ftl.prepare(flash);
         flash.set_recording(true);
-        let done = prepared.and_then(|()| {
-            precondition::run(*precondition, *precondition_pages, &mut **ftl, flash, stream)
-        });
-        self.check(ctx, done);
+        prepared
+            .and_then(|()| {
+                let pages = *precondition_pages;
+                precondition::run(*precondition, pages, &mut **ftl, flash, stream, watch)
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
+        flash.save(to);
+        ftl.save(to)?;
+        clock.save(to);
+        to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &mut self.parts;
+        flash.restore(from)?;
+        ftl.restore(from)?;
+        clock.restore(from)?;
+        (*stream, self.told_until, self.active_until, self.free_told, self.wake_set) =
+            from.take()?;
+        Ok(())
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.check(ctx, Ok(()));
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
     }
@@ -371,6 +433,8 @@ impl Layer for Ssd {
         flash.clear();
         clock.begin_background(ctx.now());
         let worked = ftl.idle(flash);
+        self.time_search(ctx);
+        let SsdParts { flash, clock, .. } = &mut self.parts;
         clock.page(flash.list(), 0, 0);
         self.active_until = self.active_until.max(clock.end().settled);
         if ctx.verifying() {

@@ -6,7 +6,7 @@ use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
-use crate::timing::{Clock, Delays, Interleaved, Serial};
+use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 32] = [
+pub const PARAMS: [Param; 49] = [
     G[0],
     G[1],
     G[2],
@@ -54,10 +54,24 @@ pub const PARAMS: [Param; 32] = [
         "Erases a block survives; it is retired at the last.",
     ),
     Param::with(
+        "factory_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The share of blocks that are bad from the factory, drawn at random. The controller uses \
+         equally many blocks of each plane, so the worst plane decides; spare space pays for it.",
+    ),
+    Param::with(
+        "grown_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The chance that an erase fails and its block is retired before its endurance is used up.",
+    ),
+    Param::with(
         "timing",
-        Kind::Choice(&["interleaved", "serial", "none"]),
+        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
         "\"interleaved\"",
-        "`interleaved` works on channels and dies in parallel; `serial` does one operation at a \
+        "`interleaved` works on channels and dies in parallel, each in order; `queued` lets reads \
+         go first and has a write buffer, as modern drives; `serial` does one operation at a \
          time, as the older papers; `none` only counts (each request takes 1 ns).",
     ),
     Param::required("read_time", Kind::Duration, "Cells to page register."),
@@ -76,11 +90,80 @@ pub const PARAMS: [Param; 32] = [
         "Bytes per second of a channel; 0 when read_time and program_time include the transfer.",
     ),
     Param::with(
+        "data_command_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Control on the channel before the data of a read: its second slot.",
+    ),
+    Param::with(
+        "register_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "A page through the plane's register, once per read and once per program.",
+    ),
+    Param::with(
+        "ram_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "A page into the controller's memory and out again, on its way from or to the host.",
+    ),
+    Param::with(
         "copy",
-        Kind::Choice(&["die", "channel"]),
+        Kind::Choice(&["plane", "die", "channel"]),
         "\"channel\"",
-        "Whether garbage collection copies pages inside the die (copy-back) or over the channel \
-         through the controller. Copies between dies always use the channels.",
+        "What copies stay inside the chip: those within a plane (copy-back), those within a die, \
+         or none. The others go over the channel through the controller.",
+    ),
+    Param::optional(
+        "copy_plane_time",
+        Kind::Duration,
+        "A copy inside a plane; without it the time of a read and a program.",
+    ),
+    Param::optional(
+        "copy_die_time",
+        Kind::Duration,
+        "A copy between planes of a die; without it the time of a read and a program.",
+    ),
+    Param::optional(
+        "program_suspend_time",
+        Kind::Duration,
+        "`queued`: how long a program takes to pause for a read; without it programs do not pause.",
+    ),
+    Param::optional(
+        "erase_suspend_time",
+        Kind::Duration,
+        "`queued`: how long an erase takes to pause for a read; without it erases do not pause.",
+    ),
+    Param::with(
+        "resume_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "`queued`: what is added to a program or an erase each time it goes on after a pause.",
+    ),
+    Param::with(
+        "suspends_max",
+        Kind::Count { min: 0, max: 1000 },
+        "8",
+        "`queued`: how often one program or erase pauses.",
+    ),
+    Param::with(
+        "multi_plane",
+        Kind::Flag,
+        "false",
+        "`queued`: planes of a die program and erase together when one request asks for it.",
+    ),
+    Param::with(
+        "write_buffer",
+        Kind::Bytes,
+        "\"0B\"",
+        "`queued`: memory for pages on their way to the cells; a write is answered when it is in \
+         there. Without it, when it is programmed.",
+    ),
+    Param::with(
+        "power_loss_protection",
+        Kind::Flag,
+        "false",
+        "`queued`: the write buffer survives a loss of power, so that a flush need not wait for it.",
     ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
@@ -115,6 +198,24 @@ pub const PARAMS: [Param; 32] = [
     Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
+    Param::with(
+        "search_energy",
+        Kind::Energy,
+        "\"0uJ\"",
+        "Energy per block looked at by victim policies that search (`partial-search`, `d-choices`).",
+    ),
+    Param::with(
+        "search_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Controller time per block looked at in such a search; the request waits for it.",
+    ),
+    Param::with(
+        "ram_power",
+        Kind::Power,
+        "\"0W\"",
+        "Power per MiB of the memory that holds the mapping, drawn all the time.",
+    ),
     Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
     Param::with(
         "active_power",
@@ -179,6 +280,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         return Err(problems);
     }
     let (entry, ftl_settings) = input.plugged::<FtlEntry>("ftl");
+    let (geometry, bad) = without_factory_bad(input, geometry)?;
     let ftl = (entry.build)(&FtlInput {
         settings: ftl_settings,
         geometry: &geometry,
@@ -195,15 +297,20 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
-        "serial" => Clock::Serial(Serial::new(delays)),
+        "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
+        "serial" => Clock::Serial(Serial::new(geometry, delays)),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
+    let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
+    let array = Array::new(geometry, order, endurance)
+        .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
+        search_time: settings.duration("search_time"),
         ftl_name: entry.description().name,
-        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
-        flash: FlashOps::new(Array::new(geometry, order, endurance)),
+        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
+        flash: FlashOps::new(array),
         ftl,
         clock,
         exported_pages,
@@ -214,15 +321,63 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     }))
 }
 
+/// What is left to use of each plane when bad blocks are left out, and how many blocks are bad.
+fn without_factory_bad(
+    input: &BuildInput<'_>,
+    geometry: Geometry,
+) -> Result<(Geometry, u64), Vec<Problem>> {
+    let share = input.settings.number("factory_bad");
+    if share == 0.0 {
+        return Ok((geometry, 0));
+    }
+    let mut stream = Stream::new(input.seed, &format!("{}/factory-bad", input.path));
+    let mut bad = || (0..geometry.blocks_per_plane()).filter(|_| stream.chance(share)).count();
+    let by_plane: Vec<u64> = (0..geometry.planes()).map(|_| bad() as u64).collect();
+    let worst = by_plane.iter().copied().max().unwrap_or(0);
+    let mut shape = Shape::from_settings(input.settings);
+    shape.blocks_per_plane -= worst;
+    if shape.blocks_per_plane == 0 {
+        let message = "a plane has no good block left; lower it, or add blocks";
+        return Err(vec![Problem::new("factory_bad", message)]);
+    }
+    Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
+}
+
+fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
+    let queueing = Queueing {
+        program_suspend: settings.duration_opt("program_suspend_time"),
+        erase_suspend: settings.duration_opt("erase_suspend_time"),
+        resume: settings.duration("resume_time"),
+        suspends_max: settings.count("suspends_max") as u32,
+        multi_plane: settings.flag("multi_plane"),
+    };
+    let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
+    // More than there are pages could never fill.
+    let pages = pages.min(u64::from(geometry.pages())) as usize;
+    let buffer = WriteBuffer::new(pages, settings.flag("power_loss_protection"));
+    Queued::new(geometry, delays, queueing, buffer)
+}
+
 fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
     let raw = u64::from(geometry.raw_page_bytes());
+    let register = settings.duration("register_time");
+    let read = settings.duration("read_time") + register;
+    let program = settings.duration("program_time") + register;
     Delays {
-        read: settings.duration("read_time"),
-        program: settings.duration("program_time"),
+        read,
+        program,
+        copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(read + program),
+        copy_die: settings.duration_opt("copy_die_time").unwrap_or(read + program),
         erase: settings.duration("erase_time"),
         command: settings.duration("command_time"),
+        data_command: settings.duration("data_command_time"),
+        ram: settings.duration("ram_time"),
         page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
-        copies_use_channel: settings.text("copy") == "channel",
+        copy_reach: match settings.text("copy") {
+            "plane" => CopyReach::Plane,
+            "die" => CopyReach::Die,
+            _ => CopyReach::Nowhere,
+        },
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),
         host_rate: settings.rate("host_rate"),
@@ -231,17 +386,26 @@ fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
     }
 }
 
-fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64) -> LayerInfo {
+fn info(
+    settings: &Settings,
+    geometry: &Geometry,
+    exported: u32,
+    ram_bytes: u64,
+    factory_bad: u64,
+) -> LayerInfo {
     let mut watts = [0.0; PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Active as usize] = settings.number("active_power");
     watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
     let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
+    let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     LayerInfo {
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some(joules),
+        always_watts: vec![("mapping_ram", ram_watts)],
+        search_joules: settings.number("search_energy"),
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),
@@ -253,6 +417,7 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
             ("exported_pages", f64::from(exported)),
             ("over_provisioning", physical / f64::from(exported) - 1.0),
             ("mapping_ram_bytes", ram_bytes as f64),
+            ("factory_bad_blocks", factory_bad as f64),
             ("endurance", settings.count("endurance") as f64),
         ],
         ..LayerInfo::default()

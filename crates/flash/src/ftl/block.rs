@@ -11,6 +11,7 @@ use crate::ops::{After, FlashOps};
 use hybridsim_engine::Cause;
 use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 /// The block-mapped translation layer.
@@ -159,6 +160,18 @@ impl Ftl for BlockMap {
 
     fn mapping_ram_bytes(&self) -> u64 {
         self.map.len() as u64 * 4
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.map, &self.free));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, free): (Vec<Option<BlockId>>, VecDeque<BlockId>) = from.take()?;
+        state::same_length("the block map", map.len(), self.map.len())?;
+        (self.map, self.free) = (map, free);
+        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

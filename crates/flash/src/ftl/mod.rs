@@ -5,13 +5,28 @@
 //! the same layer runs interleaved over many dies, serially as in the older papers, or without a
 //! clock.
 
+pub mod anand;
+pub mod bast;
+#[cfg(test)]
+mod bench;
 pub mod block;
+pub mod dftl;
+pub mod fast;
+pub mod fmax;
+pub mod in_place;
+pub mod last;
+pub mod log_block;
+pub mod log_map;
+pub mod merge;
 pub mod page;
+pub mod raw;
+pub mod superblock;
 
 use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry, Registry};
+use hybridsim_engine::{Loader, Saver, StateError};
 use thiserror::Error;
 
 /// Why a translation layer cannot store a page. Everything stored before stays readable.
@@ -23,6 +38,12 @@ pub enum FtlError {
     /// There is no room although blocks are sound.
     #[error("no room left: {0}")]
     Full(String),
+    /// Flash without translation: the page was not erased, or is not the next of its block.
+    #[error("not erased: {0}")]
+    NotErased(String),
+    /// The layer itself failed, or was asked for what it forbids.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// What is known of the request a written page belongs to, for layers that place by it (LAST and
@@ -31,6 +52,17 @@ pub enum FtlError {
 pub struct Hint {
     /// Pages the whole request touches.
     pub request_pages: u32,
+}
+
+/// The pages of a write request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRun {
+    /// The first page.
+    pub first: Lpn,
+    /// How many follow each other, at least 1.
+    pub pages: u32,
+    /// Whether the last page is written whole; if not, its old data are read before it is written.
+    pub last_whole: bool,
 }
 
 /// A translation layer.
@@ -49,6 +81,10 @@ pub trait Ftl {
 
     /// Reads `lpn`; no host read at all when it was never written or is trimmed.
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps);
+
+    /// A request to write `run` begins: its pages follow in order, by [`Ftl::write`]. For layers
+    /// that do something once for the whole of it; others need not know.
+    fn begin_write(&mut self, _run: WriteRun) {}
 
     /// Writes `lpn`.
     ///
@@ -78,8 +114,29 @@ pub trait Ftl {
         Ok(false)
     }
 
+    /// Whether a page has to be erased by whoever is above before it is written again; writing it
+    /// all the same is answered by [`FtlError::NotErased`].
+    fn is_raw(&self) -> bool {
+        false
+    }
+
     /// Bytes of controller memory its tables need on a real device.
     fn mapping_ram_bytes(&self) -> u64;
+
+    /// Puts down everything the layer remembers: maps, lists, counters, random streams, and the
+    /// state of its policies. The array is saved apart.
+    ///
+    /// # Errors
+    /// When this kind of layer cannot.
+    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
+
+    /// Takes back what [`Ftl::save`] put down, in the same order; [`Ftl::prepare`] is not called
+    /// then. A layer restored goes on exactly as the one saved.
+    ///
+    /// # Errors
+    /// When the tables are not as long as this device needs them; the layer must not be used
+    /// afterwards.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
 
     /// Counts its books afresh against the array; for tests.
     ///
@@ -109,6 +166,23 @@ pub struct FtlInput<'a> {
     pub path: &'a str,
 }
 
+impl<'a> FtlInput<'a> {
+    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    ///
+    /// # Errors
+    /// When no such entry is registered.
+    pub fn plugged<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
+        let plug = self.settings.plug(name);
+        match self.registry.find::<E>(&plug.name) {
+            Some(entry) => Ok((entry, &plug.settings)),
+            None => {
+                let message = format!("no {} called {}", E::SLOT, plug.name);
+                Err(vec![Problem::new(name, message)])
+            }
+        }
+    }
+}
+
 /// A translation layer, or everything that is wrong with its parameters.
 pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
 
@@ -130,4 +204,17 @@ impl Entry for FtlEntry {
 }
 
 /// All translation layers.
-pub const ENTRIES: &[FtlEntry] = &[page::ENTRY, block::ENTRY];
+pub const ENTRIES: &[FtlEntry] = &[
+    page::ENTRY,
+    block::ENTRY,
+    raw::ENTRY,
+    in_place::ENTRY,
+    log_block::ENTRY,
+    bast::ENTRY,
+    anand::ENTRY,
+    fmax::ENTRY,
+    fast::ENTRY,
+    last::ENTRY,
+    superblock::ENTRY,
+    dftl::ENTRY,
+];

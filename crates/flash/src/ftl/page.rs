@@ -6,16 +6,23 @@
 //!
 //! A pool with `b` usable blocks takes at most `(b - 2)` blocks' worth of valid pages: one block is
 //! kept free for garbage collection to move into and one is its frontier, so with one free block
-//! left some closed block holds an invalid page, and collecting it gains at least that page.
+//! left some closed block holds an invalid page, and collecting it gains at least that page. Each
+//! further frontier, for hot data and for data moved by wear levelling, costs one block more.
+//!
+//! Trimmed pages are spare space: over-provisioning grows and shrinks with what the host keeps,
+//! while the run goes on.
 
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
+use crate::temperature::{Temperature, TemperatureEntry};
+use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use hybridsim_engine::Cause;
 use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::{Description, Entry};
-use std::collections::VecDeque;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// The page-mapped translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
@@ -28,7 +35,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 4] = [
+const PARAMS: [Param; 7] = [
     Param::with("gc", Kind::Plug("gc-policy"), "\"greedy\"", "Which block to collect next."),
     Param::with(
         "gc_free_blocks",
@@ -50,34 +57,59 @@ const PARAMS: [Param; 4] = [
         "Whether pages moved by garbage collection, which tend to be cold, go to blocks of their \
          own. Without it the pace must be `blocking`.",
     ),
+    Param::optional(
+        "gc_idle_free_blocks",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "An idle device collects in a plane while it has this many free blocks or fewer; \
+         gc_free_blocks when not given. Needs idle_after.",
+    ),
+    Param::with(
+        "hot_cold",
+        Kind::Plug("hot-cold"),
+        "\"none\"",
+        "Which writes of the host go to blocks for hot data.",
+    ),
+    Param::with("wear", Kind::Plug("wear-levelling"), "\"none\"", "How wear is kept even."),
 ];
 
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
 const RESERVE_BLOCKS: u32 = 2;
 
+/// What a frontier is for; an index into [`Pool::open`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    Host = 0,
+    Gc = 1,
+    Hot = 2,
+    Wear = 3,
+}
+
 /// An open block, and the next page in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Frontier {
     block: BlockId,
     next: u32,
 }
 
 /// A block being collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Victim {
     block: BlockId,
     /// Offsets below are done.
     next: u32,
     /// Pages to move behind each host write so that the block is free in time.
     pace: u32,
+    /// Collected for the sake of wear levelling.
+    wear: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Pool {
-    host: Frontier,
-    gc: Frontier,
-    /// First in, first out, which spreads erases among the pool's blocks.
-    free: VecDeque<BlockId>,
+    /// By [`Log`].
+    open: [Frontier; 4],
+    free: FreeBlocks,
+    /// The worn block that will take the data the wear-levelling frontier has no room for.
+    worn: Option<BlockId>,
     victim: Option<Victim>,
     valid: u32,
     /// Valid pages it can take.
@@ -91,9 +123,48 @@ struct PageMap {
     /// The pool the next host write tries first.
     turn: usize,
     policy: Box<dyn VictimPolicy>,
+    wear: Box<dyn WearPolicy>,
+    temperature: Box<dyn Temperature>,
     free_low: usize,
+    free_low_idle: usize,
     incremental: bool,
     separate: bool,
+    separate_hot: bool,
+}
+
+/// The policies plugged into the layer.
+struct Plugs {
+    policy: Box<dyn VictimPolicy>,
+    wear: Box<dyn WearPolicy>,
+    temperature: Box<dyn Temperature>,
+}
+
+impl Plugs {
+    fn build(input: &FtlInput<'_>, pools: usize) -> Result<Self, Vec<Problem>> {
+        let FtlInput { geometry, seed, path, .. } = *input;
+        let policy = input.plugged::<GcEntry>("gc").and_then(|(entry, settings)| {
+            (entry.build)(&GcInput { settings, geometry, pools, seed, path })
+        });
+        let wear = input
+            .plugged::<WearEntry>("wear")
+            .and_then(|(entry, settings)| (entry.build)(&WearInput { settings, geometry, pools }));
+        let temperature = input
+            .plugged::<TemperatureEntry>("hot_cold")
+            .and_then(|(entry, settings)| (entry.build)(settings));
+        match (policy, wear, temperature) {
+            (Ok(policy), Ok(wear), Ok(temperature)) => Ok(Self { policy, wear, temperature }),
+            (policy, wear, temperature) => {
+                let problems = [policy.err(), wear.err(), temperature.err()];
+                Err(problems.into_iter().flatten().flatten().collect())
+            }
+        }
+    }
+
+    /// Blocks per pool that cannot hold host data.
+    fn reserve_blocks(&self) -> u32 {
+        let more = [self.temperature.separates(), self.wear.moves_data()];
+        RESERVE_BLOCKS + more.map(u32::from).iter().sum::<u32>()
+    }
 }
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
@@ -108,41 +179,39 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
                        set gc_pace = \"blocking\" or gc_separate = true";
         problems.push(Problem::new("gc_separate", message));
     }
+    let plugs = Plugs::build(input, pools).map_err(|more| problems.extend(more)).ok();
+    let reserve = plugs.as_ref().map_or(RESERVE_BLOCKS, Plugs::reserve_blocks);
     let blocks = geometry.blocks_per_plane();
-    let limit = blocks.saturating_sub(RESERVE_BLOCKS) * geometry.pages_per_block();
+    let limit = blocks.saturating_sub(reserve) * geometry.pages_per_block();
     let room = u64::from(limit) * pools as u64;
     // One more than exported: a page is written before its old copy is given up.
     if u64::from(input.exported_pages) + 1 > room {
         let message = format!(
             "{} pages are offered, but of {blocks} blocks in each of {pools} planes \
-             {RESERVE_BLOCKS} must stay spare, which leaves room for {}; \
+             {reserve} must stay spare, which leaves room for {}; \
              raise over_provisioning or blocks_per_plane",
             input.exported_pages,
             room.saturating_sub(1)
         );
         problems.push(Problem::new("over_provisioning", message));
     }
-    let plug = settings.plug("gc");
-    let entry = input.registry.find::<GcEntry>(&plug.name);
-    let Some(entry) = entry else {
-        problems.push(Problem::new("gc", format!("no {} called {}", GcEntry::SLOT, plug.name)));
+    let Some(Plugs { policy, wear, temperature }) = plugs.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
-    let policy = (entry.build)(&GcInput {
-        settings: &plug.settings,
-        geometry: &geometry,
-        pools,
-        seed: input.seed,
-        path: input.path,
-    });
-    let policy = policy.map_err(|more| problems.extend(more)).ok().filter(|_| problems.is_empty());
-    let Some(policy) = policy else { return Err(problems) };
+    let free_low = settings.count("gc_free_blocks");
+    let order = wear.order();
     Ok(Box::new(PageMap {
         map: vec![Ppn::NONE; input.exported_pages as usize],
-        pools: (0..geometry.planes()).map(|plane| Pool::new(&geometry, plane, limit)).collect(),
+        pools: (0..geometry.planes())
+            .map(|plane| Pool::new(&geometry, plane, limit, order))
+            .collect(),
         turn: 0,
+        separate_hot: temperature.separates(),
         policy,
-        free_low: settings.count("gc_free_blocks") as usize,
+        wear,
+        temperature,
+        free_low: free_low as usize,
+        free_low_idle: settings.count_opt("gc_idle_free_blocks").unwrap_or(free_low) as usize,
         incremental,
         separate,
         geometry,
@@ -150,14 +219,14 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl Pool {
-    fn new(geometry: &Geometry, plane: u32, limit: u32) -> Self {
+    fn new(geometry: &Geometry, plane: u32, limit: u32, order: FreeOrder) -> Self {
         let first = geometry.first_block(PlaneId(plane)).0;
         // A frontier without a block looks like a full one.
         let none = Frontier { block: BlockId::NONE, next: geometry.pages_per_block() };
         Self {
-            host: none,
-            gc: none,
-            free: (first..first + geometry.blocks_per_plane()).map(BlockId).collect(),
+            open: [none; 4],
+            free: FreeBlocks::new(order, first, geometry.blocks_per_plane()),
+            worn: None,
             victim: None,
             valid: 0,
             limit,
@@ -176,29 +245,30 @@ enum Collected {
 }
 
 impl PageMap {
-    /// Finds a pool with room for one more page, and makes that room.
-    fn place(&mut self, flash: &mut FlashOps) -> Option<usize> {
+    /// Finds a pool with room for one more page of `log`, and makes that room.
+    #[inline]
+    fn place(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
         for _ in 0..self.pools.len() {
             let pool = self.turn;
             self.turn = if pool + 1 == self.pools.len() { 0 } else { pool + 1 };
-            if self.pools[pool].valid < self.pools[pool].limit && self.make_room(pool, flash) {
+            if self.pools[pool].valid < self.pools[pool].limit && self.make_room(pool, log, flash) {
                 return Some(pool);
             }
         }
         None
     }
 
-    /// Makes sure that the host frontier of `pool` has a free page.
+    /// Makes sure that a frontier of the host in `pool` has a free page.
     #[inline]
-    fn make_room(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
-        if self.pools[pool].host.next < self.geometry.pages_per_block() {
+    fn make_room(&mut self, pool: usize, log: Log, flash: &mut FlashOps) -> bool {
+        if self.pools[pool].open[log as usize].next < self.geometry.pages_per_block() {
             return true;
         }
-        self.open_host_block(pool, flash)
+        self.open_host_block(pool, log, flash)
     }
 
     #[cold]
-    fn open_host_block(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
+    fn open_host_block(&mut self, pool: usize, log: Log, flash: &mut FlashOps) -> bool {
         let low = if self.incremental { 1 } else { self.free_low };
         while self.pools[pool].free.len() <= low {
             match self.collect(pool, u32::MAX, flash) {
@@ -209,23 +279,24 @@ impl PageMap {
             if self.pools[pool].valid >= self.pools[pool].limit {
                 return false; // Blocks retired just now: collecting might gain nothing for ever.
             }
-            if self.pools[pool].host.next < self.geometry.pages_per_block() {
+            if self.pools[pool].open[log as usize].next < self.geometry.pages_per_block() {
                 return true; // The collector moved pages into a new block and left room in it.
             }
         }
-        let block = self.pools[pool].free.pop_front().expect("more than one is free");
-        self.pools[pool].host = Frontier { block, next: 0 };
+        let block = self.pools[pool].free.take(false).expect("more than one is free");
+        self.pools[pool].open[log as usize] = Frontier { block, next: 0 };
         true
     }
 
-    /// Takes the next page of the host's frontier, or of the collector's.
+    /// Takes the next page of a frontier; also says which block is full with it.
     #[inline]
-    fn take_page(&mut self, pool: usize, gc: bool) -> (Ppn, Option<BlockId>) {
+    fn take_page(&mut self, pool: usize, log: Log) -> (Ppn, Option<BlockId>) {
         let pages_per_block = self.geometry.pages_per_block();
-        let Pool { host, gc: own, free, .. } = &mut self.pools[pool];
-        let frontier = if gc && self.separate { own } else { host };
+        let pool = &mut self.pools[pool];
+        let frontier = &mut pool.open[log as usize];
         if frontier.next == pages_per_block {
-            let block = free.pop_front().expect("room was made");
+            let worn = if log == Log::Wear { pool.worn.take() } else { None };
+            let block = worn.or_else(|| pool.free.take(true)).expect("room was made");
             *frontier = Frontier { block, next: 0 };
         }
         let page = self.geometry.page(frontier.block, frontier.next);
@@ -237,15 +308,28 @@ impl PageMap {
     fn close_if_full(&mut self, pool: usize, filled: Option<BlockId>, flash: &FlashOps) {
         if let Some(block) = filled {
             self.policy.closed(pool, block, flash.array().valid(block));
+            self.wear.filled(pool, block, flash.array().erases(block));
+        }
+    }
+
+    /// Where moved pages go.
+    #[inline]
+    const fn log_of(&self, victim: &Victim) -> Log {
+        match (victim.wear, self.separate) {
+            (true, _) => Log::Wear,
+            (false, true) => Log::Gc,
+            (false, false) => Log::Host,
         }
     }
 
     /// Moves up to `budget` pages of the victim of `pool`, and erases it when it is empty.
     fn collect(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> Collected {
-        let Some(mut victim) = self.pools[pool].victim.take().or_else(|| self.choose(pool, flash))
-        else {
+        let begun = self.pools[pool].victim.take();
+        let Some(mut victim) = begun.or_else(|| self.choose(pool, false, flash)) else {
             return Collected::Nothing;
         };
+        let cause = if victim.wear { Cause::Wear } else { Cause::Gc };
+        let log = self.log_of(&victim);
         let mut left = budget;
         while let Some(offset) = flash.array().next_valid(victim.block, victim.next) {
             if left == 0 {
@@ -256,49 +340,82 @@ impl PageMap {
             victim.next = offset + 1;
             let from = self.geometry.page(victim.block, offset);
             let lpn = flash.array().owner(from);
-            let (to, filled) = self.take_page(pool, true);
-            flash.copy(from, to, Cause::Gc, After::NOTHING);
+            let (to, filled) = self.take_page(pool, log);
+            flash.copy(from, to, cause, After::NOTHING);
             self.map[lpn.0 as usize] = to;
             self.close_if_full(pool, filled, flash);
         }
-        if flash.erase(victim.block, Cause::Gc, After::NOTHING) {
-            self.pools[pool].free.push_back(victim.block);
-        } else {
-            let limit = &mut self.pools[pool].limit;
-            *limit = limit.saturating_sub(self.geometry.pages_per_block());
-        }
+        self.reclaim(pool, &victim, cause, flash);
         Collected::Block
     }
 
-    fn choose(&mut self, pool: usize, flash: &FlashOps) -> Option<Victim> {
-        let block = self.policy.choose(pool, flash.array())?;
+    /// Erases a victim whose pages have all been moved, and decides what becomes of it.
+    fn reclaim(&mut self, pool: usize, victim: &Victim, cause: Cause, flash: &mut FlashOps) {
+        let block = victim.block;
+        // Room that was kept for this victim's pages, and not needed.
+        let spare = if victim.wear { self.pools[pool].worn.take() } else { None };
+        if let Some(spare) = spare {
+            self.pools[pool].free.put(spare, flash.array().erases(spare));
+        }
+        let usable = flash.erase(block, cause, After::NOTHING);
+        let erases = flash.array().erases(block);
+        if !usable {
+            self.wear.retired(pool, block);
+            let limit = &mut self.pools[pool].limit;
+            *limit = limit.saturating_sub(self.geometry.pages_per_block());
+            return;
+        }
+        let Some(cold) = self.wear.erased(pool, block, erases, true) else {
+            self.pools[pool].free.put(block, erases);
+            return;
+        };
+        self.policy.removed(pool, cold);
+        let valid = flash.array().valid(cold);
+        let frontier = self.pools[pool].open[Log::Host as usize];
+        let host_pages = self.geometry.pages_per_block() - frontier.next;
+        let pace = valid.div_ceil(host_pages.max(1)).max(1);
+        self.pools[pool].worn = Some(block);
+        self.pools[pool].victim = Some(Victim { block: cold, next: 0, pace, wear: true });
+    }
+
+    /// Begins a victim, if there is one whose pages have room elsewhere and, with `must_gain`,
+    /// one that holds an invalid page.
+    fn choose(&mut self, pool: usize, must_gain: bool, flash: &mut FlashOps) -> Option<Victim> {
+        let chosen = self.policy.choose(pool, flash.array());
+        flash.note_search(self.policy.searched());
+        let block = chosen?;
         let valid = flash.array().valid(block);
         let pages_per_block = self.geometry.pages_per_block();
-        let Pool { host, gc, free, .. } = &self.pools[pool];
-        let frontier = if self.separate { gc } else { host };
+        let Pool { open, free, .. } = &self.pools[pool];
+        let frontier = open[if self.separate { Log::Gc } else { Log::Host } as usize];
         let room = u64::from(pages_per_block - frontier.next)
             + free.len() as u64 * u64::from(pages_per_block);
-        if u64::from(valid) > room {
+        if u64::from(valid) > room || (must_gain && valid == pages_per_block) {
             return None;
         }
         self.policy.removed(pool, block);
+        self.wear.taken(pool, block);
         let gained = (pages_per_block - valid).max(1);
-        Some(Victim { block, next: 0, pace: valid.div_ceil(gained) })
+        Some(Victim { block, next: 0, pace: valid.div_ceil(gained), wear: false })
     }
 
     /// Keeps garbage collection in step with host writes.
     #[inline]
     fn keep_pace(&mut self, pool: usize, flash: &mut FlashOps) {
-        if self.incremental && self.pools[pool].free.len() <= self.free_low {
-            let budget = match &self.pools[pool].victim {
-                Some(victim) => victim.pace,
-                None => match self.choose(pool, flash) {
+        if !self.incremental {
+            return;
+        }
+        let budget = match &self.pools[pool].victim {
+            Some(victim) => victim.pace,
+            None if self.pools[pool].free.len() <= self.free_low => {
+                match self.choose(pool, false, flash) {
                     Some(victim) => self.pools[pool].victim.insert(victim).pace,
                     None => return,
-                },
-            };
-            self.collect(pool, budget, flash);
-        }
+                }
+            }
+            None => return,
+        };
+        self.collect(pool, budget, flash);
     }
 
     /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
@@ -346,10 +463,12 @@ impl Ftl for PageMap {
         }
     }
 
-    fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+    fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         self.fetch(lpn, flash);
-        let Some(pool) = self.place(flash) else { return Err(self.no_room(flash)) };
-        let (page, filled) = self.take_page(pool, false);
+        let hot = self.separate_hot && self.temperature.is_hot(lpn, hint);
+        let log = if hot { Log::Hot } else { Log::Host };
+        let Some(pool) = self.place(log, flash) else { return Err(self.no_room(flash)) };
+        let (page, filled) = self.take_page(pool, log);
         flash.host_program(page, lpn, After::NOTHING);
         // Read only now: making room may have moved the old copy.
         let old = std::mem::replace(&mut self.map[lpn.0 as usize], page);
@@ -391,19 +510,47 @@ impl Ftl for PageMap {
         // mixed log the host could take the pages a half-moved victim still needs.
         let budget = if self.separate { 1 } else { u32::MAX };
         for pool in 0..self.pools.len() {
-            let begun = self.pools[pool].victim.is_some();
-            if begun || self.pools[pool].free.len() <= self.free_low {
-                match self.collect(pool, budget, flash) {
-                    Collected::Nothing => {}
-                    Collected::Partly | Collected::Block => return Ok(true),
-                }
+            let low = self.pools[pool].free.len() <= self.free_low_idle;
+            if self.pools[pool].victim.is_none() && low {
+                // Nothing is gained by moving full blocks about, and it would go on for ever.
+                self.pools[pool].victim = self.choose(pool, true, flash);
+            }
+            if self.pools[pool].victim.is_some() {
+                self.collect(pool, budget, flash);
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
-        self.map.len() as u64 * 4
+        let policies =
+            [self.policy.ram_bytes(), self.wear.ram_bytes(), self.temperature.ram_bytes()];
+        self.map.len() as u64 * 4 + policies.iter().skip(1).sum::<u64>()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.map, &self.pools, self.turn));
+        self.policy.save(to);
+        self.wear.save(to);
+        self.temperature.save(to);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, pools, turn): (Vec<Ppn>, Vec<Pool>, usize) = from.take()?;
+        state::same_length("the page map", map.len(), self.map.len())?;
+        state::same_length("the list of planes", pools.len(), self.pools.len())?;
+        if turn >= pools.len() {
+            return Err(StateError(format!("there is no plane {turn}")));
+        }
+        if !pools.iter().zip(&self.pools).all(|(saved, own)| saved.free.same_shape(&own.free)) {
+            return Err(StateError("the free blocks are in another order".to_owned()));
+        }
+        (self.map, self.pools, self.turn) = (map, pools, turn);
+        self.policy.restore(from)?;
+        self.wear.restore(from)?;
+        self.temperature.restore(from)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {

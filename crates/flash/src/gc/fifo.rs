@@ -4,6 +4,7 @@ use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::{Loader, Saver, StateError};
 
 /// First in, first out.
 pub const ENTRY: GcEntry = GcEntry {
@@ -35,6 +36,14 @@ impl VictimPolicy for Fifo {
 
     fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
         self.0.head(pool)
+    }
+
+    fn save(&self, to: &mut Saver) {
+        self.0.save(to);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.0.restore(from)
     }
 
     fn ram_bytes(&self) -> u64 {

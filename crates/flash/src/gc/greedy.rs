@@ -7,6 +7,7 @@ use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// Greedy.
 pub const ENTRY: GcEntry = GcEntry {
@@ -63,6 +64,19 @@ impl VictimPolicy for Greedy {
         }
         self.least[pool] = full;
         None
+    }
+
+    fn save(&self, to: &mut Saver) {
+        self.lists.save(to);
+        to.put(&self.least);
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.lists.restore(from)?;
+        let least: Vec<u32> = from.take()?;
+        state::same_length("the list of pools", least.len(), self.least.len())?;
+        self.least = least;
+        Ok(())
     }
 
     fn ram_bytes(&self) -> u64 {

@@ -1,12 +1,21 @@
 //! Which block to collect next. One file per policy, listed in [`ENTRIES`].
 
+mod choices;
+mod cost_benefit;
 mod fifo;
 mod greedy;
+mod partial;
+mod random;
+mod ranked;
+mod windowed;
 
 use crate::array::Array;
 use crate::geometry::{BlockId, Geometry};
+use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// Chooses victims among the closed blocks of each pool. Passive: told what happens, asked for one.
 ///
@@ -26,6 +35,20 @@ pub trait VictimPolicy {
     /// none worth collecting.
     fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId>;
 
+    /// How many blocks a real controller looks at for the last choice, if it has to search.
+    fn searched(&self) -> u32 {
+        0
+    }
+
+    /// Puts down everything the policy remembers.
+    fn save(&self, to: &mut Saver);
+
+    /// Takes back what [`VictimPolicy::save`] put down, in the same order.
+    ///
+    /// # Errors
+    /// When its tables are not as long as this device needs them.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
+
     /// Bytes of controller memory the policy needs.
     fn ram_bytes(&self) -> u64;
 }
@@ -42,6 +65,18 @@ pub struct GcInput<'a> {
     pub seed: u64,
     /// The device's path, to name a random stream by.
     pub path: &'a str,
+}
+
+impl GcInput<'_> {
+    /// The policy's own random numbers.
+    fn stream(&self) -> Stream {
+        Stream::new(self.seed, &format!("{}/gc", self.path))
+    }
+
+    fn ranked(&self) -> ranked::Ranked {
+        let (blocks, pages) = (self.geometry.blocks(), self.geometry.pages_per_block());
+        ranked::Ranked::new(self.pools, blocks, pages)
+    }
 }
 
 /// A victim policy, or everything that is wrong with its parameters.
@@ -64,18 +99,26 @@ impl Entry for GcEntry {
 }
 
 /// All victim policies.
-pub const ENTRIES: &[GcEntry] = &[greedy::ENTRY, fifo::ENTRY];
+pub const ENTRIES: &[GcEntry] = &[
+    greedy::ENTRY,
+    fifo::ENTRY,
+    random::ENTRY,
+    choices::ENTRY,
+    windowed::ENTRY,
+    cost_benefit::ENTRY,
+    partial::ENTRY,
+];
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     previous: u32,
     next: u32,
 }
 
 /// Blocks in doubly linked lists: a block is in at most one; everything takes constant time.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct BlockLists {
     /// Per list the block at its head.
     heads: Vec<u32>,
@@ -94,6 +137,22 @@ impl BlockLists {
             links: vec![Link { previous: NONE, next: NONE }; blocks as usize],
             lists: vec![NONE; blocks as usize],
         }
+    }
+
+    /// Puts the lists down.
+    fn save(&self, to: &mut Saver) {
+        to.put(self);
+    }
+
+    /// Takes them back.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let lists: Self = from.take()?;
+        state::same_length("the list of candidates", lists.links.len(), self.links.len())?;
+        state::same_length("the list of candidates", lists.lists.len(), self.lists.len())?;
+        state::same_length("the list of heads", lists.heads.len(), self.heads.len())?;
+        state::same_length("the list of tails", lists.tails.len(), self.tails.len())?;
+        *self = lists;
+        Ok(())
     }
 
     #[inline]

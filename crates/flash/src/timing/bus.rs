@@ -1,10 +1,12 @@
 //! A shared wire as a timeline of reservations: a slot goes into the first gap that is long
 //! enough (paper 002, figure 4), so transfers planned for later do not block the time before them.
 
+use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_engine::{SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Slot {
     start: SimTime,
     end: SimTime,
@@ -23,6 +25,26 @@ impl Bus {
     pub fn new(slots_max: usize) -> Self {
         let slots_max = slots_max.max(1);
         Self { slots: VecDeque::with_capacity(slots_max.min(1024) + 1), slots_max }
+    }
+
+    /// Puts down the reservations.
+    pub fn save(&self, to: &mut Saver) {
+        to.put(&self.slots);
+    }
+
+    /// Takes them back.
+    ///
+    /// # Errors
+    /// When they are more than the schedule table holds, or out of order.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let slots: VecDeque<Slot> = from.take()?;
+        let ordered = slots.iter().zip(slots.iter().skip(1)).all(|(a, b)| a.end < b.start);
+        if slots.len() > self.slots_max || !ordered || slots.iter().any(|s| s.start >= s.end) {
+            return Err(StateError("a schedule table is out of order".to_owned()));
+        }
+        self.slots.clear();
+        self.slots.extend(slots);
+        Ok(())
     }
 
     /// Forgets what lies before `now`; no later reservation may ask for a start before it.

@@ -9,9 +9,11 @@
 use super::{Bus, Delays, Path, Timed, serves_request};
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use hybridsim_engine::{Cause, Op, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Die {
     free: SimTime,
     /// The last uninterrupted run of garbage collection on the die.
@@ -24,6 +26,13 @@ struct Die {
 struct Reached {
     at: SimTime,
     path: Path,
+}
+
+#[inline]
+fn through_ram(mut reached: Reached, ram: SimDuration) -> Reached {
+    reached.at += ram;
+    reached.path.overhead += ram;
+    reached
 }
 
 /// Dies and channels that work side by side.
@@ -69,6 +78,24 @@ impl Interleaved {
         }
     }
 
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.dies);
+        for bus in self.channels.iter().chain([&self.to_host, &self.from_host]) {
+            bus.save(to);
+        }
+    }
+
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let dies: Vec<Die> = from.take()?;
+        state::same_length("the list of dies", dies.len(), self.dies.len())?;
+        self.dies = dies;
+        let buses = self.channels.iter_mut().chain([&mut self.to_host, &mut self.from_host]);
+        for bus in buses {
+            bus.restore(from)?;
+        }
+        Ok(())
+    }
+
     #[inline]
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         self.now = now;
@@ -101,9 +128,20 @@ impl Interleaved {
         self.settled = now;
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.base.at += time;
+        self.base.path.gc += time;
+        self.data_from += time;
+        self.settled = self.settled.max(self.base.at);
+    }
+
     #[inline]
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
-        let ready = self.page_ready(bytes_behind);
+        let mut ready = self.page_ready(bytes_behind);
+        // Data go through the controller's memory on their way in (paper 002, section 3.2).
+        if self.op == Op::Write && !ops.is_empty() {
+            ready = through_ram(ready, self.delays.ram);
+        }
         let mut result = ready;
         if ops.iter().any(|op| op.after != After::NOTHING) {
             result = self.book_linked(ops, ready);
@@ -113,6 +151,9 @@ impl Interleaved {
             }
         }
         if self.op == Op::Read {
+            if !ops.is_empty() {
+                result = through_ram(result, self.delays.ram);
+            }
             result = self.send_to_host(result, bytes);
         }
         if result.at >= self.last.at {
@@ -122,14 +163,15 @@ impl Interleaved {
 
     #[inline]
     fn book_unlinked(&mut self, op: &FlashOp, ready: &Reached, result: &mut Reached) {
-        if op.kind == OpKind::Copy && self.copies_in_place(op) {
+        if op.kind == OpKind::Copy && !serves_request(op.cause) {
             // The bulk of all operations, and nobody asks how it was reached.
-            let Delays { read, program, command, .. } = self.delays;
-            let begin = ready.at.max(self.dies[op.die.0 as usize].free);
-            let at = begin + read + program + command * 2;
-            self.collect_until(op, begin, at);
-            self.settled = self.settled.max(at);
-            return;
+            if let Some(inside) = self.delays.copy_inside(op, &self.geometry) {
+                let begin = ready.at.max(self.dies[op.die.0 as usize].free);
+                let at = begin + inside + self.delays.command * 2;
+                self.collect_until(op, begin, at);
+                self.settled = self.settled.max(at);
+                return;
+            }
         }
         let reached = self.book(op, *ready);
         self.settled = self.settled.max(reached.at);
@@ -152,15 +194,6 @@ impl Interleaved {
             self.ends.push(reached);
         }
         result
-    }
-
-    /// Whether a copy for garbage collection stays inside its die and off the channel.
-    #[inline]
-    fn copies_in_place(&self, op: &FlashOp) -> bool {
-        !self.delays.copies_use_channel && !serves_request(op.cause) && {
-            let block = self.geometry.block_of(crate::geometry::Ppn(op.from));
-            self.geometry.die_of(block) == op.die
-        }
     }
 
     #[inline]
@@ -215,18 +248,19 @@ impl Interleaved {
     fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
         let die = self.dies[op.die.0 as usize];
         let free = from.at.max(die.free);
-        let Delays { read, program, erase, command, page_transfer, .. } = self.delays;
+        let Delays { read, program, erase, command, data_command, page_transfer, .. } = self.delays;
         let mut path = from.path;
         let (begin, at) = match op.kind {
             OpKind::Read => {
                 let bus = self.channel(op);
                 let begin = bus.reserve(free, command);
                 let sensed = begin + command + read;
-                let out = bus.reserve(sensed, page_transfer);
+                let wire = data_command + page_transfer;
+                let out = bus.reserve(sensed, wire);
                 path.read += read;
                 path.queue += out.since(sensed);
-                path.flash_bus += command + page_transfer;
-                (begin, out + page_transfer)
+                path.flash_bus += command + wire;
+                (begin, out + wire)
             }
             OpKind::Program => {
                 let begin = self.channel(op).reserve(free, command + page_transfer);
@@ -248,26 +282,26 @@ impl Interleaved {
     /// A copy reads and programs: inside one die without the channel when the chip can do that,
     /// else over the channel into the controller and back.
     fn book_copy(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        let Delays { read, program, command, page_transfer, .. } = self.delays;
+        let Delays { read, program, command, data_command, page_transfer, .. } = self.delays;
         let block = self.geometry.block_of(crate::geometry::Ppn(op.from));
         let source = self.geometry.die_of(block);
         let free = from.at.max(self.dies[op.die.0 as usize].free);
         let mut path = from.path;
-        path.read += read;
-        path.program += program;
         if source != op.die {
             let out = FlashOp { kind: OpKind::Read, die: source, ..*op };
             let read_done = self.book(&out, from);
             let into = FlashOp { kind: OpKind::Program, ..*op };
             return self.book(&into, read_done);
         }
-        if !self.delays.copies_use_channel {
+        if let Some(inside) = self.delays.copy_inside(op, &self.geometry) {
+            path.program += inside;
             path.flash_bus += command + command;
-            let at = free + command + read + command + program;
-            return self.occupy(op, from, free, at, path);
+            return self.occupy(op, from, free, free + inside + command + command, path);
         }
+        path.read += read;
+        path.program += program;
         // Out and in again as one slot: the die's register is not free in between.
-        let wire = page_transfer + command + page_transfer;
+        let wire = data_command + page_transfer + command + page_transfer;
         let bus = self.channel(op);
         let begin = bus.reserve(free, command);
         let sensed = begin + command + read;

@@ -3,32 +3,56 @@
 //! A clock books time on dies, channels and the host link when a request arrives, so a request
 //! costs one event however many flash operations it causes.
 
+mod buffer;
 mod bus;
 mod interleaved;
+mod queued;
 mod serial;
 
+pub use buffer::WriteBuffer;
 pub use bus::Bus;
 pub use interleaved::Interleaved;
+pub use queued::{Queued, Queueing};
 pub use serial::Serial;
 
+use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
-use hybridsim_engine::{Cause, Op, Part, Parts, SimDuration, SimTime};
+use hybridsim_engine::{Cause, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError};
+
+/// How far a copy has to go, if nothing but the chips decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyReach {
+    /// Every copy leaves the die: over the channel to the controller and back.
+    Nowhere,
+    /// Within a plane, through its register (copy-back).
+    Plane,
+    /// Within a die, between its planes too.
+    Die,
+}
 
 /// The delays of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
-    /// Cells to page register.
+    /// Cells to page register, and through the register.
     pub read: SimDuration,
-    /// Page register to cells.
+    /// Through the page register, and to the cells.
     pub program: SimDuration,
+    /// A copy that stays inside its plane (paper 002, algorithm 2).
+    pub copy_plane: SimDuration,
+    /// A copy that stays inside its die, between planes (paper 002, algorithm 2).
+    pub copy_die: SimDuration,
     /// Erasing a block.
     pub erase: SimDuration,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
+    /// Control before the data of a read on the channel: its second slot.
+    pub data_command: SimDuration,
     /// A page, spare bytes included, over the channel.
     pub page_transfer: SimDuration,
-    /// Whether copies leave the die: over the channel to the controller and back.
-    pub copies_use_channel: bool,
+    /// A page into the controller's memory and out again.
+    pub ram: SimDuration,
+    /// Copies that stay inside the chip.
+    pub copy_reach: CopyReach,
     /// Controller time per read request.
     pub read_overhead: SimDuration,
     /// Controller time per request of another kind.
@@ -42,6 +66,27 @@ pub struct Delays {
 }
 
 impl Delays {
+    /// How long the copy `op` takes inside the chip; `None` when it has to leave it.
+    #[inline]
+    fn copy_inside(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
+        if self.copy_reach == CopyReach::Nowhere {
+            return None;
+        }
+        let source = geometry.block_of(Ppn(op.from));
+        if geometry.die_of(source) != op.die {
+            return None;
+        }
+        if self.copy_reach == CopyReach::Die && self.copy_plane == self.copy_die {
+            return Some(self.copy_die);
+        }
+        let target = geometry.block_of(Ppn(op.page));
+        match geometry.plane_of(source) == geometry.plane_of(target) {
+            true => Some(self.copy_plane),
+            false if self.copy_reach == CopyReach::Die => Some(self.copy_die),
+            false => None,
+        }
+    }
+
     const fn overhead(&self, op: Op) -> SimDuration {
         match op {
             Op::Read => self.read_overhead,
@@ -98,6 +143,8 @@ pub struct Timed {
 pub enum Clock {
     /// Channels and dies in parallel.
     Interleaved(Box<Interleaved>),
+    /// Dies with queues, where reads go first.
+    Queued(Box<Queued>),
     /// One operation at a time.
     Serial(Serial),
     /// No clock: each request takes one nanosecond, so that time passes at all.
@@ -105,11 +152,35 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// Puts down what is booked.
+    pub fn save(&self, to: &mut Saver) {
+        match self {
+            Self::Interleaved(clock) => clock.save(to),
+            Self::Queued(clock) => clock.save(to),
+            Self::Serial(clock) => clock.save(to),
+            Self::Untimed(_) => {}
+        }
+    }
+
+    /// Takes back what [`Clock::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another device.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        match self {
+            Self::Interleaved(clock) => clock.restore(from),
+            Self::Queued(clock) => clock.restore(from),
+            Self::Serial(clock) => clock.restore(from),
+            Self::Untimed(_) => Ok(()),
+        }
+    }
+
     /// A request of `bytes` arrives.
     #[inline]
     pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         match self {
             Self::Interleaved(clock) => clock.begin(now, op, bytes),
+            Self::Queued(clock) => clock.begin(now, op, bytes),
             Self::Serial(clock) => clock.begin(now, op, bytes),
             Self::Untimed(arrived) => *arrived = now,
         }
@@ -119,8 +190,19 @@ impl Clock {
     pub fn begin_background(&mut self, now: SimTime) {
         match self {
             Self::Interleaved(clock) => clock.begin_background(now),
+            Self::Queued(clock) => clock.begin_background(now),
             Self::Serial(clock) => clock.begin_background(now),
             Self::Untimed(arrived) => *arrived = now,
+        }
+    }
+
+    /// The controller is busy for `time` before anything told from now on can begin.
+    pub fn delay(&mut self, time: SimDuration) {
+        match self {
+            Self::Interleaved(clock) => clock.delay(time),
+            Self::Queued(clock) => clock.delay(time),
+            Self::Serial(clock) => clock.delay(time),
+            Self::Untimed(_) => {}
         }
     }
 
@@ -130,6 +212,7 @@ impl Clock {
     pub fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         match self {
             Self::Interleaved(clock) => clock.page(ops, bytes, bytes_behind),
+            Self::Queued(clock) => clock.page(ops, bytes),
             Self::Serial(clock) => clock.page(ops),
             Self::Untimed(_) => {}
         }
@@ -140,6 +223,7 @@ impl Clock {
     pub fn end(&mut self) -> Timed {
         match self {
             Self::Interleaved(clock) => clock.end(),
+            Self::Queued(clock) => clock.end(),
             Self::Serial(clock) => clock.end(),
             Self::Untimed(arrived) => {
                 let tick = SimDuration::from_ns(1);

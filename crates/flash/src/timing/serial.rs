@@ -4,27 +4,40 @@
 //! read` (paper 000, table 4.1).
 
 use super::{Delays, Path, Timed, serves_request};
+use crate::geometry::Geometry;
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::{Op, SimDuration, SimTime};
+use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 
 /// A device that does one thing at a time.
 pub struct Serial {
+    geometry: Geometry,
     delays: Delays,
     free: SimTime,
     path: Path,
+    moves_data: bool,
 }
 
 impl Serial {
     /// An idle device.
-    pub fn new(delays: Delays) -> Self {
-        Self { delays, free: SimTime::ZERO, path: Path::default() }
+    pub fn new(geometry: Geometry, delays: Delays) -> Self {
+        let path = Path::default();
+        Self { geometry, delays, free: SimTime::ZERO, path, moves_data: false }
+    }
+
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.free);
+    }
+
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.free = from.take()?;
+        Ok(())
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         let start = now.max(self.free);
         let overhead = self.delays.overhead(op);
-        let moves_data = matches!(op, Op::Read | Op::Write);
-        let rate = if moves_data { self.delays.host_rate } else { 0 };
+        self.moves_data = matches!(op, Op::Read | Op::Write);
+        let rate = if self.moves_data { self.delays.host_rate } else { 0 };
         let bus = SimDuration::transfer(bytes, rate);
         self.path = Path { queue: start.since(now), overhead, bus, ..Path::default() };
         self.free = start + overhead + bus;
@@ -32,23 +45,32 @@ impl Serial {
 
     pub(super) fn begin_background(&mut self, now: SimTime) {
         self.path = Path::default();
+        self.moves_data = false;
         self.free = self.free.max(now);
     }
 
+    pub(super) fn delay(&mut self, time: SimDuration) {
+        self.free += time;
+        self.path.gc += time;
+    }
+
     pub(super) fn page(&mut self, ops: &[FlashOp]) {
+        let Delays { read, program, erase, command, data_command, page_transfer, .. } = self.delays;
+        const NONE: SimDuration = SimDuration::ZERO;
+        if self.moves_data && !ops.is_empty() {
+            self.path.overhead += self.delays.ram;
+            self.free += self.delays.ram;
+        }
         for op in ops {
-            let Delays { read, program, erase, .. } = self.delays;
-            let (read, program, erase, slots) = match op.kind {
-                OpKind::Read => (read, SimDuration::ZERO, SimDuration::ZERO, 1),
-                OpKind::Program => (SimDuration::ZERO, program, SimDuration::ZERO, 1),
-                OpKind::Copy if self.delays.copies_use_channel => {
-                    (read, program, SimDuration::ZERO, 2)
-                }
-                OpKind::Copy => (read, program, SimDuration::ZERO, 0),
-                OpKind::Erase => (SimDuration::ZERO, SimDuration::ZERO, erase, 0),
+            let (read, program, erase, wire) = match op.kind {
+                OpKind::Read => (read, NONE, NONE, command + data_command + page_transfer),
+                OpKind::Program => (NONE, program, NONE, command + page_transfer),
+                OpKind::Erase => (NONE, NONE, erase, command),
+                OpKind::Copy => match self.delays.copy_inside(op, &self.geometry) {
+                    Some(inside) => (NONE, inside, NONE, command * 2),
+                    None => (read, program, NONE, command * 2 + data_command + page_transfer * 2),
+                },
             };
-            let commands = u64::from(op.kind == OpKind::Copy) + 1;
-            let wire = self.delays.page_transfer * slots + self.delays.command * commands;
             if serves_request(op.cause) {
                 self.path.read += read;
                 self.path.program += program;

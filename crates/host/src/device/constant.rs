@@ -7,9 +7,10 @@
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::state;
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Layer, LayerInfo, Op, Part, Parts, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime, Stream,
+    Completion, Contents, Ctx, Layer, LayerInfo, Loader, Op, Part, Parts, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 
 /// The registered entry.
@@ -156,6 +157,18 @@ impl Layer for ConstantDevice {
 
     fn info(&self) -> LayerInfo {
         LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.free_at, &self.timing.stream));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
+        state::same_length("the list of servers", free_at.len(), self.free_at.len())?;
+        (self.free_at, self.timing.stream) = (free_at, stream);
+        Ok(())
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

@@ -1,9 +1,9 @@
 //! C-LOOK: sweeps upwards only, then jumps back to the lowest waiting request.
 //!
 //! A request waits for at most one sweep, and all addresses are treated alike. Only requests that
-//! keep arriving at exactly the head's address can starve others.
+//! keep arriving at exactly the head's position can starve others.
 
-use super::sorted::Sorted;
+use super::position::{BY, ByPosition};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
 
@@ -12,15 +12,16 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "c-look",
         summary: "sweeps upwards, then jumps to the lowest waiting request",
-        origin: "Seaman, Lind and Wilson 1966; C-SCAN that turns at the last request",
-        params: &[],
+        origin: "Seaman, Lind and Wilson 1966; C-SCAN that turns at the last request; DiskSim's \
+                 CYCLE (3, 6)",
+        params: &[BY],
     },
-    build: |_| Ok(Box::new(CLook::default())),
+    build: |settings| Ok(Box::new(CLook(ByPosition::read(settings)))),
 };
 
-/// Sorted by address.
+/// Sorted by position.
 #[derive(Debug, Default)]
-pub struct CLook(Sorted);
+pub struct CLook(pub(super) ByPosition);
 
 impl Scheduler for CLook {
     fn push(&mut self, item: Queued) {
@@ -28,7 +29,8 @@ impl Scheduler for CLook {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let key = self.0.at_or_after(head.last.0).or_else(|| self.0.at_or_after(0))?;
+        let at = self.0.settle(head);
+        let key = self.0.at_or_after(at).or_else(|| self.0.at_or_after(0))?;
         self.0.take(key)
     }
 

@@ -1,9 +1,9 @@
 //! LOOK, the elevator: up to the last waiting request, then down to the first, and so on.
 //!
 //! Requests at the edges wait for up to two sweeps. Only requests that keep arriving at exactly
-//! the head's address can starve others.
+//! the head's position can starve others.
 
-use super::sorted::Sorted;
+use super::position::{BY, ByPosition};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
 
@@ -12,17 +12,17 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "look",
         summary: "the elevator: sweeps up and down, turning at the last waiting request",
-        origin: "Merten 1970; SCAN that turns at the last request",
-        params: &[],
+        origin: "Merten 1970; SCAN that turns at the last request; DiskSim's ELEVATOR (2, 5)",
+        params: &[BY],
     },
-    build: |_| Ok(Box::new(Look::default())),
+    build: |settings| Ok(Box::new(Look { queue: ByPosition::read(settings), ..Look::default() })),
 };
 
-/// Sorted by address, with a direction.
+/// Sorted by position, with a direction.
 #[derive(Debug, Default)]
 pub struct Look {
-    queue: Sorted,
-    down: bool,
+    pub(super) queue: ByPosition,
+    pub(super) down: bool,
 }
 
 impl Scheduler for Look {
@@ -31,7 +31,7 @@ impl Scheduler for Look {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let at = head.last.0;
+        let at = self.queue.settle(head);
         // A request right at the head is ahead in both directions.
         let down = self.queue.below(at.saturating_add(1));
         let up = self.queue.at_or_after(at);

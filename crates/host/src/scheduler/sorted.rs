@@ -5,7 +5,7 @@
 
 use hybridsim_engine::schedule::Queued;
 
-/// Where an item sorts: its first sector, then its number of arrival.
+/// Where an item sorts: its position (first sector or cylinder), then its number of arrival.
 pub type Key = (u64, u64);
 
 const NONE: u32 = u32::MAX;
@@ -45,9 +45,14 @@ impl Sorted {
         self.len() == 0
     }
 
-    /// Adds an item.
+    /// Adds an item, sorted by its address.
     pub fn push(&mut self, item: Queued) {
-        let key = (item.request.lba.0, self.arrivals);
+        self.push_at(item.request.lba.0, item);
+    }
+
+    /// Adds an item, sorted by `position`.
+    pub fn push_at(&mut self, position: u64, item: Queued) {
+        let key = (position, self.arrivals);
         // The finaliser of SplitMix64.
         let mut priority = self.arrivals.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         priority = (priority ^ (priority >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,6 +87,21 @@ impl Sorted {
         best
     }
 
+    /// The key that follows `key`.
+    pub fn after(&self, key: Key) -> Option<Key> {
+        let (mut at, mut best) = (self.root, None);
+        while at != NONE {
+            let node = &self.nodes[at as usize];
+            if node.key > key {
+                best = Some(node.key);
+                at = node.left;
+            } else {
+                at = node.right;
+            }
+        }
+        best
+    }
+
     /// Of the items with the largest address below `lba`, the key of the one that came first.
     pub fn below(&self, lba: u64) -> Option<Key> {
         let (mut at, mut best) = (self.root, None);
@@ -95,6 +115,20 @@ impl Sorted {
             }
         }
         best.and_then(|lba| self.at_or_after(lba))
+    }
+
+    /// The item with `key`.
+    pub fn get(&self, key: Key) -> Option<&Queued> {
+        let mut at = self.root;
+        while at != NONE {
+            let node = &self.nodes[at as usize];
+            match key.cmp(&node.key) {
+                std::cmp::Ordering::Less => at = node.left,
+                std::cmp::Ordering::Greater => at = node.right,
+                std::cmp::Ordering::Equal => return Some(&node.item),
+            }
+        }
+        None
     }
 
     /// Takes the item with `key` out.

@@ -1,60 +1,50 @@
 //! Shortest positioning time first: asks the device how long seek and rotation would take.
 //!
-//! Where the device below has no moving head it falls back to the distance in sectors. Like a
-//! drive's command queue it looks at the oldest `window` waiting requests only. It can starve
-//! within that window.
+//! Where the device below has no moving head it falls back to the distance in sectors. It can
+//! starve within its window.
 
-use hybridsim_engine::param::{Kind, Param};
+use super::least::{Least, Measure, Rule, WINDOW};
 use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
-use std::collections::VecDeque;
+use hybridsim_engine::schedule::{Head, Queued, SchedulerEntry};
 
 /// The registered entry.
-pub const ENTRY: SchedulerEntry = SchedulerEntry {
+pub const SPTF: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "sptf",
         summary: "the request the head reaches first, seek and rotation counted",
-        origin: "Seltzer, Chen and Ousterhout 1990; Jacobson and Wilkes 1991",
-        params: &[Param::with(
-            "window",
-            Kind::Count { min: 1, max: 65_536 },
-            "256",
-            "The oldest waiting requests that are compared; the cost of a decision grows with it",
-        )],
+        origin: "Seltzer, Chen and Ousterhout 1990; Jacobson and Wilkes 1991; DiskSim's 8",
+        params: &[WINDOW],
     },
-    build: |settings| Ok(Box::new(Sptf::new(settings.count("window") as usize))),
+    build: |settings| Ok(Box::new(Sptf::new(settings.count("window"), Measure::Positioning))),
+};
+
+/// The registered entry that knows the device's buffer.
+pub const SPCTF: SchedulerEntry = SchedulerEntry {
+    description: Description {
+        name: "spctf",
+        summary: "as sptf, requests in the device's buffer before all others",
+        origin: "Worthington, Ganger and Patt 1994; DiskSim's 9",
+        params: &[WINDOW],
+    },
+    build: |settings| Ok(Box::new(Sptf::new(settings.count("window"), Measure::Buffered))),
+};
+
+/// The registered entry that counts the transfer, too.
+pub const SATF: SchedulerEntry = SchedulerEntry {
+    description: Description {
+        name: "satf",
+        summary: "the request that is done first: seek, rotation and transfer counted",
+        origin: "Jacobson and Wilkes 1991; DiskSim's 10",
+        params: &[WINDOW],
+    },
+    build: |settings| Ok(Box::new(Sptf::new(settings.count("window"), Measure::Access))),
 };
 
 /// In order of arrival.
-#[derive(Debug)]
-pub struct Sptf {
-    queue: VecDeque<Queued>,
-    window: usize,
-}
+pub type Sptf = Least<Measure>;
 
-impl Sptf {
-    /// Compares the oldest `window` requests.
-    pub fn new(window: usize) -> Self {
-        Self { queue: VecDeque::new(), window }
-    }
-}
-
-impl Scheduler for Sptf {
-    fn push(&mut self, item: Queued) {
-        self.queue.push_back(item);
-    }
-
-    fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let cost = |item: &Queued| match head.positioner {
-            Some(device) => device.positioning(head.now, head.last, &item.request).as_ns(),
-            None => item.request.lba.0.abs_diff(head.last.0),
-        };
-        let window = self.queue.iter().take(self.window).enumerate();
-        let (at, _) = window.min_by_key(|(at, item)| (cost(item), *at))?;
-        self.queue.remove(at)
-    }
-
-    fn len(&self) -> usize {
-        self.queue.len()
+impl Rule for Measure {
+    fn cost(&self, head: &Head<'_>, item: &Queued) -> i64 {
+        self.of(head, item)
     }
 }

@@ -1,8 +1,8 @@
-//! Shortest seek time first, the distance measured in sectors.
+//! Shortest seek time first, the distance measured in sectors or cylinders.
 //!
 //! It can starve: a request far away waits as long as nearer ones keep arriving.
 
-use super::sorted::Sorted;
+use super::position::{BY, ByPosition};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
 
@@ -10,16 +10,16 @@ use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "sstf",
-        summary: "the request nearest to the last one, by sector number",
-        origin: "Denning 1967, Effects of scheduling on file memory operations",
-        params: &[],
+        summary: "the request nearest to the last one",
+        origin: "Denning 1967, Effects of scheduling on file memory operations; DiskSim's SSTF (4, 7)",
+        params: &[BY],
     },
-    build: |_| Ok(Box::new(Sstf::default())),
+    build: |settings| Ok(Box::new(Sstf(ByPosition::read(settings)))),
 };
 
-/// Sorted by address; looks at both neighbours of the head.
+/// Sorted by position; looks at both neighbours of the head.
 #[derive(Debug, Default)]
-pub struct Sstf(Sorted);
+pub struct Sstf(ByPosition);
 
 impl Scheduler for Sstf {
     fn push(&mut self, item: Queued) {
@@ -27,7 +27,7 @@ impl Scheduler for Sstf {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let at = head.last.0;
+        let at = self.0.settle(head);
         let key = match (self.0.below(at), self.0.at_or_after(at)) {
             (Some(below), Some(above)) => {
                 // Equally far: the one that came first.

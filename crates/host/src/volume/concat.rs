@@ -4,7 +4,9 @@ use super::fanout::Fanout;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
-use hybridsim_engine::{Completion, Ctx, Layer, LayerInfo, Lba, Op, Request, RequestId};
+use hybridsim_engine::{
+    Completion, Ctx, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId, Saver, StateError,
+};
 
 /// The registered entry.
 pub const ENTRY: LayerEntry = LayerEntry {
@@ -90,6 +92,15 @@ impl Layer for Concat {
                 );
             }
         }
+    }
+
+    // All it remembers is of requests in flight.
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {

@@ -8,7 +8,7 @@
 //! Invariant: nothing is ever read from a child that failed, nor from a part of a spare that is
 //! not filled yet.
 
-use hybridsim_engine::build::BuildInput;
+use hybridsim_engine::build::{BuildInput, ChildView};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::{Ctx, Fact, SECTOR_BYTES, SimDuration, SimTime};
 use std::collections::VecDeque;
@@ -164,8 +164,11 @@ pub struct Members {
 
 /// Number of columns and the sectors each offers: the smallest child counts.
 pub fn columns_of(input: &BuildInput<'_>) -> (usize, u64) {
-    let spares = input.settings.texts_opt("spares").map_or(0, <[String]>::len);
-    let columns = input.children.len().saturating_sub(spares);
+    // A spare may be a bus with several devices: every one of them is a spare.
+    let spares = input.settings.texts_opt("spares").unwrap_or(&[]);
+    let is_spare = |child: &&ChildView| spares.contains(&child.name);
+    let count = input.children.iter().filter(is_spare).count().max(spares.len());
+    let columns = input.children.len().saturating_sub(count);
     (columns, input.children.iter().map(|child| child.capacity).min().unwrap_or(0))
 }
 

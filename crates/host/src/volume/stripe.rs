@@ -9,7 +9,8 @@ use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Layer, LayerInfo, Lba, Op, Request, RequestId, SECTOR_BYTES,
+    Completion, Ctx, DataSlice, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId,
+    SECTOR_BYTES, Saver, StateError,
 };
 
 /// The registered entry.
@@ -102,6 +103,15 @@ impl Layer for Stripe {
             }
             ctx.issue(member as usize, child, tag);
         }
+    }
+
+    // All it remembers is of requests in flight.
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {

@@ -1,8 +1,10 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
+mod import;
 mod inspect;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 mod trace;
 
@@ -27,11 +29,16 @@ enum Command {
     Run(RunArgs),
     /// Simulate several scenarios on the same workload and set them side by side
     Compare(CompareArgs),
+    /// Published figures and measured drives, each beside what comes out here
+    Reproduce(reproduce::ReproduceArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),
     /// Look at traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Turn parameter files of other simulators into scenarios
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// What can be used in a scenario: kinds of things, or the entries of one kind
     List(ListArgs),
     /// Help, default and range of a scenario key, a part or a policy
@@ -63,6 +70,9 @@ struct SimulateArgs {
     /// Check that every read returns the last write
     #[arg(long)]
     verify: bool,
+    /// Precondition devices afresh instead of remembering them from earlier runs
+    #[arg(long)]
+    no_cache: bool,
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = progress::When::Auto)]
     progress: progress::When,
@@ -72,6 +82,12 @@ struct SimulateArgs {
 struct RunArgs {
     /// The scenario file
     scenario: PathBuf,
+    /// Write the system's state at the end of the run into this file
+    #[arg(long, value_name = "FILE")]
+    save_state: Option<PathBuf>,
+    /// Go on from the state in this file, saved from the same system
+    #[arg(long, value_name = "FILE")]
+    load_state: Option<PathBuf>,
     #[command(flatten)]
     simulate: SimulateArgs,
 }
@@ -154,13 +170,15 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
 
 fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => {
-            run::simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, false)
+        Command::Run(args) => run::single(registry, args),
+        Command::Compare(args) => {
+            run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
-        Command::Compare(args) => run::simulate(registry, &args.scenarios, &args.simulate, true),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
+        Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
         Command::List(args) => inspect::list(registry, args.kind.as_deref()),
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),

@@ -1,8 +1,9 @@
 //! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
 
+use crate::run::Beat;
 use clap::ValueEnum;
-use hybridsim_engine::SimTime;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Instant;
 
@@ -17,43 +18,93 @@ pub enum When {
     Never,
 }
 
+impl When {
+    fn target(self) -> ProgressDrawTarget {
+        let show = match self {
+            Self::Auto => std::io::stderr().is_terminal(),
+            Self::Always => true,
+            Self::Never => false,
+        };
+        if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    }
+}
+
 /// Parts of a run the bar distinguishes.
 const STEPS: u64 = 1000;
 
 /// One run's progress.
 pub struct Progress {
     bar: ProgressBar,
-    began: Instant,
+    /// When the workload began.
+    began: Cell<Instant>,
 }
 
 impl Progress {
     /// A bar titled `title`.
     pub fn new(when: When, title: &str) -> Self {
-        let show = match when {
-            When::Auto => std::io::stderr().is_terminal(),
-            When::Always => true,
-            When::Never => false,
-        };
-        let target = if show { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        let bar = ProgressBar::with_draw_target(Some(STEPS), when.target());
         let style =
             ProgressStyle::with_template("{prefix:<16} {bar:30} {percent:>3}% {msg}, {eta} left")
                 .expect("a fixed template is valid");
         bar.set_style(style);
         bar.set_prefix(title.to_owned());
-        Self { bar, began: Instant::now() }
+        Self { bar, began: Cell::new(Instant::now()) }
     }
 
-    /// `fraction` of the workload is delivered, `requests` are done, it is `now` in the simulation.
-    pub fn update(&self, fraction: Option<f64>, requests: u64, now: SimTime) {
+    /// Shows how far the run is.
+    pub fn update(&self, beat: &Beat) {
         if self.bar.is_hidden() {
             return;
         }
-        let rate = requests as f64 / self.began.elapsed().as_secs_f64().max(1e-3) / 1e6;
-        self.bar.set_message(format!("{rate:.2} M requests/s, simulated {now}"));
+        let Beat { fraction, requests, now, preparing } = *beat;
+        if preparing {
+            self.bar.set_message("preconditioning");
+            self.began.set(Instant::now());
+        } else {
+            let seconds = self.began.get().elapsed().as_secs_f64();
+            let rate = requests as f64 / seconds.max(1e-3) / 1e6;
+            self.bar.set_message(format!("{rate:.2} M requests/s, simulated {now}"));
+        }
         if let Some(fraction) = fraction {
             self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a row of steps, each with work of unknown length inside.
+pub struct Steps {
+    bar: ProgressBar,
+}
+
+impl Steps {
+    /// A bar of `count` steps.
+    pub fn new(when: When, count: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(count as u64), when.target());
+        let style = ProgressStyle::with_template("{prefix:<20} {bar:20} {pos}/{len} {msg}")
+            .expect("a fixed template is valid");
+        bar.set_style(style);
+        Self { bar }
+    }
+
+    /// The step `name` begins.
+    pub fn begin(&self, name: &str) {
+        self.bar.set_prefix(name.to_owned());
+        self.bar.tick();
+    }
+
+    /// Something called `name` was done within the step.
+    pub fn tell(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+    }
+
+    /// The step is done.
+    pub fn end(&self) {
+        self.bar.inc(1);
     }
 
     /// Takes the bar away.

@@ -1,11 +1,12 @@
 //! The commands that simulate: run, compare, fuzz.
 
-use super::SimulateArgs;
 use super::output::{Exit, Failure, note, print};
 use super::progress::Progress;
+use super::{RunArgs, SimulateArgs};
 use crate::fuzz::{self, Verdict};
 use crate::run::{self, Done, Options, RunError};
 use crate::scenario::{Input, Scenario};
+use crate::state::{self, Cache};
 use hybridsim_engine::Fault;
 use hybridsim_engine::registry::Registry;
 use hybridsim_observe::{Detail, RunResults};
@@ -17,13 +18,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all scenarios; with `compare` they are shown side by side.
+/// One scenario, or several shown side by side.
+#[derive(Clone, Copy)]
+pub enum Kind<'a> {
+    /// One, whose state is saved into this file.
+    Single(Option<&'a Path>),
+    /// Several.
+    Compare,
+}
+
+/// Runs one scenario.
+pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
+    if let Some(state) = &args.load_state {
+        let path = std::path::absolute(state)
+            .map_err(|error| Failure::usage(format!("{}: {error}", state.display())))?;
+        let quoted = toml::Value::from(path.to_string_lossy().into_owned());
+        args.simulate.sets.push(format!("run.state={quoted}"));
+    }
+    if let Some(path) = &args.save_state {
+        // Hours may pass until it is written.
+        let probe = path.with_extension("partial");
+        let tried = fs::write(&probe, []).and_then(|()| fs::remove_file(&probe));
+        tried
+            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    }
+    let kind = Kind::Single(args.save_state.as_deref());
+    simulate(registry, std::slice::from_ref(&args.scenario), &args.simulate, kind)
+}
+
+/// Runs all scenarios.
 pub fn simulate(
     registry: &Registry,
     paths: &[PathBuf],
     args: &SimulateArgs,
-    compare: bool,
+    kind: Kind<'_>,
 ) -> Result<(), Failure> {
+    let compare = matches!(kind, Kind::Compare);
     let scenarios = read_all(registry, paths, args)?;
     let names = names(paths);
     if let Some(out) = &args.out {
@@ -32,7 +62,8 @@ pub fn simulate(
     let interrupted = interrupt_flag();
     let mut runs: Vec<Done> = Vec::new();
     for (scenario, name) in scenarios.iter().zip(&names) {
-        let done = one(registry, scenario, args, &interrupted)?;
+        let save_state = matches!(kind, Kind::Single(Some(_)));
+        let done = one(registry, scenario, args, save_state, &interrupted)?;
         if let Some(out) = &args.out {
             let folder = if compare { out.join(name) } else { out.clone() };
             save(&folder, &done)?;
@@ -44,7 +75,18 @@ pub fn simulate(
         }
     }
     show(args, &runs, compare)?;
-    verdict(&runs)
+    verdict(&runs)?;
+    if let (Kind::Single(Some(path)), Some(Done { state: Some(state), .. })) = (kind, runs.first())
+    {
+        state::write(path, state).map_err(|error| {
+            Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
+    if args.verify {
+        let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
+        note(&format!("verified: {requests} requests, every read returned what was written last"));
+    }
+    Ok(())
 }
 
 fn read_all(
@@ -82,7 +124,7 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// Makes sure results can be written before hours are spent on them.
-fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
+pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
     let taken = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
     if taken && !force {
         let message = format!("{} is not empty; add --force to write there", out.display());
@@ -92,7 +134,7 @@ fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("cannot create {}: {error}", out.display())))
 }
 
-fn interrupt_flag() -> Arc<AtomicBool> {
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
     // A second handler cannot be set when the library runs inside another program; that program
@@ -109,15 +151,18 @@ fn one(
     registry: &Registry,
     scenario: &Scenario,
     args: &SimulateArgs,
+    save_state: bool,
     interrupted: &AtomicBool,
 ) -> Result<Done, Failure> {
     let progress = Progress::new(args.progress, &scenario.title);
     let mut watch = |beat: &run::Beat| {
-        progress.update(beat.fraction, beat.requests, beat.now);
+        progress.update(beat);
         !interrupted.load(Ordering::Relaxed)
     };
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
-    let options = Options { detail, watch: Some(&mut watch), sink: None };
+    let cache = if args.no_cache { None } else { Cache::standard() };
+    let options =
+        Options { detail, watch: Some(&mut watch), save_state, cache, ..Options::default() };
     let done = run::run(scenario, registry, options);
     progress.finish();
     done.map_err(|error| match error {
@@ -127,7 +172,7 @@ fn one(
 }
 
 /// Writes a file so that it is either whole or absent.
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let partial = folder.join(format!(".{name}.partial"));
     let failed = |error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
@@ -175,7 +220,7 @@ fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure
 }
 
 /// Whether standard output is a terminal that takes colours (<https://no-color.org>).
-fn wants_ansi() -> bool {
+pub(super) fn wants_ansi() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::io::stdout().is_terminal()
 }

@@ -2,6 +2,7 @@
 
 use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, When};
+use crate::run::Beat;
 use crate::scenario::check::Checker;
 use crate::scenario::diagnostic::{Diagnostics, SourceText};
 use crate::scenario::document::{self, Item, Table};
@@ -117,7 +118,7 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     let mut reader = open(registry, &args.open, in_order)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {
-        progress.update(fraction, 0, SimTime::ZERO);
+        progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());
@@ -158,7 +159,7 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
     let progress = Progress::new(args.open.progress, "converting");
     let result = write::convert(&mut reader, writer, &mut |fraction| {
-        progress.update(fraction, 0, SimTime::ZERO);
+        progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());

@@ -5,6 +5,7 @@ use super::document::{Datum, Item, Table};
 use super::units;
 use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
 use hybridsim_engine::registry::{Description, Registry};
+use std::borrow::Cow;
 
 /// Checks values and gathers everything that is wrong.
 pub struct Checker<'a> {
@@ -44,7 +45,7 @@ impl Checker<'_> {
             let key = join(path, param.name);
             let given = table.get(param.name);
             let value = match (given, param.default) {
-                (Some(item), _) => self.value(item, param.kind, &key),
+                (Some(item), _) => self.value(&with_kind(item, param), param.kind, &key),
                 (None, Some("")) => None,
                 (None, Some(default)) => Some(self.default_value(default, param.kind, &key)),
                 (None, None) => {
@@ -171,6 +172,26 @@ impl Checker<'_> {
         }
         Some(Value::Tables(tables))
     }
+}
+
+/// A table for a plug that does not name its kind sets parameters of the default one.
+fn with_kind<'i>(item: &'i Item, param: &Param) -> Cow<'i, Item> {
+    let (Kind::Plug(_), Datum::Table(table), Some(default)) =
+        (param.kind, &item.value, param.default)
+    else {
+        return Cow::Borrowed(item);
+    };
+    if table.get("kind").is_some() || default.is_empty() {
+        return Cow::Borrowed(item);
+    }
+    let kind = match parse_default(default, param.kind).value {
+        Datum::Table(default) => default.get("kind").cloned(),
+        value => Some(Item { value, span: item.span.clone() }),
+    };
+    let Some(kind) = kind else { return Cow::Borrowed(item) };
+    let mut named = table.clone();
+    named.insert("kind", item.span.clone(), kind);
+    Cow::Owned(Item { value: Datum::Table(named), span: item.span.clone() })
 }
 
 /// Checks a value of a kind that needs no registry.

@@ -91,19 +91,32 @@ impl Table {
     }
 
     /// Lays `over` on top of this table: its values win. Tables in both are merged, but a table
-    /// that chooses another `kind` replaces the old one whole.
+    /// that chooses another `kind` replaces the old one whole. A table without `kind` over a bare
+    /// name keeps the name as its kind: `ftl = "page"` is short for `ftl = { kind = "page" }`.
     pub fn overlay(&mut self, over: Self) {
         for (key, span, item) in over.entries {
-            if let Datum::Table(new) = &item.value
-                && let Some((.., old)) = self.entries.iter_mut().find(|(name, ..)| *name == key)
-                && let Datum::Table(old) = &mut old.value
-                && same_kind(old, new)
-            {
-                let Datum::Table(new) = item.value else { unreachable!("matched above") };
-                old.overlay(new);
-                continue;
+            match self.entries.iter_mut().find(|(name, ..)| *name == key) {
+                Some((.., old)) => old.overlay(item),
+                None => self.insert(&key, span, item),
             }
-            self.insert(&key, span, item);
+        }
+    }
+}
+
+impl Item {
+    fn overlay(&mut self, over: Self) {
+        let Datum::Table(mut new) = over.value else {
+            *self = over;
+            return;
+        };
+        match &mut self.value {
+            Datum::Table(old) if same_kind(old, &new) => old.overlay(new),
+            Datum::Text(_) if new.get("kind").is_none() => {
+                let kind = Self { value: self.value.clone(), span: self.span.clone() };
+                new.insert("kind", self.span.clone(), kind);
+                self.value = Datum::Table(new);
+            }
+            _ => *self = Self { value: Datum::Table(new), span: over.span },
         }
     }
 }

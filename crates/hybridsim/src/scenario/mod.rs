@@ -45,6 +45,12 @@ pub const RUN: &[Param] = &[
         "0s",
         "Simulated time at the start that is left out of the statistics.",
     ),
+    Param::optional(
+        "state",
+        Kind::Text,
+        "A file written by `run --save-state` from the same system: the run goes on from there. \
+         Relative to the scenario.",
+    ),
 ];
 
 /// Keys of the `[workload]` table that say where requests come from; how they are replayed is

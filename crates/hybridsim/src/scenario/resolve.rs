@@ -1,7 +1,7 @@
 //! A checked scenario written back as TOML with every value spelt out, so that a result can be
 //! run again from itself.
 
-use super::{RUN, Scenario, WORKLOAD, units};
+use super::{Part, RUN, Scenario, WORKLOAD, units};
 use hybridsim_engine::param::{Kind, Param, Settings, Value};
 use hybridsim_engine::registry::Registry;
 use toml::{Table, Value as Toml};
@@ -11,7 +11,13 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
     let mut root = Table::new();
     root.insert("title".into(), scenario.title.clone().into());
     root.insert("system".into(), scenario.parts[scenario.system].name.clone().into());
-    root.insert("run".into(), write(&scenario.run, &[RUN], registry).into());
+    let mut run = write(&scenario.run, &[RUN], registry);
+    if let Some(state) = scenario.run.text_opt("state") {
+        let path = scenario.base.join(state);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        run.insert("state".into(), path.to_string_lossy().into_owned().into());
+    }
+    root.insert("run".into(), run.into());
     let mut workload =
         write(&scenario.workload, &[WORKLOAD, hybridsim_workload::shape::PARAMS], registry);
     if workload.contains_key("trace") {
@@ -25,15 +31,37 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
         "host".into(),
         write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into(),
     );
-    let mut parts = Table::new();
-    for part in &scenario.parts {
-        let mut table = Table::new();
-        table.insert("kind".into(), part.description.name.into());
-        table.extend(write(&part.settings, &[part.description.params], registry));
-        parts.insert(part.name.clone(), table.into());
-    }
-    root.insert("part".into(), parts.into());
-    toml::to_string(&root).expect("tables of plain values are TOML")
+    let parts = scenario.parts.iter();
+    let parts = parts.map(|part| (part.name.clone(), Toml::from(write_part(part, registry))));
+    root.insert("part".into(), Toml::Table(parts.collect()));
+    text(&root)
+}
+
+/// The part of a resolved scenario that a saved state belongs to: the system, and neither what
+/// was done to it nor the seed.
+pub fn system(scenario: &Scenario, registry: &Registry) -> String {
+    let mut root = Table::new();
+    root.insert("system".into(), scenario.parts[scenario.system].name.clone().into());
+    let parts = scenario.parts.iter();
+    let parts = parts.map(|part| (part.name.clone(), Toml::from(write_part(part, registry))));
+    root.insert("part".into(), Toml::Table(parts.collect()));
+    text(&root)
+}
+
+/// One part, resolved.
+pub fn part(part: &Part, registry: &Registry) -> String {
+    text(&write_part(part, registry))
+}
+
+fn text(root: &Table) -> String {
+    toml::to_string(root).expect("tables of plain values are TOML")
+}
+
+fn write_part(part: &Part, registry: &Registry) -> Table {
+    let mut table = Table::new();
+    table.insert("kind".into(), part.description.name.into());
+    table.extend(write(&part.settings, &[part.description.params], registry));
+    table
 }
 
 fn write(settings: &Settings, groups: &[&'static [Param]], registry: &Registry) -> Table {

@@ -4,8 +4,8 @@ use super::device::Device;
 use super::flash::Flash;
 use super::{construct, one_line};
 use crate::failure;
-use hybridsim_engine::Cause;
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::{Cause, Loader, Saver, StateError};
 use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use hybridsim_flash::geometry::{Lpn, Ppn};
 use hybridsim_flash::ops::{After, FlashOps};
@@ -51,7 +51,7 @@ impl PythonFtl {
         read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Result<T, FtlError> {
         if self.broken.get() {
-            return Err(FtlError::Full(format!("{} has raised an exception", self.class)));
+            return Err(FtlError::Broken(format!("{} has raised an exception", self.class)));
         }
         Python::attach(|py| {
             let handle = self.flash.bind(py);
@@ -85,7 +85,7 @@ impl PythonFtl {
         let message = one_line(py, &self.class, method, &error);
         failure::keep(error);
         self.broken.set(true);
-        FtlError::Full(message)
+        FtlError::Broken(message)
     }
 }
 
@@ -129,6 +129,14 @@ impl Ftl for PythonFtl {
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
         self.call("idle", &[], 0, flash, |value| value.is_truthy())
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Err(StateError(format!("{} is written in Python, whose objects are not saved", self.class)))
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Err(StateError(format!("{} is written in Python, whose objects are not saved", self.class)))
     }
 
     fn mapping_ram_bytes(&self) -> u64 {

@@ -14,6 +14,7 @@ pub mod hotcold;
 pub mod mixes;
 pub mod pace;
 pub mod place;
+pub mod processes;
 pub mod sequence;
 pub mod server;
 pub mod sweep;
@@ -94,6 +95,7 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     hotcold::ENTRY,
     fio::ENTRY,
     disksim::ENTRY,
+    processes::ENTRY,
     histogram::ENTRY,
     sequence::ENTRY,
     sequence::ROUND_TRIP,

@@ -1,0 +1,123 @@
+//! What a layer remembers, as bytes: written at the end of one run, read at the start of another.
+//!
+//! A part puts values in some order and takes them back in the same one. The bytes carry no names
+//! and no version: whoever keeps them (a file, a cache) binds them to the program and the system
+//! they came from, and guards them with a checksum.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+
+/// Why a state cannot be saved or taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateError(pub String);
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StateError {}
+
+/// Takes values and makes bytes of them.
+#[derive(Debug, Default)]
+pub struct Saver(Vec<u8>);
+
+impl Saver {
+    /// Appends `value`; several go in one call as a tuple of references.
+    pub fn put<T: Serialize + ?Sized>(&mut self, value: &T) {
+        let bytes = std::mem::take(&mut self.0);
+        self.0 = postcard::to_extend(value, bytes).expect("values of known length have bytes");
+    }
+
+    /// Everything put so far.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Gives back what a [`Saver`] took, in the same order.
+#[derive(Debug)]
+pub struct Loader<'a>(&'a [u8]);
+
+impl<'a> Loader<'a> {
+    /// Reads `bytes`.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The next value.
+    ///
+    /// # Errors
+    /// When the bytes end or hold something else.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<T, StateError> {
+        let (value, rest) = postcard::take_from_bytes(self.0)
+            .map_err(|_| StateError("its bytes are not what was expected here".to_owned()))?;
+        self.0 = rest;
+        Ok(value)
+    }
+
+    /// What is left, for readers of another kind.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// When something is.
+    pub fn end(&self) -> Result<(), StateError> {
+        match self.0.len() {
+            0 => Ok(()),
+            left => Err(StateError(format!("{left} bytes too many"))),
+        }
+    }
+}
+
+/// Checks that a table read back is as long as the one it replaces.
+///
+/// # Errors
+/// When it is not: the state is of another system.
+pub fn same_length(what: &str, found: usize, wanted: usize) -> Result<(), StateError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(StateError(format!("{what} has {found} entries, this system needs {wanted}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_in_order_and_truncation_is_told() {
+        let mut saver = Saver::default();
+        saver.put(&(7u64, &[1u32, u32::MAX][..], "name"));
+        saver.put(&crate::SimTime::from_ns(u64::MAX));
+        saver.put(&crate::Stream::new(1, "a"));
+        let bytes = saver.into_bytes();
+        let mut loader = Loader::new(&bytes);
+        let first: (u64, Vec<u32>, String) = loader.take().expect("as put");
+        assert_eq!(first, (7, vec![1, u32::MAX], "name".to_owned()));
+        assert_eq!(loader.take(), Ok(crate::SimTime::from_ns(u64::MAX)));
+        let mut stream: crate::Stream = loader.take().expect("as put");
+        assert_eq!(stream.bits(), crate::Stream::new(1, "a").bits());
+        assert_eq!(loader.end(), Ok(()));
+        for length in 0..bytes.len() {
+            let mut loader = Loader::new(&bytes[..length]);
+            let all = loader
+                .take::<(u64, Vec<u32>, String)>()
+                .and_then(|_| loader.take::<crate::SimTime>())
+                .and_then(|_| loader.take::<crate::Stream>());
+            assert!(all.is_err(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_length_out_of_the_blue_takes_no_memory() {
+        let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        assert!(Loader::new(&huge).take::<Vec<u64>>().is_err());
+        assert!(same_length("the map", 3, 4).is_err() && same_length("it", 4, 4).is_ok());
+    }
+}

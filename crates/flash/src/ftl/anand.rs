@@ -1,0 +1,457 @@
+//! ANAND: each logical block is a chain of physical blocks in which a page keeps its offset.
+//!
+//! Paper 000, figures 4.4 and 4.5 (known to Linux as NFTL). A page goes to the first unit of its
+//! chain whose page of that offset is erased; where there is none the chain grows, and a chain
+//! that may not grow is folded into its last unit, which holds the newest data already.
+//!
+//! Where the figure is silent or wrong: the offset is that of the page, not of the unit; "free
+//! virtual units" are free physical units; the page that made a chain fold goes to a unit appended
+//! afterwards, because its place in the last unit is used (it would be open otherwise).
+//!
+//! The figure takes chips that program pages in any order. On other chips a place counts as used
+//! when the chip no longer lets it be programmed, and a fold that would have to go back is done
+//! through the controller's memory, as the figure does with a chain of one unit.
+//!
+//! A real device finds the newest copy in the spare areas; here the array knows it.
+
+use super::merge::{self, FreeBlocks, Lists, Memory, NOBODY};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::array::ProgramOrder;
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::ops::{After, FlashOps};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
+
+/// The ANAND translation layer.
+pub const ENTRY: FtlEntry = FtlEntry {
+    description: Description {
+        name: "anand",
+        summary: "Chains of blocks per logical block, pages in place, folded when too long.",
+        origin: "paper 000, figures 4.4 and 4.5 (NFTL)",
+        params: &PARAMS,
+    },
+    build,
+};
+
+/// Longest chain that can be asked for; each read may look at every unit of a chain.
+const CHAIN_MAX: u64 = 64;
+
+const PARAMS: [Param; 2] = [
+    Param::with(
+        "chain_max",
+        Kind::Count { min: 1, max: CHAIN_MAX },
+        // The paper gives no number; figure 5.8 is met by 3, 4 and 5 alone.
+        "4",
+        "Units a chain can have before it is folded.",
+    ),
+    Param::with(
+        "fold_into",
+        Kind::Choice(&["last", "fresh"]),
+        "\"last\"",
+        "Whether a chain is folded into its last unit, as in the paper, or into a free one that \
+         takes the new page as well (when there is a free one).",
+    ),
+];
+
+struct Anand {
+    geometry: Geometry,
+    /// First and last unit of each chain.
+    ends: Vec<Ends>,
+    /// The unit behind each unit in its chain.
+    next: Vec<u32>,
+    /// Chains by their length.
+    by_length: Lists,
+    free: FreeBlocks,
+    chain_max: u32,
+    into_fresh: bool,
+    memory: Memory,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Ends {
+    first: u32,
+    last: u32,
+    units: u32,
+}
+
+const NO_CHAIN: Ends = Ends { first: NOBODY, last: NOBODY, units: 0 };
+
+fn build(input: &FtlInput<'_>) -> BuiltFtl {
+    let geometry = *input.geometry;
+    let logical = input.exported_pages.div_ceil(geometry.pages_per_block()) as usize;
+    let chain_max = input.settings.count("chain_max") as u32;
+    Ok(Box::new(Anand {
+        geometry,
+        ends: vec![NO_CHAIN; logical],
+        next: vec![NOBODY; geometry.blocks() as usize],
+        by_length: Lists::new(chain_max as usize + 1, logical),
+        free: FreeBlocks::striped(&geometry),
+        chain_max,
+        into_fresh: input.settings.text("fold_into") == "fresh",
+        memory: Memory::new(&geometry),
+    }))
+}
+
+impl Anand {
+    /// The chain and the offset of `lpn`.
+    fn split(&self, lpn: Lpn) -> (u32, u32) {
+        let chain = self.geometry.block_of(Ppn(lpn.0)).0;
+        (chain, lpn.0 - chain * self.geometry.pages_per_block())
+    }
+
+    fn units(&self, chain: u32) -> impl Iterator<Item = BlockId> + '_ {
+        let first = self.ends[chain as usize].first;
+        let behind = |unit: &u32| Some(self.next[*unit as usize]).filter(|next| *next != NOBODY);
+        std::iter::successors(Some(first).filter(|unit| *unit != NOBODY), behind).map(BlockId)
+    }
+
+    /// Where the data of `offset` are, if there are any.
+    fn find(&self, chain: u32, offset: u32, flash: &FlashOps) -> Option<Ppn> {
+        let pages = self.units(chain).map(|unit| self.geometry.page(unit, offset));
+        pages.into_iter().find(|page| merge::is_valid(*page, flash))
+    }
+
+    fn append(&mut self, chain: u32, unit: BlockId) {
+        let ends = &mut self.ends[chain as usize];
+        match ends.last {
+            NOBODY => ends.first = unit.0,
+            last => {
+                self.next[last as usize] = unit.0;
+                self.by_length.remove(ends.units as usize, chain);
+            }
+        }
+        self.next[unit.0 as usize] = NOBODY;
+        ends.last = unit.0;
+        ends.units += 1;
+        self.by_length.push(ends.units as usize, chain);
+    }
+
+    /// Erases every unit of `chain` but `keep`, after the operation `after`.
+    fn shrink(&mut self, chain: u32, keep: Option<BlockId>, after: After, flash: &mut FlashOps) {
+        let ends = std::mem::replace(&mut self.ends[chain as usize], NO_CHAIN);
+        self.by_length.remove(ends.units as usize, chain);
+        let mut unit = ends.first;
+        while unit != NOBODY {
+            let next = self.next[unit as usize];
+            if keep != Some(BlockId(unit)) {
+                self.free.recycle(BlockId(unit), after, flash);
+            }
+            unit = next;
+        }
+        if let Some(unit) = keep {
+            self.append(chain, unit);
+        }
+    }
+
+    fn program(&self, lpn: Lpn, unit: BlockId, flash: &mut FlashOps) {
+        let (chain, offset) = self.split(lpn);
+        let old = self.find(chain, offset, flash);
+        merge::program_to(lpn, unit, offset, flash);
+        if let Some(old) = old {
+            flash.invalidate(old);
+        }
+    }
+
+    /// Whether the last unit can take what the units before it hold.
+    fn can_fold_into_last(&self, chain: u32, flash: &FlashOps) -> bool {
+        let array = flash.array();
+        let last = BlockId(self.ends[chain as usize].last);
+        let lowest = self.units(chain).filter(|unit| *unit != last);
+        let lowest = lowest.filter_map(|unit| array.next_valid(unit, 0)).min();
+        array.order() == ProgramOrder::Any
+            || lowest.is_none_or(|offset| offset >= array.next_page(last))
+    }
+
+    /// Copies what `chain` holds into `target`, `pending` from the host instead of its old
+    /// version, and erases the other units.
+    fn fold_into(
+        &mut self,
+        chain: u32,
+        target: BlockId,
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) {
+        let mut last = After::NOTHING;
+        for offset in 0..self.geometry.pages_per_block() {
+            let lpn = Lpn(chain * self.geometry.pages_per_block() + offset);
+            let from = self.find(chain, offset, flash);
+            if pending == Some(lpn) {
+                last = merge::program_to(lpn, target, offset, flash);
+                if let Some(from) = from {
+                    flash.invalidate(from);
+                }
+            } else if let Some(from) = from.filter(|from| self.geometry.block_of(*from) != target) {
+                last = merge::copy_to(from, target, offset, flash);
+            }
+        }
+        self.shrink(chain, Some(target), last, flash);
+    }
+
+    /// Folds `chain` through the controller's memory, with `pending` from the host.
+    fn rewrite(
+        &mut self,
+        chain: u32,
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) -> Result<(), FtlError> {
+        let last = BlockId(self.ends[chain as usize].last);
+        let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
+        let target = Some(last).filter(sound).or_else(|| self.units(chain).find(sound));
+        let Some(target) = target else {
+            // None of the chain survives: a free unit is the only way.
+            let fresh = self.free.take().ok_or_else(|| self.no_room(flash))?;
+            self.fold_into(chain, fresh, pending, flash);
+            return Ok(());
+        };
+        let mut unit = self.ends[chain as usize].first;
+        while unit != NOBODY {
+            self.memory.load(BlockId(unit), flash);
+            unit = self.next[unit as usize];
+        }
+        let last = self.memory.store(target, pending, flash);
+        self.shrink(chain, Some(target), last, flash);
+        Ok(())
+    }
+
+    /// Folds `chain`, which has two units at least, without a new page.
+    fn fold(&mut self, chain: u32, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if self.can_fold_into_last(chain, flash) {
+            let last = BlockId(self.ends[chain as usize].last);
+            self.fold_into(chain, last, None, flash);
+            return Ok(());
+        }
+        self.rewrite(chain, None, flash)
+    }
+
+    /// A free unit, from the longest chain if need be.
+    fn obtain(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+        loop {
+            if let Some(unit) = self.free.take() {
+                return Ok(unit);
+            }
+            let mut lengths = (2..=self.chain_max as usize).rev();
+            let Some(longest) = lengths.find_map(|units| self.by_length.first(units)) else {
+                return Err(self.no_room(flash));
+            };
+            self.fold(longest, flash)?;
+        }
+    }
+
+    /// Writes a page whose offset is used in every unit of its chain.
+    fn extend(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let (chain, _) = self.split(lpn);
+        let units = self.ends[chain as usize].units;
+        if units < self.chain_max
+            && let Some(unit) = self.free.take()
+        {
+            self.append(chain, unit);
+            self.program(lpn, unit, flash);
+            return Ok(());
+        }
+        if units > 1
+            && self.into_fresh
+            && let Some(unit) = self.free.take()
+        {
+            self.fold_into(chain, unit, Some(lpn), flash);
+            return Ok(());
+        }
+        if units > 1 && self.can_fold_into_last(chain, flash) {
+            self.fold(chain, flash)?;
+            let unit = self.free.take().ok_or_else(|| self.no_room(flash))?;
+            self.append(chain, unit);
+            self.program(lpn, unit, flash);
+            return Ok(());
+        }
+        self.rewrite(chain, Some(lpn), flash)
+    }
+
+    #[cold]
+    fn no_room(&self, flash: &FlashOps) -> FtlError {
+        merge::worn_out(self.ends.len(), flash)
+    }
+}
+
+impl Ftl for Anand {
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+        let (chain, offset) = self.split(lpn);
+        if let Some(page) = self.find(chain, offset, flash) {
+            flash.host_read(page, After::NOTHING);
+        }
+    }
+
+    fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let (chain, offset) = self.split(lpn);
+        if self.ends[chain as usize].units == 0 {
+            let unit = self.obtain(flash)?;
+            self.append(chain, unit);
+        }
+        let open = self.units(chain).find(|unit| merge::is_open(*unit, offset, flash));
+        match open {
+            Some(unit) => self.program(lpn, unit, flash),
+            None => self.extend(lpn, flash)?,
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let (chain, offset) = self.split(lpn);
+        if let Some(page) = self.find(chain, offset, flash) {
+            let left = flash.invalidate(page);
+            if left == 0 && self.units(chain).all(|unit| flash.array().valid(unit) == 0) {
+                self.shrink(chain, None, After::NOTHING, flash);
+            }
+        }
+        Ok(())
+    }
+
+    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
+        let (chain, offset) = self.split(lpn);
+        self.find(chain, offset, flash).is_some()
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        // The first unit of each chain and the link of each unit; ends and lengths save walks.
+        (self.ends.len() * size_of::<Ends>() + self.next.len() * 4) as u64
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.ends, &self.next, &self.by_length, &self.free));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (ends, next, by_length, free): (Vec<Ends>, Vec<u32>, Lists, FreeBlocks) =
+            from.take()?;
+        state::same_length("the table of chains", ends.len(), self.ends.len())?;
+        state::same_length("the table of units", next.len(), self.next.len())?;
+        self.by_length.same_shape(&by_length)?;
+        (self.ends, self.next, self.by_length, self.free) = (ends, next, by_length, free);
+        Ok(())
+    }
+
+    fn audit(&self, flash: &FlashOps) -> Result<(), String> {
+        let mut books = merge::Books::new(flash);
+        for (chain, ends) in (0u32..).zip(&self.ends) {
+            let units: Vec<_> = self.units(chain).take(self.next.len()).collect();
+            let last = units.last().map_or(NOBODY, |unit| unit.0);
+            if (units.len(), last) != (ends.units as usize, ends.last)
+                || ends.units > self.chain_max
+            {
+                return Err(format!("chain {chain} is {ends:?}, but has {units:?}"));
+            }
+            for unit in units {
+                books.holds(unit, chain, true)?;
+            }
+        }
+        books.close(&self.free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::bench::{Bench, copies, erases, writes};
+    use crate::ops::OpKind::{Copy, Erase, Program, Read};
+    use hybridsim_engine::param::Value;
+
+    /// Eight units of four pages; five chains of them are offered.
+    fn bench(order: ProgramOrder, chain_max: u64) -> Bench {
+        Bench::new(&ENTRY, order, (8, 4), 20, &[("chain_max", Value::Count(chain_max))])
+    }
+
+    fn check(order: ProgramOrder, chain_max: u64, pages: &[u32], expected: &[(OpKind, u32)]) {
+        let mut bench = bench(order, chain_max);
+        let (last, before) = pages.split_last().expect("a page at least");
+        bench.write_all(before);
+        assert_eq!(bench.write(*last), expected, "{order:?}, {pages:?}");
+        bench.audit();
+    }
+
+    use crate::ops::OpKind;
+    use ProgramOrder::{Any, Ascending, Sequential};
+
+    #[test]
+    fn a_page_goes_to_the_first_unit_whose_place_is_erased() {
+        check(Any, 4, &[5], &[(Program, 1)]);
+        check(Any, 4, &[1, 3, 2], &[(Program, 2)]);
+        check(Any, 4, &[1, 1], &[(Program, 5)]);
+        check(Any, 4, &[1, 1, 1, 2], &[(Program, 2)]);
+        check(Any, 4, &[1, 1, 2, 2], &[(Program, 6)]);
+    }
+
+    #[test]
+    fn a_chain_that_may_not_grow_is_folded_into_its_last_unit() {
+        // Units 0, 1; the last holds page 1 already, so 0, 2 and 3 are copied beside it.
+        let folded = [(Copy, 4), (Copy, 6), (Copy, 7), (Erase, 0), (Program, 9)];
+        check(Any, 2, &[0, 1, 2, 3, 1, 1], &folded);
+        // Nothing but the last unit holds data: no copies.
+        let folded = [(Erase, 0), (Program, 8)];
+        check(Any, 2, &[0, 1, 2, 3, 0, 1, 2, 3, 0], &folded);
+    }
+
+    #[test]
+    fn a_chain_of_one_unit_is_rewritten_in_place() {
+        let rewritten = [(Read, 0), (Read, 1), (Erase, 0), (Program, 0), (Program, 1)];
+        check(Any, 1, &[0, 1, 1], &rewritten);
+        check(Sequential, 1, &[0, 1, 0], &rewritten);
+    }
+
+    #[test]
+    fn a_fold_into_a_fresh_unit_takes_the_new_page_along() {
+        let params =
+            [("chain_max", Value::Count(2)), ("fold_into", Value::Text("fresh".to_owned()))];
+        let mut bench = Bench::new(&ENTRY, Any, (8, 4), 20, &params);
+        bench.write_all(&[0, 1, 2, 1]);
+        let folded = [(Copy, 8), (Program, 9), (Copy, 10), (Erase, 0), (Erase, 1)];
+        assert_eq!(bench.write(1), folded);
+        bench.audit();
+    }
+
+    #[test]
+    fn chips_that_cannot_go_back_fold_through_memory() {
+        // Unit 0 holds page 0; unit 1 was begun with page 1, so page 0 cannot join it.
+        let folded = [(Read, 0), (Read, 5), (Erase, 1), (Program, 4), (Program, 5), (Erase, 0)];
+        check(Ascending, 2, &[0, 1, 1, 1], &folded);
+    }
+
+    #[test]
+    fn without_a_free_unit_the_longest_chain_gives_one() {
+        let mut bench = bench(Any, 4);
+        // Chain 0 has four units, chains 1 and 2 two each.
+        bench.write_all(&[0, 0, 0, 0, 4, 4, 8, 8]);
+        let did = bench.write(12);
+        assert_eq!((copies(&did), erases(&did), writes(&did)), (0, 3, 1), "{did:?}");
+        assert_eq!(did[3], (Program, 0), "the unit that was erased first");
+        bench.audit();
+    }
+
+    #[test]
+    fn a_device_without_spare_units_rewrites_in_place() {
+        let mut bench = Bench::new(&ENTRY, Any, (3, 4), 12, &[]);
+        bench.write_all(&(0..12).collect::<Vec<_>>());
+        let did = bench.write(5);
+        assert_eq!((erases(&did), writes(&did)), (1, 4), "{did:?}");
+        bench.audit();
+    }
+
+    #[test]
+    fn a_chain_whose_last_page_is_trimmed_is_given_back() {
+        let mut bench = bench(Any, 4);
+        bench.write_all(&[0, 1, 1]);
+        assert_eq!(bench.trim(1), []);
+        assert_eq!(bench.trim(0), [(Erase, 0), (Erase, 1)]);
+        bench.audit();
+    }
+
+    #[test]
+    fn the_last_erase_is_not_spent_on_the_only_copy() {
+        let mut bench = Bench::new(&ENTRY, Any, (2, 2), 4, &[]).with_endurance(3);
+        bench.write_all(&[0, 1, 2, 3]);
+        let error = (0..100).find_map(|_| bench.try_write(0).err()).expect("it wears out");
+        assert!(matches!(error, FtlError::WornOut(_)), "{error}");
+        assert!((0..4).all(|page| bench.holds(page)), "old data stay readable");
+        bench.audit();
+    }
+}

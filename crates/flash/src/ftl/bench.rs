@@ -1,0 +1,124 @@
+//! A translation layer on a small chip, for hand-worked cases.
+
+use super::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::array::{Array, ProgramOrder};
+use crate::defaults;
+use crate::geometry::{Geometry, Lpn, Shape};
+use crate::ops::{FlashOps, OpKind};
+use hybridsim_engine::param::Value;
+
+/// What an operation did, and its page or block.
+pub type Did = (OpKind, u32);
+
+pub struct Bench {
+    pub ftl: Box<dyn Ftl>,
+    pub flash: FlashOps,
+}
+
+impl Bench {
+    /// One plane of `blocks` blocks with `pages` pages each, of which `exported` are offered.
+    pub fn new(
+        entry: &FtlEntry,
+        order: ProgramOrder,
+        (blocks, pages): (u64, u64),
+        exported: u32,
+        params: &[(&'static str, Value)],
+    ) -> Self {
+        let shape = Shape {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: blocks,
+            pages_per_block: pages,
+            page_bytes: 2048,
+            spare_bytes: 0,
+        };
+        let geometry = Geometry::new(&shape).expect("a sound shape");
+        let registry = defaults::registry();
+        let mut settings = defaults::settings(entry.description.params, &registry);
+        for (name, value) in params {
+            settings.set(name, value.clone());
+        }
+        let input = FtlInput {
+            settings: &settings,
+            geometry: &geometry,
+            exported_pages: exported,
+            registry: &registry,
+            seed: 1,
+            path: "bench",
+        };
+        let ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let mut bench = Self { ftl, flash: FlashOps::new(Array::new(geometry, order, 100_000)) };
+        bench.ftl.prepare(&mut bench.flash).expect("fresh flash");
+        bench
+    }
+
+    /// The same on fresh cells that survive `endurance` erases.
+    pub fn with_endurance(mut self, endurance: u32) -> Self {
+        let array = self.flash.array();
+        self.flash = FlashOps::new(Array::new(*array.geometry(), array.order(), endurance));
+        self.ftl.prepare(&mut self.flash).expect("fresh flash");
+        self
+    }
+
+    fn did(&self) -> Vec<Did> {
+        assert_eq!(self.flash.violation(), None);
+        self.flash.list().iter().map(|op| (op.kind, op.page)).collect()
+    }
+
+    pub fn try_write(&mut self, page: u32) -> Result<Vec<Did>, FtlError> {
+        self.flash.clear();
+        self.ftl.write(Lpn(page), Hint { request_pages: 1 }, &mut self.flash)?;
+        Ok(self.did())
+    }
+
+    pub fn write(&mut self, page: u32) -> Vec<Did> {
+        self.try_write(page).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn write_all(&mut self, pages: &[u32]) {
+        for page in pages {
+            self.write(*page);
+        }
+    }
+
+    pub fn read(&mut self, page: u32) -> Vec<Did> {
+        self.flash.clear();
+        self.ftl.read(Lpn(page), &mut self.flash);
+        self.did()
+    }
+
+    pub fn trim(&mut self, page: u32) -> Vec<Did> {
+        self.flash.clear();
+        self.ftl.trim(Lpn(page), &mut self.flash).expect("nothing to write");
+        self.did()
+    }
+
+    pub fn holds(&self, page: u32) -> bool {
+        self.ftl.holds(Lpn(page), &self.flash)
+    }
+
+    pub fn audit(&self) {
+        self.flash.array().audit().expect("sound cells");
+        self.ftl.audit(&self.flash).expect("sound books");
+    }
+}
+
+fn count(did: &[Did], kinds: &[OpKind]) -> usize {
+    did.iter().filter(|(kind, _)| kinds.contains(kind)).count()
+}
+
+/// Pages copied.
+pub fn copies(did: &[Did]) -> usize {
+    count(did, &[OpKind::Copy])
+}
+
+/// Blocks erased.
+pub fn erases(did: &[Did]) -> usize {
+    count(did, &[OpKind::Erase])
+}
+
+/// Pages programmed, copies not counted.
+pub fn writes(did: &[Did]) -> usize {
+    count(did, &[OpKind::Program])
+}

@@ -1,0 +1,316 @@
+//! FAST: log blocks shared by all logical blocks, one of them kept for sequential writes.
+//!
+//! Lee, Park, Chung, Lee, Park, Song, TECS 6(3), 2007; the hybrid layer of paper 002, section 4. A
+//! page goes to its place in its data block while that is free. A write to the first page of a
+//! block begins the sequential log block, which becomes the data block by a switch when it was
+//! written to its end, or by a partial merge. All other writes fill the random log blocks in turn.
+//! When they are full, the oldest is reclaimed: each logical block that has a page in it is
+//! merged fully, up to a block of merges for one write.
+//!
+//! A write that breaks the sequence of the sequential log block is folded into its merge.
+
+use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::ops::{After, FlashOps};
+use hybridsim_engine::param::Param;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{Loader, Saver, StateError};
+use std::collections::VecDeque;
+
+/// FAST.
+pub const ENTRY: FtlEntry = FtlEntry {
+    description: Description {
+        name: "fast",
+        summary: "Block map with log blocks shared by all, one of them for sequential writes.",
+        origin: "Lee et al., TECS 6(3), 2007; paper 002, section 4",
+        params: &PARAMS,
+    },
+    build,
+};
+
+const PARAMS: [Param; 1] = [LOG_SHARE];
+
+struct Fast {
+    map: LogMap,
+    sequential: Option<Sequential>,
+    /// The random log blocks; the first is the oldest, the last is being filled.
+    random: VecDeque<u32>,
+    random_max: u32,
+}
+
+fn build(input: &FtlInput<'_>) -> BuiltFtl {
+    let log_blocks = log_map::log_blocks(input, 2)?;
+    Ok(Box::new(Fast {
+        map: LogMap::new(input),
+        sequential: None,
+        random: VecDeque::with_capacity(log_blocks as usize),
+        random_max: log_blocks - 1,
+    }))
+}
+
+impl Fast {
+    /// The sequential log block, if it is that of `logical`.
+    #[inline]
+    fn sequential_of(&self, logical: u32) -> Option<Sequential> {
+        self.sequential.filter(|log| log.logical == logical)
+    }
+
+    /// Makes the sequential log block a data block, with the host's page `pending` at its place.
+    fn finish_sequential(
+        &mut self,
+        pending: Option<Lpn>,
+        flash: &mut FlashOps,
+    ) -> Result<After, FtlError> {
+        let Some(log) = self.sequential else { return Ok(After::NOTHING) };
+        let written = pending.is_some_and(|lpn| self.map.split(lpn).1 < log.next);
+        let last = if written {
+            // Its page of that number is old already: everything moves once more.
+            let last = self.map.merge_fully(log.logical, pending, flash)?;
+            self.map.erase(BlockId(log.block), last, flash);
+            last
+        } else {
+            self.map.complete(log, pending, flash)
+        };
+        self.sequential = None;
+        Ok(last)
+    }
+
+    fn begin_sequential(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        self.finish_sequential(None, flash)?;
+        let block = self.map.take(flash)?;
+        self.map.program(lpn, block, 0, flash);
+        let logical = self.map.split(lpn).0;
+        self.sequential = Some(Sequential { logical, block: block.0, next: 1 });
+        Ok(())
+    }
+
+    fn append_random(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let block = self.open_random(flash)?;
+        let offset = flash.array().next_page(block);
+        self.map.program(lpn, block, offset, flash);
+        Ok(())
+    }
+
+    /// The random log block to write to.
+    #[inline]
+    fn open_random(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+        let full = self.map.geometry().pages_per_block();
+        let last = self.random.back().map(|block| BlockId(*block));
+        if let Some(block) = last.filter(|block| flash.array().next_page(*block) < full) {
+            return Ok(block);
+        }
+        loop {
+            // Blocks may wear out while the log is reclaimed, and then it has to be shorter.
+            let room = self.map.log_blocks().saturating_sub(1).min(self.random_max) as usize;
+            if room == 0 {
+                return Err(self.map.worn_out(flash));
+            }
+            if self.random.len() < room {
+                break;
+            }
+            self.reclaim(flash)?;
+        }
+        let block = self.map.take(flash)?;
+        self.random.push_back(block.0);
+        Ok(block)
+    }
+
+    /// Merges every logical block that has a page in the oldest random log block, and erases it.
+    fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let victim = BlockId(*self.random.front().expect("the log is full"));
+        let (mut offset, mut last) = (0, After::NOTHING);
+        while let Some(at) = flash.array().next_valid(victim, offset) {
+            offset = at + 1;
+            let lpn = flash.array().owner(self.map.geometry().page(victim, at));
+            let logical = self.map.split(lpn).0;
+            last = match self.sequential_of(logical) {
+                Some(_) => self.finish_sequential(None, flash)?,
+                None => self.map.merge_fully(logical, None, flash)?,
+            };
+        }
+        self.random.pop_front();
+        self.map.erase(victim, last, flash);
+        while self.map.emptied().is_some() {} // Log blocks are reclaimed in turn, empty or not.
+        Ok(())
+    }
+}
+
+impl Ftl for Fast {
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+        let page = self.map.find(lpn);
+        if page != Ppn::NONE {
+            flash.host_read(page, After::NOTHING);
+        }
+    }
+
+    fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let (logical, offset) = self.map.split(lpn);
+        if let Some(log) = self.sequential_of(logical) {
+            if offset == log.next {
+                self.map.program(lpn, BlockId(log.block), offset, flash);
+                self.sequential = Some(Sequential { next: offset + 1, ..log });
+                return Ok(());
+            }
+            if offset != 0 {
+                return self.finish_sequential(Some(lpn), flash).map(drop);
+            }
+        } else if self.map.write_in_place(lpn, flash)? {
+            return Ok(());
+        }
+        if offset == 0 { self.begin_sequential(lpn, flash) } else { self.append_random(lpn, flash) }
+    }
+
+    fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        self.map.trim(lpn, flash);
+        Ok(())
+    }
+
+    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
+        self.map.find(lpn) != Ppn::NONE
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        // Owner, block and next page of the sequential log block.
+        self.map.ram_bytes(self.random_max) + 12
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.map, &self.sequential, &self.random));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, sequential, random) = from.take()?;
+        self.map.restore(map)?;
+        (self.sequential, self.random) = (sequential, random);
+        Ok(())
+    }
+
+    fn audit(&self, flash: &FlashOps) -> Result<(), String> {
+        let sequential: Vec<_> = self.sequential.into_iter().collect();
+        self.map.audit(&sequential, self.random.iter().copied(), flash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, copies, erases, writes};
+    use super::*;
+    use crate::array::ProgramOrder;
+    use crate::ops::OpKind::{Copy, Erase, Program};
+    use hybridsim_engine::param::Value;
+
+    /// Three logical blocks of four pages, one sequential and `log_blocks - 1` random log blocks.
+    /// Everything is written once: blocks 0, 1, 2 hold the data.
+    fn filled(log_blocks: u32) -> Bench {
+        let share = Value::Number(f64::from(log_blocks) / 3.0);
+        let order = ProgramOrder::Sequential;
+        let mut bench = Bench::new(&ENTRY, order, (9, 4), 12, &[("log_share", share)]);
+        bench.write_all(&(0..12).collect::<Vec<_>>());
+        bench
+    }
+
+    #[test]
+    fn a_block_rewritten_in_order_is_switched() {
+        let mut bench = filled(2);
+        for (page, at) in [(4, 12), (5, 13), (6, 14), (7, 15)] {
+            assert_eq!(bench.write(page), [(Program, at)]);
+        }
+        assert_eq!(bench.write(0), [(Erase, 1), (Program, 16)], "no copies");
+        bench.audit();
+    }
+
+    #[test]
+    fn a_sequence_that_ends_early_is_merged_partially() {
+        let mut bench = filled(2);
+        bench.write_all(&[4, 5]);
+        let merged = [(Copy, 14), (Copy, 15), (Erase, 1), (Program, 16)];
+        assert_eq!(bench.write(8), merged);
+        bench.audit();
+    }
+
+    #[test]
+    fn a_write_ahead_in_the_sequence_is_folded_into_the_partial_merge() {
+        let mut bench = filled(2);
+        bench.write_all(&[4, 5]);
+        assert_eq!(bench.write(7), [(Copy, 14), (Program, 15), (Erase, 1)]);
+        bench.audit();
+    }
+
+    #[test]
+    fn a_write_back_in_the_sequence_costs_a_full_merge() {
+        let mut bench = filled(2);
+        bench.write_all(&[4, 5, 6]);
+        let did = bench.write(5);
+        let merged = [(Copy, 16), (Program, 17), (Copy, 18), (Copy, 19), (Erase, 1), (Erase, 3)];
+        assert_eq!(did, merged);
+        bench.audit();
+    }
+
+    #[test]
+    fn reclaiming_a_random_log_block_merges_every_block_in_it() {
+        let mut bench = filled(2);
+        bench.write_all(&[1, 5, 9, 2]);
+        let did = bench.write(6);
+        assert_eq!((copies(&did), erases(&did), writes(&did)), (12, 4, 1));
+        bench.audit();
+        assert_eq!(bench.read(9).len(), 1);
+    }
+
+    #[test]
+    fn old_versions_in_the_log_cost_nothing() {
+        let mut bench = filled(2);
+        bench.write_all(&[1, 1, 1, 1]);
+        let did = bench.write(1);
+        assert_eq!((copies(&did), erases(&did)), (4, 2), "one block is merged");
+        bench.audit();
+    }
+
+    #[test]
+    fn a_logical_block_with_a_sequential_log_is_merged_through_it() {
+        let mut bench = filled(2);
+        bench.write_all(&[6, 6, 7, 9]); // The random log block is full.
+        bench.write_all(&[4, 5]); // The sequential one holds half of the same block.
+        let did = bench.write(10);
+        assert_eq!((copies(&did), erases(&did), writes(&did)), (2 + 4, 3, 1));
+        bench.audit();
+    }
+
+    #[test]
+    fn the_oldest_of_several_random_log_blocks_is_reclaimed() {
+        let mut bench = filled(3);
+        bench.write_all(&[1, 1, 1, 1, 5, 5, 5, 5]);
+        assert_eq!(copies(&bench.write(9)), 4);
+        let did = bench.read(5);
+        assert_eq!(did.len(), 1);
+        bench.audit();
+    }
+
+    #[test]
+    fn a_trimmed_block_is_erased_and_its_pages_are_gone() {
+        let mut bench = filled(2);
+        assert!(bench.trim(4).is_empty() && bench.trim(5).is_empty() && bench.trim(6).is_empty());
+        assert_eq!(bench.trim(7), [(Erase, 1)]);
+        assert!(!bench.holds(5) && bench.read(5).is_empty());
+        bench.audit();
+    }
+
+    #[test]
+    fn memory_is_that_of_a_block_map_and_the_log_pages() {
+        assert_eq!(filled(3).ftl.mapping_ram_bytes(), (3 + 2 * 4) * 4 + 12);
+    }
+
+    #[test]
+    fn a_worn_out_device_says_so_and_keeps_its_data() {
+        let share = Value::Number(0.7);
+        let order = ProgramOrder::Any;
+        let mut bench =
+            Bench::new(&ENTRY, order, (7, 4), 12, &[("log_share", share)]).with_endurance(5);
+        let mut stream = hybridsim_engine::Stream::new(3, "test");
+        let error = (0..10_000).find_map(|_| bench.try_write(stream.below(12) as u32).err());
+        assert!(matches!(error, Some(FtlError::WornOut(_))), "{error:?}");
+        bench.audit();
+        assert!((0..12).all(|page| !bench.holds(page) || bench.read(page).len() == 1));
+    }
+}

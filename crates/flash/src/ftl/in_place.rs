@@ -1,0 +1,284 @@
+//! Pages at fixed places: no levelling of wear at all.
+//!
+//! Paper 000, figure 4.1 ("page level FTL without wear levelling"): logical page `p` is physical
+//! page `p`. Erased pages are programmed; if any page of a block that a request writes is used, the
+//! block is read into memory, changed, erased and written back, once for the whole request. The
+//! flash can begin with each page used at random, by the prewrite probability; at 1 every write
+//! costs a block, as in simple media.
+//!
+//! Only pages that hold data are read and written back, so that erased ones stay erased; the
+//! figure's "whole block" is the same once all are written. The figure's count of pages is off by
+//! two and its end of the block is that of the first page; meant are the pages up to the end of
+//! the block or the request.
+//!
+//! A request whose last page is written partly and holds data erases its block once more for that
+//! page: its old data are needed until then. On chips that program pages in order the same goes
+//! for requests with data behind them in the block.
+
+use super::merge::{self, Memory};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, WriteRun};
+use crate::array::{PageState, ProgramOrder};
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::ops::{After, FlashOps};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{Loader, Saver, StateError};
+use hybridsim_engine::{Cause, Stream};
+
+/// Pages at fixed places.
+pub const ENTRY: FtlEntry = FtlEntry {
+    description: Description {
+        name: "in-place",
+        summary: "Fixed places: a used page costs reading, erasing and rewriting its block.",
+        origin: "paper 000, figure 4.1 (page level FTL without wear levelling)",
+        params: &PARAMS,
+    },
+    build,
+};
+
+const PARAMS: [Param; 1] = [Param::with(
+    "prewrite_probability",
+    Kind::Number { min: 0.0, max: 1.0 },
+    "0.0",
+    "Chance of each page to be used when the run begins, independent of the others.",
+)];
+
+struct InPlace {
+    geometry: Geometry,
+    exported_pages: u32,
+    prewrite: f64,
+    stream: Stream,
+    /// The request being written, from its next page on.
+    run: WriteRun,
+    memory: Memory,
+}
+
+const NO_RUN: WriteRun = WriteRun { first: Lpn::NONE, pages: 0, last_whole: true };
+
+fn build(input: &FtlInput<'_>) -> BuiltFtl {
+    Ok(Box::new(InPlace {
+        geometry: *input.geometry,
+        exported_pages: input.exported_pages,
+        prewrite: input.settings.number("prewrite_probability"),
+        stream: Stream::new(input.seed, &format!("{}/prewrite", input.path)),
+        run: NO_RUN,
+        memory: Memory::new(input.geometry),
+    }))
+}
+
+impl InPlace {
+    /// Pages from `lpn` on that this write may change at once: those of the request in the block.
+    fn run_at(&mut self, lpn: Lpn) -> u32 {
+        let run = std::mem::replace(&mut self.run, NO_RUN);
+        if run.first != lpn || run.pages == 0 {
+            return 1;
+        }
+        self.run = WriteRun { first: Lpn(lpn.0 + 1), pages: run.pages - 1, ..run };
+        let whole = run.pages - u32::from(!run.last_whole);
+        let in_block = self.geometry.pages_per_block() - self.geometry.offset_of(Ppn(lpn.0));
+        whole.min(in_block).max(1)
+    }
+
+    /// Reads, erases and writes back the block of `lpn`, but for `run` pages from `lpn` on, of
+    /// which the first is programmed from the host and the others are left to the next calls.
+    fn rewrite(&mut self, lpn: Lpn, run: u32, flash: &mut FlashOps) {
+        let (block, offset) =
+            (self.geometry.block_of(Ppn(lpn.0)), self.geometry.offset_of(Ppn(lpn.0)));
+        let behind = flash.array().next_valid(block, offset + run);
+        self.memory.load(block, flash);
+        if flash.array().order() == ProgramOrder::Any || behind.is_none() {
+            self.memory.forget(offset, offset + run);
+        }
+        self.memory.store(block, Some(lpn), flash);
+    }
+
+    fn is_used(&self, block: BlockId, offset: u32, flash: &FlashOps) -> bool {
+        flash.array().state(self.geometry.page(block, offset)) != PageState::Free
+    }
+}
+
+impl Ftl for InPlace {
+    fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if self.prewrite == 0.0 {
+            return Ok(());
+        }
+        for number in 0..self.exported_pages {
+            if self.stream.chance(self.prewrite) {
+                let page = Ppn(number);
+                merge::pad(self.geometry.block_of(page), self.geometry.offset_of(page), flash);
+                flash.program(page, Lpn(number), Cause::Mapping, After::NOTHING);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+        if self.holds(lpn, flash) {
+            flash.host_read(Ppn(lpn.0), After::NOTHING);
+        }
+    }
+
+    fn begin_write(&mut self, run: WriteRun) {
+        self.run = run;
+    }
+
+    fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let page = Ppn(lpn.0);
+        let (block, offset) = (self.geometry.block_of(page), self.geometry.offset_of(page));
+        let run = self.run_at(lpn);
+        let used = |at| self.is_used(block, at, flash);
+        if merge::is_open(block, offset, flash) && !(offset..offset + run).any(used) {
+            merge::program_to(lpn, block, offset, flash);
+            return Ok(());
+        }
+        if !merge::survives_erase(block, flash) {
+            return Err(FtlError::WornOut(format!(
+                "block {} is at the last of its {} erases and its pages have no other place; \
+                 choose a higher endurance or a translation layer that levels wear",
+                block.0,
+                flash.array().endurance()
+            )));
+        }
+        self.rewrite(lpn, run, flash);
+        Ok(())
+    }
+
+    fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if self.holds(lpn, flash) {
+            flash.invalidate(Ppn(lpn.0));
+        }
+        Ok(())
+    }
+
+    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
+        merge::is_valid(Ppn(lpn.0), flash)
+    }
+
+    /// A bit per page: used or not.
+    fn mapping_ram_bytes(&self) -> u64 {
+        u64::from(self.exported_pages.div_ceil(8))
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&self.stream);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.stream = from.take()?;
+        self.run = NO_RUN;
+        Ok(())
+    }
+
+    fn audit(&self, flash: &FlashOps) -> Result<(), String> {
+        let valid = |number: &u32| merge::is_valid(Ppn(*number), flash);
+        match (0..self.geometry.pages())
+            .find(|number| valid(number) && flash.array().owner(Ppn(*number)) != Lpn(*number))
+        {
+            Some(number) => Err(format!("page {number} holds another's data")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::bench::{Bench, Did};
+    use crate::ops::OpKind::{Erase, Program, Read};
+    use ProgramOrder::{Any, Sequential};
+    use hybridsim_engine::param::Value;
+
+    /// Four blocks of four pages.
+    fn bench(order: ProgramOrder) -> Bench {
+        Bench::new(&ENTRY, order, (4, 4), 16, &[])
+    }
+
+    /// What writing `pages` from `first` on as one request does after writing `before`.
+    fn request(order: ProgramOrder, before: &[u32], first: u32, pages: u32) -> Vec<Did> {
+        let mut bench = bench(order);
+        bench.write_all(before);
+        bench.ftl.begin_write(WriteRun { first: Lpn(first), pages, last_whole: true });
+        let did = (first..first + pages).flat_map(|page| bench.write(page)).collect();
+        assert!((first..first + pages).all(|page| bench.holds(page)));
+        bench.audit();
+        did
+    }
+
+    #[test]
+    fn erased_pages_are_programmed() {
+        assert_eq!(request(Any, &[0], 1, 2), [(Program, 1), (Program, 2)]);
+        assert_eq!(request(Any, &[], 3, 2), [(Program, 3), (Program, 4)]);
+        assert_eq!(request(Sequential, &[], 1, 1), [(Program, 0), (Program, 1)], "with a pad");
+    }
+
+    #[test]
+    fn a_used_page_costs_its_block() {
+        let expected =
+            [(Read, 0), (Read, 1), (Read, 3), (Erase, 0), (Program, 0), (Program, 1), (Program, 3)];
+        assert_eq!(request(Any, &[0, 1, 3], 1, 1), expected);
+    }
+
+    #[test]
+    fn a_request_erases_a_block_once() {
+        // Page 2 is used: the block is rewritten although page 1 comes first and is erased.
+        let expected = [(Read, 0), (Read, 2), (Erase, 0), (Program, 0), (Program, 1), (Program, 2)];
+        assert_eq!(request(Any, &[0, 2], 1, 2), expected);
+        // Two blocks, all used.
+        let did = request(Any, &[0, 1, 2, 3, 4, 5, 6, 7], 2, 4);
+        let erased: Vec<_> = did.iter().filter(|(kind, _)| *kind == Erase).collect();
+        assert_eq!(erased, [&(Erase, 0), &(Erase, 1)]);
+        let did = request(Sequential, &[0, 1, 2, 3], 0, 4);
+        assert_eq!(did.iter().filter(|(kind, _)| *kind == Erase).count(), 1, "all in order");
+    }
+
+    #[test]
+    fn an_announcement_ends_with_its_request() {
+        let mut bench = bench(Any);
+        bench.write_all(&[0, 1, 2, 3]);
+        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 2, last_whole: true });
+        bench.write_all(&[0, 1]);
+        // A page of its own: everything else is kept.
+        bench.write(1);
+        assert!((0..4).all(|page| bench.holds(page)));
+        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 2, last_whole: true });
+        bench.write(2);
+        bench.write(0);
+        assert!((0..4).all(|page| bench.holds(page)), "not what was announced");
+    }
+
+    #[test]
+    fn the_last_page_is_kept_until_it_is_written_when_written_partly() {
+        let mut bench = bench(Any);
+        bench.write_all(&[0, 1, 2]);
+        bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 3, last_whole: false });
+        bench.write(0);
+        assert!(bench.holds(2) && !bench.holds(1));
+    }
+
+    #[test]
+    fn pages_are_prewritten_with_the_probability_asked_for() {
+        for probability in [0.0, 0.25, 0.5, 1.0] {
+            let params = [("prewrite_probability", Value::Number(probability))];
+            let bench = Bench::new(&ENTRY, Any, (400, 100), 40_000, &params);
+            let fraction = bench.flash.array().valid_pages() as f64 / 40_000.0;
+            assert!((fraction - probability).abs() < 0.01, "{fraction} for {probability}");
+        }
+        let mut full =
+            Bench::new(&ENTRY, Any, (4, 4), 16, &[("prewrite_probability", Value::Number(1.0))]);
+        for page in [3, 0, 15] {
+            let did = full.write(page);
+            let count = |wanted| did.iter().filter(|(kind, _)| *kind == wanted).count();
+            assert_eq!((count(Read), count(Erase), count(Program)), (4, 1, 4), "every write");
+        }
+    }
+
+    #[test]
+    fn the_last_erase_is_not_spent_on_the_only_copy() {
+        let mut bench = bench(Any).with_endurance(3);
+        bench.write_all(&[0, 1, 0, 0]);
+        assert!(matches!(bench.try_write(0), Err(FtlError::WornOut(_))));
+        assert!(bench.holds(0) && bench.holds(1));
+        bench.write(4);
+    }
+}

@@ -1,0 +1,457 @@
+//! LAST: log blocks for large requests and for small ones, the latter apart for hot and cold data.
+//!
+//! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of paper 002). Large requests are taken to be
+//! sequential and go to log blocks that each belong to one logical block, which are switched or
+//! merged partially as in FAST. Small ones go to random log blocks. A page written again soon
+//! after it was written is hot; hot pages fill log blocks of their own, in which soon no page is valid,
+//! so that they are erased without a merge. When the random log is full, a block of cold pages is
+//! merged, and hot ones only when there is no other.
+//!
+//! The paper's own sizes are not known here: the shares, the threshold and the window are assumed
+//! defaults.
+
+use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
+use super::merge::{Lists, NOBODY};
+use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::ops::{After, FlashOps};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
+
+/// LAST.
+pub const ENTRY: FtlEntry = FtlEntry {
+    description: Description {
+        name: "last",
+        summary: "Log blocks apart for large requests, for hot and for cold small ones.",
+        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3",
+        params: &PARAMS,
+    },
+    build,
+};
+
+const PARAMS: [Param; 4] = [
+    LOG_SHARE,
+    Param::with(
+        "sequential_share",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.25",
+        "The fraction of the log blocks that large requests use (assumed).",
+    ),
+    Param::with(
+        "sequential_pages",
+        Kind::Count { min: 1, max: u32::MAX as u64 },
+        "8",
+        "Requests of at least this many pages are large (assumed).",
+    ),
+    Param::with(
+        "hot_window",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.5",
+        "A page is hot when its old version is among this fraction of the random log blocks, \
+         counted from the last one begun (assumed).",
+    ),
+];
+
+const COLD: usize = 0;
+const HOT: usize = 1;
+/// One sequential log block, one for hot and one for cold pages.
+const LOG_BLOCKS_MIN: u32 = 3;
+
+/// What a random log block has for its pages, and when it was begun.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Log {
+    part: u8,
+    begun: u64,
+}
+
+/// No random log block.
+const NO_PART: u8 = u8::MAX;
+
+struct Last {
+    map: LogMap,
+    sequential: Vec<Sequential>,
+    sequential_max: u32,
+    /// Per logical block the position of its sequential log block.
+    sequential_of: Vec<u32>,
+    /// Positions of sequential log blocks, least recently written first.
+    recency: Lists,
+    /// Per physical block what it is as a random log block.
+    logs: Vec<Log>,
+    /// The random log blocks being filled, by part.
+    open: [u32; 2],
+    /// The full ones, by part, oldest first.
+    full: Lists,
+    /// Random log blocks, open and full.
+    random: u32,
+    random_max: u32,
+    /// Random log blocks ever begun.
+    begun: u64,
+    window: u64,
+    large: u32,
+}
+
+fn build(input: &FtlInput<'_>) -> BuiltFtl {
+    let log_blocks = log_map::log_blocks(input, LOG_BLOCKS_MIN)?;
+    let settings = input.settings;
+    let share = f64::from(log_blocks) * settings.number("sequential_share");
+    let sequential_max = (share.round() as u32).clamp(1, log_blocks - 2);
+    let random_max = log_blocks - sequential_max;
+    let map = LogMap::new(input);
+    let blocks = input.geometry.blocks() as usize;
+    Ok(Box::new(Last {
+        sequential: Vec::with_capacity(sequential_max as usize),
+        sequential_max,
+        sequential_of: vec![NOBODY; map.logical_blocks() as usize],
+        recency: Lists::new(1, sequential_max as usize),
+        logs: vec![Log { part: NO_PART, begun: 0 }; blocks],
+        open: [NOBODY; 2],
+        full: Lists::new(2, blocks),
+        random: 0,
+        random_max,
+        begun: 0,
+        window: (f64::from(random_max) * settings.number("hot_window")) as u64,
+        large: settings.count("sequential_pages") as u32,
+        map,
+    }))
+}
+
+impl Last {
+    fn slot_of(&self, logical: u32) -> Option<usize> {
+        let slot = self.sequential_of[logical as usize];
+        (slot != NOBODY).then_some(slot as usize)
+    }
+
+    /// Takes the sequential log block at `slot` out of the books.
+    fn forget(&mut self, slot: usize) {
+        let moved = self.sequential.len() - 1;
+        self.sequential_of[self.sequential[slot].logical as usize] = NOBODY;
+        self.recency.remove(0, slot as u32);
+        if slot != moved {
+            // The last one takes its position, in the books and in the order of recency.
+            self.sequential_of[self.sequential[moved].logical as usize] = slot as u32;
+            self.recency.replace(0, moved as u32, slot as u32);
+        }
+        self.sequential.swap_remove(slot);
+    }
+
+    /// Makes the log block at `slot` a data block, with `pending` at its place. Pages of it that
+    /// are newer in the random log stay there, unless `whole` wants everything in one block.
+    fn finish(
+        &mut self,
+        slot: usize,
+        pending: Option<Lpn>,
+        whole: bool,
+        flash: &mut FlashOps,
+    ) -> Result<After, FtlError> {
+        let log = self.sequential[slot];
+        let last = if whole {
+            let last = self.map.merge_fully(log.logical, pending, flash)?;
+            self.map.erase(BlockId(log.block), last, flash);
+            last
+        } else {
+            self.map.complete(log, pending, flash)
+        };
+        self.forget(slot);
+        Ok(last)
+    }
+
+    fn begin_sequential(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let logical = self.map.split(lpn).0;
+        if let Some(slot) = self.slot_of(logical) {
+            self.finish(slot, None, false, flash)?;
+        }
+        let room = self.map.log_blocks().saturating_sub(2).min(self.sequential_max) as usize;
+        if room == 0 {
+            return Err(self.map.worn_out(flash));
+        }
+        while self.sequential.len() >= room {
+            let slot = self.recency.first(0).expect("every one is in the list");
+            self.finish(slot as usize, None, false, flash)?;
+        }
+        let block = self.map.take(flash)?;
+        let slot = self.sequential.len() as u32;
+        self.sequential.push(Sequential { logical, block: block.0, next: 1 });
+        self.sequential_of[logical as usize] = slot;
+        self.recency.push(0, slot);
+        self.program(lpn, block, 0, flash);
+        Ok(())
+    }
+
+    /// Programs a page, and erases the random log block that its old version was the last of.
+    fn program(&mut self, lpn: Lpn, block: BlockId, offset: u32, flash: &mut FlashOps) {
+        if let Some(emptied) = self.map.program(lpn, block, offset, flash) {
+            self.erase_if_dead(emptied, flash);
+        }
+    }
+
+    /// Erases `block`, which has no valid page left, if it is a full random log block.
+    fn erase_if_dead(&mut self, block: BlockId, flash: &mut FlashOps) {
+        let part = self.logs[block.0 as usize].part;
+        if part != NO_PART && !self.open.contains(&block.0) {
+            self.release(block, After::NOTHING, flash);
+        }
+    }
+
+    /// Erases the full random log block `block`.
+    fn release(&mut self, block: BlockId, after: After, flash: &mut FlashOps) {
+        let log = &mut self.logs[block.0 as usize];
+        self.full.remove(usize::from(log.part), block.0);
+        log.part = NO_PART;
+        self.random -= 1;
+        self.map.erase(block, after, flash);
+    }
+
+    /// Whether `lpn` was written to the random log not long ago.
+    fn is_hot(&self, lpn: Lpn) -> bool {
+        let page = self.map.find(lpn);
+        if page == Ppn::NONE {
+            return false;
+        }
+        let log = self.logs[self.map.geometry().block_of(page).0 as usize];
+        log.part != NO_PART && self.begun - log.begun < self.window
+    }
+
+    fn append_random(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let part = usize::from(self.is_hot(lpn));
+        let block = self.open_random(part, flash)?;
+        let offset = flash.array().next_page(block);
+        self.program(lpn, block, offset, flash);
+        if offset + 1 == self.map.geometry().pages_per_block() {
+            self.open[part] = NOBODY;
+            self.full.push(part, block.0);
+        }
+        Ok(())
+    }
+
+    /// The random log block of `part` to write to.
+    fn open_random(&mut self, part: usize, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+        if self.open[part] != NOBODY {
+            return Ok(BlockId(self.open[part]));
+        }
+        loop {
+            while let Some(block) = self.map.emptied() {
+                if flash.array().valid(block) == 0 {
+                    self.erase_if_dead(block, flash);
+                }
+            }
+            // Blocks may wear out meanwhile, and then the log has to be shorter.
+            let sequential = self.sequential.len().max(1) as u32;
+            let room = self.map.log_blocks().saturating_sub(sequential).min(self.random_max);
+            if room < 2 {
+                return Err(self.map.worn_out(flash));
+            }
+            if self.random < room {
+                break;
+            }
+            self.reclaim(flash)?;
+        }
+        let block = self.map.take(flash)?;
+        self.begun += 1;
+        self.logs[block.0 as usize] = Log { part: part as u8, begun: self.begun };
+        self.open[part] = block.0;
+        self.random += 1;
+        Ok(block)
+    }
+
+    /// Merges every logical block with a page in the oldest full block of cold pages, or of hot
+    /// ones if there is none, and erases it.
+    fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let victim = self.full.first(COLD).or_else(|| self.full.first(HOT));
+        let victim = BlockId(victim.expect("of two or more blocks one is full"));
+        let (mut offset, mut last) = (0, After::NOTHING);
+        while let Some(at) = flash.array().next_valid(victim, offset) {
+            offset = at + 1;
+            let lpn = flash.array().owner(self.map.geometry().page(victim, at));
+            let (logical, place) = self.map.split(lpn);
+            last = match self.slot_of(logical) {
+                Some(slot) => {
+                    let whole = place < self.sequential[slot].next;
+                    self.finish(slot, None, whole, flash)?
+                }
+                None => self.map.merge_fully(logical, None, flash)?,
+            };
+        }
+        self.release(victim, last, flash);
+        Ok(())
+    }
+
+    fn write_large(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let (logical, offset) = self.map.split(lpn);
+        if let Some(slot) = self.slot_of(logical) {
+            let log = self.sequential[slot];
+            if offset == log.next {
+                self.sequential[slot].next += 1;
+                self.recency.remove(0, slot as u32);
+                self.recency.push(0, slot as u32);
+                self.program(lpn, BlockId(log.block), offset, flash);
+                return Ok(());
+            }
+            if offset != 0 {
+                return self.finish(slot, Some(lpn), offset < log.next, flash).map(drop);
+            }
+        } else if self.map.write_in_place(lpn, flash)? {
+            return Ok(());
+        }
+        if offset == 0 { self.begin_sequential(lpn, flash) } else { self.append_random(lpn, flash) }
+    }
+}
+
+impl Ftl for Last {
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+        let page = self.map.find(lpn);
+        if page != Ppn::NONE {
+            flash.host_read(page, After::NOTHING);
+        }
+    }
+
+    fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if hint.request_pages >= self.large {
+            return self.write_large(lpn, flash);
+        }
+        // A block with a sequential log is left alone: its log is to become the data block.
+        if self.slot_of(self.map.split(lpn).0).is_none() && self.map.write_in_place(lpn, flash)? {
+            return Ok(());
+        }
+        self.append_random(lpn, flash)
+    }
+
+    fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
+        if let Some(emptied) = self.map.trim(lpn, flash) {
+            self.erase_if_dead(emptied, flash);
+        }
+        Ok(())
+    }
+
+    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
+        self.map.find(lpn) != Ppn::NONE
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        // Owner, block and next page of each sequential log block; when each random one was begun.
+        let logs = u64::from(self.sequential_max) * 12 + u64::from(self.random_max) * 4;
+        self.map.ram_bytes(self.random_max) + logs
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.map, &self.sequential, &self.sequential_of, &self.recency));
+        to.put(&(&self.logs, &self.open, &self.full, self.random, self.begun));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        type Sequentials = (LogMap, Vec<Sequential>, Vec<u32>, Lists);
+        let (map, sequential, sequential_of, recency): Sequentials = from.take()?;
+        let (logs, open, full, random, begun): (Vec<Log>, [u32; 2], Lists, u32, u64) =
+            from.take()?;
+        state::same_length("the block map", sequential_of.len(), self.sequential_of.len())?;
+        state::same_length("the table of log blocks", logs.len(), self.logs.len())?;
+        self.recency.same_shape(&recency)?;
+        self.full.same_shape(&full)?;
+        self.map.restore(map)?;
+        (self.sequential, self.sequential_of, self.recency) = (sequential, sequential_of, recency);
+        (self.logs, self.open, self.full) = (logs, open, full);
+        (self.random, self.begun) = (random, begun);
+        Ok(())
+    }
+
+    fn audit(&self, flash: &FlashOps) -> Result<(), String> {
+        for (slot, log) in self.sequential.iter().enumerate() {
+            if self.slot_of(log.logical) != Some(slot) {
+                return Err(format!("sequential log {slot} is not that of its owner"));
+            }
+        }
+        let logs: Vec<u32> = (0..)
+            .zip(&self.logs)
+            .filter(|(_, log)| log.part != NO_PART)
+            .map(|(at, _)| at)
+            .collect();
+        if logs.len() as u32 != self.random {
+            return Err(format!("{} random log blocks, counted {}", logs.len(), self.random));
+        }
+        self.map.audit(&self.sequential, logs.into_iter(), flash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, Did, copies, erases};
+    use super::*;
+    use crate::array::ProgramOrder;
+    use crate::ops::OpKind::{Copy, Erase, Program};
+    use hybridsim_engine::param::Value;
+
+    /// Three logical blocks of four pages, one sequential log block and three random ones; large
+    /// is two pages or more. Blocks 0, 1, 2 hold the data.
+    fn filled(window: f64) -> Bench {
+        let params = [
+            ("log_share", Value::Number(4.0 / 3.0)),
+            ("sequential_share", Value::Number(0.0)),
+            ("sequential_pages", Value::Count(2)),
+            ("hot_window", Value::Number(window)),
+        ];
+        let mut bench = Bench::new(&ENTRY, ProgramOrder::Sequential, (9, 4), 12, &params);
+        bench.write_all(&(0..12).collect::<Vec<_>>());
+        bench
+    }
+
+    fn write_large(bench: &mut Bench, page: u32) -> Vec<Did> {
+        bench.flash.clear();
+        let hint = Hint { request_pages: 4 };
+        bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("there is room");
+        bench.flash.list().iter().map(|op| (op.kind, op.page)).collect()
+    }
+
+    #[test]
+    fn large_requests_are_switched_or_merged_partially() {
+        let mut bench = filled(0.0);
+        for (page, at) in [(4, 12), (5, 13), (6, 14), (7, 15)] {
+            assert_eq!(write_large(&mut bench, page), [(Program, at)]);
+        }
+        assert_eq!(write_large(&mut bench, 8), [(Erase, 1), (Program, 16)]);
+        let merged = [(Copy, 17), (Copy, 18), (Copy, 19), (Erase, 2), (Program, 20)];
+        assert_eq!(write_large(&mut bench, 0), merged);
+        bench.audit();
+    }
+
+    #[test]
+    fn small_writes_leave_a_sequential_log_block_alone() {
+        let mut bench = filled(0.0);
+        write_large(&mut bench, 4);
+        assert_eq!(bench.write(4), [(Program, 16)], "into the random log");
+        assert_eq!(write_large(&mut bench, 5), [(Program, 13)]);
+        assert_eq!(bench.read(4).len(), 1);
+        bench.audit();
+    }
+
+    #[test]
+    fn hot_pages_die_together_without_a_merge() {
+        let mut bench = filled(1.0);
+        let did: Vec<Did> = (0..100).flat_map(|_| bench.write(5)).collect();
+        assert_eq!(copies(&did), 0);
+        assert!(erases(&did) > 20, "each is erased when its last page is old");
+        bench.audit();
+    }
+
+    #[test]
+    fn cold_blocks_are_merged_before_hot_ones() {
+        let mut bench = filled(1.0);
+        // One page each of three blocks, then 1 again: it is hot, the others stay cold.
+        bench.write_all(&[1, 5, 9, 2, 1, 1, 1]);
+        bench.write_all(&[6, 10, 3, 7]);
+        let did = bench.write(11);
+        assert!(copies(&did) > 0 && erases(&did) > 0, "{did:?}");
+        bench.audit();
+        assert!((0..12).all(|page| bench.read(page).len() == 1));
+    }
+
+    #[test]
+    fn a_full_merge_takes_a_broken_sequence_along() {
+        let mut bench = filled(0.0);
+        write_large(&mut bench, 4);
+        write_large(&mut bench, 5);
+        let did = write_large(&mut bench, 5);
+        assert_eq!((copies(&did), erases(&did)), (3, 2));
+        bench.audit();
+    }
+}

@@ -1,0 +1,45 @@
+//! All writes are alike.
+
+use super::{BuiltTemperature, Temperature, TemperatureEntry};
+use crate::ftl::Hint;
+use crate::geometry::Lpn;
+use hybridsim_engine::param::Settings;
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::state::{Loader, Saver, StateError};
+
+/// None.
+pub const ENTRY: TemperatureEntry = TemperatureEntry {
+    description: Description {
+        name: "none",
+        summary: "All writes of the host share blocks.",
+        origin: "the baseline",
+        params: &[],
+    },
+    build,
+};
+
+struct Alike;
+
+fn build(_settings: &Settings) -> BuiltTemperature {
+    Ok(Box::new(Alike))
+}
+
+impl Temperature for Alike {
+    fn separates(&self) -> bool {
+        false
+    }
+
+    fn is_hot(&mut self, _lpn: Lpn, _hint: Hint) -> bool {
+        false
+    }
+
+    fn save(&self, _to: &mut Saver) {}
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
+}

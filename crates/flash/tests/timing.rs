@@ -1,0 +1,245 @@
+//! Timelines worked out by hand, to the nanosecond.
+
+mod common;
+
+use common::{Host, build, run, settings, text, us};
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::{Cause, Lba, Op, Part, Request, SimDuration, SimTime};
+use hybridsim_flash::array::{Array, ProgramOrder};
+use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
+use hybridsim_flash::ops::{After, FlashOps};
+use hybridsim_flash::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
+
+/// When requests for single pages complete, in nanoseconds, by order of issue.
+fn timeline(settings: &Settings, op: Op, asked: &[(u64, u64)]) -> Vec<u64> {
+    let request = |page: u64| Request::new(op, Lba(page * 4), 4);
+    let at = SimTime::from_ns;
+    let listed = asked.iter().map(|&(ns, page)| (at(ns), request(page))).collect();
+    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    done.sort_by_key(|done| (done.issued, done.request.lba));
+    done.iter().map(|done| done.completed.as_ns()).collect()
+}
+
+/// One channel of three dies; control takes 2 us, data 10 us. Pages 0, 1, 2 lie on dies 0, 1, 2.
+fn figure_4(channels: u64, cells_ns: u64, start: &str) -> Settings {
+    settings()
+        .and("channels", Value::Count(channels))
+        .and("dies_per_channel", Value::Count(3))
+        .and("command_time", us(2))
+        .and("data_command_time", us(2))
+        .and("channel_rate", Value::Rate(204_800_000))
+        .and("read_time", Value::Duration(SimDuration::from_ns(cells_ns)))
+        .and("precondition", text(start))
+}
+
+#[test]
+fn figure_4a_three_reads_on_one_channel() {
+    let reads = [(0, 0), (0, 1), (0, 2)];
+    // Cells of 3 us. R1: control 0..2, cells ..5, control and data 5..17. R2: control 2..4, cells
+    // ..7, control and data 17..29. The bus is idle 4..5, too short for the control of R3, which
+    // has to wait until R2 is finished: control 29..31, cells ..34, control and data 34..46.
+    assert_eq!(timeline(&figure_4(1, 3_000, "fill"), Op::Read, &reads), [17_000, 29_000, 46_000]);
+    // A nanosecond short of fitting, and fitting: the gap is 4..6.
+    let almost = figure_4(1, 3_999, "fill");
+    assert_eq!(timeline(&almost, Op::Read, &reads), [17_999, 29_999, 47_998]);
+    assert_eq!(timeline(&figure_4(1, 4_000, "fill"), Op::Read, &reads), [18_000, 30_000, 42_000]);
+    // On channels of their own they know nothing of each other.
+    let apart = figure_4(3, 3_000, "fill");
+    assert_eq!(timeline(&apart, Op::Read, &reads), [17_000, 17_000, 17_000]);
+}
+
+#[test]
+fn figure_4b_writes_are_contiguous_and_in_order() {
+    let writes = [(0, 0), (1_000, 1), (2_000, 2), (3_000, 3)];
+    // Control and data in one slot of 12 us each, one behind the other, then 300 us of cells; the
+    // fourth goes to die 0 again and waits for its cells.
+    let expected = [312_000, 324_000, 336_000, 624_000];
+    assert_eq!(timeline(&figure_4(1, 25_000, "none"), Op::Write, &writes), expected);
+}
+
+#[test]
+fn a_full_schedule_table_sends_transfers_to_the_end() {
+    // Reads of dies 0 and 1 leave the gap 4..27; with a table of two slots the control of a third
+    // read has no entry for the gap and goes behind the last.
+    let reads = [(0, 0), (0, 1), (0, 2)];
+    let free = figure_4(1, 25_000, "fill");
+    assert_eq!(timeline(&free, Op::Read, &reads), [39_000, 51_000, 63_000]);
+    let full = free.and("schedule_slots", Value::Count(2));
+    let late = timeline(&full, Op::Read, &reads);
+    assert!(late[2] > 63_000, "{late:?}");
+}
+
+#[test]
+fn registers_and_memory_are_charged_once_each_way() {
+    for timing in ["interleaved", "serial"] {
+        let slow = |start| {
+            settings()
+                .and("timing", text(timing))
+                .and("precondition", text(start))
+                .and("register_time", us(3))
+                .and("ram_time", us(5))
+        };
+        assert_eq!(timeline(&slow("fill"), Op::Read, &[(0, 0)]), [25_000 + 3_000 + 5_000]);
+        assert_eq!(timeline(&slow("none"), Op::Write, &[(0, 0)]), [300_000 + 3_000 + 5_000]);
+        assert_eq!(timeline(&slow("none"), Op::Read, &[(0, 0)]), [0], "nothing to fetch");
+    }
+}
+
+/// Time a copy from block 0 to `target` takes, in microseconds.
+fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
+    let shape = Shape {
+        channels: 1,
+        dies_per_channel: 2,
+        planes_per_die: 2,
+        blocks_per_plane: 4,
+        pages_per_block: 8,
+        page_bytes: 2048,
+        spare_bytes: 0,
+    };
+    let geometry = Geometry::new(&shape).expect("a sound shape");
+    let micro = SimDuration::from_us;
+    let delays = Delays {
+        read: micro(25),
+        program: micro(300),
+        erase: micro(1500),
+        copy_plane: micro(310),
+        copy_die: micro(320),
+        command: micro(1),
+        data_command: micro(2),
+        page_transfer: micro(10),
+        ram: micro(100),
+        copy_reach: reach,
+        read_overhead: micro(0),
+        write_overhead: micro(0),
+        host_rate: 0,
+        host_full_duplex: false,
+        schedule_slots: 64,
+    };
+    let mut clock = match clock {
+        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+    };
+    let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
+    flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
+    flash.clear();
+    flash.copy(Ppn(0), Ppn(target * 8), Cause::Gc, After::NOTHING);
+    assert_eq!(flash.violation(), None);
+    clock.begin_background(SimTime::ZERO);
+    clock.page(flash.list(), 0, 0);
+    let timed = clock.end();
+    assert_eq!(timed.settled.as_ns() % 1_000, 0);
+    timed.settled.as_ns() / 1_000
+}
+
+#[test]
+fn copies_take_the_shortest_way_the_chip_has() {
+    // Planes are numbered over dies first: blocks 0..4 lie on die 0, 4..8 on die 1, 8..12 on the
+    // other plane of die 0 (paper 002, algorithm 2: merges inside planes and inside dies).
+    for clock in ["interleaved", "serial"] {
+        let table = [
+            (CopyReach::Plane, 1, 310 + 2),
+            (CopyReach::Die, 1, 310 + 2),
+            (CopyReach::Die, 8, 320 + 2),
+            // Out and in again: read, control twice and data, then the same into the register.
+            (CopyReach::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyReach::Nowhere, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyReach::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+        ];
+        for (reach, target, expected) in table {
+            assert_eq!(copy(clock, reach, target), expected, "{clock} {reach:?} {target}");
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_latency_tell_registers_and_memory_apart() {
+    let slow = settings()
+        .and("precondition", text("fill"))
+        .and("register_time", us(3))
+        .and("ram_time", us(5))
+        .and("command_time", us(2));
+    let listed = vec![(SimTime::ZERO, Request::new(Op::Read, Lba(0), 4))];
+    let (done, _, end) = run(build(&slow).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    let part = |part| done[0].parts.get(part).as_ns();
+    assert_eq!(
+        [part(Part::FlashRead), part(Part::Overhead), part(Part::FlashBus), part(Part::Queue)],
+        [28_000, 5_000, 2_000, 0]
+    );
+}
+
+/// One die of one plane behind a write buffer of `pages` pages; reads 25 us, programs 300 us.
+fn queued(pages: u64) -> Settings {
+    settings()
+        .and("timing", text("queued"))
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(1))
+        .and("precondition", text("fill"))
+        .and("write_buffer", Value::Bytes(pages * 2048))
+}
+
+fn pausing(settings: Settings) -> Settings {
+    settings.and("program_suspend_time", us(10)).and("resume_time", us(5))
+}
+
+/// When what is asked at the given microseconds completes, in microseconds.
+fn answers(settings: &Settings, asked: &[(u64, Op, u64, u32)]) -> Vec<u64> {
+    let request = |op, page, pages| match op {
+        Op::Flush => Request::new(Op::Flush, Lba(0), 0),
+        _ => Request::new(op, Lba(page * 4), pages * 4),
+    };
+    let ask = |&(us, op, page, pages)| (SimTime::from_ns(us * 1_000), request(op, page, pages));
+    let listed: Vec<_> = asked.iter().map(ask).collect();
+    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    done.sort_by_key(|done| (done.issued, done.request.lba));
+    done.iter().map(|done| done.completed.as_ns() / 1_000).collect()
+}
+
+#[test]
+fn reads_go_before_queued_programs_and_into_them_if_they_pause() {
+    use Op::{Flush, Read, Write};
+    // Two programs, 0..300 and 300..600; a read at 100; a flush says when all is done.
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (100, Read, 5, 1), (101, Flush, 0, 0)];
+    assert_eq!(answers(&queued(8), &asked), [0, 1, 325, 625]);
+    // Paused at 100 for 10, read until 135, 200 + 5 left: until 340, and then the other.
+    assert_eq!(answers(&pausing(queued(8)), &asked), [0, 1, 135, 640]);
+    let never = pausing(queued(8)).and("suspends_max", Value::Count(0));
+    assert_eq!(answers(&never, &asked), [0, 1, 325, 625]);
+    // With protection a flush has nothing to wait for, so what follows may still go first.
+    let mut more = asked.to_vec();
+    more.push((200, Read, 6, 1));
+    let protected = pausing(queued(8)).and("power_loss_protection", Value::Flag(true));
+    assert_eq!(answers(&protected, &more), [0, 1, 135, 101, 235]);
+    // Without it the flush was told 640, and the read comes after.
+    assert_eq!(answers(&pausing(queued(8)), &more), [0, 1, 135, 640, 665]);
+    // A pause that would take longer than what is left is not made.
+    let late = [(0, Write, 0, 1), (291, Read, 5, 1)];
+    assert_eq!(answers(&pausing(queued(8)), &late), [0, 325]);
+}
+
+#[test]
+fn a_full_write_buffer_makes_writes_wait() {
+    use Op::{Read, Write};
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (2, Write, 2, 1), (50, Read, 5, 1)];
+    // The third write gets its place when the first is programmed. That was told, so the read does
+    // not pause it, but it goes before the second.
+    assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 300, 325]);
+    // Without a buffer a write is answered when it is programmed, and nothing goes before it.
+    assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
+}
+
+#[test]
+fn planes_of_a_die_program_together() {
+    use Op::{Flush, Write};
+    let two = queued(8).and("planes_per_die", Value::Count(2)).and("precondition", text("none"));
+    let asked = [(0, Write, 0, 2), (1, Flush, 0, 0)];
+    assert_eq!(answers(&two, &asked), [0, 600]);
+    let together =
+        two.and("multi_plane", Value::Flag(true)).and("channel_rate", Value::Rate(204_800_000));
+    // Both transfers of 10 us, then one program.
+    assert_eq!(answers(&together, &asked), [0, 320]);
+    let apart = [(0, Write, 0, 1), (0, Write, 1, 1), (1, Flush, 0, 0)];
+    assert_eq!(answers(&together, &apart)[2], 610, "two requests, two programs");
+}

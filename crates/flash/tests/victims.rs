@@ -1,0 +1,256 @@
+//! Victim policies against plain ones that look at every block.
+
+use hybridsim_engine::Cause;
+use hybridsim_engine::Stream;
+use hybridsim_engine::param::Value;
+use hybridsim_flash::array::{Array, ProgramOrder};
+use hybridsim_flash::defaults;
+use hybridsim_flash::gc::{ENTRIES, GcInput, VictimPolicy};
+use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Shape};
+use hybridsim_flash::ops::{After, FlashOps};
+
+const BLOCKS: u32 = 30;
+const PAGES: u32 = 6;
+const POOLS: usize = 2;
+
+fn geometry() -> Geometry {
+    Geometry::new(&Shape {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: POOLS as u64,
+        blocks_per_plane: u64::from(BLOCKS) / POOLS as u64,
+        pages_per_block: u64::from(PAGES),
+        page_bytes: 512,
+        spare_bytes: 0,
+    })
+    .expect("a sound shape")
+}
+
+fn build(name: &str, param: Option<(&'static str, Value)>, seed: u64) -> Box<dyn VictimPolicy> {
+    let registry = defaults::registry();
+    let entry = ENTRIES.iter().find(|entry| entry.description.name == name).expect("registered");
+    let mut settings = defaults::settings(entry.description.params, &registry);
+    if let Some((name, value)) = param {
+        settings.set(name, value);
+    }
+    let geometry = geometry();
+    let input = GcInput { settings: &settings, geometry: &geometry, pools: POOLS, seed, path: "t" };
+    (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// A closed block as a plain policy sees it.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    block: u32,
+    valid: u32,
+    closed: u64,
+    changed: u64,
+}
+
+/// Chooses among the candidates of one pool, given in no order, and the time.
+type Plain = fn(&[Closed], u64) -> Option<u32>;
+
+fn greedy(all: &[Closed], _now: u64) -> Option<u32> {
+    let gain = all.iter().filter(|block| block.valid < PAGES);
+    gain.min_by_key(|block| (block.valid, block.changed, block.closed)).map(|block| block.block)
+}
+
+fn oldest(all: &[Closed], _now: u64) -> Option<u32> {
+    all.iter().min_by_key(|block| block.closed).map(|block| block.block)
+}
+
+/// The valid pages of the victim: of several equally good blocks any will do.
+fn windowed(all: &[Closed], _now: u64) -> Option<u32> {
+    let mut all = all.to_vec();
+    all.sort_by_key(|block| block.closed);
+    let more = all.len() > 4;
+    all.truncate(4);
+    let best = all.iter().map(|block| block.valid).min()?;
+    (best < PAGES || more).then_some(best)
+}
+
+fn cost_benefit(all: &[Closed], now: u64) -> Option<u32> {
+    let value = |block: &Closed| {
+        let age = (now - block.changed + 1) as f64;
+        age * f64::from(PAGES - block.valid) / f64::from(block.valid)
+    };
+    let gain = all.iter().filter(|block| block.valid < PAGES);
+    let best = gain.max_by(|one, other| {
+        value(one).total_cmp(&value(other)).then(other.changed.cmp(&one.changed))
+    });
+    best.map(|block| if block.valid == 0 { 0 } else { (value(block) * 1e6) as u32 })
+}
+
+/// Blocks of a device and a policy that hear the same.
+struct Bench {
+    policy: Box<dyn VictimPolicy>,
+    flash: FlashOps,
+    closed: Vec<Option<Closed>>,
+    clock: u64,
+    changes: u64,
+}
+
+impl Bench {
+    fn new(policy: Box<dyn VictimPolicy>) -> Self {
+        let mut flash = FlashOps::new(Array::new(geometry(), ProgramOrder::Sequential, u32::MAX));
+        flash.set_recording(false);
+        Self { policy, flash, closed: vec![None; BLOCKS as usize], clock: 0, changes: 0 }
+    }
+
+    fn pool(block: u32) -> usize {
+        (block / (BLOCKS / POOLS as u32)) as usize
+    }
+
+    /// Something happens to a block: it is filled, loses a page, or is collected.
+    fn step(&mut self, stream: &mut Stream) {
+        let block = stream.below(u64::from(BLOCKS)) as u32;
+        let (id, pool) = (BlockId(block), Self::pool(block));
+        self.clock += 1;
+        match self.closed[block as usize] {
+            None => {
+                for offset in 0..PAGES {
+                    let page = geometry().page(id, offset);
+                    self.flash.program(page, Lpn(0), Cause::Host, After::NOTHING);
+                }
+                self.policy.closed(pool, id, PAGES);
+                let (valid, changed) = (PAGES, self.changes);
+                self.closed[block as usize] =
+                    Some(Closed { block, valid, closed: self.clock, changed });
+            }
+            Some(_) if stream.chance(0.8) => self.lose_page(id, pool),
+            Some(_) => {
+                while self.closed[block as usize].is_some_and(|closed| closed.valid > 0) {
+                    self.lose_page(id, pool);
+                }
+                self.policy.removed(pool, id);
+                self.flash.erase(id, Cause::Gc, After::NOTHING);
+                self.closed[block as usize] = None;
+            }
+        }
+    }
+
+    fn lose_page(&mut self, id: BlockId, pool: usize) {
+        let Some(offset) = self.flash.array().next_valid(id, 0) else { return };
+        let valid = self.flash.invalidate(geometry().page(id, offset));
+        self.policy.invalidated(pool, id, valid);
+        self.changes += 1;
+        let closed = self.closed[id.0 as usize].as_mut().expect("it is closed");
+        (closed.valid, closed.changed) = (valid, self.changes);
+    }
+
+    fn candidates(&self, pool: usize) -> Vec<Closed> {
+        let closed = self.closed.iter().flatten().copied();
+        closed.filter(|closed| Self::pool(closed.block) == pool).collect()
+    }
+}
+
+/// Compares `of` the policy's victims with what `plain` says, over a long random history.
+fn check(policy: Box<dyn VictimPolicy>, plain: Plain, of: fn(&Closed, &[Closed], u64) -> u32) {
+    let mut bench = Bench::new(policy);
+    let mut stream = Stream::new(4, "victims");
+    let mut compared = 0;
+    for _ in 0..30_000 {
+        bench.step(&mut stream);
+        for pool in 0..POOLS {
+            let all = bench.candidates(pool);
+            let victim = bench.policy.choose(pool, bench.flash.array());
+            let victim = victim.map(|victim| {
+                let closed = bench.closed[victim.0 as usize].expect("a victim is a candidate");
+                assert_eq!(Bench::pool(victim.0), pool);
+                of(&closed, &all, bench.changes)
+            });
+            assert_eq!(victim, plain(&all, bench.changes), "of {all:?}");
+            compared += u32::from(victim.is_some());
+        }
+    }
+    assert!(compared > 20_000, "{compared}");
+    assert_eq!(bench.flash.violation(), None);
+}
+
+#[test]
+fn no_policy_that_keeps_lists_differs_from_one_that_looks_at_all_blocks() {
+    let number: fn(&Closed, &[Closed], u64) -> u32 = |victim, _, _| victim.block;
+    check(build("greedy", None, 1), greedy, number);
+    check(build("fifo", None, 1), oldest, number);
+    let window = Some(("window", Value::Count(4)));
+    check(build("windowed-greedy", window, 1), windowed, |victim, _, _| victim.valid);
+    check(build("cost-benefit", None, 1), cost_benefit, |victim, _, now| {
+        cost_benefit(&[*victim], now).expect("it gains")
+    });
+}
+
+#[test]
+fn the_ends_of_windowed_greedy_are_fifo_and_greedy() {
+    let window = |blocks| build("windowed-greedy", Some(("window", Value::Count(blocks))), 1);
+    let valid: fn(&Closed, &[Closed], u64) -> u32 = |victim, _, _| victim.valid;
+    check(
+        window(1 << 31),
+        |all, now| {
+            greedy(all, now).map(|block| {
+                all.iter().find(|closed| closed.block == block).expect("one of them").valid
+            })
+        },
+        valid,
+    );
+    // FIFO moves full blocks on; so does a window of one, unless it holds the only candidate.
+    check(
+        window(1),
+        |all, now| {
+            let block = oldest(all, now)?;
+            let only = all.len() == 1 && all[0].valid == PAGES;
+            (!only).then_some(block)
+        },
+        |victim, _, _| victim.block,
+    );
+}
+
+/// How often each block is chosen of a fixed set: block b of pool 0 has b / 3 valid pages.
+fn shares(policy: &mut dyn VictimPolicy, draws: u32) -> Vec<f64> {
+    let array = Array::new(geometry(), ProgramOrder::Sequential, 1);
+    for block in (0..15).rev() {
+        policy.closed(0, BlockId(block), PAGES);
+        (block / 3..PAGES).rev().for_each(|valid| policy.invalidated(0, BlockId(block), valid));
+    }
+    let mut counts = [0u32; 15];
+    for _ in 0..draws {
+        counts[policy.choose(0, &array).expect("there are candidates").0 as usize] += 1;
+    }
+    assert_eq!(policy.choose(1, &array), None);
+    counts.map(|count| f64::from(count) / f64::from(draws)).to_vec()
+}
+
+#[test]
+fn random_policies_choose_each_block_as_often_as_a_scan_would() {
+    let draws = 60_000;
+    let near = |what: &str, shares: &[f64], expected: &dyn Fn(usize) -> f64| {
+        for (block, share) in shares.iter().enumerate() {
+            let expected = expected(block);
+            let sigma = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
+            assert!((share - expected).abs() <= 4.5 * sigma, "{what}: block {block}: {share}");
+        }
+    };
+    let mut random = build("random", None, 3);
+    near("random", &shares(&mut *random, draws), &|_| 1.0 / 15.0);
+    // The least of d draws lies in group g of 5 with probability (1 - g/5)^d - (1 - (g+1)/5)^d.
+    for d in [1, 2, 3, 10] {
+        let mut choices = build("d-choices", Some(("choices", Value::Count(d))), 3);
+        let above = |groups: usize| (1.0 - groups as f64 / 5.0).powi(d as i32);
+        let expected = |block: usize| (above(block / 3) - above(block / 3 + 1)) / 3.0;
+        near("d-choices", &shares(&mut *choices, draws), &expected);
+        assert_eq!(choices.searched(), 0, "the last search found an empty pool");
+    }
+    // Of k of 15 without replacement: C(15 - 3 g, k) / C(15, k).
+    let choose = |all: i32, k: i32| (0..k).map(|i| f64::from(all - i) / f64::from(k - i)).product();
+    for (share, k) in [(0.0, 1), (0.01, 1), (0.2, 3), (0.5, 8), (1.0, 15)] {
+        let mut partial = build("partial-search", Some(("fraction", Value::Number(share))), 3);
+        let above = |groups: usize| -> f64 {
+            let left: f64 = choose(15 - 3 * groups as i32, k);
+            left.max(0.0) / choose(15, k)
+        };
+        let expected = |block: usize| (above(block / 3) - above(block / 3 + 1)) / 3.0;
+        near("partial", &shares(&mut *partial, draws), &expected);
+        let array = Array::new(geometry(), ProgramOrder::Sequential, 1);
+        assert!(partial.choose(0, &array).is_some());
+        assert_eq!(partial.searched(), if share == 0.0 { 0 } else { k as u32 });
+    }
+}

@@ -1,0 +1,85 @@
+//! A bus with one owner at a time.
+
+use super::Claim;
+use hybridsim_engine::{SimDuration, SimTime};
+use std::collections::VecDeque;
+
+/// Who is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The device listed first.
+    Slot,
+    /// Who asked first.
+    Arrival,
+}
+
+/// The owner, and who waits.
+#[derive(Debug)]
+pub struct Tenured {
+    pub(super) waiting: VecDeque<Claim>,
+    order: Order,
+    owner: Option<Claim>,
+    /// The operation that keeps the bus between its phases.
+    holder: Option<u32>,
+    idle_since: SimTime,
+}
+
+impl Tenured {
+    /// A free bus.
+    pub fn new(order: Order) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            order,
+            owner: None,
+            holder: None,
+            idle_since: SimTime::ZERO,
+        }
+    }
+
+    /// The claim that gets the bus now, and how long the bus has been idle.
+    pub(super) fn next(&mut self, now: SimTime) -> Option<(Claim, SimDuration)> {
+        if self.owner.is_some() {
+            return None;
+        }
+        let at = match self.holder {
+            Some(op) => self.waiting.iter().position(|claim| claim.op == op)?,
+            None => match self.order {
+                Order::Arrival => 0,
+                Order::Slot => {
+                    let slots = self.waiting.iter().enumerate();
+                    slots.min_by_key(|(at, claim)| (claim.slot, *at))?.0
+                }
+            },
+        };
+        let claim = self.waiting.remove(at)?;
+        Some((claim, now.since(self.idle_since)))
+    }
+
+    /// `claim` owns the bus until it is released.
+    pub(super) fn take(&mut self, claim: Claim) {
+        self.owner = Some(claim);
+    }
+
+    /// Operation `op` keeps the bus until [`Tenured::let_go`].
+    pub(super) fn hold(&mut self, op: u32) {
+        self.holder = Some(op);
+    }
+
+    /// The owner's phase is over; it keeps the bus where operations `hold` it.
+    pub(super) fn release(&mut self, now: SimTime, hold: bool) -> Claim {
+        let claim = self.owner.take().expect("a timer runs only for an owner");
+        if hold {
+            self.holder = Some(claim.op);
+        }
+        self.idle_since = now;
+        claim
+    }
+
+    /// Operation `op` is over.
+    pub(super) fn let_go(&mut self, op: u32, now: SimTime) {
+        if self.holder == Some(op) {
+            self.holder = None;
+            self.idle_since = now;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Controllers: on the way from the host to the devices, with queues of their own, or without.
+//!
+//! - [`pass_through`]: hands everything on.
+//! - [`queueing`]: a queue and scheduler for each device behind it (`queueing-controller`), and the
+//!   same for a single device (`io-queue`), which is what a driver keeps per device.
+//! - [`memory_cache`]: a cache of lines in front of a device.
+
+mod lines;
+pub mod memory_cache;
+pub mod pass_through;
+pub mod queue;
+pub mod queueing;
+
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem};
+
+/// All controllers.
+pub const ENTRIES: &[LayerEntry] =
+    &[pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE, memory_cache::ENTRY];
+
+/// Buses below a controller at most (paper 000, section 2.3: as in DiskSim).
+const BUSES_MAX: usize = 4;
+
+/// The buses to the devices.
+pub const BUSES: Param =
+    Param::required("buses", Kind::Parts, "The buses to the devices, at most 4");
+
+/// How long a command takes.
+pub const COMMAND_TIME: Param = Param::with(
+    "command_time",
+    Kind::Duration,
+    "\"0us\"",
+    "Time from the arrival of a command until it is handed on, or queued",
+);
+
+/// Whether there are too many buses.
+fn check_buses(input: &BuildInput<'_>, problems: &mut Vec<Problem>) {
+    let buses = input.settings.texts("buses").len();
+    if buses > BUSES_MAX {
+        let message = format!("{buses} buses; a controller has at most {BUSES_MAX} to devices");
+        problems.push(Problem::new("buses", message));
+    }
+}

@@ -1,0 +1,355 @@
+//! The queue in front of a device: a scheduler, and what changes its order or joins requests.
+//!
+//! - *Priority*: requests somebody waits for have a scheduler of their own that goes first.
+//! - *Timeouts*: what has waited too long goes before all others, in the order of a third scheduler.
+//! - *Concatenation*: requests that continue the one just chosen go with it as one.
+//! - *Overlap*: a waiting request that lies within one just completed, and came before it, is
+//!   complete, too; and a read of what a waiting write brings is answered from that write.
+//!
+//! A request served out of turn stays in its scheduler until that names it, and is then passed
+//! over; when such leftovers outnumber what waits, the scheduler is filled anew.
+
+use crate::scheduler::sorted::Sorted;
+use hybridsim_engine::build::BuildInput;
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::Entry;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::{Flags, Op, Request, SimDuration, SimTime};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// The order of requests.
+pub const SCHEDULER: Param = Param::with(
+    "scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "Which waiting request goes to a device next",
+);
+/// What goes first.
+pub const PRIORITY: Param = Param::with(
+    "priority",
+    Kind::Choice(&["none", "sync"]),
+    "\"none\"",
+    "sync: requests somebody waits for go before all others, in the order of `priority_scheduler`",
+);
+/// Its order.
+pub const PRIORITY_SCHEDULER: Param = Param::with(
+    "priority_scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "The order of requests that have priority",
+);
+/// What has waited too long.
+pub const TIMEOUT: Param = Param::with(
+    "timeout",
+    Kind::Choice(&["none", "full", "half"]),
+    "\"none\"",
+    "full: what has waited for `timeout_after` goes before all others, in the order of \
+     `timeout_scheduler`; half: and what has waited for half of it has priority",
+);
+/// How long that is.
+pub const TIMEOUT_AFTER: Param =
+    Param::with("timeout_after", Kind::Duration, "\"6s\"", "When a request has waited too long");
+/// Its order.
+pub const TIMEOUT_SCHEDULER: Param = Param::with(
+    "timeout_scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "The order of requests that have waited too long",
+);
+/// What is joined.
+pub const CONCATENATE: Param = Param::with(
+    "concatenate",
+    Kind::Choice(&["none", "reads", "writes", "both"]),
+    "\"none\"",
+    "Waiting requests that continue the one chosen go to the device with it, as one",
+);
+/// Up to which size.
+pub const CONCATENATE_MAX: Param = Param::with(
+    "concatenate_max",
+    Kind::Count { min: 1, max: 1 << 22 },
+    "128",
+    "Sectors such a joined request has at most",
+);
+/// What one request does for others.
+pub const OVERLAP: Param = Param::with(
+    "overlap",
+    Kind::Choice(&["independent", "completed", "queued-writes"]),
+    "\"independent\"",
+    "completed: what waits and lies within a later request that is complete is complete, too; \
+     queued-writes: and reads within a waiting write are answered from it",
+);
+
+/// Which scheduler, in the order they are asked.
+const LATE: usize = 0;
+const URGENT: usize = 1;
+const USUAL: usize = 2;
+
+/// How requests may be joined.
+#[derive(Clone, Copy, Debug)]
+struct Joins {
+    reads: bool,
+    writes: bool,
+    sectors_max: u32,
+}
+
+/// Waits that are too long.
+#[derive(Clone, Copy, Debug)]
+struct Timeout {
+    after: SimDuration,
+    half: bool,
+}
+
+/// A waiting request, and which scheduler it was given to last.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    item: Queued,
+    with: usize,
+}
+
+/// A device's queue. Keys of items are given by the queue.
+pub struct IoQueue {
+    schedulers: [Option<Box<dyn Scheduler>>; 3],
+    waiting: FxHashMap<u64, Waiting>,
+    /// By address, for joins and overlaps; its numbers of arrival are the keys.
+    places: Option<Sorted>,
+    /// In order of arrival; those served are left out when seen.
+    ages: VecDeque<(SimTime, u64, bool)>,
+    timeout: Option<Timeout>,
+    priority: bool,
+    joins: Joins,
+    /// Whether what is complete completes others, and waiting writes answer reads.
+    overlaps: bool,
+    answers_reads: bool,
+    arrivals: u64,
+    refill: Vec<Queued>,
+}
+
+impl IoQueue {
+    /// A queue as the parameters above say.
+    ///
+    /// # Errors
+    /// What the schedulers refuse, and times that make no sense.
+    pub fn read(input: &BuildInput<'_>) -> Result<Self, Vec<Problem>> {
+        let settings = input.settings;
+        let mut problems = Vec::new();
+        let mut scheduler = |name: &'static str| {
+            let (entry, plug) = input.plugged::<SchedulerEntry>(name);
+            let blame = |problem: Problem| Problem::new(name, problem.to_string());
+            (entry.build)(plug).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
+        };
+        let (kind, joins) = (settings.text("timeout"), settings.text("concatenate"));
+        let (half, priority) = (kind == "half", settings.text("priority") == "sync");
+        let late = if kind == "none" { None } else { scheduler("timeout_scheduler") };
+        let urgent = if priority || half { scheduler("priority_scheduler") } else { None };
+        let schedulers = [late, urgent, scheduler("scheduler")];
+        let after = settings.duration("timeout_after");
+        if after.is_zero() && kind != "none" {
+            problems.push(Problem::new("timeout_after", "must be more than nothing"));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let overlap = settings.text("overlap");
+        let both = joins == "both";
+        Ok(Self {
+            schedulers,
+            waiting: FxHashMap::default(),
+            places: (joins != "none" || overlap != "independent").then(Sorted::default),
+            ages: VecDeque::new(),
+            timeout: (kind != "none").then_some(Timeout { after, half }),
+            priority,
+            joins: Joins {
+                reads: both || joins == "reads",
+                writes: both || joins == "writes",
+                sectors_max: settings.count("concatenate_max") as u32,
+            },
+            overlaps: overlap != "independent",
+            answers_reads: overlap == "queued-writes",
+            arrivals: 0,
+            refill: Vec::new(),
+        })
+    }
+
+    /// Requests waiting.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A request joins; answers the key it goes by from now on.
+    pub fn push(&mut self, request: Request, since: SimTime) -> u64 {
+        let key = self.arrivals;
+        self.arrivals += 1;
+        let item = Queued { key, request, since };
+        if let Some(places) = &mut self.places {
+            places.push(item);
+        }
+        let with =
+            if self.priority && request.flags.contains(Flags::SYNC) { URGENT } else { USUAL };
+        self.give(item, with);
+        if let Some(timeout) = self.timeout {
+            let after = if timeout.half { timeout.after / 2 } else { timeout.after };
+            self.remember(since + after, key, timeout.half);
+        }
+        key
+    }
+
+    /// Notes when a request has waited for half of its time, or all of it.
+    fn remember(&mut self, at: SimTime, key: u64, half: bool) {
+        if self.ages.back().is_none_or(|(last, ..)| *last <= at) {
+            self.ages.push_back((at, key, half));
+        } else {
+            let place = self.ages.partition_point(|(other, ..)| *other <= at);
+            self.ages.insert(place, (at, key, half));
+        }
+    }
+
+    fn give(&mut self, item: Queued, with: usize) {
+        self.waiting.insert(item.key, Waiting { item, with });
+        self.schedulers[with].as_mut().expect("built when it may be used").push(item);
+    }
+
+    /// Gives what has waited too long to those schedulers.
+    fn expire(&mut self, now: SimTime) {
+        while self.ages.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((at, key, half)) = self.ages.pop_front() else { return };
+            let Some(&Waiting { item, with }) = self.waiting.get(&key) else { continue };
+            if half {
+                let rest = self.timeout.map_or(SimDuration::ZERO, |timeout| timeout.after / 2);
+                self.remember(at + rest, key, false);
+                if with == USUAL {
+                    self.give(item, URGENT);
+                }
+            } else {
+                self.give(item, LATE);
+            }
+        }
+    }
+
+    /// Until when the device had better stay idle.
+    pub fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
+        self.expire(head.now);
+        let late = |at: usize| self.schedulers[at].as_ref().is_some_and(|it| !it.is_empty());
+        if late(LATE) || late(URGENT) {
+            return None;
+        }
+        self.schedulers[USUAL].as_mut()?.hold_until(head)
+    }
+
+    /// The next request.
+    pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        self.expire(head.now);
+        for at in [LATE, URGENT, USUAL] {
+            self.tidy(at, head);
+            let Some(scheduler) = &mut self.schedulers[at] else { continue };
+            while let Some(item) = scheduler.pop(head) {
+                if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
+                    self.take(item.key);
+                    return Some(item);
+                }
+            }
+        }
+        None
+    }
+
+    /// Fills a scheduler anew that holds more leftovers than requests.
+    fn tidy(&mut self, at: usize, head: &Head<'_>) {
+        let Some(scheduler) = &mut self.schedulers[at] else { return };
+        if scheduler.len() <= 64 + 2 * self.waiting.len() {
+            return;
+        }
+        while let Some(item) = scheduler.pop(head) {
+            if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
+                self.refill.push(item);
+            }
+        }
+        self.refill.sort_unstable_by_key(|item| item.key);
+        for item in self.refill.drain(..) {
+            scheduler.push(item);
+        }
+    }
+
+    /// Takes a waiting request out of turn.
+    fn take(&mut self, key: u64) -> Option<Queued> {
+        let Waiting { item, .. } = self.waiting.remove(&key)?;
+        if let Some(places) = &mut self.places {
+            places.take((item.request.lba.0, key));
+        }
+        Some(item)
+    }
+
+    /// A waiting request that continues one of the same kind that ends at `end`, the joined request
+    /// having `sectors` sectors so far.
+    pub fn continuing(&mut self, request: &Request, end: u64, sectors: u32) -> Option<Queued> {
+        let joins = match request.op {
+            Op::Read => self.joins.reads,
+            Op::Write => self.joins.writes,
+            Op::Trim | Op::Flush => false,
+        };
+        if !joins {
+            return None;
+        }
+        let mut from = self.places.as_ref()?.at_or_after(end)?;
+        // Several may begin there; look at a few.
+        for _ in 0..8 {
+            if from.0 != end {
+                return None;
+            }
+            let next = self.waiting.get(&from.1)?.item.request;
+            let fits = sectors.saturating_add(next.sectors) <= self.joins.sectors_max;
+            if next.op == request.op && next.flags == request.flags && fits {
+                return self.take(from.1);
+            }
+            from = self.places.as_ref()?.after(from)?;
+        }
+        None
+    }
+
+    /// A waiting request that lies within `done`, which came later (its key is `key`) and has been
+    /// completed.
+    pub fn covered(&mut self, done: &Request, key: u64) -> Option<Queued> {
+        if !self.overlaps || !matches!(done.op, Op::Read | Op::Write) {
+            return None;
+        }
+        let mut from = self.places.as_ref()?.at_or_after(done.lba.0)?;
+        loop {
+            let item = self.waiting.get(&from.1)?.item;
+            let request = item.request;
+            let covers = match done.op {
+                Op::Read => request.op == Op::Read,
+                _ => matches!(request.op, Op::Read | Op::Write),
+            };
+            let forced = request.flags.contains(Flags::FUA) && !done.flags.contains(Flags::FUA);
+            if request.lba.0 >= done.end().0 {
+                return None;
+            }
+            if covers && !forced && item.key < key && request.end() <= done.end() {
+                return self.take(item.key);
+            }
+            from = self.places.as_ref()?.after(from)?;
+        }
+    }
+
+    /// A waiting write that holds all of what `read` asks for.
+    pub fn answering(&self, read: &Request) -> Option<Request> {
+        if !self.answers_reads || read.op != Op::Read || read.flags.contains(Flags::FUA) {
+            return None;
+        }
+        let places = self.places.as_ref()?;
+        let mut at = places.below(read.lba.0.saturating_add(1))?;
+        // Writes that begin far before are rare; a few are looked at.
+        for _ in 0..8 {
+            let request = self.waiting.get(&at.1)?.item.request;
+            if request.op == Op::Write && request.end() >= read.end() {
+                return Some(request);
+            }
+            at = places.below(at.0)?;
+        }
+        None
+    }
+}

@@ -1,0 +1,123 @@
+//! The travelling salesman: plans the best order of several requests at once and keeps to it.
+//!
+//! The plan is exact: every subset of the oldest `window` requests is considered (Held and Karp
+//! 1962), each leg from where and when the one before would end by the device's own estimates. A
+//! new plan is made when the last is used up, so a request waits for at most one plan once it is
+//! among the oldest.
+
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::{Lba, SimTime};
+use std::collections::VecDeque;
+
+/// The registered entry.
+pub const ENTRY: SchedulerEntry = SchedulerEntry {
+    description: Description {
+        name: "tsps",
+        summary: "plans the quickest order of the oldest requests and keeps to it",
+        origin: "DiskSim's TSPS (27); Held and Karp 1962",
+        params: &[Param::with(
+            "window",
+            Kind::Count { min: 1, max: 12 },
+            "8",
+            "Requests in a plan; the work of planning doubles with each",
+        )],
+    },
+    build: |settings| Ok(Box::new(Tsps::new(settings.count("window") as usize))),
+};
+
+/// How a subset is best served with a given last request: when, and which was before.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    end: SimTime,
+    before: u8,
+}
+
+/// In order of arrival, and what is planned.
+#[derive(Debug)]
+pub struct Tsps {
+    queue: VecDeque<Queued>,
+    plan: VecDeque<Queued>,
+    table: Vec<Best>,
+    window: usize,
+}
+
+impl Tsps {
+    /// Plans so many requests at a time.
+    pub fn new(window: usize) -> Self {
+        Self { queue: VecDeque::new(), plan: VecDeque::new(), table: Vec::new(), window }
+    }
+
+    fn leg(head: &Head<'_>, from: Lba, start: SimTime, item: &Queued) -> SimTime {
+        match head.positioner {
+            Some(device) => {
+                let time = device.positioning(start, from, &item.request);
+                start + time + device.transfer(&item.request)
+            }
+            None => {
+                let distance = item.request.lba.0.abs_diff(from.0);
+                SimTime::from_ns(start.as_ns().saturating_add(distance))
+            }
+        }
+    }
+
+    fn make_plan(&mut self, head: &Head<'_>) {
+        let count = self.window.min(self.queue.len());
+        let never = Best { end: SimTime::NEVER, before: u8::MAX };
+        self.table.clear();
+        self.table.resize(count << count, never);
+        for last in 0..count {
+            let end = Self::leg(head, head.last, head.now, &self.queue[last]);
+            self.table[(1 << last) * count + last] = Best { end, before: u8::MAX };
+        }
+        for set in 1usize..1 << count {
+            for last in (0..count).filter(|last| set >> last & 1 == 1) {
+                let from = self.table[set * count + last];
+                for next in (0..count).filter(|next| set >> next & 1 == 0) {
+                    let start = self.queue[last].request.end();
+                    let end = Self::leg(head, start, from.end, &self.queue[next]);
+                    let best = &mut self.table[(set | 1 << next) * count + next];
+                    if end < best.end || best.before == u8::MAX {
+                        *best = Best { end, before: last as u8 };
+                    }
+                }
+            }
+        }
+        self.keep_plan(count);
+    }
+
+    /// Walks the table back from the best end.
+    fn keep_plan(&mut self, count: usize) {
+        let mut set = (1 << count) - 1;
+        let ends = (0..count).map(|last| (self.table[set * count + last].end, last));
+        let Some((_, mut last)) = ends.min() else { return };
+        loop {
+            self.plan.push_front(self.queue[last]);
+            let before = self.table[set * count + last].before;
+            set &= !(1 << last);
+            if set == 0 {
+                break;
+            }
+            last = before as usize;
+        }
+        self.queue.drain(..count);
+    }
+}
+
+impl Scheduler for Tsps {
+    fn push(&mut self, item: Queued) {
+        self.queue.push_back(item);
+    }
+
+    fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        if self.plan.is_empty() && !self.queue.is_empty() {
+            self.make_plan(head);
+        }
+        self.plan.pop_front()
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len() + self.plan.len()
+    }
+}

@@ -1,0 +1,111 @@
+//! Every bus, controller and cache against the conformance suite, whatever its parameters.
+
+use hybridsim_engine::build::LayerEntry;
+use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{SimDuration, Stream};
+use hybridsim_host::conformance::{Load, Rig};
+use hybridsim_host::{bus, controller, scheduler};
+use proptest::prelude::*;
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add_all(scheduler::ENTRIES);
+    registry
+}
+
+/// A value for `param`: any of its choices, small counts, short times.
+fn draw(param: &Param, children: usize, registry: &Registry, stream: &mut Stream) -> Option<Value> {
+    let optional = param.default == Some("");
+    if optional && stream.chance(0.5) {
+        return None;
+    }
+    Some(match param.kind {
+        Kind::Count { min, max } => Value::Count((min + stream.below(40)).min(max)),
+        Kind::Number { min, max } => Value::Number(min + (max.min(1.0) - min) * stream.unit()),
+        Kind::Duration => {
+            let ns = [0, 0, 700, 20_000, 900_000][stream.below(5) as usize];
+            Value::Duration(SimDuration::from_ns(ns))
+        }
+        Kind::Bytes => Value::Bytes(512 << stream.below(6)),
+        Kind::Rate => Value::Rate(1_000_000 << stream.below(8)),
+        Kind::Flag => Value::Flag(stream.chance(0.5)),
+        Kind::Choice(words) => {
+            Value::Text(words[stream.below(words.len() as u64) as usize].to_owned())
+        }
+        Kind::Plug(slot) => {
+            let names: Vec<_> = registry.descriptions(slot).collect();
+            let chosen = names[stream.below(names.len() as u64) as usize];
+            let mut settings = Settings::default();
+            for param in chosen.params {
+                if let Some(value) = draw(param, children, registry, stream) {
+                    settings.set(param.name, value);
+                }
+            }
+            Value::Plug(Plug { name: chosen.name.to_owned(), settings })
+        }
+        Kind::Part => Value::Text("child0".to_owned()),
+        Kind::Parts => Value::Texts((0..children).map(|at| format!("child{at}")).collect()),
+        other => panic!("{} has an unexpected kind {other:?}", param.name),
+    })
+}
+
+fn settings(entry: &LayerEntry, children: usize, registry: &Registry, seed: u64) -> Settings {
+    let mut stream = Stream::new(seed, entry.description.name);
+    let mut settings = Settings::default();
+    for param in entry.description.params {
+        if let Some(value) = draw(param, children, registry, &mut stream) {
+            settings.set(param.name, value);
+        }
+    }
+    settings
+}
+
+fn entries() -> impl Iterator<Item = &'static LayerEntry> {
+    bus::ENTRIES.iter().chain(controller::ENTRIES)
+}
+
+/// Children the entry takes: as many as its parameters name, or a few.
+fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
+    let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
+    let count = if singles > 0 { singles } else { 1 + (seed % 4) as usize };
+    (0..count as u64).map(|at| 60 + seed * 7 % 50 + 13 * at).collect()
+}
+
+/// Runs one random system; answers whether its parameters were accepted.
+fn check(entry: &LayerEntry, seed: u64, requests: usize, depth: u32) -> Result<bool, String> {
+    let registry = registry();
+    let children = children_of(entry, seed);
+    let settings = settings(entry, children.len(), &registry, seed);
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed };
+    if rig.build().is_err() {
+        return Ok(false);
+    }
+    let load = Load { requests, sectors_max: 40, seed };
+    let explain = |error| format!("{error}\nsettings: {settings:?}, children {children:?}");
+    rig.check_random(&load, depth).map_err(explain).map(|_| true)
+}
+
+#[test]
+fn whatever_the_parameters_reads_return_what_was_written() {
+    for entry in entries() {
+        let mut accepted = 0;
+        for seed in 0..60 {
+            let depth = [1, 4, 32][(seed % 3) as usize];
+            accepted += u32::from(check(entry, seed, 250, depth).unwrap_or_else(|e| panic!("{e}")));
+        }
+        assert!(accepted >= 20, "{}: only {accepted} accepted", entry.description.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_bus_or_controller_conforms(seed in 1_000u64..1_000_000, depth in 1u32..40) {
+        for entry in entries() {
+            if let Err(error) = check(entry, seed, 80, depth) {
+                return Err(TestCaseError::fail(error));
+            }
+        }
+    }
+}

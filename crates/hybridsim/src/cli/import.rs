@@ -1,0 +1,96 @@
+//! The command that turns foreign parameter files into scenarios.
+
+use super::output::{Exit, Failure, note, print};
+use crate::import::Folder;
+use clap::Subcommand;
+use hybridsim_import::{Override, Request, Trace, disksim};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[derive(Subcommand)]
+pub enum ImportCommand {
+    /// Turn a DiskSim 4 parameter file into a scenario, or the description of one drive into a
+    /// preset
+    Disksim(DisksimArgs),
+}
+
+#[derive(clap::Args)]
+pub struct DisksimArgs {
+    /// The parameter file (.parv), or the description of a drive (.diskspecs)
+    file: PathBuf,
+    /// Write the scenario here instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Look here for files that are not beside the one that names them; may be repeated
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Replay this trace instead of the synthetic workload
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The trace's format, where its content leaves a doubt
+    #[arg(long, value_name = "FORMAT", requires = "trace")]
+    format: Option<String>,
+    /// Change a parameter first, as on DiskSim's command line; may be repeated
+    #[arg(
+        long = "override",
+        num_args = 3,
+        value_names = ["COMPONENT", "PARAMETER", "VALUE"],
+        allow_negative_numbers = true
+    )]
+    overrides: Vec<String>,
+}
+
+pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
+    let overrides = args
+        .overrides
+        .chunks_exact(3)
+        .map(|three| Override {
+            component: three[0].clone(),
+            parameter: three[1].clone(),
+            value: three[2].clone(),
+        })
+        .collect();
+    let trace = match &args.trace {
+        Some(path) => {
+            Some(Trace { path: beside(path, args.out.as_deref())?, format: args.format.clone() })
+        }
+        None => None,
+    };
+    let request = Request { file: args.file.to_string_lossy().into_owned(), overrides, trace };
+    let mut folder = Folder { include: args.include.clone() };
+    let imported =
+        disksim(&request, &mut folder).map_err(|error| Failure::usage(error.to_string()))?;
+    for warning in &imported.warnings {
+        note(&format!("warning: {warning}"));
+    }
+    let Some(out) = &args.out else { return print(&imported.text) };
+    if out.exists() && !args.force {
+        let message = format!("{} exists; add --force to replace it", out.display());
+        return Err(Failure::usage(message));
+    }
+    fs::write(out, &imported.text).map_err(|error| {
+        Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
+    })?;
+    let what = if imported.is_preset { "preset" } else { "scenario" };
+    note(&format!("{}: a {what} with {} warnings", out.display(), imported.warnings.len()));
+    Ok(())
+}
+
+/// The trace as a scenario at `out` names it: scenarios look for traces beside themselves.
+fn beside(trace: &Path, out: Option<&Path>) -> Result<String, Failure> {
+    let unclear = |error: std::io::Error| {
+        Failure::Message(Exit::Trace, format!("{}: {error}", trace.display()))
+    };
+    let folder = match out {
+        Some(out) => out.parent().unwrap_or(Path::new("")),
+        None => Path::new(""),
+    };
+    let path = match folder == Path::new("") {
+        true => trace.to_owned(),
+        false => fs::canonicalize(trace).map_err(unclear)?,
+    };
+    Ok(path.to_string_lossy().into_owned())
+}

@@ -1,0 +1,99 @@
+//! The command that reproduces published figures.
+
+use super::output::{Exit, Failure, note, print};
+use super::progress::{Steps, When};
+use super::run::{interrupt_flag, prepare, wants_ansi, write};
+use crate::reproduce::{self, Lab, LabError};
+use crate::scenario::check::near;
+use hybridsim_report::study::{self, Study};
+use hybridsim_report::terminal::Style;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct ReproduceArgs {
+    /// What to reproduce: a source (002, disk) or one of its artefacts (002/fig6); all without any
+    ids: Vec<String>,
+    /// Only list what can be reproduced
+    #[arg(long, conflicts_with_all = ["json", "out"])]
+    list: bool,
+    /// Print one JSON document instead of rows
+    #[arg(long)]
+    json: bool,
+    /// Write rows and pictures into this folder: reproduction.html and reproduction.json
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace what is in the folder already
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Show a progress bar
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    progress: When,
+}
+
+/// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
+pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+    let artefacts = reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
+    if args.list {
+        let width = artefacts.iter().map(|artefact| artefact.id.len()).max().unwrap_or(0);
+        let line = |artefact: &&reproduce::Artefact| {
+            format!("{:<width$}  {}\n", artefact.id, artefact.title)
+        };
+        return print(&artefacts.iter().map(line).collect::<String>());
+    }
+    if let Some(out) = &args.out {
+        prepare(out, args.force)?;
+    }
+    let interrupted = interrupt_flag();
+    let steps = Steps::new(args.progress, artefacts.len());
+    let tell = |name: &str| steps.tell(name);
+    let lab = Lab::new(&interrupted, &tell);
+    let mut studies: Vec<Study> = Vec::with_capacity(artefacts.len());
+    let mut stopped = None;
+    for artefact in artefacts {
+        steps.begin(artefact.id);
+        match reproduce::run(artefact, &lab) {
+            Ok(study) => studies.push(study),
+            Err(error) => {
+                stopped = Some((artefact.id, error));
+                break;
+            }
+        }
+        steps.end();
+    }
+    steps.finish();
+    show(args, &studies)?;
+    match stopped {
+        None => Ok(()),
+        Some((id, LabError::Interrupted)) => {
+            Err(Failure::Message(Exit::Interrupted, format!("{id}: interrupted")))
+        }
+        Some((id, error)) => Err(Failure::Message(Exit::Run, format!("{id}: {error}"))),
+    }
+}
+
+fn unknown(id: &str) -> Failure {
+    let hint = near(id, reproduce::all().map(|artefact| artefact.id));
+    let hint = hint.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Failure::usage(format!(
+        "nothing called `{id}` can be reproduced{hint}; see `hybridsim reproduce --list`"
+    ))
+}
+
+fn show(args: &ReproduceArgs, studies: &[Study]) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        let title = match args.ids.as_slice() {
+            [] => "Reproduction of published figures".to_owned(),
+            ids => format!("Reproduction of {}", ids.join(", ")),
+        };
+        write(out, "reproduction.json", &study::json(studies))?;
+        write(out, "reproduction.html", &study::page(&title, studies))?;
+    }
+    print(&match args.json {
+        true => study::json(studies),
+        false => study::terminal(studies, Style { ansi: wants_ansi() }),
+    })?;
+    if let Some(out) = &args.out {
+        note(&format!("report: {}", out.join("reproduction.html").display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! A claim, what came out, and the verdict: computed, never written down.
+
+use hybridsim_report::study::{Plot, Quantity, Row, Verdict};
+
+/// What an artefact found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub(super) rows: Vec<Claim>,
+    pub(super) plots: Vec<Plot>,
+}
+
+impl Findings {
+    /// Adds a claim.
+    pub fn row(&mut self, claim: Claim) {
+        self.rows.push(claim);
+    }
+
+    /// Adds a picture.
+    pub fn plot(&mut self, plot: Plot) {
+        self.plots.push(plot);
+    }
+}
+
+/// How named values have to follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each greater than the next.
+    Falling,
+    /// Each at least the next.
+    NotRising,
+    /// Each smaller than the next.
+    Rising,
+    /// Each at most the next.
+    NotFalling,
+}
+
+impl Order {
+    fn holds(self, one: f64, next: f64) -> bool {
+        match self {
+            Self::Falling => one > next,
+            Self::NotRising => one >= next,
+            Self::Rising => one < next,
+            Self::NotFalling => one <= next,
+        }
+    }
+
+    const fn sign(self) -> &'static str {
+        match self {
+            Self::Falling => ">",
+            Self::NotRising => "≥",
+            Self::Rising => "<",
+            Self::NotFalling => "≤",
+        }
+    }
+}
+
+/// One claim of a source. Built up by its methods; without a result it is not comparable.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    id: &'static str,
+    claim: String,
+    published: Option<Quantity>,
+    ours: Option<Quantity>,
+    unit: &'static str,
+    tolerance: String,
+    /// Agreement is from here to there.
+    bounds: (f64, f64),
+    verdict: Option<Verdict>,
+    reason: Option<String>,
+}
+
+impl Claim {
+    /// Row `id` of the checklist claims `claim`.
+    pub fn new(id: &'static str, claim: impl Into<String>) -> Self {
+        Self {
+            id,
+            claim: claim.into(),
+            published: None,
+            ours: None,
+            unit: "",
+            tolerance: "–".to_owned(),
+            bounds: (f64::NEG_INFINITY, f64::INFINITY),
+            verdict: None,
+            reason: None,
+        }
+    }
+
+    /// Unit of all its numbers.
+    #[must_use]
+    pub fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// The source gives `value`, exactly.
+    #[must_use]
+    pub fn exactly(self, value: f64) -> Self {
+        let published = Some(Quantity::Number(value));
+        Self { published, tolerance: "exact".to_owned(), bounds: (value, value), ..self }
+    }
+
+    /// The source gives `value`; agreement is within `delta` of it.
+    #[must_use]
+    pub fn within(self, value: f64, delta: f64) -> Self {
+        let tolerance = format!("± {delta}");
+        let published = Some(Quantity::Number(value));
+        Self { published, tolerance, bounds: (value - delta, value + delta), ..self }
+    }
+
+    /// The source gives `value`; agreement is within this share of it, such as 0.1.
+    #[must_use]
+    pub fn within_share(self, value: f64, share: f64) -> Self {
+        let delta = (value * share).abs();
+        let percent = share * 100.0;
+        Self { tolerance: format!("± {percent} %"), ..self.within(value, delta) }
+    }
+
+    /// The source says something that means from `low` to `high`.
+    #[must_use]
+    pub fn between(self, words: &str, low: f64, high: f64) -> Self {
+        let published = Some(Quantity::Words(words.to_owned()));
+        Self { published, tolerance: format!("{low} to {high}"), bounds: (low, high), ..self }
+    }
+
+    /// The source says something that means `low` or more.
+    #[must_use]
+    pub fn at_least(self, words: &str, low: f64) -> Self {
+        let tolerance = format!("≥ {low}");
+        Self { tolerance, ..self.between(words, low, f64::INFINITY) }
+    }
+
+    /// The source says something that means `high` or less.
+    #[must_use]
+    pub fn at_most(self, words: &str, high: f64) -> Self {
+        let tolerance = format!("≤ {high}");
+        Self { tolerance, ..self.between(words, f64::NEG_INFINITY, high) }
+    }
+
+    /// What came out here. NaN is no result.
+    #[must_use]
+    pub fn ours(self, value: f64) -> Self {
+        if value.is_nan() {
+            return self.not_comparable("nothing was measured");
+        }
+        let agrees = value >= self.bounds.0 && value <= self.bounds.1;
+        Self { ours: Some(Quantity::Number(value)), verdict: Some(verdict(agrees)), ..self }
+    }
+
+    /// The source ranks; `ours` are the values in its order. NaN among them is no result.
+    #[must_use]
+    pub fn ranked(self, order: Order, ours: &[(&str, f64)]) -> Self {
+        if ours.iter().any(|(_, value)| value.is_nan()) {
+            return self.not_comparable("nothing was measured");
+        }
+        let sign = format!(" {} ", order.sign());
+        let names: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
+        let values: Vec<String> = ours
+            .iter()
+            .map(|(name, value)| format!("{name} {}", hybridsim_report::figures::number(*value)))
+            .collect();
+        let agrees = ours.windows(2).all(|pair| order.holds(pair[0].1, pair[1].1));
+        Self {
+            published: Some(Quantity::Words(names.join(&sign))),
+            ours: Some(Quantity::Words(values.join(", "))),
+            tolerance: "order".to_owned(),
+            verdict: Some(verdict(agrees)),
+            ..self
+        }
+    }
+
+    /// It cannot be put to the test.
+    #[must_use]
+    pub fn not_comparable(self, reason: &str) -> Self {
+        let (verdict, reason) = (Some(Verdict::NotComparable), Some(reason.to_owned()));
+        Self { ours: None, verdict, reason, ..self }
+    }
+
+    /// Why it differs; told only if it does.
+    #[must_use]
+    pub fn if_it_differs(self, reason: &str) -> Self {
+        match self.verdict {
+            Some(Verdict::Differs) => Self { reason: Some(reason.to_owned()), ..self },
+            _ => self,
+        }
+    }
+
+    /// A remark that is told in any case.
+    #[must_use]
+    pub fn remark(self, remark: &str) -> Self {
+        Self { reason: Some(remark.to_owned()), ..self }
+    }
+
+    /// The row with its verdict.
+    pub(super) fn judged(self, artefact: &str) -> Row {
+        let claim = match self.verdict {
+            None => self.not_comparable("nothing was measured"),
+            Some(Verdict::Differs) if self.reason.is_none() => {
+                self.remark("the cause has not been found")
+            }
+            Some(_) => self,
+        };
+        Row {
+            id: claim.id.to_owned(),
+            artefact: artefact.to_owned(),
+            claim: claim.claim,
+            published: claim.published,
+            ours: claim.ours,
+            unit: claim.unit.to_owned(),
+            tolerance: claim.tolerance,
+            verdict: claim.verdict.unwrap_or(Verdict::NotComparable),
+            reason: claim.reason,
+        }
+    }
+}
+
+const fn verdict(agrees: bool) -> Verdict {
+    if agrees { Verdict::Reproduced } else { Verdict::Differs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(claim: Claim, verdict: Verdict, tolerance: &str) {
+        let row = claim.judged("009/fig1");
+        assert_eq!((row.verdict, row.tolerance.as_str()), (verdict, tolerance), "{row:?}");
+        // Whatever does not agree says why.
+        assert!(row.verdict == Verdict::Reproduced || row.reason.is_some());
+    }
+
+    #[test]
+    fn verdicts_follow_from_the_numbers() {
+        use Verdict::{Differs, NotComparable, Reproduced};
+        let claim = || Claim::new("X1", "something");
+        check(claim().exactly(3.0).ours(3.0), Reproduced, "exact");
+        check(claim().exactly(3.0).ours(3.001), Differs, "exact");
+        check(claim().within(1.0, 0.5).ours(1.5), Reproduced, "± 0.5");
+        check(claim().within_share(-2.0, 0.1).ours(-2.2), Reproduced, "± 10 %");
+        check(claim().within_share(2.0, 0.1).ours(2.21), Differs, "± 10 %");
+        check(claim().between("about 3", 2.0, 5.0).ours(5.1), Differs, "2 to 5");
+        check(claim().at_least("most", 0.5).ours(0.5), Reproduced, "≥ 0.5");
+        check(claim().at_most("few", 0.5).ours(0.6), Differs, "≤ 0.5");
+        check(claim().within(1.0, 0.5).ours(f64::NAN), NotComparable, "± 0.5");
+        check(claim().within(1.0, 0.5), NotComparable, "± 0.5");
+    }
+
+    #[test]
+    fn ranks_are_strict_where_they_say_so() {
+        use Verdict::{Differs, NotComparable, Reproduced};
+        let ranked = |order, values: &[f64]| {
+            let named: Vec<(&str, f64)> = values.iter().map(|value| ("a", *value)).collect();
+            Claim::new("X1", "ranked").ranked(order, &named)
+        };
+        check(ranked(Order::Falling, &[3.0, 2.0, 1.0]), Reproduced, "order");
+        check(ranked(Order::Falling, &[3.0, 3.0]), Differs, "order");
+        check(ranked(Order::NotRising, &[3.0, 3.0]), Reproduced, "order");
+        check(ranked(Order::Rising, &[1.0, 2.0]), Reproduced, "order");
+        check(ranked(Order::NotFalling, &[1.0, 0.5]), Differs, "order");
+        check(ranked(Order::Rising, &[1.0, f64::NAN]), NotComparable, "–");
+    }
+}

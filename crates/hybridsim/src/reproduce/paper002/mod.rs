@@ -1,0 +1,79 @@
+//! Paper 002: FlashSim.
+
+mod fig5;
+mod fig6;
+mod fig7;
+mod fig8;
+mod table1;
+mod table3;
+
+use super::{Artefact, Job, Lab, LabError, Ran};
+use hybridsim_observe::results::Flash;
+
+/// Its artefacts.
+pub const ARTEFACTS: &[Artefact] = &[
+    table1::ARTEFACT,
+    table3::ARTEFACT,
+    fig5::ARTEFACT,
+    fig6::FINANCIAL,
+    fig6::TPC_H,
+    fig7::ARTEFACT,
+    fig8::ARTEFACT,
+];
+
+/// The translation layers of the evaluation.
+const LAYERS: [&str; 3] = ["page", "dftl", "fast"];
+
+/// The chip of Table 2 with `layer`, under the workload `preset`. `ram_bytes` is what DFTL may
+/// use for its tables.
+fn evaluation(layer: &str, preset: &str, ram_bytes: u64) -> Job {
+    let job = Job::paper("002/evaluation.toml")
+        .named(format!("{layer}, {preset}"))
+        .set("workload.generator.preset", format!("\"{preset}\""))
+        .set("part.ssd.ftl", format!("\"{layer}\""));
+    match layer {
+        "dftl" => job.set("part.ssd.ftl.ram", format!("\"{ram_bytes}B\"")),
+        _ => job,
+    }
+}
+
+/// What the three layers make of a workload.
+struct Evaluated {
+    page: Ran,
+    dftl: Ran,
+    fast: Ran,
+}
+
+impl Evaluated {
+    fn all(&self) -> [(&'static str, &Ran); 3] {
+        [("page", &self.page), ("DFTL", &self.dftl), ("FAST", &self.fast)]
+    }
+}
+
+/// Runs the three layers on `preset`. DFTL gets the memory FAST's tables need (paper 002,
+/// section 4.3).
+fn evaluate(lab: &Lab, preset: &str) -> Result<Evaluated, LabError> {
+    let first = [evaluation(LAYERS[2], preset, 0), evaluation(LAYERS[0], preset, 0)];
+    let [fast, page] = take(lab.run(&first)?);
+    let ram_bytes = constant(&fast, "mapping_ram_bytes") as u64;
+    let [dftl] = take(lab.run(&[evaluation(LAYERS[1], preset, ram_bytes)])?);
+    Ok(Evaluated { page, dftl, fast })
+}
+
+/// As many results as jobs were given.
+fn take<const N: usize>(ran: Vec<Ran>) -> [Ran; N] {
+    let Ok(all) = ran.try_into() else { panic!("a lab returns a result for every job") };
+    all
+}
+
+/// What the flash device of `ran` did.
+fn flash(ran: &Ran) -> &Flash {
+    let mut devices = ran.results.components.values().filter_map(|part| part.flash.as_ref());
+    devices.next().expect("the scenario has a flash device")
+}
+
+/// A constant of the flash device of `ran`.
+fn constant(ran: &Ran, name: &str) -> f64 {
+    let mut constants = ran.results.components.values().filter_map(|part| part.constants.get(name));
+    constants.next().copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,120 @@
+//! A run that goes on from a saved state does exactly what it would have done without the break.
+
+use hybridsim::registry::standard;
+use hybridsim::run::{self, Done, Options};
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::{Input, Scenario};
+use hybridsim_engine::{Fact, SimTime, Stamped, Stream};
+use hybridsim_flash::ftl::FtlEntry;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// `count` requests from `start_ns` on, as a trace; where they end.
+fn requests(text: &mut String, start_ns: u64, count: u64, seed: u64) {
+    let mut stream = Stream::new(seed, "resume");
+    let mut at = start_ns;
+    for number in 0..count {
+        let (page, pages) = (stream.below(900), 1 + stream.below(4));
+        let read = u64::from(stream.chance(0.3));
+        let (whole, part) = (at / 1_000_000, at % 1_000_000);
+        writeln!(text, "{whole}.{part:06} 0 {} {} {read}", page * 8, pages * 8)
+            .expect("memory can be written");
+        // Now and then time enough for work in the background.
+        at += if number % 50 == 49 { 30_000_000 } else { stream.below(400_000) };
+    }
+}
+
+fn run_with(
+    folder: &Path,
+    trace: &str,
+    system: &str,
+    state: Option<&[u8]>,
+) -> (Done, Vec<Stamped>) {
+    fs::write(folder.join("trace.txt"), trace).expect("one's own folder");
+    let state = state.map_or(String::new(), |bytes| {
+        fs::write(folder.join("before.state"), bytes).expect("one's own folder");
+        "[run]\nstate = \"before.state\"\n".to_owned()
+    });
+    let text = format!("{state}[workload]\ntrace = \"trace.txt\"\nformat = \"disksim\"\n{system}");
+    let registry = standard();
+    let source = SourceText { name: "test".to_owned(), text };
+    let input = Input { source, base: folder.to_owned(), sets: Vec::new(), trace: None };
+    let scenario = Scenario::check(input, &registry).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let mut facts: Vec<Stamped> = Vec::new();
+    let options = Options { sink: Some(&mut facts), save_state: true, ..Options::default() };
+    let done = run::run(&scenario, &registry, options);
+    let done = done.unwrap_or_else(|error| panic!("{system}\n{error}"));
+    assert_eq!(done.fault, None, "{system}");
+    (done, facts)
+}
+
+/// Time spent in states is told in pieces, which a break cuts in two, and what a device says of
+/// itself at the end or the start of a run is not of requests.
+fn of_requests(fact: &Stamped) -> bool {
+    !matches!(fact.fact, Fact::StateTime { .. } | Fact::Wear { .. } | Fact::FreeBlocks { .. })
+}
+
+fn resumed_equals_uninterrupted(system: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = String::new();
+    requests(&mut first, 0, 1_500, 1);
+    let (before, told_before) = run_with(folder.path(), &first, system, None);
+    let state = before.state.expect("the run came to its end");
+    let base = told_before.last().expect("something happened").time;
+    let mut second = String::new();
+    requests(&mut second, 0, 1_500, 2);
+    let (after, resumed) = run_with(folder.path(), &second, system, Some(&state));
+    requests(&mut first, base.as_ns(), 1_500, 2);
+    let (_, whole) = run_with(folder.path(), &first, system, None);
+    let whole: Vec<Stamped> = whole.into_iter().filter(of_requests).collect();
+    let told_before = told_before.iter().filter(|fact| of_requests(fact)).count();
+    let resumed: Vec<Stamped> = resumed.into_iter().filter(of_requests).collect();
+    let shift = base.since(SimTime::ZERO);
+    assert!(resumed.len() > 3_000, "{} facts", resumed.len());
+    assert_eq!(whole.len(), told_before + resumed.len(), "{system}");
+    for (one, other) in whole[told_before..].iter().zip(&resumed) {
+        assert_eq!(*one, Stamped { time: other.time + shift, ..*other }, "{system}");
+    }
+    // The figures are of the second run alone.
+    assert_eq!(after.results.requests, 1_500);
+}
+
+fn ssd(more: &str) -> String {
+    format!(
+        "[part.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
+         pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
+         program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
+         program_order = \"any\"\n{more}"
+    )
+}
+
+#[test]
+fn with_every_translation_layer() {
+    for entry in standard().iter::<FtlEntry>() {
+        let name = entry.description.name;
+        if name == "raw" {
+            // Random writes end its run: pages have to be erased first. It remembers nothing.
+            continue;
+        }
+        resumed_equals_uninterrupted(&ssd(&format!(
+            "ftl = \"{name}\"\nprecondition = \"steady\"\nidle_after = \"5ms\"\n"
+        )));
+    }
+}
+
+#[test]
+fn with_every_timing_model_and_inside_volumes() {
+    for timing in ["interleaved", "queued", "serial", "none"] {
+        resumed_equals_uninterrupted(&ssd(&format!("timing = \"{timing}\"\n")));
+    }
+    resumed_equals_uninterrupted(&ssd(
+        "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
+         program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
+    ));
+    let (first, second) = (ssd(""), ssd("").replace("[part.ssd]", "[part.ssd2]"));
+    resumed_equals_uninterrupted(&format!(
+        "[part.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\
+         {first}{second}"
+    ));
+}

@@ -1,0 +1,222 @@
+//! What turns and moves: `dm_disk`, its layout, seek curve and spindle.
+
+use crate::source::{Files, Trouble};
+use crate::syntax::{Block, Item};
+use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
+use crate::{indexed, zoned};
+use std::fmt::Write;
+
+/// The parameters of a mechanism.
+pub const DM_DISK: Table = Table {
+    kind: "dm_disk",
+    becomes: "geometry and mechanics of a `hard-disk`",
+    rows: &[
+        row("Number of data surfaces", Carry::Count("heads")),
+        row("Number of cylinders", Carry::Part("checked against the zones")),
+        row("Block count", Carry::Part("`sectors`")),
+        row("Layout Model", Carry::Part("`zones` or `layout_index`")),
+        row("Mechanical Model", Carry::Part("seek, rotation and settling")),
+    ],
+};
+
+/// The parameters of its movements.
+pub const MECHANICS: Table = Table {
+    kind: "dm_mech_g1",
+    becomes: "seek, rotation and settling of a `hard-disk`",
+    rows: &[
+        row(
+            "Access time type",
+            Carry::Part(
+                "`trackSwitchPlusRotation`; `averageRotation` is ignored by DiskSim as well",
+            ),
+        ),
+        row("Constant access time", Carry::Part("nothing: see `Access time type`")),
+        row("Seek type", Carry::Part("`seek`")),
+        row("Average seek time", Carry::Part("`seek`, if `Seek type` is `curve`")),
+        row("Constant seek time", Carry::Part("`seek`, if `Seek type` is `constant`")),
+        row(
+            "Single cylinder seek time",
+            Carry::Part("`seek`, if `Seek type` is `curve` or `linear`"),
+        ),
+        row("Full strobe seek time", Carry::Part("`seek`, if `Seek type` is `curve` or `linear`")),
+        row("Full seek curve", Carry::Part("`seek`, if `Seek type` is `extracted`")),
+        row(
+            "HPL seek equation values",
+            Carry::Part("`seek`, if `Seek type` is `hpl` or `hplplus10`"),
+        ),
+        row("First ten seek times", Carry::Part("`seek`, if `Seek type` is `hplplus10`")),
+        row("Add. write settling delay", Carry::Ms("write_settle")),
+        row("Head switch time", Carry::Ms("head_switch")),
+        row("Rotation speed (in rpms)", Carry::Part("`rpm`")),
+        row("Percent error in rpms", Carry::Part("nothing: the speed is exact")),
+    ],
+};
+
+/// Geometry, seek curve and spindle.
+pub(crate) fn lines(
+    model: &Block,
+    files: &mut dyn Files,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
+    let mechanics = model.need("Mechanical Model")?.block()?;
+    let speed = mechanics.need("Rotation speed (in rpms)")?;
+    let rpm = speed.number_in(60.0, 100_000.0)?;
+    lines.from("rpm", format!("\"{rpm}rpm\""), ("Rotation speed (in rpms)", speed), notes);
+    carry(&DM_DISK, model, lines, notes)?;
+    carry(&MECHANICS, mechanics, lines, notes)?;
+    seek(mechanics, files, lines, notes)?;
+    let layout = model.need("Layout Model")?;
+    let block = layout.block()?;
+    match block.kind.as_str() {
+        "dm_layout_g1" => {
+            let heads = model.need("Number of data surfaces")?.whole_in(1, 64)?;
+            let held = zoned::lines(block, heads, lines, notes)?;
+            capacity(model, held, lines, notes)
+        }
+        "dm_layout_g4" => {
+            let held = indexed::lines(block, lines, notes)?;
+            capacity(model, held, lines, notes)
+        }
+        other => {
+            let message = format!("expected dm_layout_g1 or dm_layout_g4, found `{other}`");
+            Err(Trouble::new(layout.place, message))
+        }
+    }
+}
+
+fn seek(
+    block: &Block,
+    files: &mut dyn Files,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
+    let kind = block.need("Seek type")?;
+    let at = |key: &str| block.need(key).and_then(ms_of).map(ms);
+    let value = match kind.text()? {
+        "extracted" => extracted(block.need("Full seek curve")?, files, notes)?,
+        "linear" => format!(
+            "{{ kind = \"linear\", single = {}, full = {} }}",
+            at("Single cylinder seek time")?,
+            at("Full strobe seek time")?
+        ),
+        "curve" => format!(
+            "{{ kind = \"curve\", single = {}, average = {}, full = {} }}",
+            at("Single cylinder seek time")?,
+            at("Average seek time")?,
+            at("Full strobe seek time")?
+        ),
+        "constant" => {
+            let key = ["Constant seek time", "Average seek time"];
+            let key = key.into_iter().find(|key| block.get(key).is_some()).unwrap_or(key[0]);
+            format!("{{ kind = \"constant\", time = {} }}", at(key)?)
+        }
+        "hpl" => {
+            let values = values(block.need("HPL seek equation values")?, 6)?;
+            format!("{{ kind = \"hpl\", values = [{values}] }}")
+        }
+        "hplplus10" => {
+            let equation = block.need("HPL seek equation values")?;
+            // The sixth value of the older curve is the single-cylinder seek, tabulated here.
+            let five = if equation.list()?.len() == 6 { 6 } else { 5 };
+            let equation = values(equation, five)?;
+            let equation: Vec<&str> = equation.split(", ").take(5).collect();
+            let ten = values(block.need("First ten seek times")?, 10)?;
+            format!(
+                "{{ kind = \"hpl-plus-10\", first_ten = [{ten}], values = [{}] }}",
+                equation.join(", ")
+            )
+        }
+        other => {
+            let message = format!(
+                "expected linear, curve, constant, hpl, hplplus10 or extracted, found `{other}`"
+            );
+            return Err(Trouble::new(kind.place, message));
+        }
+    };
+    lines.from("seek", value, ("Seek type", kind), notes);
+    Ok(())
+}
+
+/// `count` numbers, joined by commas.
+fn values(item: &Item, count: usize) -> Result<String, Trouble> {
+    let list = item.list()?;
+    if list.len() != count {
+        let message = format!("expected {count} numbers, found {}", list.len());
+        return Err(Trouble::new(item.place, message));
+    }
+    let numbers: Result<Vec<String>, Trouble> =
+        list.iter().map(|value| Ok(value.number_in(-1e9, 1e9)?.to_string())).collect();
+    Ok(numbers?.join(", "))
+}
+
+/// Most points of a seek curve.
+const POINTS_MAX: usize = 100_000;
+
+/// A seek file: distance, time, and perhaps deviation and time before a write.
+fn extracted(item: &Item, files: &mut dyn Files, notes: &mut Notes) -> Result<String, Trouble> {
+    let from = notes.files.get(item.place.file as usize).cloned().unwrap_or_default();
+    let read = files.read(item.text()?, &from);
+    let (name, text) = read.map_err(|message| Trouble::new(item.place, message))?;
+    let (mut points, mut writes) = (Vec::new(), Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let wrong =
+            |what: &str| Trouble::new(item.place, format!("{name}:{}:1: {what}", number + 1));
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() || line.starts_with("Seek distances") {
+            continue;
+        }
+        let numbers: Option<Vec<f64>> = line
+            .split([',', ' ', '\t'])
+            .filter(|field| !field.is_empty())
+            .map(|field| field.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0))
+            .collect();
+        let fields = numbers.filter(|fields| (2..=4).contains(&fields.len()));
+        let fields = fields.ok_or_else(|| wrong("expected `distance, milliseconds`"))?;
+        let (distance, time) = (fields[0], fields[1]);
+        if distance < 1.0 || distance.fract() != 0.0 || distance > 1e9 || time > 60_000.0 {
+            return Err(wrong("expected a distance of at least 1 and a time below a minute"));
+        }
+        if points.last().is_some_and(|&(last, _)| distance <= last) {
+            return Err(wrong("distances must ascend, each only once"));
+        }
+        points.push((distance, time));
+        writes.extend(fields.get(3).map(|&write| (distance, write)));
+        if points.len() > POINTS_MAX {
+            return Err(wrong("more than 100000 points"));
+        }
+    }
+    if points.is_empty() {
+        return Err(Trouble::new(item.place, format!("{name} has no seek times")));
+    }
+    if !writes.is_empty() && writes.len() < points.len() {
+        notes.warn(item.place, format!("{name}: not every line has a time before a write"));
+    }
+    let mut value = format!("{{ kind = \"table\", points = {}", curve(&points));
+    if writes.len() == points.len() {
+        write!(value, ", write_points = {}", curve(&writes)).expect("text grows");
+    }
+    Ok(value + " }")
+}
+
+fn curve(points: &[(f64, f64)]) -> String {
+    let mut out = String::from("[");
+    for (at, (distance, time)) in points.iter().enumerate() {
+        let lead = if at % 5 == 0 { "\n    " } else { " " };
+        write!(out, "{lead}[{distance}, \"{time}ms\"],").expect("text grows");
+    }
+    out + "\n]"
+}
+
+/// `sectors`: what the drive is said to hold, or what its layout holds if that is less.
+fn capacity(model: &Block, held: i64, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    let Some(item) = model.get("Block count") else { return Ok(()) };
+    let wanted = item.whole_in(1, 1 << 50)?;
+    if held < wanted {
+        let message =
+            format!("the drive is said to have {wanted} blocks, its layout holds only {held}");
+        notes.warn(item.place, message);
+    }
+    lines.from("sectors", wanted.min(held).to_string(), ("Block count", item), notes);
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Queues: `disksim_ioqueue`, and which scheduler a policy number stands for.
+
+use crate::source::Trouble;
+use crate::syntax::{Block, Item};
+use crate::table::{Carry, Lines, Notes, Table, carry, row, string};
+
+/// A policy number, DiskSim's name, and the value of a `scheduler` key.
+pub type Policy = (i64, &'static str, &'static str);
+
+/// Policies by number (DiskSim 4.0 reference manual, queue and scheduler subcomponents).
+pub const POLICIES: &[Policy] = &[
+    (1, "FCFS", "\"fcfs\""),
+    (2, "ELEVATOR_LBN", "\"look\""),
+    (3, "CYCLE_LBN", "\"c-look\""),
+    (4, "SSTF_LBN", "\"sstf\""),
+    (5, "ELEVATOR_CYL", "{ kind = \"look\", by = \"cylinder\" }"),
+    (6, "CYCLE_CYL", "{ kind = \"c-look\", by = \"cylinder\" }"),
+    (7, "SSTF_CYL", "{ kind = \"sstf\", by = \"cylinder\" }"),
+    (8, "SPTF_OPT", "\"sptf\""),
+    (9, "SPCTF_OPT", "\"spctf\""),
+    (10, "SATF_OPT", "\"satf\""),
+    (11, "WPTF_OPT", "\"wptf\""),
+    (12, "WPCTF_OPT", "\"wpctf\""),
+    (13, "WATF_OPT", "\"watf\""),
+    (14, "ASPTF_OPT", "\"asptf\""),
+    (15, "ASPCTF_OPT", "\"aspctf\""),
+    (16, "ASATF_OPT", "\"asatf\""),
+    (17, "VSCAN_LBN", "\"vscan\""),
+    (18, "VSCAN_CYL", "{ kind = \"vscan\", by = \"cylinder\" }"),
+    (19, "PRI_VSCAN_LBN", "\"pri-vscan\""),
+    (20, "PRI_ASPTF_OPT", "\"pri-asptf\""),
+    (21, "PRI_ASPCTF_OPT", "\"pri-aspctf\""),
+    (22, "SDF_APPROX", "{ kind = \"sdf\", distance = \"approximate\" }"),
+    (23, "SDF_EXACT", "{ kind = \"sdf\", distance = \"exact\" }"),
+    (24, "SPTF_ROT_OPT", "\"sptf-rot-opt\""),
+    (25, "SPTF_ROT_WEIGHT", "\"sptf-rot-weight\""),
+    (26, "SPTF_SEEK_WEIGHT", "\"sptf-seek-weight\""),
+    (27, "TSPS", "\"tsps\""),
+    (28, "BATCH_FCFS", "\"batch-fcfs\""),
+];
+
+/// The parameters of a queue.
+pub const QUEUE: Table = Table {
+    kind: "disksim_ioqueue",
+    becomes: "an `io-queue` in front of a device, or the scheduler of a drive",
+    rows: &[
+        row("Scheduling policy", Carry::Part("`scheduler`")),
+        row(
+            "Cylinder mapping strategy",
+            Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
+        ),
+        row("Write initiation delay", Carry::Ms("write_delay")),
+        row("Read initiation delay", Carry::Ms("read_delay")),
+        row("Sequential stream scheme", Carry::Part("`concatenate`")),
+        row("Maximum concat size", Carry::Part("`concatenate_max`")),
+        row("Overlapping request scheme", Carry::Choice("overlap", OVERLAPS)),
+        row(
+            "Sequential stream diff maximum",
+            Carry::Lost(0.0, "requests of a stream follow each other without a gap"),
+        ),
+        row("Scheduling timeout scheme", Carry::Choice("timeout", TIMEOUTS)),
+        row("Timeout time/weight", Carry::Part("`timeout_after`")),
+        row("Timeout scheduling", Carry::Part("`timeout_scheduler`")),
+        row("Scheduling priority scheme", Carry::Choice("priority", PRIORITIES)),
+        row("Priority scheduling", Carry::Part("`priority_scheduler`")),
+    ],
+};
+
+const OVERLAPS: &[(i64, &str)] = &[(0, "independent"), (1, "completed"), (2, "queued-writes")];
+const TIMEOUTS: &[(i64, &str)] = &[(0, "none"), (1, "full"), (2, "half")];
+const PRIORITIES: &[(i64, &str)] = &[(0, "none"), (1, "sync")];
+const CONCATENATE: &[&str] = &["none", "reads", "writes", "both"];
+
+/// The scheduler of a drive; the rest of its queue is that of the drive.
+pub(crate) fn scheduler(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    policy(item.block()?, "Scheduling policy", "scheduler", lines, notes)
+}
+
+fn policy(
+    block: &Block,
+    theirs: &str,
+    ours: &str,
+    lines: &mut Lines,
+    notes: &Notes,
+) -> Result<(), Trouble> {
+    let item = block.need(theirs)?;
+    let number = item.whole_in(1, POLICIES.len() as i64)?;
+    let (_, name, value) = POLICIES[number as usize - 1];
+    lines.set(ours, value, format!("{theirs} = {number} ({name}), {}", notes.line(item.place)));
+    Ok(())
+}
+
+/// Everything a queue in front of a device does.
+pub(crate) fn whole(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    let block = item.block()?;
+    policy(block, "Scheduling policy", "scheduler", lines, notes)?;
+    carry(&QUEUE, block, lines, notes)?;
+    let chosen = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 255));
+    if chosen("Scheduling timeout scheme")? > 0 {
+        let after = block.need("Timeout time/weight")?;
+        let seconds = after.number_in(0.0, 86_400.0)?;
+        let from = ("Timeout time/weight", after);
+        lines.from("timeout_after", format!("\"{seconds}s\""), from, notes);
+        policy(block, "Timeout scheduling", "timeout_scheduler", lines, notes)?;
+    }
+    if chosen("Scheduling priority scheme")? > 0 {
+        policy(block, "Priority scheduling", "priority_scheduler", lines, notes)?;
+    }
+    let Some(scheme) = block.get("Sequential stream scheme") else { return Ok(()) };
+    let bits = scheme.whole_in(0, 31)?;
+    let from = ("Sequential stream scheme", scheme);
+    if bits > 3 {
+        notes.warn(scheme.place, "`Sequential stream scheme`: streams are joined, not scheduled");
+    }
+    if bits & 3 != 0 {
+        lines.from("concatenate", string(CONCATENATE[(bits & 3) as usize]), from, notes);
+        let size = block.need("Maximum concat size")?;
+        let sectors = size.whole_in(0, 1 << 22)?.max(1).to_string();
+        lines.from("concatenate_max", sectors, ("Maximum concat size", size), notes);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::POLICIES;
+
+    #[test]
+    fn policies_are_in_order_of_their_numbers() {
+        for (at, (number, ..)) in POLICIES.iter().enumerate() {
+            assert_eq!(*number, at as i64 + 1);
+        }
+    }
+}

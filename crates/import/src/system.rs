@@ -1,0 +1,515 @@
+//! Buses, controllers, simple devices and logical organisations: what hangs where.
+
+use crate::model::Model;
+use crate::source::{Files, Place, Trouble, quote};
+use crate::syntax::{Block, Item, Node};
+use crate::table::{Carry, Lines, Notes, Table, carry, ms, row, string, strings};
+use crate::{disk, queue};
+use std::collections::BTreeMap;
+
+/// The parameters of the device driver.
+pub const DRIVER: Table = Table {
+    kind: "disksim_iodriver",
+    becomes: "`[host]`",
+    rows: &[
+        row("type", Carry::Part("nothing: requests are always simulated")),
+        row("Constant access time", Carry::Part("nothing: see `type`")),
+        row("Scheduler", Carry::Part("an `io-queue` in front of every device")),
+        row("Use queueing in subsystem", Carry::Part("`device_queue_depth` of the queues")),
+    ],
+};
+
+/// The parameters of a bus.
+pub const BUS: Table = Table {
+    kind: "disksim_bus",
+    becomes: "the `host_rate` of the drives below it",
+    rows: &[
+        row("type", Carry::Part("nothing: a drive has the bus to itself")),
+        row("Arbitration type", Carry::Part("nothing: a drive has the bus to itself")),
+        row("Arbitration time", Carry::Lost(0.0, "a bus takes no time of its own")),
+        row("Read block transfer time", Carry::Part("`host_rate` of the drives")),
+        row("Write block transfer time", Carry::Part("`host_rate` of the drives")),
+        row("Print stats", Carry::Report),
+    ],
+};
+
+/// The parameters of a controller.
+pub const CONTROLLER: Table = Table {
+    kind: "disksim_ctlr",
+    becomes: "nothing: controllers that pass requests on take no time",
+    rows: &[
+        row("type", Carry::Part("1 (passes on); others lose their queue and cache")),
+        row("Scale for delays", Carry::Lost(0.0, "a controller takes no time of its own")),
+        row("Bulk sector transfer time", Carry::Part("`host_rate` of the drives")),
+        row("Maximum queue length", Carry::Part("nothing: the host waits instead")),
+        row("Print stats", Carry::Report),
+        row("Scheduler", Carry::Part("nothing: the host or the drive schedules")),
+        row("Cache", Carry::Part("a warning: caches of controllers are not carried over")),
+        row("Max per-disk pending count", Carry::Part("nothing: drives have their own limit")),
+    ],
+};
+
+/// The parameters of a simple disk.
+pub const SIMPLE: Table = Table {
+    kind: "disksim_simpledisk",
+    becomes: "a part of kind `constant-device`",
+    rows: &[
+        row("Block count", Carry::Sectors("capacity")),
+        row("Access time", Carry::Part("`latency`")),
+        row("Constant access time", Carry::Part("`latency`")),
+        row("Command overhead", Carry::Part("added to `latency`")),
+        row("Bus transaction latency", Carry::Part("added to `latency`")),
+        row("Bulk sector transfer time", Carry::Part("`rate`, unless the bus is slower")),
+        row("Never disconnect", Carry::Part("nothing: a device has the bus to itself")),
+        row("Print stats", Carry::Report),
+        row("Max queue length", Carry::Part("`servers`: one request at a time")),
+        row("Scheduler", Carry::Part("nothing: the host schedules")),
+    ],
+};
+
+/// The parameters of a logical organisation.
+pub const LOGORG: Table = Table {
+    kind: "disksim_logorg",
+    becomes: "a volume over its devices",
+    rows: &[
+        row("Addressing mode", Carry::Part("Array: one volume; Parts: the devices one by one")),
+        row("Distribution scheme", Carry::Part("`stripe` or `concat`")),
+        row("Redundancy scheme", Carry::Part("`raid1`, `raid10`, `raid4`, `raid5`")),
+        row("Components", Carry::Part("nothing: devices are whole")),
+        row("devices", Carry::Part("`members`")),
+        row("Stripe unit", Carry::Part("`chunk`")),
+        row("Synch writes for safety", Carry::Part("nothing: parity is always written in order")),
+        row("Number of copies", Carry::Part("`copies` of `raid10`")),
+        row("Copy choice on read", Carry::Part("the volume's own choice")),
+        row("RMW vs. reconstruct", Carry::Part("`break_point`")),
+        row("Parity stripe unit", Carry::Part("nothing: parity goes round with every chunk")),
+        row("Parity rotation type", Carry::Part("`rotation`")),
+        row("Time stamp interval", Carry::Report),
+        row("Time stamp start time", Carry::Report),
+        row("Time stamp stop time", Carry::Report),
+        row("Time stamp file name", Carry::Report),
+    ],
+};
+
+const ROTATIONS: &[&str] =
+    &["left-symmetric", "left-asymmetric", "right-asymmetric", "right-symmetric"];
+
+/// A part of the scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub name: String,
+    pub lines: Lines,
+}
+
+/// What requests can be addressed to.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub name: String,
+    pub sectors: u64,
+}
+
+/// The system as parts, and what of it the workload speaks to.
+#[derive(Debug, Default)]
+pub(crate) struct System {
+    pub parts: Vec<Part>,
+    /// In the order of their addresses.
+    pub targets: Vec<Target>,
+    /// Name of a device or organisation to the number of its target.
+    pub numbers: BTreeMap<String, usize>,
+    pub top: String,
+    pub host: Lines,
+    devices: BTreeMap<String, Target>,
+    order: Vec<String>,
+    used: BTreeMap<String, usize>,
+}
+
+pub(crate) fn build(
+    model: &Model,
+    top: &Node,
+    files: &mut dyn Files,
+    notes: &mut Notes,
+) -> Result<System, Trouble> {
+    let mut system = System::default();
+    let mut walk = Walk { model, files, system: &mut system };
+    walk.visit(top, 0.0, notes)?;
+    if system.order.is_empty() {
+        return Err(Trouble::new(top.place, "the topology has no device"));
+    }
+    queues(model, top, &mut system, notes)?;
+    organise(model, &mut system, notes)?;
+    system.top = match system.targets.as_slice() {
+        [only] => only.name.clone(),
+        several => {
+            let names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
+            let mut lines = Lines::default();
+            lines.comment("Devices that requests name one by one, behind each other.");
+            lines.set("kind", "\"concat\"", "");
+            lines.set("members", strings(&names), "");
+            let name = free_name("system", &system);
+            system.parts.push(Part { name: name.clone(), lines });
+            name
+        }
+    };
+    host(model, top, &mut system, notes)?;
+    Ok(system)
+}
+
+fn free_name(wish: &str, system: &System) -> String {
+    let taken = |name: &str| system.parts.iter().any(|part| part.name == name);
+    let mut name = wish.to_owned();
+    while taken(&name) {
+        name.push('_');
+    }
+    name
+}
+
+struct Walk<'a> {
+    model: &'a Model,
+    files: &'a mut dyn Files,
+    system: &'a mut System,
+}
+
+impl Walk<'_> {
+    /// `bus_ms` is the time of a sector on the slowest bus or controller so far.
+    fn visit(&mut self, node: &Node, bus_ms: f64, notes: &mut Notes) -> Result<(), Trouble> {
+        let Some(block) = self.model.instances.get(&node.name) else {
+            let message = format!("{} is not instantiated", quote(&node.name));
+            return Err(Trouble::new(node.place, message));
+        };
+        if block.kind != node.kind {
+            let message =
+                format!("{} is a {}, not a {}", quote(&node.name), block.kind, quote(&node.kind));
+            return Err(Trouble::new(node.place, message));
+        }
+        match block.kind.as_str() {
+            "disksim_iodriver" => self.below(node, bus_ms, notes),
+            "disksim_bus" => {
+                carry(&BUS, block, &mut Lines::default(), notes)?;
+                let mut slowest = bus_ms;
+                for key in ["Read block transfer time", "Write block transfer time"] {
+                    let time = block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
+                    slowest = slowest.max(time);
+                }
+                if slowest > 0.0 && node.children.len() > 1 {
+                    let message = "devices on one bus do not wait for each other";
+                    notes.warn(block.place, message);
+                }
+                self.below(node, slowest, notes)
+            }
+            "disksim_ctlr" => self.controller(node, block, bus_ms, notes),
+            "disksim_disk" => {
+                let lines = disk::lines(block, bus_ms, self.files, notes)?;
+                let sectors = block.need("Model")?.block()?.need("Block count")?;
+                let sectors = sectors.whole_in(1, 1 << 50)? as u64;
+                self.device(node, lines, sectors)
+            }
+            "disksim_simpledisk" => {
+                let sectors = block.need("Block count")?.whole_in(1, 1 << 50)? as u64;
+                let lines = simple(block, bus_ms, notes)?;
+                self.device(node, lines, sectors)
+            }
+            other => {
+                let message = format!(
+                    "expected disksim_bus, disksim_ctlr, disksim_disk or disksim_simpledisk, \
+                     found {}; other devices cannot be imported",
+                    quote(other)
+                );
+                Err(Trouble::new(node.place, message))
+            }
+        }
+    }
+
+    fn below(&mut self, node: &Node, bus_ms: f64, notes: &mut Notes) -> Result<(), Trouble> {
+        node.children.iter().try_for_each(|child| self.visit(child, bus_ms, notes))
+    }
+
+    fn controller(
+        &mut self,
+        node: &Node,
+        block: &Block,
+        bus_ms: f64,
+        notes: &mut Notes,
+    ) -> Result<(), Trouble> {
+        carry(&CONTROLLER, block, &mut Lines::default(), notes)?;
+        let kind = block.need("type")?;
+        if kind.whole_in(1, 3)? != 1 {
+            notes.warn(kind.place, "the queue of a controller of type 2 or 3 is not carried over");
+        }
+        if let Some(cache) = block.get("Cache") {
+            let message =
+                format!("`Cache = {}` of a controller is not carried over", cache.block()?.kind);
+            notes.warn(cache.place, message);
+        }
+        let own = block.get("Bulk sector transfer time");
+        let own = own.map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
+        self.below(node, bus_ms.max(own), notes)
+    }
+
+    fn device(&mut self, node: &Node, lines: Lines, sectors: u64) -> Result<(), Trouble> {
+        if !node.children.is_empty() {
+            return Err(Trouble::new(node.place, "a device has nothing below it"));
+        }
+        if self.system.devices.contains_key(&node.name) {
+            let message = format!("{} is in the topology twice", quote(&node.name));
+            return Err(Trouble::new(node.place, message));
+        }
+        let name = bare(&node.name);
+        self.system.parts.push(Part { name: name.clone(), lines });
+        self.system.devices.insert(node.name.clone(), Target { name, sectors });
+        self.system.order.push(node.name.clone());
+        Ok(())
+    }
+}
+
+/// A name as TOML takes it without quotes.
+pub(crate) fn bare(name: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().map(fit).take(100).collect();
+    if name.is_empty() { "part".to_owned() } else { name }
+}
+
+fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Lines, Trouble> {
+    let mut lines = Lines::default();
+    lines.set("kind", "\"constant-device\"", "");
+    let time = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
+    let access = match block.get("Access time") {
+        Some(item) => item.number_in(0.0, 1e6)?,
+        None => time("Constant access time")?,
+    };
+    let whole = access + time("Command overhead")? + time("Bus transaction latency")?;
+    lines.set("latency", ms(whole), "access time, command overhead and bus transaction latency");
+    let sector_ms = time("Bulk sector transfer time")?.max(bus_ms);
+    if sector_ms > 0.0 {
+        let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
+        lines.set("rate", format!("\"{rate}B/s\""), format!("a sector in {sector_ms} ms"));
+    }
+    lines.set("servers", "1", "");
+    carry(&SIMPLE, block, &mut lines, notes)?;
+    Ok(lines)
+}
+
+/// Volumes over the devices, and the targets requests are addressed to.
+fn organise(model: &Model, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+    for block in model.of_kind("disksim_logorg") {
+        carry(&LOGORG, block, &mut Lines::default(), notes)?;
+        let members = block.need("devices")?.words()?;
+        let place = block.place;
+        let mut devices = Vec::new();
+        for (name, at) in &members {
+            let Some(device) = system.devices.get(name).cloned() else {
+                return Err(Trouble::new(*at, format!("{} is not in the topology", quote(name))));
+            };
+            if system.used.insert(name.clone(), system.targets.len()).is_some() {
+                let message = format!("{} belongs to two organisations", quote(name));
+                return Err(Trouble::new(*at, message));
+            }
+            devices.push(device);
+        }
+        if devices.is_empty() {
+            return Err(Trouble::new(place, "the organisation has no devices"));
+        }
+        match block.need("Addressing mode")?.text()? {
+            "Parts" => parts(block, &members, devices, system, notes)?,
+            "Array" => {
+                let target = volume(block, &members, &devices, system, notes)?;
+                system.numbers.insert(block.name.clone(), system.targets.len());
+                system.targets.push(target);
+            }
+            other => {
+                let message = format!("expected Array or Parts, found {}", quote(other));
+                return Err(Trouble::new(block.need("Addressing mode")?.place, message));
+            }
+        }
+    }
+    leftovers(model, system, notes);
+    Ok(())
+}
+
+/// Devices no organisation names: those that serve as a cache stay out of reach.
+fn leftovers(model: &Model, system: &mut System, notes: &mut Notes) {
+    let any = !system.targets.is_empty();
+    for name in system.order.clone() {
+        if system.used.contains_key(&name) {
+            continue;
+        }
+        let device = system.devices[&name].clone();
+        if any {
+            let own = bare(&name);
+            system.parts.retain(|part| part.name != device.name && part.name != own);
+            let place = model.topology.as_ref().map(|node| node.place);
+            let message = format!("{} belongs to no organisation; it is left out", quote(&name));
+            notes.warn(place.unwrap_or(Place { file: 0, line: 1, column: 1 }), message);
+        } else {
+            system.numbers.insert(name, system.targets.len());
+            system.targets.push(device);
+        }
+    }
+}
+
+/// Devices that requests name one by one.
+fn parts(
+    block: &Block,
+    members: &[(String, Place)],
+    devices: Vec<Target>,
+    system: &mut System,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
+    for key in ["Distribution scheme", "Redundancy scheme"] {
+        let item = block.need(key)?;
+        if !["Asis", "Noredun"].contains(&item.text()?) {
+            let message = format!(
+                "`{key} = {}` needs `Addressing mode = Array`; \
+                the devices stay apart",
+                item.noun()
+            );
+            notes.warn(item.place, message);
+        }
+    }
+    system.numbers.insert(block.name.clone(), system.targets.len());
+    for ((name, _), device) in members.iter().zip(devices) {
+        system.numbers.insert(name.clone(), system.targets.len());
+        system.targets.push(device);
+    }
+    Ok(())
+}
+
+/// One volume over `devices`.
+fn volume(
+    block: &Block,
+    members: &[(String, Place)],
+    devices: &[Target],
+    system: &mut System,
+    notes: &mut Notes,
+) -> Result<Target, Trouble> {
+    let distribution = block.need("Distribution scheme")?;
+    let redundancy = block.need("Redundancy scheme")?;
+    let smallest = devices.iter().map(|device| device.sectors).min().unwrap_or(0);
+    let count = devices.len() as u64;
+    let chunk_item = block.need("Stripe unit")?;
+    let mut chunk = chunk_item.whole_in(0, 1 << 50)? as u64;
+    if chunk == 0 {
+        notes.warn(chunk_item.place, "striping by bit or byte becomes chunks of one sector");
+        chunk = 1;
+    }
+    let chunk = chunk.min(smallest);
+    let striped = distribution.text()? == "Striped";
+    let mut lines = Lines::default();
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    let comment = format!("{}, {}", redundancy.noun(), notes.line(redundancy.place));
+    let (kind, sectors) = match redundancy.text()? {
+        "Noredun" if count == 1 => {
+            return Ok(devices[0].clone());
+        }
+        "Noredun" if striped => ("stripe", smallest / chunk * chunk * count),
+        "Noredun" => ("concat", devices.iter().map(|device| device.sectors).sum()),
+        "Shadowed" => shadowed(block, count, smallest, chunk, redundancy.place, notes)?,
+        "Parity_disk" => ("raid4", smallest / chunk * chunk * count.saturating_sub(1)),
+        "Parity_rotated" => ("raid5", smallest / chunk * chunk * count.saturating_sub(1)),
+        other => {
+            let message = format!(
+                "expected Noredun, Shadowed, Parity_disk or Parity_rotated, found {}",
+                quote(other)
+            );
+            return Err(Trouble::new(redundancy.place, message));
+        }
+    };
+    lines.set("kind", string(kind), comment);
+    lines.set("members", strings(&names), "");
+    if !["concat", "raid1"].contains(&kind) {
+        let bytes = format!("\"{}B\"", chunk * 512);
+        lines.from("chunk", bytes, ("Stripe unit", chunk_item), notes);
+    }
+    if kind.starts_with("raid4") || kind.starts_with("raid5") {
+        parity(block, kind, &mut lines, notes)?;
+    }
+    let wish = if block.name.is_empty() { "org" } else { &block.name };
+    let name = free_name(&bare(wish), system);
+    debug_assert_eq!(members.len(), devices.len());
+    system.parts.push(Part { name: name.clone(), lines });
+    Ok(Target { name, sectors })
+}
+
+fn shadowed(
+    block: &Block,
+    count: u64,
+    smallest: u64,
+    chunk: u64,
+    place: Place,
+    notes: &mut Notes,
+) -> Result<(&'static str, u64), Trouble> {
+    let copies = block.get("Number of copies").map_or(Ok(2), |item| item.whole_in(2, 10))? as u64;
+    if let Some(choice) = block.get("Copy choice on read") {
+        notes.warn(choice.place, "`Copy choice on read`: the volume chooses copies its own way");
+    }
+    if copies == count {
+        return Ok(("raid1", smallest));
+    }
+    if copies == 2 && count.is_multiple_of(2) {
+        return Ok(("raid10", smallest / chunk * chunk * (count / 2)));
+    }
+    let message = format!("{copies} copies on {count} devices are no volume known here");
+    Err(Trouble::new(place, message))
+}
+
+fn parity(block: &Block, kind: &str, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    if let Some(item) = block.get("RMW vs. reconstruct") {
+        let point = item.number_in(0.0, 1.0)?;
+        let from = ("RMW vs. reconstruct", item);
+        lines.from("small_write", "\"break-point\"", from, notes);
+        lines.set("break_point", crate::table::number(point), "");
+    }
+    if let Some(item) = block.get("Parity rotation type").filter(|_| kind == "raid5") {
+        let word = ROTATIONS[item.whole_in(1, 4)? as usize - 1];
+        lines.from("rotation", string(word), ("Parity rotation type", item), notes);
+    }
+    if let (Some(stripe), Some(unit)) = (block.get("Stripe unit"), block.get("Parity stripe unit"))
+        && unit.number()? != stripe.number()?
+    {
+        notes.warn(unit.place, "`Parity stripe unit` is taken to be the stripe unit");
+    }
+    Ok(())
+}
+
+/// The driver is the host.
+fn host(model: &Model, top: &Node, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+    let block = &model.instances[&top.name];
+    if block.kind != "disksim_iodriver" {
+        let message = format!("the topology begins with a {}, not the driver", quote(&block.kind));
+        return Err(Trouble::new(top.place, message));
+    }
+    let mut lines = Lines::default();
+    carry(&DRIVER, block, &mut lines, notes)?;
+    lines.set("queue_depth", "65536", "requests wait in the queues in front of the devices");
+    system.host = lines;
+    Ok(())
+}
+
+/// The driver keeps a queue for every device.
+fn queues(
+    model: &Model,
+    top: &Node,
+    system: &mut System,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
+    let Some(block) = model.instances.get(&top.name) else { return Ok(()) };
+    let Some(item) = block.get("Scheduler") else { return Ok(()) };
+    let mut queue = Lines::default();
+    queue::whole(item, &mut queue, notes)?;
+    let in_subsystem = block.get("Use queueing in subsystem").map_or(Ok(false), Item::flag)?;
+    for device in system.order.clone() {
+        let depth = match &model.instances[&device].get("Max queue length") {
+            Some(item) if in_subsystem => item.whole_in(0, 65_536)?.max(1),
+            _ => 1,
+        };
+        let Some(target) = system.devices.get(&device).cloned() else { continue };
+        let name = free_name(&format!("{}-queue", target.name), system);
+        let mut lines = Lines::default();
+        lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", notes.line(item.place)));
+        lines.set("device", string(&target.name), "");
+        lines.set("device_queue_depth", depth.to_string(), "");
+        lines.append(queue.clone());
+        system.parts.push(Part { name: name.clone(), lines });
+        system.devices.insert(device, Target { name, ..target });
+    }
+    Ok(())
+}

@@ -1,0 +1,361 @@
+//! Workloads: the synthetic generator, traces, and what is said about the run as a whole.
+
+use crate::model::Model;
+use crate::source::{Trouble, quote};
+use crate::syntax::{Block, Item};
+use crate::system::System;
+use crate::table::{Carry, Lines, Notes, Table, carry, number, row, string};
+use std::fmt::Write;
+
+/// The parameters of a run.
+pub const GLOBAL: Table = Table {
+    kind: "disksim_global",
+    becomes: "`[run]`",
+    rows: &[
+        row("Init Seed", Carry::Part("`seed`")),
+        row("Init Seed with time", Carry::Part("nothing: a run is repeatable")),
+        row("Real Seed", Carry::Report),
+        row("Real Seed with time", Carry::Part("nothing: a run is repeatable")),
+        row("Statistic warm-up time", Carry::Part("`warmup_time`")),
+        row("Statistic warm-up IOs", Carry::Count("warmup_requests")),
+        row("Statistic warm-up period", Carry::Part("`warmup_time` or `warmup_requests`")),
+        row("Stat definition file", Carry::Report),
+        row("Output file for trace of I/O requests simulated", Carry::Report),
+        row("Detailed execution trace", Carry::Report),
+        row("Checkpoint iorate", Carry::Report),
+    ],
+};
+
+/// What is printed; the results here hold all of it.
+pub const STATS: &str = "disksim_stats";
+
+/// The parameters of the processors.
+pub const PROCESSES: Table = Table {
+    kind: "disksim_pf",
+    becomes: "the generator's `processors`",
+    rows: &[
+        row("Number of processors", Carry::Part("`processors`")),
+        row("Process-Flow Time Scale", Carry::Part("multiplies the generator's times")),
+    ],
+};
+
+/// The parameters of the synthetic workload.
+pub const SYNTHIO: Table = Table {
+    kind: "disksim_synthio",
+    becomes: "the generator `processes`",
+    rows: &[
+        row("Number of I/O requests to generate", Carry::Part("`requests`")),
+        row("Maximum time of trace generated", Carry::Part("`duration`")),
+        row("System call/return with each request", Carry::Lost(0.0, "system calls take no time")),
+        row("Think time from call to request", Carry::Part("see the system call")),
+        row("Think time from request to return", Carry::Part("see the system call")),
+        row("Generators", Carry::Part("`processes`")),
+    ],
+};
+
+/// The parameters of a process.
+pub const SYNTHGEN: Table = Table {
+    kind: "disksim_synthgen",
+    becomes: "an entry of `processes`",
+    rows: &[
+        row("Storage capacity per device", Carry::Sectors("size")),
+        row("devices", Carry::Part("`volumes`")),
+        row("Blocking factor", Carry::Sectors("blocking")),
+        row("Probability of sequential access", Carry::Number("sequential")),
+        row("Probability of local access", Carry::Number("local")),
+        row("Probability of read access", Carry::Number("read")),
+        row("Probability of time-critical request", Carry::Number("critical")),
+        row(
+            "Probability of time-limited request",
+            Carry::Part("nothing: nobody waits for them; processes of DiskSim hardly ever do"),
+        ),
+        row("Time-limited think times", Carry::Part("nothing: see time-limited requests")),
+        row("General inter-arrival times", Carry::Part("`general_ms`")),
+        row("Sequential inter-arrival times", Carry::Part("`sequential_ms`")),
+        row("Local inter-arrival times", Carry::Part("`local_ms`")),
+        row("Local distances", Carry::Part("`local_distance_sectors`")),
+        row("Sizes", Carry::Part("`size_sectors`")),
+    ],
+};
+
+/// The parameters of a replay.
+pub const IOSIM: Table = Table {
+    kind: "disksim_iosim",
+    becomes: "`[workload]` of a trace",
+    rows: &[
+        row("I/O Trace Time Scale", Carry::Part("`time_scale`")),
+        row("I/O Mappings", Carry::Part("volumes in order of appearance; see below")),
+    ],
+};
+
+/// The parameters of a mapping.
+pub const IOMAP: Table = Table {
+    kind: "disksim_iomap",
+    becomes: "the order of volumes",
+    rows: &[
+        row("tracedev", Carry::Part("volumes of a trace go to devices in order of appearance")),
+        row("simdev", Carry::Part("see `tracedev`")),
+        row("locScale", Carry::Part("512 (sectors); others are named")),
+        row("sizeScale", Carry::Lost(1.0, "sizes of a trace are not multiplied")),
+        row("offset", Carry::Lost(0.0, "addresses of a trace are not shifted")),
+    ],
+};
+
+/// A trace to replay instead of generating.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Its path as the scenario shall name it.
+    pub path: String,
+    /// Its format, if its content leaves a doubt.
+    pub format: Option<String>,
+}
+
+const PROCESSES_MAX: usize = 1_000;
+
+pub(crate) fn run(model: &Model, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    for block in model.of_kind("disksim_global") {
+        if let Some(item) = block.get("Init Seed") {
+            let seed = item.whole_in(0, i64::MAX)?;
+            lines.from("seed", seed.to_string(), ("Init Seed", item), notes);
+        }
+        if let Some(item) = block.get("Statistic warm-up time") {
+            let seconds = item.number_in(0.0, 1e9)?;
+            let from = ("Statistic warm-up time", item);
+            lines.from("warmup_time", format!("\"{seconds}s\""), from, notes);
+        }
+        if let Some(item) = block.get("Statistic warm-up period") {
+            warm_up(item, lines, notes)?;
+        }
+        carry(&GLOBAL, block, lines, notes)?;
+    }
+    Ok(())
+}
+
+/// `1000 I/Os` or `10.0 seconds`.
+fn warm_up(item: &Item, lines: &mut Lines, notes: &Notes) -> Result<(), Trouble> {
+    let text = item.text()?;
+    let from = ("Statistic warm-up period", item);
+    let (amount, unit) = text.split_once(' ').unwrap_or((text, ""));
+    match (amount.parse::<f64>(), unit.trim()) {
+        (Ok(count), "I/Os") if (0.0..1e15).contains(&count) => {
+            lines.from("warmup_requests", format!("{}", count as u64), from, notes);
+        }
+        (Ok(seconds), "seconds") if (0.0..1e9).contains(&seconds) => {
+            lines.from("warmup_time", format!("\"{seconds}s\""), from, notes);
+        }
+        _ => {
+            let message = format!("expected `N I/Os` or `N seconds`, found {}", quote(text));
+            return Err(Trouble::new(item.place, message));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn replay(
+    model: &Model,
+    trace: &Trace,
+    system: &System,
+    notes: &mut Notes,
+) -> Result<Lines, Trouble> {
+    let mut lines = Lines::default();
+    lines.set("trace", string(&trace.path), "");
+    if let Some(format) = &trace.format {
+        lines.set("format", string(format), "");
+    }
+    for block in model.of_kind("disksim_iosim") {
+        carry(&IOSIM, block, &mut lines, notes)?;
+        if let Some(item) = block.get("I/O Trace Time Scale") {
+            // DiskSim divides times by it: 2 replays twice as fast.
+            let scale = 1.0 / item.number_in(1e-9, 1e9)?;
+            lines.from("time_scale", number(scale), ("I/O Trace Time Scale", item), notes);
+        }
+        for item in block.get("I/O Mappings").map_or(Ok(&[][..]), Item::list)? {
+            mapping(item.block()?, system, notes)?;
+        }
+    }
+    let sectors = system.targets.iter().map(|target| target.sectors);
+    let stride = sectors.clone().max().unwrap_or(1);
+    if system.targets.len() > 1 {
+        lines.set("volume_layout", "\"stride\"", "every volume of the trace is a device");
+        lines.set("volume_stride", format!("\"{}B\"", stride * 512), "");
+        if sectors.min() != Some(stride) {
+            let at = model.topology.as_ref().map(|node| node.place);
+            if let Some(at) = at {
+                notes.warn(
+                    at,
+                    "devices differ in size; volumes are taken to be as far apart as \
+                    the largest",
+                );
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn mapping(block: &Block, system: &System, notes: &mut Notes) -> Result<(), Trouble> {
+    carry(&IOMAP, block, &mut Lines::default(), notes)?;
+    let device = block.need("simdev")?;
+    if !system.numbers.contains_key(device.text()?) {
+        let message = format!("{} is no device of the system", quote(device.text()?));
+        return Err(Trouble::new(device.place, message));
+    }
+    if let Some(scale) = block.get("locScale").filter(|scale| scale.number().ok() != Some(512.0)) {
+        notes.warn(scale.place, format!("`locScale = {}` is taken for 512", scale.noun()));
+    }
+    Ok(())
+}
+
+pub(crate) fn synthetic(
+    model: &Model,
+    system: &System,
+    notes: &mut Notes,
+) -> Result<Option<Lines>, Trouble> {
+    let Some(block) = model.of_kind("disksim_synthio").pop() else { return Ok(None) };
+    let mut lines = Lines::default();
+    carry(&SYNTHIO, block, &mut lines, notes)?;
+    let requests = block.need("Number of I/O requests to generate")?.whole_in(1, i64::MAX)?;
+    let seconds = block.need("Maximum time of trace generated")?.number_in(1e-6, 1e9)?;
+    let (processors, scale) = processors(model, notes)?;
+    let mut value = format!(
+        "{{\n    kind = \"processes\",\n    requests = {requests},\n    \
+         duration = \"{seconds}s\",\n    processors = {processors},\n    \
+         # A processor of DiskSim that falls idle is never used again, the first one excepted.\n    \
+         idle_processors = \"lost\",\n"
+    );
+    let mut next = 0u64;
+    let starts: Vec<String> = system
+        .targets
+        .iter()
+        .map(|target| {
+            let start = next.to_string();
+            next = next.saturating_add(target.sectors);
+            start
+        })
+        .collect();
+    writeln!(value, "    volume_starts = [{}],", starts.join(", ")).expect("text grows");
+    value += "    processes = [\n";
+    let generators = block.need("Generators")?;
+    let list = generators.list()?;
+    if list.is_empty() || list.len() > PROCESSES_MAX {
+        let message = format!("expected 1 to {PROCESSES_MAX} generators, found {}", list.len());
+        return Err(Trouble::new(generators.place, message));
+    }
+    let mut last: Option<(String, u32)> = None;
+    for item in list {
+        let text = process(item.block()?, scale, system, notes)?;
+        last = match last {
+            Some((before, count)) if before == text => Some((before, count + 1)),
+            Some((before, count)) => {
+                value += &entry(&before, count);
+                Some((text, 1))
+            }
+            None => Some((text, 1)),
+        };
+    }
+    let (text, count) = last.expect("there is a generator");
+    value += &entry(&text, count);
+    value += "    ],\n}";
+    lines.set("generator", value, "");
+    Ok(Some(lines))
+}
+
+fn entry(text: &str, count: u32) -> String {
+    format!("        {{ count = {count}, {text} }},\n")
+}
+
+fn processors(model: &Model, notes: &mut Notes) -> Result<(i64, f64), Trouble> {
+    let Some(block) = model.of_kind("disksim_pf").pop() else { return Ok((1, 1.0)) };
+    carry(&PROCESSES, block, &mut Lines::default(), notes)?;
+    let count = block.need("Number of processors")?.whole_in(1, 10_000)?;
+    let scale = block.get("Process-Flow Time Scale");
+    Ok((count, scale.map_or(Ok(1.0), |item| item.number_in(0.0, 1e9))?))
+}
+
+/// One generator as the keys of a process.
+fn process(
+    block: &Block,
+    scale: f64,
+    system: &System,
+    notes: &mut Notes,
+) -> Result<String, Trouble> {
+    carry(&SYNTHGEN, block, &mut Lines::default(), notes)?;
+    let whole = |key: &str| block.need(key)?.whole_in(1, 1 << 50);
+    let share = |key: &str| block.need(key)?.number_in(0.0, 1.0).map(number);
+    let drawn = |key: &str, times: f64| distribution(block.need(key)?, times);
+    let size = block.need("Storage capacity per device")?;
+    let mut sectors = whole("Storage capacity per device")? as u64;
+    let mut volumes = Vec::new();
+    for (name, at) in block.need("devices")?.words()? {
+        let Some(target) = target(&name, system) else {
+            return Err(Trouble::new(at, format!("{} is no device of the system", quote(&name))));
+        };
+        let room = system.targets[target].sectors;
+        if sectors > room {
+            notes.warn(size.place, format!("a device holds {room} sectors, not {sectors}"));
+            sectors = room;
+        }
+        volumes.push(target.to_string());
+    }
+    Ok(format!(
+        "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
+         sequential = {}, local = {}, read = {}, critical = {},\n          \
+         general_ms = {},\n          sequential_ms = {},\n          \
+         local_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
+        volumes.join(", "),
+        sectors * 512,
+        whole("Blocking factor")?.min(1 << 30) * 512,
+        share("Probability of sequential access")?,
+        share("Probability of local access")?,
+        share("Probability of read access")?,
+        share("Probability of time-critical request")?,
+        drawn("General inter-arrival times", scale)?,
+        drawn("Sequential inter-arrival times", scale)?,
+        drawn("Local inter-arrival times", scale)?,
+        drawn("Local distances", 1.0)?,
+        drawn("Sizes", 1.0)?,
+    ))
+}
+
+/// What a generator's device stands for. A device inside an array stands for the organisation of
+/// the same number: DiskSim addresses both by number.
+fn target(name: &str, system: &System) -> Option<usize> {
+    if let Some(&number) = system.numbers.get(name) {
+        return Some(number);
+    }
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().ok().filter(|number| *number < system.targets.len())
+}
+
+/// `[ exponential, 0.0, 8.0 ]` as a distribution whose values are multiplied by `times`.
+fn distribution(item: &Item, times: f64) -> Result<String, Trouble> {
+    let list = item.list()?;
+    let wrong = || {
+        let message = "expected [ uniform, min, max ], [ normal, mean, deviation ], \
+                       [ exponential, base, mean ], [ poisson, base, mean ] or \
+                       [ twovalue, usual, other, probability ]";
+        Trouble::new(item.place, message)
+    };
+    let kind = list.first().ok_or_else(wrong)?.text()?;
+    let value = |at: usize| -> Result<f64, Trouble> {
+        let value = list.get(at).ok_or_else(wrong)?;
+        Ok(value.number_in(-1e12, 1e12)? * times)
+    };
+    let text = match kind {
+        "uniform" => format!("min = {}, max = {}", value(1)?, value(2)?),
+        // The second number is called variance and used as the standard deviation.
+        "normal" => format!("mean = {}, stddev = {}", value(1)?, value(2)?),
+        "exponential" => format!("base = {}, mean = {}", value(1)?, value(2)?),
+        "poisson" => format!("base = {}, mean = {}", value(1)?, value(2)?),
+        "twovalue" => {
+            let probability = list.get(3).ok_or_else(wrong)?.number_in(0.0, 1.0)?;
+            let (usual, other) = (value(1)?, value(2)?);
+            let text = format!("default = {usual}, second = {other}, probability = {probability}");
+            return Ok(format!("{{ kind = \"two-valued\", {text} }}"));
+        }
+        _ => return Err(wrong()),
+    };
+    if list.len() != 3 {
+        return Err(wrong());
+    }
+    Ok(format!("{{ kind = \"{kind}\", {text} }}"))
+}

@@ -1,0 +1,127 @@
+//! Layouts by zones: `dm_layout_g1`.
+
+use crate::source::Trouble;
+use crate::syntax::{Block, Item};
+use crate::table::{Carry, Lines, Notes, Table, carry, number, row};
+use std::fmt::Write;
+
+const MAPPINGS: &[(i64, &str)] = &[(0, "cylinder"), (1, "serpentine"), (2, "serpentine-odd")];
+const SPARINGS: &[(i64, &str)] = &[
+    (0, "none"),
+    (1, "zone-tracks"),
+    (2, "cylinder-end"),
+    (3, "track-end"),
+    (4, "cylinder-end-slip"),
+    (5, "cylinder-front"),
+    (6, "cylinder-front-slip"),
+    (7, "disk-end"),
+    (8, "cylinder-range"),
+    (9, "zone-end"),
+    (10, "zone-end-slip"),
+];
+
+/// The parameters of the layout.
+pub const LAYOUT: Table = Table {
+    kind: "dm_layout_g1",
+    becomes: "`zones` of a `hard-disk`",
+    rows: &[
+        row("LBN-to-PBN mapping scheme", Carry::Choice("mapping", MAPPINGS)),
+        row("Sparing scheme used", Carry::Choice("sparing", SPARINGS)),
+        row("Rangesize for sparing", Carry::Part("`sparing_range_cylinders`")),
+        row("Skew units", Carry::Part("`skew_unit`")),
+        row("Zones", Carry::Part("`zones`")),
+    ],
+};
+
+/// The parameters of a zone.
+pub const ZONE: Table = Table {
+    kind: "dm_layout_g1_zone",
+    becomes: "an entry of `zones`",
+    rows: &[
+        row("First cylinder number", Carry::Count("first_cylinder")),
+        row("Last cylinder number", Carry::Count("last_cylinder")),
+        row("Blocks per track", Carry::Count("sectors_per_track")),
+        row("Offset of first block", Carry::Number("first_sector_offset")),
+        row("Empty space at zone front", Carry::Count("reserved_sectors")),
+        row("Skew for track switch", Carry::Number("track_skew")),
+        row("Skew for cylinder switch", Carry::Number("cylinder_skew")),
+        row("Number of spares", Carry::Count("spares")),
+        row("slips", Carry::Part("`slips`")),
+        row("defects", Carry::Part("`defects`")),
+    ],
+};
+
+const ZONES_MAX: usize = 4_096;
+const CYLINDERS_MAX: i64 = 1 << 22;
+
+pub(crate) fn lines(
+    layout: &Block,
+    heads: i64,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<i64, Trouble> {
+    for key in ["LBN-to-PBN mapping scheme", "Sparing scheme used"] {
+        layout.need(key)?;
+    }
+    carry(&LAYOUT, layout, lines, notes)?;
+    if let Some(item) = layout.get("Rangesize for sparing") {
+        let range = item.whole_in(0, CYLINDERS_MAX)?.max(1).to_string();
+        let from = ("Rangesize for sparing", item);
+        lines.from("sparing_range_cylinders", range, from, notes);
+    }
+    let unit = match layout.get("Skew units").map(Item::text).transpose()? {
+        Some("revolutions") => "\"turns\"",
+        _ => "\"sectors\"",
+    };
+    lines.set("skew_unit", unit, "");
+    let zones = layout.need("Zones")?;
+    let list = zones.list()?;
+    if list.is_empty() || list.len() > ZONES_MAX {
+        let message = format!("expected 1 to {ZONES_MAX} zones, found {}", list.len());
+        return Err(Trouble::new(zones.place, message));
+    }
+    let (mut value, mut held) = (String::from("[\n"), 0i64);
+    for item in list {
+        held = held.saturating_add(zone(item.block()?, heads, &mut value, notes)?);
+    }
+    lines.from("zones", value + "]", ("Zones", zones), notes);
+    Ok(held)
+}
+
+/// One zone as an entry; returns its sectors, spares and all.
+fn zone(block: &Block, heads: i64, out: &mut String, notes: &mut Notes) -> Result<i64, Trouble> {
+    carry(&ZONE, block, &mut Lines::default(), notes)?;
+    let whole = |key: &str, min, max| block.need(key)?.whole_in(min, max);
+    let or_none = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 1 << 40));
+    let angle = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 65_536.0));
+    let first = whole("First cylinder number", 0, CYLINDERS_MAX - 1)?;
+    let last = whole("Last cylinder number", first, CYLINDERS_MAX - 1)?;
+    let per_track = whole("Blocks per track", 1, 65_536)?;
+    write!(
+        out,
+        "    {{ first_cylinder = {first}, last_cylinder = {last}, sectors_per_track = {per_track}, \
+         first_sector_offset = {},\n      reserved_sectors = {}, track_skew = {}, \
+         cylinder_skew = {}, spares = {}",
+        number(angle("Offset of first block")?),
+        or_none("Empty space at zone front")?,
+        number(angle("Skew for track switch")?),
+        number(angle("Skew for cylinder switch")?),
+        or_none("Number of spares")?,
+    )
+    .expect("text grows");
+    for (key, size) in [("slips", 1), ("defects", 2)] {
+        let Some(item) = block.get(key) else { continue };
+        let numbers: Result<Vec<String>, Trouble> =
+            item.list()?.iter().map(|value| Ok(value.whole_in(0, 1 << 40)?.to_string())).collect();
+        let numbers = numbers?;
+        if !numbers.len().is_multiple_of(size) {
+            return Err(Trouble::new(item.place, "expected pairs of sectors"));
+        }
+        if !numbers.is_empty() {
+            let lines: Vec<String> = numbers.chunks(12).map(|line| line.join(", ")).collect();
+            write!(out, ",\n      {key} = [{}]", lines.join(",\n        ")).expect("text grows");
+        }
+    }
+    out.push_str(" },\n");
+    Ok((last - first + 1).saturating_mul(heads).saturating_mul(per_track))
+}

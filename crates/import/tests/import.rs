@@ -1,0 +1,258 @@
+//! Small machines in full, hostile files, and files nobody would write.
+
+use hybridsim_import::{Files, ImportError, Imported, Override, Request, TABLES, Trace, disksim};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Files in memory.
+#[derive(Default)]
+struct Memory(BTreeMap<String, String>);
+
+impl Files for Memory {
+    fn read(&mut self, name: &str, _from: &str) -> Result<(String, String), String> {
+        match self.0.get(name) {
+            Some(text) => Ok((name.to_owned(), text.clone())),
+            None => Err(format!("there is no file {name}")),
+        }
+    }
+}
+
+fn import_with(text: &str, change: impl FnOnce(&mut Request)) -> Result<Imported, ImportError> {
+    let mut files = Memory::default();
+    files.0.insert("main.parv".into(), text.into());
+    files.0.insert("loop".into(), "source loop".into());
+    files.0.insert("twice".into(), "source twice\nsource twice".into());
+    files.0.insert("bus.spec".into(), BUS.into());
+    let mut request = Request { file: "main.parv".into(), ..Request::default() };
+    change(&mut request);
+    disksim(&request, &mut files)
+}
+
+fn import(text: &str) -> Result<Imported, ImportError> {
+    import_with(text, |_| {})
+}
+
+const BUS: &str = "disksim_bus BUS { type = 1, Arbitration type = 1, Arbitration time = 0.0,
+  Read block transfer time = 0.05, Write block transfer time = 0.05, Print stats = 1 }";
+
+const QUEUE: &str = "disksim_ioqueue { Scheduling policy = 3, Cylinder mapping strategy = 1,
+  Write initiation delay = 0.5, Read initiation delay = 0.0 }";
+
+/// Two simple disks behind a driver, striped.
+fn machine() -> String {
+    format!(
+        "disksim_global Global {{ Init Seed = 42, Stat definition file = statdefs }}
+source bus.spec # comment
+disksim_iodriver DRIVER {{ type = 1, Scheduler = {QUEUE}, Use queueing in subsystem = 1 }}
+disksim_ctlr CTLR {{ type = 1, Scale for delays = 0.0, Bulk sector transfer time = 0.0 }}
+disksim_simpledisk SD {{ Block count = 1000, Access time = 9.5, Command overhead = 0.5,
+  Bulk sector transfer time = 0.0, Max queue length = 1, Scheduler = {QUEUE} }}
+SD SLOW {{ Access time = 20.0 }}
+instantiate [ driver0 ] as DRIVER
+instantiate [ bus0 .. bus2 ] as BUS
+instantiate [ ctlr0, ctlr1 ] as CTLR
+instantiate [ d0 ] as SD
+instantiate [ d1 ] as SLOW
+topology disksim_iodriver driver0 [ disksim_bus bus0 [
+  disksim_ctlr ctlr0 [ disksim_bus bus1 [ disksim_simpledisk d0 [] ] ],
+  disksim_ctlr ctlr1 [ disksim_bus bus2 [ disksim_simpledisk d1 [] ] ] ] ]
+disksim_logorg org0 {{ Addressing mode = Array, Distribution scheme = Striped,
+  Redundancy scheme = Noredun, devices = [ d0 .. d1 ], Stripe unit = 8 }}
+disksim_pf Proc {{ Number of processors = 2, Process-Flow Time Scale = 1.0 }}
+disksim_synthio Synthio {{ Number of I/O requests to generate = 100,
+  Maximum time of trace generated = 1000.0,
+  Generators = [ disksim_synthgen {{ Storage capacity per device = 2000, devices = [ org0 ],
+    Blocking factor = 8, Probability of sequential access = 0.2,
+    Probability of local access = 0.3, Probability of read access = 0.66,
+    Probability of time-critical request = 0.1, Probability of time-limited request = 0.3,
+    Time-limited think times = [ normal, 30.0, 100.0 ],
+    General inter-arrival times = [ exponential, 0.0, 25.0 ],
+    Sequential inter-arrival times = [ uniform, 0.0, 25.0 ],
+    Local inter-arrival times = [ twovalue, 1.0, 2.0, 0.5 ],
+    Local distances = [ normal, 0.0, 400.0 ], Sizes = [ poisson, 1.0, 8.0 ] }} ] }}
+"
+    )
+}
+
+#[test]
+fn a_machine_becomes_a_scenario() {
+    let imported = import(&machine()).unwrap();
+    let text = &imported.text;
+    for line in [
+        "seed = 42",
+        "kind = \"constant-device\"",
+        "latency = \"10ms\"",
+        "latency = \"20.5ms\"",
+        "rate = \"10240000B/s\"",
+        "scheduler = \"c-look\"",
+        "write_delay = \"0.5ms\"",
+        "kind = \"stripe\"",
+        "members = [\"d0-queue\", \"d1-queue\"]",
+        "chunk = \"4096B\"",
+        "kind = \"processes\"",
+        "{ kind = \"two-valued\", default = 1, second = 2, probability = 0.5 }",
+        "system = \"org0\"",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    assert!(imported.warnings.is_empty(), "{:?}", imported.warnings);
+    assert!(!imported.is_preset);
+}
+
+#[test]
+fn overrides_reach_components_and_inner_blocks() {
+    let over = |component: &str, parameter: &str, value: &str| Override {
+        component: component.into(),
+        parameter: parameter.into(),
+        value: value.into(),
+    };
+    let check = |change: Override, expect: Result<&str, &str>| {
+        let got = import_with(&machine(), |request| request.overrides.push(change.clone()));
+        match (got, expect) {
+            (Ok(imported), Ok(line)) => assert!(imported.text.contains(line), "{change:?}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, _) => panic!("{change:?}: {got:?}"),
+        }
+    };
+    check(over("d0", "Access time", "3"), Ok("latency = \"3.5ms\""));
+    check(over("d*", "Access time", "4.0"), Ok("latency = \"4.5ms\""));
+    check(over("d0 .. d1", "Access time", "5"), Ok("latency = \"5.5ms\""));
+    check(over("driver0", "Scheduler:Scheduling policy", "8"), Ok("scheduler = \"sptf\""));
+    check(over("d7", "Access time", "3"), Err("there is no component `d7`"));
+    check(over("x*", "Access time", "3"), Err("no component has such a name"));
+    check(over("d0", "Nothing:Access time", "3"), Err("there is no inner block `Nothing`"));
+    check(over("d0", "Access time", "["), Err("expected `]`"));
+    check(over("d0", "Access time", "fast"), Err("expected a number from 0"));
+}
+
+#[test]
+fn a_trace_takes_the_place_of_the_generator() {
+    let trace = Trace { path: "a \"b\".trace".into(), format: Some("disksim".into()) };
+    let imported = import_with(&machine(), |request| request.trace = Some(trace)).unwrap();
+    assert!(imported.text.contains("trace = \"a \\\"b\\\".trace\""), "{}", imported.text);
+    assert!(!imported.text.contains("generator"));
+}
+
+/// Every file has one error at a known place.
+#[test]
+fn hostile_files_get_one_located_answer() {
+    let check = |text: &str, at: &str, expect: &str| {
+        let error = import(text).expect_err(expect).to_string();
+        assert!(error.starts_with(at), "{error} does not begin with {at}");
+        assert!(error.contains(expect), "{error} does not say {expect}");
+        assert!(error.len() < 600, "{error}");
+    };
+    check("", "main.parv:1:1", "no topology and 0 drives");
+    check("source loop", "loop:1:1", "nested more than");
+    check("source twice", "twice:", "nested more than");
+    check("source missing", "main.parv:1:1", "there is no file missing");
+    check("disksim_bus", "main.parv:1:12", "expected `{`");
+    check("disksim_bus B {", "main.parv:1:16", "expected `name = value` or `}`");
+    check("disksim_bus B {\n type 1 }", "main.parv:2:9", "expected `=` after `type 1`");
+    check("disksim_bus B { type = }", "main.parv:1:24", "expected a value");
+    check("disksim_bus B { type = [ 1, 2 }", "main.parv:1:31", "expected `,` or `]`");
+    check("disksim_bus B { type = 1 ]", "main.parv:1:26", "expected `,` or `}`");
+    check("= 3", "main.parv:1:1", "expected a block");
+    check("instantiate [ a ] as", "main.parv:1:19", "expected `as NAME`");
+    check("instantiate [ a ] as B", "main.parv:1:1", "there is no block `B`");
+    check("instantiate a as B", "main.parv:1:15", "expected `[`");
+    check("instantiate [ a0 .. a99999999 ] as B", "main.parv:1:15", "range of more than");
+    check("instantiate [ a5 .. a2 ] as B", "main.parv:1:15", "a range needs one name");
+    check("instantiate [ a .. 99999999999999999999 ] as B", "main.parv:1:15", "a range needs");
+    check("topology x [ ]", "main.parv:1:1", "expected a kind and a name");
+    check("topology disksim_bus b [ ]", "main.parv:1:1", "`b` is not instantiated");
+    check("topology a b [ ,", "main.parv:1:16", "expected a kind and a name");
+    check("a B : C { }", "main.parv:1:1", "there is no block `C`");
+    check(&format!("a b {{ c = {} }}", "[".repeat(5_000)), "main.parv:1:", "nested more than");
+    check(&format!("a b {{ {} }}", "c = d { ".repeat(5_000)), "main.parv:1:", "nested more than");
+    check(&format!("topology {}", "a b [ ".repeat(5_000)), "main.parv:1:", "nested more than");
+    let long = "x".repeat(100_000);
+    check(&format!("{long} {{ y }}"), "main.parv:1:", "expected `=`");
+}
+
+/// One value of the machine changed at a time.
+#[test]
+fn absurd_values_are_refused_where_they_stand() {
+    let check = |from: &str, to: &str, expect: &str| {
+        let text = machine();
+        assert!(text.contains(from), "{from}");
+        let error = import(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.starts_with("main.parv:"), "{error}");
+        assert!(error.contains(expect), "{error} does not say {expect}");
+    };
+    check("Block count = 1000", "Block count = -3", "a whole number from 1");
+    check("Block count = 1000", "Block count = 1e300", "a whole number from 1");
+    check("Access time = 9.5", "Access time = inf", "a number from 0");
+    check("Access time = 9.5", "Access time = [ 1 ]", "found a list");
+    check("Stripe unit = 8", "Stripe unit = -1", "a whole number from 0");
+    check("Striped,\n  Redundancy scheme = Noredun", "Striped, Redundancy scheme = X", "Noredun");
+    check("devices = [ d0 .. d1 ]", "devices = [ d0, d0 ]", "belongs to two");
+    check("devices = [ d0 .. d1 ]", "devices = [ ]", "has no devices");
+    check("devices = [ d0 .. d1 ]", "devices = [ d0, d9 ]", "`d9` is not in the topology");
+    check("devices = [ org0 ]", "devices = [ nobody ]", "no device of the system");
+    check("Scheduling policy = 3", "Scheduling policy = 29", "a whole number from 1 to 28");
+    check("[ exponential, 0.0, 25.0 ]", "[ exponential, 0.0 ]", "expected [ uniform");
+    check("[ exponential, 0.0, 25.0 ]", "[ cauchy, 0.0, 1.0 ]", "expected [ uniform");
+    check("disksim_bus bus1 [ ", "disksim_bus ctlr0 [ ", "not a `disksim_bus`");
+    check("[ ctlr0, ctlr1 ]", "[ ctlr0, ctlr0 ]", "instantiated twice");
+    check("read access = 0.66", "read access = 66", "a number from 0 to 1");
+    check("requests to generate = 100", "requests to generate = 0", "a whole number from 1");
+}
+
+/// What is lost is told, with its place.
+#[test]
+fn what_is_not_carried_over_is_named() {
+    let check = |from: &str, to: &str, expect: &str| {
+        let imported = import(&machine().replacen(from, to, 1)).unwrap();
+        let told = imported.warnings.iter().any(|warning| warning.contains(expect));
+        assert!(told, "{:?} do not say {expect}", imported.warnings);
+        assert!(imported.text.contains("# Not carried over, or only nearly:"));
+    };
+    check("Scale for delays = 0.0", "Scale for delays = 1.0", "Scale for delays = 1");
+    check("Max queue length = 1", "Max queue size = 1", "`Max queue size` is no known parameter");
+    check("disksim_ctlr CTLR { type = 1", "disksim_ctlr CTLR { type = 2", "type 2 or 3");
+    check("Block count = 1000", "Block count = 1000, Block count = 900", "is given again");
+    check("disksim_pf Proc", "disksim_new X { a = 1 } disksim_pf Proc", "a block of kind");
+}
+
+#[test]
+fn every_key_stands_once_in_its_table() {
+    for table in TABLES {
+        for (at, row) in table.rows.iter().enumerate() {
+            let again = table.rows[at + 1..].iter().any(|other| other.key == row.key);
+            assert!(!again, "{}: {}", table.kind, row.key);
+        }
+    }
+}
+
+proptest! {
+    /// Whatever the bytes, an answer comes.
+    #[test]
+    fn nothing_panics(text in "[ -~\\n]{0,200}") {
+        drop(import(&text));
+    }
+
+    /// Nor when a good file is cut, or a piece of it is put elsewhere.
+    #[test]
+    fn damaged_files_do_not_panic(cut in 0usize..3000, from in 0usize..3000, len in 0usize..60) {
+        let text = machine();
+        let cut = cut.min(text.len());
+        drop(import(&text[..cut]));
+        let from = from.min(text.len());
+        let piece = &text[from..(from + len).min(text.len())];
+        drop(import(&format!("{}{piece}{}", &text[..cut], &text[cut..])));
+    }
+
+    /// Numbers of any size where numbers are expected.
+    #[test]
+    fn any_number_is_answered(number in prop::num::f64::ANY, which in 0usize..40) {
+        let text = machine();
+        let mut seen = 0;
+        let changed: Vec<String> = text.split(' ').map(|word| {
+            let is_number = word.trim_end_matches(',').parse::<f64>().is_ok();
+            seen += usize::from(is_number);
+            if is_number && seen == which + 1 { format!("{number:e},") } else { word.to_owned() }
+        }).collect();
+        drop(import(&changed.join(" ")));
+    }
+}

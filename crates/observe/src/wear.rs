@@ -1,0 +1,195 @@
+//! How evenly a flash device wears, and how long it will last.
+
+use crate::counters::Node;
+use crate::results::{EraseSpread, Lifetime, ratio};
+use hybridsim_engine::{Cause, LayerInfo};
+use std::collections::BTreeMap;
+
+const NS_PER_DAY: f64 = 86_400e9;
+
+/// A level of the device: its name, the constant that counts its units, and how a unit of it
+/// follows from a block. Blocks are numbered plane by plane, planes die by die within round after
+/// round of dies, so a plane belongs to die `plane % dies`, and a die to channel `die % channels`.
+struct Level {
+    name: &'static str,
+    units: u64,
+    unit_of: fn(&Shape, u64) -> u64,
+}
+
+/// What a device tells of its shape.
+struct Shape {
+    channels: u64,
+    dies: u64,
+    planes: u64,
+    blocks: u64,
+}
+
+fn constant(info: &LayerInfo, name: &str) -> Option<f64> {
+    info.constants.iter().find(|constant| constant.0 == name).map(|constant| constant.1)
+}
+
+impl Shape {
+    fn of(info: &LayerInfo) -> Option<Self> {
+        let count = |name| {
+            let value = constant(info, name)?;
+            (1.0..=u32::MAX as f64).contains(&value).then_some(value as u64)
+        };
+        let [channels, dies, planes, blocks] =
+            [count("channels")?, count("dies")?, count("planes")?, count("blocks")?];
+        (channels <= dies && dies <= planes && planes <= blocks).then_some(Self {
+            channels,
+            dies,
+            planes,
+            blocks,
+        })
+    }
+
+    fn plane(&self, block: u64) -> u64 {
+        block / (self.blocks / self.planes)
+    }
+
+    fn levels(&self) -> [Level; 5] {
+        [
+            Level { name: "device", units: 1, unit_of: |_, _| 0 },
+            Level {
+                name: "package",
+                units: self.channels,
+                unit_of: |shape, block| shape.plane(block) % shape.dies % shape.channels,
+            },
+            Level {
+                name: "die",
+                units: self.dies,
+                unit_of: |shape, block| shape.plane(block) % shape.dies,
+            },
+            Level { name: "plane", units: self.planes, unit_of: Self::plane },
+            Level { name: "block", units: self.blocks, unit_of: |_, block| block },
+        ]
+    }
+}
+
+/// Erases after the warm-up by level; empty when the device did not tell its shape.
+pub(crate) fn erases_by_level(node: &Node, info: &LayerInfo) -> BTreeMap<String, EraseSpread> {
+    let Some(shape) = Shape::of(info) else { return BTreeMap::new() };
+    let spreads = shape.levels().map(|level| {
+        let mut units: BTreeMap<u64, u64> = BTreeMap::new();
+        for (&block, &erases) in &node.erases_by_block {
+            *units.entry((level.unit_of)(&shape, u64::from(block))).or_default() += erases;
+        }
+        (level.name.to_owned(), spread(&units, level.units))
+    });
+    spreads.into_iter().collect()
+}
+
+/// The spread of the erases of `units` units, those not named having none.
+fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
+    let sum: u64 = erases.values().sum();
+    let mean = sum as f64 / units as f64;
+    let distance = |erases: u64| (erases as f64 - mean) * (erases as f64 - mean);
+    let silent = units.saturating_sub(erases.len() as u64);
+    let variance =
+        erases.values().map(|erases| distance(*erases)).sum::<f64>() + distance(0) * silent as f64;
+    let least = erases.values().min().copied().unwrap_or(0);
+    EraseSpread {
+        units,
+        sum,
+        min: if silent > 0 { 0 } else { least },
+        mean,
+        max: erases.values().max().copied().unwrap_or(0),
+        stddev: (variance / units as f64).sqrt(),
+    }
+}
+
+/// How long the device lasts if it goes on as in the window of `window_ns` ns; `None` when it did
+/// not tell its endurance and wear, or nothing was erased.
+pub(crate) fn lifetime(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Lifetime> {
+    let endurance = constant(info, "endurance")?;
+    let blocks: u64 = node.wear.values().sum();
+    let worn: f64 =
+        node.wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
+    let most = f64::from(*node.wear.keys().next_back()?);
+    let per_day = |count: f64| ratio(count * NS_PER_DAY, window_ns as f64);
+    let erases = node.flash_erases.iter().sum::<u64>() as f64;
+    let erases_per_day = per_day(erases)?;
+    let fastest = node.erases_by_block.values().max().copied().unwrap_or(0);
+    let host_bytes = node.flash_programs[Cause::Host as usize] as f64
+        * constant(info, "page_bytes").unwrap_or(0.0);
+    let host_bytes_per_day = per_day(host_bytes)?;
+    let erases_left = (endurance * blocks as f64 - worn).max(0.0);
+    let days_even = ratio(erases_left, erases_per_day)?;
+    Some(Lifetime {
+        erases_left,
+        erases_per_day,
+        host_bytes_per_day,
+        host_bytes_left: days_even * host_bytes_per_day,
+        days_even,
+        days_first_block: ratio((endurance - most).max(0.0), per_day(fastest as f64)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info() -> LayerInfo {
+        let constants = vec![
+            ("channels", 2.0),
+            ("dies", 4.0),
+            ("planes", 8.0),
+            ("blocks", 24.0),
+            ("endurance", 100.0),
+            ("page_bytes", 4096.0),
+        ];
+        LayerInfo { constants, ..LayerInfo::default() }
+    }
+
+    fn node(erases_by_block: &[(u32, u64)]) -> Node {
+        let mut node = Node::default();
+        node.erases_by_block = erases_by_block.iter().copied().collect();
+        node.flash_erases[1] = erases_by_block.iter().map(|block| block.1).sum();
+        node
+    }
+
+    #[test]
+    fn the_sums_are_equal_at_every_level() {
+        // Planes of three blocks; plane p is in die p % 4, die d in package d % 2.
+        let levels = erases_by_level(&node(&[(0, 5), (1, 2), (13, 4), (23, 1)]), &info());
+        assert_eq!(levels.len(), 5);
+        for (name, units) in
+            [("device", 1), ("package", 2), ("die", 4), ("plane", 8), ("block", 24)]
+        {
+            assert_eq!((levels[name].units, levels[name].sum), (units, 12), "{name}");
+        }
+        assert_eq!((levels["package"].max, levels["package"].min), (11, 1));
+        assert_eq!((levels["die"].max, levels["die"].min), (11, 0));
+        assert_eq!((levels["plane"].max, levels["block"].max), (7, 5));
+        assert!((levels["package"].mean - 6.0).abs() < 1e-12);
+        assert!((levels["package"].stddev - 5.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_device_without_a_shape_or_with_an_absurd_one_has_no_levels() {
+        assert!(erases_by_level(&node(&[(0, 1)]), &LayerInfo::default()).is_empty());
+        for (name, value) in [("planes", 0.0), ("blocks", f64::NAN), ("dies", 1e30)] {
+            let mut info = info();
+            info.constants.insert(0, (name, value));
+            assert!(erases_by_level(&node(&[(0, 1)]), &info).is_empty(), "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_the_life_follows_from_the_window() {
+        let mut node = node(&[(0, 6), (1, 2)]);
+        node.wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
+        node.flash_programs[0] = 1_000;
+        // 24 blocks of 100 erases, 70 of them used; 8 erases in a tenth of a day.
+        let life = lifetime(&node, &info(), 8_640_000_000_000).expect("all is told");
+        assert!((life.erases_left - 2_330.0).abs() < 1e-9);
+        assert!((life.erases_per_day - 80.0).abs() < 1e-9);
+        assert!((life.days_even - 29.125).abs() < 1e-9);
+        assert!((life.host_bytes_per_day - 40_960_000.0).abs() < 1e-3);
+        assert!((life.host_bytes_left - 29.125 * 40_960_000.0).abs() < 1.0);
+        assert!((life.days_first_block.expect("one wears") - 1.0).abs() < 1e-12);
+        node.flash_erases = [0; 6];
+        assert_eq!(lifetime(&node, &info(), 1), None, "nothing was erased");
+    }
+}

@@ -1,0 +1,41 @@
+// What every page has: light and dark, the list of sections, and a word on whether charts drew.
+const isDark = () => document.documentElement.dataset.theme === "dark";
+
+// `themed` is called when the colours have changed.
+function theme(themed) {
+  const button = document.getElementById("theme"), wanted = matchMedia("(prefers-color-scheme: dark)");
+  const asked = new URLSearchParams(location.hash.slice(1)).get("theme");
+  const set = dark => {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    button.textContent = dark ? "Light" : "Dark";
+  };
+  const change = dark => {
+    set(dark);
+    themed();
+    charts.forEach(chart => chart.redraw());
+  };
+  set(asked ? asked === "dark" : wanted.matches);
+  button.addEventListener("click", () => change(!isDark()));
+  wanted.addEventListener("change", event => change(event.matches));
+}
+
+function navigation() {
+  const list = document.getElementById("sections");
+  document.querySelectorAll("section[data-title]").forEach(part => {
+    list.append(element("li", {}, element("a", { href: "#" + part.id }, part.dataset.title)));
+  });
+}
+
+// Tells, for tests and for screen readers, whether every chart has drawn something.
+function report() {
+  let drawn = 0;
+  charts.forEach(chart => {
+    const done = chart.inked();
+    chart.figure.dataset.drawn = done ? "yes" : "no";
+    drawn += done ? 1 : 0;
+  });
+  document.documentElement.dataset.charts = `${drawn} of ${charts.length}`;
+  document.getElementById("status").textContent = `${drawn} of ${charts.length} charts drawn`;
+}
+
+window.addEventListener("error", event => { document.documentElement.dataset.error = event.message; });

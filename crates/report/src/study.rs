@@ -1,0 +1,345 @@
+//! Published claims beside what came out here: the table, the page and the JSON of a
+//! reproduction. What is claimed and how it is judged is decided elsewhere.
+
+use crate::html::{LICENCE, embed, policy};
+use crate::terminal::{Style, clean};
+use minijinja::{AutoEscape, Environment, Value, context};
+use serde::Serialize;
+use std::fmt::{self, Write};
+
+const TEMPLATE: &str = include_str!("../assets/study.html");
+const STYLES: [&str; 3] = [
+    include_str!("../assets/uplot-1.6.32.min.css"),
+    include_str!("../assets/page.css"),
+    include_str!("../assets/study.css"),
+];
+const SCRIPTS: [&str; 6] = [
+    include_str!("../assets/uplot-1.6.32.min.js"),
+    include_str!("../assets/units.js"),
+    include_str!("../assets/figure.js"),
+    include_str!("../assets/lines.js"),
+    include_str!("../assets/theme.js"),
+    include_str!("../assets/study.js"),
+];
+
+/// A figure or table of a paper, or a set of measured drives, reproduced.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Study {
+    /// Its name on the command line, such as `002/fig6`.
+    pub artefact: String,
+    /// What it shows.
+    pub title: String,
+    /// What was done, and what is assumed.
+    pub method: String,
+    /// Its claims.
+    pub rows: Vec<Row>,
+    /// Its pictures.
+    pub plots: Vec<Plot>,
+}
+
+/// One published claim beside what came out here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Row of the checklist, such as `F25`.
+    pub id: String,
+    /// The artefact it belongs to.
+    pub artefact: String,
+    /// What the source says.
+    pub claim: String,
+    /// The number or words it gives.
+    pub published: Option<Quantity>,
+    /// What came out here.
+    pub ours: Option<Quantity>,
+    /// Unit of both.
+    pub unit: String,
+    /// What counts as agreement.
+    pub tolerance: String,
+    /// Whether it does.
+    pub verdict: Verdict,
+    /// Why it differs or cannot be compared; or a remark.
+    pub reason: Option<String>,
+}
+
+/// A number, or words where the claim is no number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Quantity {
+    /// A number.
+    Number(f64),
+    /// Words.
+    Words(String),
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(value) => f.write_str(&crate::figures::number(*value)),
+            Self::Words(words) => f.write_str(words),
+        }
+    }
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within the tolerance.
+    Reproduced,
+    /// Outside it.
+    Differs,
+    /// It could not be put to the test.
+    NotComparable,
+}
+
+impl Verdict {
+    /// The word used in tables and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::Differs => "differs",
+            Self::NotComparable => "not-comparable",
+        }
+    }
+}
+
+/// A line chart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    /// The axis to the right.
+    pub x: Axis,
+    /// The axis upwards.
+    pub y: Axis,
+    /// Its lines.
+    pub curves: Vec<Curve>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Axis {
+    /// Its name.
+    pub label: String,
+    /// What the numbers are.
+    pub unit: String,
+    /// Whether it is logarithmic; points at or below zero are then left out.
+    pub logarithmic: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn linear(label: &str, unit: &str) -> Self {
+        Self { label: label.to_owned(), unit: unit.to_owned(), logarithmic: false }
+    }
+
+    /// A logarithmic axis.
+    pub fn logarithmic(label: &str, unit: &str) -> Self {
+        Self { logarithmic: true, ..Self::linear(label, unit) }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Its name.
+    pub name: String,
+    /// Its points, x ascending.
+    pub points: Vec<(f64, f64)>,
+    /// Whether it is the source's and not ours; drawn dashed.
+    pub published: bool,
+    /// Whether it stays level from one point to the next, as distributions do.
+    pub stepped: bool,
+}
+
+impl Curve {
+    /// A line of ours through `points`.
+    pub fn ours(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.to_owned(), points, published: false, stepped: false }
+    }
+
+    /// A line of the source.
+    pub fn published(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { published: true, ..Self::ours(name, points) }
+    }
+
+    /// The same line as steps.
+    #[must_use]
+    pub fn stepped(self) -> Self {
+        Self { stepped: true, ..self }
+    }
+}
+
+/// How many claims have each verdict: reproduced, differing, not comparable.
+pub fn tally(studies: &[Study]) -> [usize; 3] {
+    let rows = || studies.iter().flat_map(|study| &study.rows);
+    [Verdict::Reproduced, Verdict::Differs, Verdict::NotComparable]
+        .map(|verdict| rows().filter(|row| row.verdict == verdict).count())
+}
+
+/// One sentence that counts the verdicts.
+pub fn tally_sentence(studies: &[Study]) -> String {
+    let [reproduced, differs, not] = tally(studies);
+    format!("{reproduced} claims reproduced, {differs} differ, {not} not comparable")
+}
+
+/// All claims as text, one under the other.
+pub fn terminal(studies: &[Study], style: Style) -> String {
+    let mut out = String::new();
+    for study in studies {
+        let head = format!("{}  {}", study.artefact, study.title);
+        let _ = writeln!(out, "{}", style.paint("1", &clean(&head)));
+        for row in &study.rows {
+            terminal_row(&mut out, row, style);
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", tally_sentence(studies));
+    out
+}
+
+fn terminal_row(out: &mut String, row: &Row, style: Style) {
+    let (mark, colour) = match row.verdict {
+        Verdict::Reproduced => ("=", "32"),
+        Verdict::Differs => ("x", "31"),
+        Verdict::NotComparable => ("?", "33"),
+    };
+    let _ = writeln!(
+        out,
+        "  {} {:<4} {}",
+        style.paint(colour, mark),
+        clean(&row.id),
+        clean(&row.claim)
+    );
+    let side = |quantity: &Option<Quantity>| match quantity {
+        Some(Quantity::Number(_)) if !row.unit.is_empty() => {
+            format!(
+                "{} {}",
+                quantity.as_ref().map(ToString::to_string).unwrap_or_default(),
+                row.unit
+            )
+        }
+        Some(other) => other.to_string(),
+        None => "–".to_owned(),
+    };
+    let line = format!(
+        "published {}; ours {}; tolerance {}; {}",
+        side(&row.published),
+        side(&row.ours),
+        row.tolerance,
+        row.verdict.word()
+    );
+    let _ = writeln!(out, "         {}", clean(&line));
+    if let Some(reason) = &row.reason {
+        let _ = writeln!(out, "         {}", style.paint("2", &clean(reason)));
+    }
+}
+
+/// All rows as one JSON document: `{"rows": [...]}`; keys as in `docs/reproduce.md`.
+///
+/// # Panics
+/// Never: rows hold only plain values.
+pub fn json(studies: &[Study]) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        rows: Vec<&'a Row>,
+    }
+    let rows = studies.iter().flat_map(|study| &study.rows).collect();
+    serde_json::to_string_pretty(&Document { rows }).expect("rows have only plain values")
+}
+
+/// The studies as one HTML document that loads nothing.
+///
+/// # Panics
+/// Never for any content: the template is fixed and tested.
+pub fn page(title: &str, studies: &[Study]) -> String {
+    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("study", TEMPLATE).expect("the template is fixed and tested");
+    let template = environment.get_template("study").expect("it was just added");
+    let shown: Vec<Value> = studies.iter().map(shown).collect();
+    let page = template.render(context! {
+        title => title,
+        tally => tally_sentence(studies),
+        studies => shown,
+        licence => LICENCE,
+        policy => policy(&script, &style),
+        script => Value::from_safe_string(script),
+        style => Value::from_safe_string(style),
+        data => Value::from_safe_string(embed(&studies)),
+    });
+    page.expect("the template uses only what it is given")
+}
+
+/// A study with its numbers as text.
+fn shown(study: &Study) -> Value {
+    let text = |quantity: &Option<Quantity>| {
+        quantity.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string)
+    };
+    let rows: Vec<Value> = study
+        .rows
+        .iter()
+        .map(|row| {
+            context! {
+                id => &row.id, claim => &row.claim, unit => &row.unit, tolerance => &row.tolerance,
+                published => text(&row.published), ours => text(&row.ours),
+                verdict => row.verdict.word(), reason => &row.reason,
+            }
+        })
+        .collect();
+    context! {
+        artefact => &study.artefact, title => &study.title, method => &study.method, rows => rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study() -> Study {
+        let row = |id: &str, verdict, reason: Option<&str>| Row {
+            id: id.to_owned(),
+            artefact: "009/fig1".to_owned(),
+            claim: "a < b".to_owned(),
+            published: Some(Quantity::Number(1.5)),
+            ours: Some(Quantity::Words("a\u{1b}[31m 1 < b 2".to_owned())),
+            unit: "ms".to_owned(),
+            tolerance: "± 10 %".to_owned(),
+            verdict,
+            reason: reason.map(str::to_owned),
+        };
+        Study {
+            artefact: "009/fig1".to_owned(),
+            title: "<script>alert(1)</script>".to_owned(),
+            method: "none".to_owned(),
+            rows: vec![
+                row("X1", Verdict::Reproduced, None),
+                row("X2", Verdict::Differs, Some("because")),
+                row("X3", Verdict::NotComparable, Some("no data")),
+            ],
+            plots: vec![],
+        }
+    }
+
+    #[test]
+    fn every_row_is_told_and_counted() {
+        let studies = [study()];
+        assert_eq!(tally(&studies), [1, 1, 1]);
+        let text = terminal(&studies, Style::default());
+        assert!(text.contains("published 1.500 ms; ours a\u{fffd}[31m 1 < b 2; tolerance ± 10 %"));
+        assert!(text.contains("because") && !text.contains('\u{1b}'));
+        let json: serde_json::Value = serde_json::from_str(&json(&studies)).expect("valid JSON");
+        assert_eq!(json["rows"][0]["published"], 1.5);
+        assert_eq!(json["rows"][2]["verdict"], "not-comparable");
+        assert_eq!(json["rows"][1]["reason"], "because");
+    }
+
+    #[test]
+    fn a_page_escapes_what_it_shows() {
+        let page = page("<b>", &[study()]);
+        assert!(!page.contains("<script>alert"));
+        assert!(page.contains("&lt;script&gt;alert"));
+    }
+}
