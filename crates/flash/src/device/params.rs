@@ -202,7 +202,8 @@ pub const PARAMS: [Param; 49] = [
         "search_energy",
         Kind::Energy,
         "\"0uJ\"",
-        "Energy per block looked at by victim policies that search (`partial-search`, `d-choices`).",
+        "Energy per block looked at by victim policies that search (`partial-search`, \
+         `d-choices`).",
     ),
     Param::with(
         "search_time",
