@@ -198,6 +198,11 @@ fn small(kind: &str, stream: &mut Stream) -> String {
             pick(&[16, 50, 200]),
             pick(&[0, 1]) == 1,
         ),
+        "memory-cache" => format!(
+            "size = \"{}KiB\"\nline_size = \"{}KiB\"\n",
+            pick(&[8, 64, 512]),
+            pick(&[1, 2, 4, 8]),
+        ),
         "constant-device" => format!(
             "capacity = \"{}KiB\"\nlatency = \"100us\"\njitter = \"{}us\"\n",
             pick(&[256, 1000, 4096]),
