@@ -224,7 +224,7 @@ pub(crate) fn synthetic(
     let mut value = format!(
         "{{\n    kind = \"processes\",\n    requests = {requests},\n\
          {duration}    processors = {processors},\n    \
-         # A processor of DiskSim that falls idle is never used again, the first one excepted.\n    \
+         # DiskSim never uses a processor again that fell idle, but the first.\n    \
          idle_processors = \"lost\",\n"
     );
     let mut next = 0u64;
