@@ -8,6 +8,7 @@ pub mod cache;
 pub mod drive;
 pub mod geometry;
 pub mod mechanics;
+pub mod mems;
 pub mod power;
 pub mod rotation;
 pub mod seek;
@@ -15,4 +16,4 @@ pub mod seek;
 use hybridsim_engine::build::LayerEntry;
 
 /// The parts this crate offers.
-pub const ENTRIES: &[LayerEntry] = &[drive::ENTRY];
+pub const ENTRIES: &[LayerEntry] = &[drive::ENTRY, mems::ENTRY];

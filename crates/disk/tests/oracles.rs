@@ -19,6 +19,7 @@ zone_count = 4
 cache_segments = 0
 write_cache = false
 idle_power = "5W"
+resettle_share = 0
 seek = { kind = "curve", single = "1ms", average = "8ms", full = "16ms" }
 "#;
 

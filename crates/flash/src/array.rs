@@ -6,6 +6,8 @@
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use hybridsim_engine::Stream;
+use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +83,8 @@ pub struct Array {
     geometry: Geometry,
     order: ProgramOrder,
     endurance: u32,
+    /// Erases each block survives; empty where all survive `endurance`.
+    limits: Vec<u32>,
     blocks: Vec<Block>,
     /// Per block `words` words of valid bits, then `words` words of programmed bits. With 256
     /// pages to the block both fit one cache line.
@@ -103,6 +107,7 @@ impl Array {
             geometry,
             order,
             endurance: endurance.max(1),
+            limits: Vec::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
             bits: vec![0; geometry.blocks() as usize * words * 2],
             words,
@@ -113,6 +118,22 @@ impl Array {
             retired_blocks: 0,
             violation: None,
         }
+    }
+
+    /// Lets blocks go bad before their time: each erase fails with probability `chance`, and the
+    /// block is retired then. (The erases a block survives are geometrically distributed; they
+    /// are drawn here, so that an erase stays as cheap as before.)
+    #[must_use]
+    pub fn with_grown_bad_blocks(mut self, chance: f64, stream: &mut Stream) -> Self {
+        if chance > 0.0 {
+            let rate = -libm::log1p(-chance.min(1.0 - f64::EPSILON));
+            let mut limit = || {
+                let erases = standard_exponential(stream) / rate + 1.0;
+                (erases.min(f64::from(self.endurance)) as u32).max(1)
+            };
+            self.limits = self.blocks.iter().map(|_| limit()).collect();
+        }
+        self
     }
 
     /// The order pages of a block must be programmed in.
@@ -130,6 +151,13 @@ impl Array {
     /// How often a block can be erased.
     pub const fn endurance(&self) -> u32 {
         self.endurance
+    }
+
+    /// How often `block` can be erased. No real controller knows, but it keeps a block in reserve
+    /// for the moment it finds out.
+    #[inline]
+    pub fn endurance_of(&self, block: BlockId) -> u32 {
+        self.limits.get(block.0 as usize).copied().unwrap_or(self.endurance)
     }
 
     /// Valid pages in `block`.
@@ -273,7 +301,7 @@ impl Array {
 
     /// Puts down what every page and block holds.
     pub(crate) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.blocks, &self.bits, &self.owner));
+        to.put(&(&self.blocks, &self.bits, &self.owner, &self.limits));
         to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
     }
 
@@ -282,11 +310,13 @@ impl Array {
     /// # Errors
     /// When it is of another array, or its books do not add up.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (blocks, bits, owner): (Vec<Block>, Vec<u64>, Vec<u32>) = from.take()?;
+        type Tables = (Vec<Block>, Vec<u64>, Vec<u32>, Vec<u32>);
+        let (blocks, bits, owner, limits): Tables = from.take()?;
+        state::same_length("the list of limits", limits.len(), self.limits.len())?;
         state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
         state::same_length("the list of page states", bits.len(), self.bits.len())?;
         state::same_length("the list of owners", owner.len(), self.owner.len())?;
-        (self.blocks, self.bits, self.owner) = (blocks, bits, owner);
+        (self.blocks, self.bits, self.owner, self.limits) = (blocks, bits, owner, limits);
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
         self.audit().map_err(StateError)
@@ -387,6 +417,7 @@ impl Array {
 
     /// Erases `block`; false when it is worn out now, or the rules forbid it.
     pub(crate) fn erase(&mut self, id: BlockId) -> bool {
+        let limit = self.endurance_of(id);
         let Some(block) = self.blocks.get_mut(id.0 as usize).filter(|block| !block.retired) else {
             self.violate(Violation::Unusable(id));
             return false;
@@ -398,7 +429,7 @@ impl Array {
         let was_free = block.next == 0;
         block.next = 0;
         block.erases += 1;
-        block.retired = block.erases >= self.endurance;
+        block.retired = block.erases >= limit;
         let retired = block.retired;
         let base = id.0 as usize * self.words * 2;
         self.bits[base..base + self.words * 2].fill(0);
@@ -490,6 +521,37 @@ mod tests {
         check(Any, |a| _ = a.relocate(Ppn(1), Ppn(2)), Violation::ReadErased(Ppn(1)));
         check(Any, |a| _ = a.erase(BlockId(0)), Violation::EraseValid(BlockId(0)));
         check(Any, |a| _ = a.erase(BlockId(77)), Violation::Unusable(BlockId(77)));
+    }
+
+    #[test]
+    fn blocks_go_bad_before_their_time_as_often_as_asked() {
+        let shape = Shape {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 20_000,
+            pages_per_block: 1,
+            page_bytes: 512,
+            spare_bytes: 0,
+        };
+        let geometry = Geometry::new(&shape).expect("a sound shape");
+        let mut stream = Stream::new(1, "bad");
+        let mut array =
+            Array::new(geometry, ProgramOrder::Any, 50).with_grown_bad_blocks(0.02, &mut stream);
+        // Of 20,000 blocks 0.98^k survive k erases: standard deviation below 71.
+        let mut left = 20_000.0;
+        for erase in 1..=49 {
+            for block in 0..20_000 {
+                if !array.is_retired(BlockId(block)) {
+                    array.erase(BlockId(block));
+                }
+            }
+            left *= 0.98;
+            let usable = f64::from(20_000 - array.retired_blocks());
+            assert!((usable - left).abs() < 5.0 * 71.0, "{usable} of {left} after {erase}");
+        }
+        array.audit().expect("sound books");
+        assert!((0..20_000).all(|block| array.endurance_of(BlockId(block)) <= 50));
     }
 
     #[test]

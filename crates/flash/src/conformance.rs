@@ -39,6 +39,8 @@ pub struct Case {
     pub over_provisioning: f64,
     /// Erases a block survives.
     pub endurance: u32,
+    /// The chance that an erase fails.
+    pub grown_bad: f64,
     /// What is done. Pages are taken modulo what the device offers.
     pub acts: Vec<Act>,
 }
@@ -54,10 +56,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { shape, over_provisioning, endurance, acts } = &self.case;
+        let Case { shape, over_provisioning, endurance, grown_bad, acts } = &self.case;
         writeln!(f, "{}", self.reason)?;
         writeln!(f, "on {shape:?}")?;
         writeln!(f, "over-provisioning {over_provisioning}, endurance {endurance}")?;
+        writeln!(f, "erases fail with probability {grown_bad}")?;
         write!(f, "after {} operations: {acts:?}", acts.len())
     }
 }
@@ -143,7 +146,8 @@ fn draw(stream: &mut Stream) -> Case {
         });
     }
     acts.extend((0..pages as u32).map(Act::Read));
-    Case { shape, over_provisioning, endurance, acts }
+    let grown_bad = if stream.chance(0.2) { stream.unit() * 0.2 } else { 0.0 };
+    Case { shape, over_provisioning, endurance, grown_bad, acts }
 }
 
 /// Runs one case; panics of the layer count as failures.
@@ -179,7 +183,11 @@ fn run_unguarded(
         coverage.refused += 1;
         return Ok(());
     };
-    let fresh = || FlashOps::new(Array::new(geometry, subject.order, case.endurance));
+    let fresh = || {
+        let mut stream = Stream::new(1, "conformance/bad");
+        let array = Array::new(geometry, subject.order, case.endurance);
+        FlashOps::new(array.with_grown_bad_blocks(case.grown_bad, &mut stream))
+    };
     let rebuild = || match (subject.entry.build)(&input) {
         Ok(ftl) => Ok((ftl, fresh())),
         Err(_) => Err("it was built once and refused the second time".to_owned()),
@@ -219,9 +227,8 @@ fn run_unguarded(
 /// Whether blocks are retired, or would be by the next erase: a layer that rewrites blocks in
 /// place has to stop one erase earlier.
 fn is_worn(array: &Array) -> bool {
-    let last = array.endurance() - 1;
-    let blocks = array.geometry().blocks();
-    array.retired_blocks() > 0 || (0..blocks).any(|block| array.erases(BlockId(block)) == last)
+    let last = |block| array.erases(block) + 1 == array.endurance_of(block);
+    array.retired_blocks() > 0 || (0..array.geometry().blocks()).map(BlockId).any(last)
 }
 
 /// Why a case ended before its last operation.

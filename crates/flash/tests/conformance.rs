@@ -1,11 +1,11 @@
 //! Every registered translation layer through the conformance suite.
 
-use hybridsim_engine::param::{Kind, Param, Settings, Value};
+use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
 use hybridsim_engine::registry::Registry;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
+use hybridsim_flash::defaults;
 use hybridsim_flash::ftl::{self, FtlEntry};
-use hybridsim_flash::{defaults, gc};
 
 const ORDERS: [ProgramOrder; 3] =
     [ProgramOrder::Sequential, ProgramOrder::Ascending, ProgramOrder::Any];
@@ -25,14 +25,23 @@ fn choices(params: &[Param], plain: &Settings, registry: &Registry) -> Vec<Setti
             Kind::Choice(names) => {
                 variants.extend(names.iter().map(|name| plain.clone().and(param.name, text(name))))
             }
-            Kind::Plug("gc-policy") => variants.extend(gc::ENTRIES.iter().map(|policy| {
-                let plug = defaults::plug("gc-policy", policy.description.name, registry);
-                plain.clone().and(param.name, plug)
+            Kind::Plug(slot) => variants.extend(registry.descriptions(slot).map(|entry| {
+                plain.clone().and(param.name, eager(defaults::plug(slot, entry.name, registry)))
             })),
             _ => {}
         }
     }
     variants
+}
+
+/// The plug with a low threshold, if it has one: the cases are too short for the usual ones.
+fn eager(mut plug: Value) -> Value {
+    if let Value::Plug(Plug { settings, .. }) = &mut plug
+        && settings.has("threshold")
+    {
+        settings.set("threshold", Value::Count(1));
+    }
+    plug
 }
 
 /// The defaults with one number or flag changed: small tables overflow on small devices. The
@@ -66,7 +75,7 @@ fn every_translation_layer_conforms_with_every_choice_policy_and_program_order()
                 let coverage = check(&subject, 160, number as u64)
                     .unwrap_or_else(|failure| panic!("{name}: {failure}"));
                 let refusing = !NEEDS_NO_SPARE.contains(&entry.description.name);
-                assert!(coverage.ran > 25, "{name}: {coverage:?}");
+                assert!(coverage.ran > 45, "{name}: {coverage:?}");
                 assert_eq!(coverage.refused > 10, refusing, "{name}: {coverage:?}");
                 assert!(
                     coverage.worn_out > 3 && coverage.erases > 1_000,
@@ -102,11 +111,15 @@ fn page_mapping_conforms_with_one_mixed_log_and_a_low_mark() {
     let plain = defaults::settings(ftl::page::ENTRY.description.params, &registry);
     let mixed =
         plain.clone().and("gc_pace", text("blocking")).and("gc_separate", Value::Flag(false));
-    for policy in ["greedy", "fifo"] {
-        let mixed = mixed.clone().and("gc", defaults::plug("gc-policy", policy, &registry));
+    let plugs = ["greedy", "fifo"].map(|name| ("gc", "gc-policy", name)).into_iter();
+    let plugs = plugs.chain(["static", "dual-pool"].map(|name| ("wear", "wear-levelling", name)));
+    for (param, slot, name) in plugs.chain([("hot_cold", "hot-cold", "write-count")]) {
+        let plug = eager(defaults::plug(slot, name, &registry));
         for low in [1, 3] {
             for settings in [&mixed, &plain] {
-                let settings = settings.clone().and("gc_free_blocks", Value::Count(low));
+                let settings = (settings.clone().and(param, plug.clone()))
+                    .and("gc_idle_free_blocks", Value::Count(low + 2))
+                    .and("gc_free_blocks", Value::Count(low));
                 let subject = subject(ftl::page::ENTRY, &settings, &registry);
                 check(&subject, 80, 77).unwrap_or_else(|failure| panic!("{failure}"));
             }

@@ -124,6 +124,10 @@ fn reads_return_the_last_write_whatever_the_device() {
         ("serial", "channel", "fill"),
         ("serial", "die", "steady"),
         ("none", "die", "fill"),
+        ("interleaved", "plane", "steady"),
+        ("queued", "plane", "steady"),
+        ("queued", "channel", "fill-random"),
+        ("queued", "die", "steady"),
     ]
     .into_iter()
     .enumerate()
@@ -135,6 +139,10 @@ fn reads_return_the_last_write_whatever_the_device() {
                 .and("copy", text(copy))
                 .and("precondition", text(start))
                 .and("host_duplex", text(duplex))
+                .and("write_buffer", Value::Bytes([0, 10_000][number % 2]))
+                .and("multi_plane", Value::Flag(depth == 9))
+                .and("program_suspend_time", us(7))
+                .and("erase_suspend_time", us(20))
                 .and("schedule_slots", Value::Count([512, 3, 1][number % 3]))
                 .and("host_rate", Value::Rate([0, 100_000_000][number % 2]));
             let settings = match depth {
@@ -215,7 +223,7 @@ fn impossible_devices_are_refused_with_all_reasons() {
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().plug("ftl").settings.clone();
-    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial", &registry));
+    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
     let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
     let settings = settings()
         .and("ftl", Value::Plug(plug))
@@ -240,4 +248,66 @@ fn searches_and_the_mapping_memory_cost_energy() {
     }
     // Every victim was searched for among several of a plane's twelve blocks.
     assert!(erases > 50 && (erases..=erases * 12).contains(&searches), "{searches} of {erases}");
+}
+
+#[test]
+fn blocks_bad_from_the_factory_eat_spare_space() {
+    let bad = |share| {
+        let settings = settings()
+            .and("blocks_per_plane", Value::Count(400))
+            .and("factory_bad", Value::Number(share));
+        let ssd = build(&settings).expect("sound");
+        let capacity = ssd.capacity();
+        let constants = ssd.info().constants;
+        let constant = |wanted| constants.iter().find(|(name, _)| *name == wanted).expect("told").1;
+        (
+            capacity,
+            constant("blocks"),
+            constant("factory_bad_blocks"),
+            constant("over_provisioning"),
+        )
+    };
+    let (capacity, blocks, none, spare) = bad(0.0);
+    assert_eq!((blocks, none), (1600.0, 0.0));
+    let (same, fewer, some, less) = bad(0.02);
+    assert_eq!(same, capacity, "what is offered stays");
+    // 32 of 1,600 are expected, with a standard deviation of 5.6; the worst of four planes decides.
+    assert!((10.0..60.0).contains(&some) && fewer <= 1600.0 - some && fewer > 1500.0, "{some}");
+    assert!(less < spare && less > 0.4, "{less}");
+    assert_eq!(bad(0.02), bad(0.02));
+}
+
+#[test]
+fn a_request_waits_for_the_search_it_causes() {
+    let registry = hybridsim_flash::defaults::registry();
+    let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
+    let layer = settings().plug("ftl").settings.clone().and("gc", gc);
+    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
+    for timing in ["serial", "interleaved"] {
+        let measure = |search_ns| {
+            let search = Value::Duration(SimDuration::from_ns(search_ns));
+            let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
+            let (done, facts, end) =
+                run(build(&settings).expect("sound"), Host::random(400, 1, 100));
+            let searched: u64 = (facts.iter())
+                .map(|told| match told.fact {
+                    Fact::VictimSearch { blocks } => u64::from(blocks),
+                    _ => 0,
+                })
+                .sum();
+            let waited: u64 = done.iter().map(|done| done.parts.get(Part::Gc).as_ns()).sum();
+            (end.expect("a sound run").time.as_ns(), waited, searched)
+        };
+        let (end, waited, searched) = measure(0);
+        let (end_later, waited_longer, same) = measure(700);
+        assert!(searched > 100 && searched == same, "{searched} blocks, then {same}");
+        if timing == "serial" {
+            // One request at a time, one thing at a time: all of it shows.
+            assert_eq!(end_later - end, 700 * searched);
+            assert_eq!(waited_longer - waited, 700 * searched);
+        } else {
+            assert!(end_later > end, "{end} to {end_later}");
+        }
+    }
 }

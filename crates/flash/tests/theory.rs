@@ -215,8 +215,10 @@ fn random_choices_meet_the_mean_field() {
 fn a_random_victim_is_as_full_as_the_device() {
     for ratio in [0.28, 0.50] {
         let (exported, full) = offered(ratio);
-        let both =
-            [policy("random", None), policy("partial", Some(("search", Value::Number(0.0))))];
+        let both = [
+            policy("random", None),
+            policy("partial-search", Some(("fraction", Value::Number(0.0)))),
+        ];
         for random in both {
             let measured = measure(random, false, u64::from(BLOCKS), u64::from(PAGES), exported);
             assert_near(&format!("random at {ratio}"), measured, 1.0 / (1.0 - full), 0.03);
@@ -228,7 +230,7 @@ fn a_random_victim_is_as_full_as_the_device() {
 fn a_partial_search_comes_close_to_greedy_soon() {
     let (exported, full) = offered(0.12);
     let shares = [0.0, 0.001, 0.01, 0.1, 1.0].map(|share| {
-        let partial = policy("partial", Some(("search", Value::Number(share))));
+        let partial = policy("partial-search", Some(("fraction", Value::Number(share))));
         measure(partial, false, u64::from(BLOCKS), u64::from(PAGES), exported)
     });
     println!("partial search: {shares:?}");

@@ -117,7 +117,7 @@ fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
         schedule_slots: 64,
     };
     let mut clock = match clock {
-        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
@@ -167,4 +167,79 @@ fn parts_of_a_latency_tell_registers_and_memory_apart() {
         [part(Part::FlashRead), part(Part::Overhead), part(Part::FlashBus), part(Part::Queue)],
         [28_000, 5_000, 2_000, 0]
     );
+}
+
+/// One die of one plane behind a write buffer of `pages` pages; reads 25 us, programs 300 us.
+fn queued(pages: u64) -> Settings {
+    settings()
+        .and("timing", text("queued"))
+        .and("channels", Value::Count(1))
+        .and("dies_per_channel", Value::Count(1))
+        .and("precondition", text("fill"))
+        .and("write_buffer", Value::Bytes(pages * 2048))
+}
+
+fn pausing(settings: Settings) -> Settings {
+    settings.and("program_suspend_time", us(10)).and("resume_time", us(5))
+}
+
+/// When what is asked at the given microseconds completes, in microseconds.
+fn answers(settings: &Settings, asked: &[(u64, Op, u64, u32)]) -> Vec<u64> {
+    let request = |op, page, pages| match op {
+        Op::Flush => Request::new(Op::Flush, Lba(0), 0),
+        _ => Request::new(op, Lba(page * 4), pages * 4),
+    };
+    let ask = |&(us, op, page, pages)| (SimTime::from_ns(us * 1_000), request(op, page, pages));
+    let listed: Vec<_> = asked.iter().map(ask).collect();
+    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
+    end.expect("a sound run");
+    done.sort_by_key(|done| (done.issued, done.request.lba));
+    done.iter().map(|done| done.completed.as_ns() / 1_000).collect()
+}
+
+#[test]
+fn reads_go_before_queued_programs_and_into_them_if_they_pause() {
+    use Op::{Flush, Read, Write};
+    // Two programs, 0..300 and 300..600; a read at 100; a flush says when all is done.
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (100, Read, 5, 1), (101, Flush, 0, 0)];
+    assert_eq!(answers(&queued(8), &asked), [0, 1, 325, 625]);
+    // Paused at 100 for 10, read until 135, 200 + 5 left: until 340, and then the other.
+    assert_eq!(answers(&pausing(queued(8)), &asked), [0, 1, 135, 640]);
+    let never = pausing(queued(8)).and("suspends_max", Value::Count(0));
+    assert_eq!(answers(&never, &asked), [0, 1, 325, 625]);
+    // With protection a flush has nothing to wait for, so what follows may still go first.
+    let mut more = asked.to_vec();
+    more.push((200, Read, 6, 1));
+    let protected = pausing(queued(8)).and("power_loss_protection", Value::Flag(true));
+    assert_eq!(answers(&protected, &more), [0, 1, 135, 101, 235]);
+    // Without it the flush was told 640, and the read comes after.
+    assert_eq!(answers(&pausing(queued(8)), &more), [0, 1, 135, 640, 665]);
+    // A pause that would take longer than what is left is not made.
+    let late = [(0, Write, 0, 1), (291, Read, 5, 1)];
+    assert_eq!(answers(&pausing(queued(8)), &late), [0, 325]);
+}
+
+#[test]
+fn a_full_write_buffer_makes_writes_wait() {
+    use Op::{Read, Write};
+    let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (2, Write, 2, 1), (50, Read, 5, 1)];
+    // The third write gets its place when the first is programmed. That was told, so the read does
+    // not pause it, but it goes before the second.
+    assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 300, 325]);
+    // Without a buffer a write is answered when it is programmed, and nothing goes before it.
+    assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
+}
+
+#[test]
+fn planes_of_a_die_program_together() {
+    use Op::{Flush, Write};
+    let two = queued(8).and("planes_per_die", Value::Count(2)).and("precondition", text("none"));
+    let asked = [(0, Write, 0, 2), (1, Flush, 0, 0)];
+    assert_eq!(answers(&two, &asked), [0, 600]);
+    let together =
+        two.and("multi_plane", Value::Flag(true)).and("channel_rate", Value::Rate(204_800_000));
+    // Both transfers of 10 us, then one program.
+    assert_eq!(answers(&together, &asked), [0, 320]);
+    let apart = [(0, Write, 0, 1), (0, Write, 1, 1), (1, Flush, 0, 0)];
+    assert_eq!(answers(&together, &apart)[2], 610, "two requests, two programs");
 }

@@ -242,7 +242,7 @@ fn random_policies_choose_each_block_as_often_as_a_scan_would() {
     // Of k of 15 without replacement: C(15 - 3 g, k) / C(15, k).
     let choose = |all: i32, k: i32| (0..k).map(|i| f64::from(all - i) / f64::from(k - i)).product();
     for (share, k) in [(0.0, 1), (0.01, 1), (0.2, 3), (0.5, 8), (1.0, 15)] {
-        let mut partial = build("partial", Some(("search", Value::Number(share))), 3);
+        let mut partial = build("partial-search", Some(("fraction", Value::Number(share))), 3);
         let above = |groups: usize| -> f64 {
             let left: f64 = choose(15 - 3 * groups as i32, k);
             left.max(0.0) / choose(15, k)

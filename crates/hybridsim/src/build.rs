@@ -13,7 +13,7 @@ use hybridsim_engine::{Lane, Node};
 /// Every problem a part's builder reports.
 pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnostics> {
     let paths = paths(scenario);
-    let mut problems = Vec::new();
+    let mut problems = topology(scenario);
     let mut built: Vec<Option<Node>> = Vec::new();
     for (at, part) in scenario.parts.iter().enumerate() {
         let children: Option<Vec<Node>> =
@@ -66,6 +66,28 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnost
         Some(node) if problems.is_empty() => Ok(node),
         _ => Err(Diagnostics { sources: scenario.sources.clone(), list: problems }),
     }
+}
+
+/// Between a controller and its devices there is a bus (paper 000, section 2.3).
+fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    for part in &scenario.parts {
+        for name in part.settings.texts_opt("buses").unwrap_or(&[]) {
+            let child = scenario.parts.iter().find(|child| child.name == *name);
+            let kind = child.map_or("", |child| child.description.name);
+            if kind != "bus" {
+                problems.push(Diagnostic {
+                    span: Some(part.span.clone()),
+                    key: format!("part.{}.buses", part.name),
+                    message: format!(
+                        "`{name}` is a {kind}, and a controller reaches its devices by buses"
+                    ),
+                    help: Some(format!("put it on one: kind = \"bus\", devices = [\"{name}\"]")),
+                });
+            }
+        }
+    }
+    problems
 }
 
 /// What a parent sees of a child: one device, or those it gives access to.

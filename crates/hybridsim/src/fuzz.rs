@@ -144,6 +144,14 @@ impl Draw<'_> {
             Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
+            // A controller reaches its devices by a bus.
+            Kind::Parts if param.name == "buses" => {
+                let device = self.part(depth + 1);
+                self.count += 1;
+                let name = format!("p{}", self.count);
+                self.parts += &format!("[part.{name}]\nkind = \"bus\"\ndevices = [\"{device}\"]\n");
+                format!("{} = [\"{name}\"]\n", param.name)
+            }
             Kind::Parts => {
                 // Four suit every array; other numbers are there to be refused now and then.
                 let four = depth > 0 || self.stream.chance(0.6);
@@ -197,6 +205,11 @@ fn small(kind: &str, stream: &mut Stream) -> String {
             pick(&[1, 2, 3]),
             pick(&[16, 50, 200]),
             pick(&[0, 1]) == 1,
+        ),
+        "memory-cache" => format!(
+            "size = \"{}KiB\"\nline_size = \"{}KiB\"\n",
+            pick(&[8, 64, 512]),
+            pick(&[1, 2, 4, 8]),
         ),
         "constant-device" => format!(
             "capacity = \"{}KiB\"\nlatency = \"100us\"\njitter = \"{}us\"\n",

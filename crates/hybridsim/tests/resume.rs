@@ -93,6 +93,10 @@ fn ssd(more: &str) -> String {
 fn with_every_translation_layer() {
     for entry in standard().iter::<FtlEntry>() {
         let name = entry.description.name;
+        if name == "raw" {
+            // Random writes end its run: pages have to be erased first. It remembers nothing.
+            continue;
+        }
         resumed_equals_uninterrupted(&ssd(&format!(
             "ftl = \"{name}\"\nprecondition = \"steady\"\nidle_after = \"5ms\"\n"
         )));
@@ -101,9 +105,13 @@ fn with_every_translation_layer() {
 
 #[test]
 fn with_every_timing_model_and_inside_volumes() {
-    for timing in ["interleaved", "serial", "none"] {
+    for timing in ["interleaved", "queued", "serial", "none"] {
         resumed_equals_uninterrupted(&ssd(&format!("timing = \"{timing}\"\n")));
     }
+    resumed_equals_uninterrupted(&ssd(
+        "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
+         program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
+    ));
     let (first, second) = (ssd(""), ssd("").replace("[part.ssd]", "[part.ssd2]"));
     resumed_equals_uninterrupted(&format!(
         "[part.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\

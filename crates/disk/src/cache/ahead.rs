@@ -178,6 +178,16 @@ impl Sweep {
         Progress { until: self.next + angle / self.place.sector_angle, ended: None }
     }
 
+    /// When the sector under the head at `now`, the time last asked for, has passed.
+    pub fn sector_end(&self, mechanics: &Mechanics, now: SimTime) -> SimTime {
+        if now <= self.at {
+            return now;
+        }
+        let passed = mechanics.rotation.span_of(now.since(self.at)) / self.place.sector_angle;
+        let take = (passed + 1).min(u64::from(self.place.left_on_track));
+        (self.at + mechanics.rotation.time_of(self.span(take))).max(now)
+    }
+
     /// When sector `lba`, at or after the one asked for last, begins to pass; the limit moves
     /// behind it. The sweep must not have ended.
     pub fn reach(&mut self, mechanics: &Mechanics, lba: u64) -> SimTime {

@@ -4,6 +4,7 @@
 //! data while newer data of the same sectors waits in another; the old one is dropped at the end.
 
 use hybridsim_engine::SimTime;
+use std::ops::Range;
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct SegmentsSpec {
     pub write_max: usize,
     /// Whether writes that follow each other share a segment.
     pub combine: bool,
+    /// Whether the first segment takes all writes and no reads.
+    pub dedicated: bool,
     /// Whether what the host wrote may be read from the buffer.
     pub read_written: bool,
 }
@@ -53,6 +56,8 @@ pub struct Segments {
     segments: Vec<Segment>,
     tick: u64,
     writes: u64,
+    /// Where the last buffered write ended.
+    write_end: u64,
     /// Segments with data the medium does not have.
     unwritten: usize,
 }
@@ -88,7 +93,14 @@ impl Segments {
             state: State::Free,
             written: false,
         };
-        Self { spec, segments: vec![empty; spec.count], tick: 0, writes: 0, unwritten: 0 }
+        Self {
+            spec,
+            segments: vec![empty; spec.count],
+            tick: 0,
+            writes: 0,
+            write_end: 0,
+            unwritten: 0,
+        }
     }
 
     /// How it is divided.
@@ -121,14 +133,18 @@ impl Segments {
         self.segments[segment].used = self.tick;
     }
 
-    /// A segment for new data, the least recently used clean one; it is emptied.
+    /// A segment for data read, the least recently used clean one; it is emptied.
     pub fn allocate(&mut self) -> Option<usize> {
+        self.allocate_from(usize::from(self.spec.dedicated)..self.segments.len())
+    }
+
+    fn allocate_from(&mut self, segments: Range<usize>) -> Option<usize> {
         let rank = |s: &Segment| match s.state {
             State::Free => Some(0),
             State::Clean => Some(s.used + 1),
             State::Dirty(_) | State::Destaging(..) => None,
         };
-        let ranked = self.segments.iter().enumerate();
+        let ranked = segments.map(|at| (at, &self.segments[at]));
         let (_, segment) = ranked.filter_map(|(i, s)| rank(s).map(|rank| (rank, i))).min()?;
         self.drop_data(segment);
         self.touch(segment);
@@ -169,15 +185,18 @@ impl Segments {
             s.start = s.start.min(start);
             s.end = s.end.max(end);
             self.writes += 1;
+            self.write_end = end;
             self.touch(segment);
             return Some(Taken { segment, joined: true });
         }
         if self.dirty() >= self.spec.write_max {
             return None;
         }
-        let segment = self.allocate()?;
+        let own = if self.spec.dedicated { 1 } else { self.segments.len() };
+        let segment = self.allocate_from(0..own)?;
         self.overwrite(start, end, Some(segment));
         self.writes += 1;
+        self.write_end = end;
         self.unwritten += 1;
         let state = State::Dirty(self.writes);
         let ready = SimTime::ZERO;
@@ -260,6 +279,11 @@ impl Segments {
         })
     }
 
+    /// The sector after the last write buffered.
+    pub fn last_write_end(&self) -> u64 {
+        self.write_end
+    }
+
     /// The number of the last write buffered.
     pub fn writes(&self) -> u64 {
         self.writes
@@ -300,7 +324,14 @@ mod tests {
     use super::*;
 
     fn segments(count: usize, sectors: u64, write_max: usize) -> Segments {
-        Segments::new(SegmentsSpec { count, sectors, write_max, combine: true, read_written: true })
+        Segments::new(SegmentsSpec {
+            count,
+            sectors,
+            write_max,
+            combine: true,
+            dedicated: false,
+            read_written: true,
+        })
     }
 
     const NOW: SimTime = SimTime::ZERO;

@@ -1,4 +1,9 @@
 //! The drive's electronics: command overheads and the link to the host.
+//!
+//! The link is the drive's own. A bus that drives share is a layer above them: it adds its
+//! transfer and arbitration to each request, and the drives below it have no `host_rate`, so that
+//! they hand over data at the speed of the medium and nothing is counted twice. Where only one
+//! drive is on a bus, its `host_rate` may stand for both: the slower of the two rates.
 
 use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
@@ -138,8 +143,8 @@ pub struct Handshake {
     pub read_disconnect: [SimDuration; 2],
     /// Leaving the link after the data of a write.
     pub write_disconnect: SimDuration,
-    /// When a write comes back for its data after leaving the link: command time, and the rest.
-    pub extra_disconnect: Option<(SimDuration, SimDuration)>,
+    /// What leaving the link before the data of a write takes, if the drive does.
+    pub extra_disconnect: Option<SimDuration>,
     /// From arrival to the first movement.
     pub seek_delay: SimDuration,
 }
@@ -162,7 +167,7 @@ impl Handshake {
             write_disconnect: time("write_disconnect_overhead"),
             extra_disconnect: settings
                 .duration_opt("extra_disconnect_command_overhead")
-                .map(|command| (command, extra)),
+                .map(|command| command + extra),
             seek_delay: time("minimum_seek_delay"),
         }
     }
@@ -229,14 +234,20 @@ impl Electronics {
         SimDuration::transfer(bytes, self.rates.write_bytes_per_s)
     }
 
-    /// From taking up a write to the medium until its first data may pass the link.
+    /// From the end of the command time of a write to the medium until its first data may pass
+    /// the link.
     #[inline]
     pub fn before_write_data(&self) -> SimDuration {
         let handshake = &self.handshake;
-        match handshake.extra_disconnect {
-            Some((command, away)) => command + away + handshake.reselect[0] + handshake.preparation,
-            None => self.overhead(Op::Write, false) + handshake.preparation,
-        }
+        let back = handshake.extra_disconnect.map(|time| time + handshake.reselect[0]);
+        back.unwrap_or_default() + handshake.preparation
+    }
+
+    /// The part of a write that must be in the buffer before the medium is written. A drive that
+    /// leaves the link before the data has its arm in place when they come, and does not wait.
+    #[inline]
+    pub fn write_watermark(&self) -> f64 {
+        if self.handshake.extra_disconnect.is_some() { 0.0 } else { self.handshake.write_watermark }
     }
 
     /// From the end of a write on the medium until the host knows.

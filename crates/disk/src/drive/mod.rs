@@ -48,8 +48,14 @@ pub struct Parts {
     pub ahead: AheadPolicy,
     /// Whether writes are complete when buffered.
     pub write_cache: bool,
+    /// Whether only appended writes join what is buffered.
+    pub appends_only: bool,
+    /// Whether a read-ahead is broken off within a sector.
+    pub stops_in_sector: bool,
     /// How long a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
+    /// What a read takes to find its track again after a rest.
+    pub settle: SimDuration,
     /// Order of the queue.
     pub scheduler: Box<dyn Scheduler>,
     /// When the spindle stops.
@@ -67,7 +73,11 @@ pub struct HardDisk {
     buffer: Segments,
     ahead: AheadPolicy,
     write_cache: bool,
+    appends_only: bool,
+    stops_in_sector: bool,
     destage_delay: SimDuration,
+    /// What finding the track again takes after a rest.
+    settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
     /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<Queued>,
@@ -109,7 +119,10 @@ impl HardDisk {
             buffer: Segments::new(parts.buffer),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
+            appends_only: parts.appends_only,
+            stops_in_sector: parts.stops_in_sector,
             destage_delay: parts.destage_delay,
+            settle: parts.settle,
             scheduler: parts.scheduler,
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
@@ -148,6 +161,10 @@ impl HardDisk {
         let delay = overhead.max(self.electronics.handshake.seek_delay);
         let ready = now.max(looked_at + delay);
         self.settle_sweep(ctx, ready);
+        let ready = match &self.sweep {
+            Some(sweep) if !self.stops_in_sector => sweep.sector_end(&self.mechanics, ready),
+            _ => ready,
+        };
         let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
         let at = ready.max(spun_up);
         self.clock.plan(PowerState::Active, at);

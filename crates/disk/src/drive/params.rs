@@ -112,6 +112,13 @@ pub const PARAMS: &[Param] = &[
         "Added to a seek or head switch before a write.",
     ),
     Param::with(
+        "resettle_share",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.65",
+        "Part of the shortest seek that a read takes at least when the drive has rested for a \
+         turn, even on the track the head is on: half is settling (assumed).",
+    ),
+    Param::with(
         "zero_latency",
         Kind::Flag,
         "false",
@@ -149,6 +156,12 @@ pub const PARAMS: &[Param] = &[
         "Most segments that may wait to be written; all but one if absent.",
     ),
     Param::with(
+        "separate_write_segment",
+        Kind::Flag,
+        "false",
+        "Whether one segment takes all writes and none of the reads.",
+    ),
+    Param::with(
         "read_ahead",
         Kind::Choice(&["none", "track", "cylinder", "segment", "next-track"]),
         "\"segment\"",
@@ -168,6 +181,19 @@ pub const PARAMS: &[Param] = &[
         Kind::Flag,
         "true",
         "Whether a write is complete when it is in the buffer.",
+    ),
+    Param::with(
+        "write_cache_appends_only",
+        Kind::Flag,
+        "false",
+        "Whether the write cache takes a write only when it is empty or the write goes on where \
+         the last one ended (DiskSim's fast write level 1; otherwise level 2).",
+    ),
+    Param::with(
+        "read_ahead_stops_in_sector",
+        Kind::Flag,
+        "true",
+        "Whether a read-ahead is broken off at once, and not at the end of the sector.",
     ),
     Param::with(
         "read_hits_on_writes",
@@ -199,6 +225,13 @@ pub const PARAMS: &[Param] = &[
     Param::with("spin_up_power", Kind::Power, "\"0W\"", "Starting the spindle."),
     Param::with("spin_down_power", Kind::Power, "\"0W\"", "Stopping the spindle."),
     Param::optional("spin_down_after", Kind::Duration, "Idle time before the spindle stops."),
+    Param::with(
+        "spin_down_at_break_even",
+        Kind::Flag,
+        "false",
+        "Stops the spindle after the idle time whose energy is that of a stop and a start, which \
+         costs at most twice what the best choice in hindsight does.",
+    ),
     Param::with("spin_up_time", Kind::Duration, "\"0s\"", "From standby to ready."),
     Param::with("spin_down_time", Kind::Duration, "\"0s\"", "From ready to standby."),
 ];
@@ -221,6 +254,8 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
     let synchronised = settings.flag("synchronised");
     let offset = if synchronised { 0 } else { Stream::new(input.seed, input.path).bits() };
     let info = info(settings, &layout);
+    let shortest = seeks.time(1, false).as_ns() as f64;
+    let settle = SimDuration::from_ns_f64(shortest * settings.number("resettle_share"));
     let mechanics = Mechanics::new(
         layout,
         seeks,
@@ -241,15 +276,49 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         ahead: ahead(settings, &buffer),
         buffer,
         write_cache: settings.flag("write_cache"),
+        appends_only: settings.flag("write_cache_appends_only"),
+        stops_in_sector: settings.flag("read_ahead_stops_in_sector"),
         destage_delay: settings.duration("destage_delay"),
+        settle,
         scheduler,
         spin_down: SpinDown {
-            after: settings.duration_opt("spin_down_after"),
+            after: break_even(settings).or(settings.duration_opt("spin_down_after")),
             down: settings.duration("spin_down_time"),
             up: settings.duration("spin_up_time"),
         },
         info,
     })))
+}
+
+/// (E_up + E_down - P_standby (t_up + t_down)) / (P_idle - P_standby), if the drive stops then.
+fn break_even(settings: &Settings) -> Option<SimDuration> {
+    if !settings.flag("spin_down_at_break_even") {
+        return None;
+    }
+    let watts = |name| settings.number(name);
+    let (up, down) = (settings.duration("spin_up_time"), settings.duration("spin_down_time"));
+    let (up, down) = (up.as_s_f64(), down.as_s_f64());
+    let joules = watts("spin_up_power") * up + watts("spin_down_power") * down
+        - watts("standby_power") * (up + down);
+    let seconds = joules / (watts("idle_power") - watts("standby_power"));
+    Some(SimDuration::from_ns_f64(seconds * 1e9).min(DURATION_MAX))
+}
+
+/// What is wrong with the rule that stops the spindle.
+fn check_spin_down(settings: &Settings, problems: &mut Vec<Problem>) {
+    if !settings.flag("spin_down_at_break_even") {
+        return;
+    }
+    let name = "spin_down_at_break_even";
+    if settings.has("spin_down_after") {
+        problems.push(Problem::new(name, "and `spin_down_after` are both given; choose one"));
+    }
+    let (idle, standby) = (settings.number("idle_power"), settings.number("standby_power"));
+    if idle <= standby {
+        let message =
+            format!("needs an `idle_power` above `standby_power` ({idle} W, {standby} W)");
+        problems.push(Problem::new(name, message));
+    }
 }
 
 fn link(settings: &Settings) -> Link {
@@ -279,10 +348,15 @@ fn check(settings: &Settings) -> Vec<Problem> {
         let message = format!("{size} bytes; a segment holds 512 bytes to 1 TiB");
         problems.push(Problem::new("cache_segment_size", message));
     }
+    if settings.flag("separate_write_segment") && segments < 2 {
+        let message = format!("takes one of the `cache_segments`, of which there are {segments}");
+        problems.push(Problem::new("separate_write_segment", message));
+    }
     if settings.count_opt("cache_write_segments").is_some_and(|writes| writes > segments) {
         let message = format!("there are only {segments} `cache_segments`");
         problems.push(Problem::new("cache_write_segments", message));
     }
+    check_spin_down(settings, &mut problems);
     let min = settings.count("read_ahead_min");
     if settings.count_opt("read_ahead_max").is_some_and(|max| max < min) {
         let message = format!("is less than `read_ahead_min`, which is {min}");
@@ -318,6 +392,7 @@ fn segments(settings: &Settings) -> SegmentsSpec {
         sectors: settings.bytes("cache_segment_size") / SECTOR_BYTES,
         write_max: write_max as usize,
         combine: settings.flag("combine_writes"),
+        dedicated: settings.flag("separate_write_segment"),
         read_written: settings.flag("read_hits_on_writes"),
     }
 }

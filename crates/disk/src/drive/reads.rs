@@ -136,7 +136,9 @@ impl HardDisk {
         let found = if forced(&item.request) { None } else { self.buffer.find(lba) };
         let from = found.map_or(lba, |found| found.until);
         let sectors = (end - from) as u32;
-        let access = self.move_sectors(ctx, begin.at, from, sectors, false, begin.at);
+        let found_again = begin.at + self.find_again(item);
+        let access = self.move_sectors(ctx, begin.at, from, sectors, false, found_again);
+        let seek = access.seek + found_again.since(begin.at + access.first_seek);
         let segment = match found {
             Some(found) if self.buffer.is_clean(found.segment) => Some(found.segment),
             _ => self.buffer.allocate(),
@@ -162,7 +164,7 @@ impl HardDisk {
         }
         let parts = begin
             .parts
-            .plus(Part::Seek, access.seek)
+            .plus(Part::Seek, seek)
             .plus(Part::Rotate, access.rotate)
             .plus(Part::Transfer, access.transfer);
         let (what, first) = match found {
@@ -170,6 +172,14 @@ impl HardDisk {
             None => (DiskCacheOutcome::Miss, access.first_sector),
         };
         self.finish_read(ctx, item, what, first, access.end, parts);
+    }
+
+    /// What a read takes at least to find its track, also the one the head is on, in a drive that
+    /// has rested for a turn: the settling part of the shortest seek. On the same track drives
+    /// take markedly longer than their seek curves, which begin at one cylinder, say.
+    fn find_again(&self, item: &Queued) -> SimDuration {
+        let rested = item.since > self.free_at + self.mechanics.rotation.period();
+        if rested { self.settle } else { SimDuration::ZERO }
     }
 
     /// Whether the buffer has the sector before `lba`, or the track before that of `lba`.
@@ -197,10 +207,9 @@ impl HardDisk {
         // The link begins when the watermark is reached, sectors coming evenly (DiskSim's "high
         // water mark", a part of the request).
         let waiting = read.since(first).as_ns() as f64 * handshake.read_watermark;
-        let start = first
-            + SimDuration::from_ns_f64(waiting)
-            + handshake.reselect[0]
-            + handshake.preparation;
+        // Meanwhile the drive connects again.
+        let connected = handshake.reselect[0] + handshake.preparation;
+        let start = first + SimDuration::from_ns_f64(waiting).max(connected);
         let link = electronics.to_host(item.request.bytes());
         let end = (read + electronics.sector[0]).max(start + link) + handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));

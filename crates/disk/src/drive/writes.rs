@@ -39,6 +39,12 @@ impl HardDisk {
     /// Takes a write into the buffer, if there is room; time spent waiting for that is `waited`.
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
         let request = &item.request;
+        let goes_on = !self.appends_only
+            || self.buffer.dirty() == 0
+            || self.buffer.last_write_end() == request.lba.0;
+        if !goes_on {
+            return false;
+        }
         let taken = self.buffer.buffer(request.lba.0, request.end().0);
         let Some(Taken { segment, .. }) = taken else { return false };
         if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
@@ -80,13 +86,11 @@ impl HardDisk {
     /// Writes to the medium, data coming over the link meanwhile.
     pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
         let request = &item.request;
-        let data_from = self.electronics.before_write_data();
-        let overhead = self.electronics.overhead(Op::Write, false);
         let begin = self.begin(ctx, item, false);
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
-        let late = data_from.saturating_sub(overhead);
-        let data_ready = begin.at + late + self.link_lead(request);
+        let before = self.electronics.before_write_data();
+        let data_ready = begin.at + before + self.link_lead(request);
         let access =
             self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
         let after = self.electronics.after_write();
@@ -109,7 +113,7 @@ impl HardDisk {
         let link = self.electronics.from_host(request.bytes());
         let place = self.mechanics.layout.locate(request.lba);
         let span = u128::from(place.sector_angle) * u128::from(request.sectors);
-        let mark = link.as_ns() as f64 * self.electronics.handshake.write_watermark;
+        let mark = link.as_ns() as f64 * self.electronics.write_watermark();
         link.saturating_sub(self.mechanics.rotation.time_of(span))
             .max(self.electronics.sector[1])
             .max(SimDuration::from_ns_f64(mark))

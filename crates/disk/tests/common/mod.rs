@@ -70,18 +70,17 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// Checks `text` against the parameters of `hard-disk`; every unknown or missing key is an error.
+/// Checks `text` against the parameters of its kind; every unknown or missing key is an error.
 pub fn settings(registry: &Registry, text: &str) -> Result<Settings, String> {
     settings_of(registry, text.parse().map_err(|error| format!("{error}"))?)
 }
 
 /// As [`settings`], of a table that is read already.
 pub fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, String> {
-    match table.remove("kind") {
-        Some(toml::Value::String(kind)) if kind == "hard-disk" => {}
-        other => return Err(format!("kind is {other:?}")),
-    }
-    read(registry, &table, hybridsim_disk::drive::PARAMS)
+    let kind = table.remove("kind").ok_or("no kind")?;
+    let entry = registry.find::<LayerEntry>(kind.as_str().unwrap_or_default());
+    let entry = entry.ok_or(format!("kind is {kind}"))?;
+    read(registry, &table, entry.description.params)
 }
 
 fn read(registry: &Registry, table: &toml::Table, params: &[Param]) -> Result<Settings, String> {
@@ -190,10 +189,11 @@ pub fn build_at(text: &str, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> 
 /// As [`build_at`], of a table that is read already.
 pub fn build_table(table: toml::Table, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let registry = registry();
+    let kind = table.get("kind").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let settings = settings_of(&registry, table).unwrap_or_else(|error| panic!("{error}"));
     let input =
         BuildInput { settings: &settings, registry: &registry, seed: 1, path, children: &[] };
-    (registry.find::<LayerEntry>("hard-disk").expect("registered").build)(&input)
+    (registry.find::<LayerEntry>(&kind).expect("registered").build)(&input)
 }
 
 pub fn build(text: &str) -> Box<dyn Layer> {

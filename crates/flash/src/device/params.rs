@@ -6,7 +6,7 @@ use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
-use crate::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
+use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 40] = [
+pub const PARAMS: [Param; 49] = [
     G[0],
     G[1],
     G[2],
@@ -54,10 +54,24 @@ pub const PARAMS: [Param; 40] = [
         "Erases a block survives; it is retired at the last.",
     ),
     Param::with(
+        "factory_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The share of blocks that are bad from the factory, drawn at random. The controller uses \
+         equally many blocks of each plane, so the worst plane decides; spare space pays for it.",
+    ),
+    Param::with(
+        "grown_bad",
+        Kind::Number { min: 0.0, max: 0.5 },
+        "0.0",
+        "The chance that an erase fails and its block is retired before its endurance is used up.",
+    ),
+    Param::with(
         "timing",
-        Kind::Choice(&["interleaved", "serial", "none"]),
+        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
         "\"interleaved\"",
-        "`interleaved` works on channels and dies in parallel; `serial` does one operation at a \
+        "`interleaved` works on channels and dies in parallel, each in order; `queued` lets reads \
+         go first and has a write buffer, as modern drives; `serial` does one operation at a \
          time, as the older papers; `none` only counts (each request takes 1 ns).",
     ),
     Param::required("read_time", Kind::Duration, "Cells to page register."),
@@ -110,6 +124,47 @@ pub const PARAMS: [Param; 40] = [
         Kind::Duration,
         "A copy between planes of a die; without it the time of a read and a program.",
     ),
+    Param::optional(
+        "program_suspend_time",
+        Kind::Duration,
+        "`queued`: how long a program takes to pause for a read; without it programs do not pause.",
+    ),
+    Param::optional(
+        "erase_suspend_time",
+        Kind::Duration,
+        "`queued`: how long an erase takes to pause for a read; without it erases do not pause.",
+    ),
+    Param::with(
+        "resume_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "`queued`: what is added to a program or an erase each time it goes on after a pause.",
+    ),
+    Param::with(
+        "suspends_max",
+        Kind::Count { min: 0, max: 1000 },
+        "8",
+        "`queued`: how often one program or erase pauses.",
+    ),
+    Param::with(
+        "multi_plane",
+        Kind::Flag,
+        "false",
+        "`queued`: planes of a die program and erase together when one request asks for it.",
+    ),
+    Param::with(
+        "write_buffer",
+        Kind::Bytes,
+        "\"0B\"",
+        "`queued`: memory for pages on their way to the cells; a write is answered when it is in \
+         there. Without it, when it is programmed.",
+    ),
+    Param::with(
+        "power_loss_protection",
+        Kind::Flag,
+        "false",
+        "`queued`: the write buffer survives a loss of power, so that a flush need not wait.",
+    ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
         "write_overhead",
@@ -147,7 +202,8 @@ pub const PARAMS: [Param; 40] = [
         "search_energy",
         Kind::Energy,
         "\"0uJ\"",
-        "Energy per block looked at by victim policies that search (`partial`, `d-choices`).",
+        "Energy per block looked at by victim policies that search (`partial-search`, \
+         `d-choices`).",
     ),
     Param::with(
         "search_time",
@@ -225,6 +281,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         return Err(problems);
     }
     let (entry, ftl_settings) = input.plugged::<FtlEntry>("ftl");
+    let (geometry, bad) = without_factory_bad(input, geometry)?;
     let ftl = (entry.build)(&FtlInput {
         settings: ftl_settings,
         geometry: &geometry,
@@ -241,16 +298,20 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let endurance = settings.count("endurance") as u32;
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
-        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
+    let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
+    let array = Array::new(geometry, order, endurance)
+        .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {
         search_time: settings.duration("search_time"),
         ftl_name: entry.description().name,
-        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes()),
-        flash: FlashOps::new(Array::new(geometry, order, endurance)),
+        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
+        flash: FlashOps::new(array),
         ftl,
         clock,
         exported_pages,
@@ -259,6 +320,43 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
     }))
+}
+
+/// What is left to use of each plane when bad blocks are left out, and how many blocks are bad.
+fn without_factory_bad(
+    input: &BuildInput<'_>,
+    geometry: Geometry,
+) -> Result<(Geometry, u64), Vec<Problem>> {
+    let share = input.settings.number("factory_bad");
+    if share == 0.0 {
+        return Ok((geometry, 0));
+    }
+    let mut stream = Stream::new(input.seed, &format!("{}/factory-bad", input.path));
+    let mut bad = || (0..geometry.blocks_per_plane()).filter(|_| stream.chance(share)).count();
+    let by_plane: Vec<u64> = (0..geometry.planes()).map(|_| bad() as u64).collect();
+    let worst = by_plane.iter().copied().max().unwrap_or(0);
+    let mut shape = Shape::from_settings(input.settings);
+    shape.blocks_per_plane -= worst;
+    if shape.blocks_per_plane == 0 {
+        let message = "a plane has no good block left; lower it, or add blocks";
+        return Err(vec![Problem::new("factory_bad", message)]);
+    }
+    Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
+}
+
+fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
+    let queueing = Queueing {
+        program_suspend: settings.duration_opt("program_suspend_time"),
+        erase_suspend: settings.duration_opt("erase_suspend_time"),
+        resume: settings.duration("resume_time"),
+        suspends_max: settings.count("suspends_max") as u32,
+        multi_plane: settings.flag("multi_plane"),
+    };
+    let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
+    // More than there are pages could never fill.
+    let pages = pages.min(u64::from(geometry.pages())) as usize;
+    let buffer = WriteBuffer::new(pages, settings.flag("power_loss_protection"));
+    Queued::new(geometry, delays, queueing, buffer)
 }
 
 fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
@@ -289,7 +387,13 @@ fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
     }
 }
 
-fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64) -> LayerInfo {
+fn info(
+    settings: &Settings,
+    geometry: &Geometry,
+    exported: u32,
+    ram_bytes: u64,
+    factory_bad: u64,
+) -> LayerInfo {
     let mut watts = [0.0; PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Active as usize] = settings.number("active_power");
@@ -314,6 +418,7 @@ fn info(settings: &Settings, geometry: &Geometry, exported: u32, ram_bytes: u64)
             ("exported_pages", f64::from(exported)),
             ("over_provisioning", physical / f64::from(exported) - 1.0),
             ("mapping_ram_bytes", ram_bytes as f64),
+            ("factory_bad_blocks", factory_bad as f64),
             ("endurance", settings.count("endurance") as f64),
         ],
         ..LayerInfo::default()

@@ -95,10 +95,10 @@ impl Fast {
     /// The random log block to write to.
     #[inline]
     fn open_random(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
-        if let Some(&block) = self.random.back() {
-            if flash.array().next_page(BlockId(block)) < self.map.geometry().pages_per_block() {
-                return Ok(BlockId(block));
-            }
+        let full = self.map.geometry().pages_per_block();
+        let last = self.random.back().map(|block| BlockId(*block));
+        if let Some(block) = last.filter(|block| flash.array().next_page(*block) < full) {
+            return Ok(block);
         }
         loop {
             // Blocks may wear out while the log is reclaimed, and then it has to be shorter.

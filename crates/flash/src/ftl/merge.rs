@@ -82,7 +82,7 @@ pub fn is_open(block: BlockId, offset: u32, flash: &FlashOps) -> bool {
 
 /// Whether `block` can be erased and used again afterwards.
 pub fn survives_erase(block: BlockId, flash: &FlashOps) -> bool {
-    flash.array().erases(block) + 1 < flash.array().endurance()
+    flash.array().erases(block) + 1 < flash.array().endurance_of(block)
 }
 
 /// How many pages of `block` have to be programmed before `offset` can be.

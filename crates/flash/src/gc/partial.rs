@@ -23,7 +23,7 @@ use hybridsim_engine::state::{Loader, Saver, StateError};
 /// Partial search.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
-        name: "partial",
+        name: "partial-search",
         summary: "Collects the block with the fewest valid pages among a searched share of them.",
         origin: "paper 002 (FlashSim), section 4.4 and figure 8",
         params: &PARAMS,
@@ -32,10 +32,10 @@ pub const ENTRY: GcEntry = GcEntry {
 };
 
 const PARAMS: [Param; 1] = [Param::with(
-    "search",
+    "fraction",
     Kind::Number { min: 0.0, max: 1.0 },
     "1.0",
-    "The share of candidates that is searched; 0 takes a random one without a search.",
+    "The share of a plane's candidates that is searched; 0 takes a random one without a search.",
 )];
 
 struct Partial {
@@ -46,7 +46,7 @@ struct Partial {
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let share = input.settings.number("search");
+    let share = input.settings.number("fraction");
     Ok(Box::new(Partial { ranked: input.ranked(), stream: input.stream(), share, searched: 0 }))
 }
 

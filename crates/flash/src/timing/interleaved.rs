@@ -129,9 +129,9 @@ impl Interleaved {
     }
 
     pub(super) fn delay(&mut self, time: SimDuration) {
-        self.base.at = self.base.at + time;
+        self.base.at += time;
         self.base.path.gc += time;
-        self.data_from = self.data_from + time;
+        self.data_from += time;
         self.settled = self.settled.max(self.base.at);
     }
 

@@ -3,12 +3,16 @@
 //! A clock books time on dies, channels and the host link when a request arrives, so a request
 //! costs one event however many flash operations it causes.
 
+mod buffer;
 mod bus;
 mod interleaved;
+mod queued;
 mod serial;
 
+pub use buffer::WriteBuffer;
 pub use bus::Bus;
 pub use interleaved::Interleaved;
+pub use queued::{Queued, Queueing};
 pub use serial::Serial;
 
 use crate::geometry::{Geometry, Ppn};
@@ -139,8 +143,10 @@ pub struct Timed {
 pub enum Clock {
     /// Channels and dies in parallel.
     Interleaved(Box<Interleaved>),
+    /// Dies with queues, where reads go first.
+    Queued(Box<Queued>),
     /// One operation at a time.
-    Serial(Serial),
+    Serial(Box<Serial>),
     /// No clock: each request takes one nanosecond, so that time passes at all.
     Untimed(SimTime),
 }
@@ -150,6 +156,7 @@ impl Clock {
     pub fn save(&self, to: &mut Saver) {
         match self {
             Self::Interleaved(clock) => clock.save(to),
+            Self::Queued(clock) => clock.save(to),
             Self::Serial(clock) => clock.save(to),
             Self::Untimed(_) => {}
         }
@@ -162,6 +169,7 @@ impl Clock {
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         match self {
             Self::Interleaved(clock) => clock.restore(from),
+            Self::Queued(clock) => clock.restore(from),
             Self::Serial(clock) => clock.restore(from),
             Self::Untimed(_) => Ok(()),
         }
@@ -172,6 +180,7 @@ impl Clock {
     pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         match self {
             Self::Interleaved(clock) => clock.begin(now, op, bytes),
+            Self::Queued(clock) => clock.begin(now, op, bytes),
             Self::Serial(clock) => clock.begin(now, op, bytes),
             Self::Untimed(arrived) => *arrived = now,
         }
@@ -181,6 +190,7 @@ impl Clock {
     pub fn begin_background(&mut self, now: SimTime) {
         match self {
             Self::Interleaved(clock) => clock.begin_background(now),
+            Self::Queued(clock) => clock.begin_background(now),
             Self::Serial(clock) => clock.begin_background(now),
             Self::Untimed(arrived) => *arrived = now,
         }
@@ -190,6 +200,7 @@ impl Clock {
     pub fn delay(&mut self, time: SimDuration) {
         match self {
             Self::Interleaved(clock) => clock.delay(time),
+            Self::Queued(clock) => clock.delay(time),
             Self::Serial(clock) => clock.delay(time),
             Self::Untimed(_) => {}
         }
@@ -201,6 +212,7 @@ impl Clock {
     pub fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         match self {
             Self::Interleaved(clock) => clock.page(ops, bytes, bytes_behind),
+            Self::Queued(clock) => clock.page(ops, bytes),
             Self::Serial(clock) => clock.page(ops),
             Self::Untimed(_) => {}
         }
@@ -211,6 +223,7 @@ impl Clock {
     pub fn end(&mut self) -> Timed {
         match self {
             Self::Interleaved(clock) => clock.end(),
+            Self::Queued(clock) => clock.end(),
             Self::Serial(clock) => clock.end(),
             Self::Untimed(arrived) => {
                 let tick = SimDuration::from_ns(1);

@@ -50,7 +50,7 @@ impl Serial {
     }
 
     pub(super) fn delay(&mut self, time: SimDuration) {
-        self.free = self.free + time;
+        self.free += time;
         self.path.gc += time;
     }
 

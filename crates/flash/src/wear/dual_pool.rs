@@ -12,9 +12,10 @@
 //! Descriptions differ in details; this one
 //! - compares EC with EC in rule 1. With the cold block's EEC the gap would grow with the device's
 //!   age until every erase swapped;
-//! - swaps only when the hot block is the one just erased. EC grows by erases alone, so that is
-//!   when the gap opens, and the hot block is free then: its own data need not be moved away;
-//! - swaps only with cold blocks that hold data and are not written just now;
+//! - swaps at once when the hot block is the one just erased, and so free. If it is another one,
+//!   its data first moves to the block just erased, and the swap follows its own erase: in all two
+//!   blocks copied and two erased;
+//! - swaps only with blocks that hold data and are not written just now;
 //! - begins with every other block in COLD, as the sides are arbitrary at first.
 
 use super::heap::{BlockHeap, Top};
@@ -134,13 +135,18 @@ impl Pool {
         self.sort_in(block);
     }
 
-    /// Rule 1 for `block`, just erased and free: the block whose data it should take.
-    fn swap(&mut self, block: BlockId, threshold: u32) -> Option<BlockId> {
-        let Block { erases, cold, .. } = *self.block(block);
-        let (most, _) = self.hot_most.top()?;
+    /// Rule 1, when `block` has just been erased and is free: the block whose data it should take.
+    fn migrate(&mut self, block: BlockId, threshold: u32) -> Option<BlockId> {
+        let (most, hottest) = self.hot_most.top()?;
         let (least, coldest) = self.cold_least.top()?;
-        if cold || erases < most || erases.saturating_sub(least) <= threshold {
+        if most.saturating_sub(least) <= threshold {
             return None;
+        }
+        let Block { erases, cold, .. } = *self.block(block);
+        if cold || erases < most {
+            // First the hot block must be free; it is asked about again when it is erased.
+            let filled = std::mem::replace(&mut self.block(hottest).filled, false);
+            return filled.then_some(hottest);
         }
         for swapped in [block, coldest] {
             self.block(swapped).since_swap = 0;
@@ -199,7 +205,7 @@ impl WearPolicy for DualPool {
         state.since_swap = state.since_swap.saturating_add(1);
         state.filled = false;
         pool.sort_in(block);
-        let cold = if may_move { pool.swap(block, self.threshold) } else { None };
+        let cold = if may_move { pool.migrate(block, self.threshold) } else { None };
         pool.resize(self.threshold);
         cold
     }

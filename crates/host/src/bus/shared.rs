@@ -28,11 +28,14 @@ impl Shared {
     }
 
     fn progress(&mut self, now: SimTime) {
-        let served = match self.transfers.len() as u64 {
-            0 => 0,
-            count => now.since(self.told).as_ns() / count,
-        };
-        self.told = now;
+        let count = self.transfers.len() as u64;
+        if count == 0 {
+            self.told = now;
+            return;
+        }
+        // What does not divide evenly is kept for the next time, so that ends do not move.
+        let served = now.since(self.told).as_ns() / count;
+        self.told += SimDuration::from_ns(served * count);
         for transfer in &mut self.transfers {
             transfer.left = transfer.left.saturating_sub(served);
         }

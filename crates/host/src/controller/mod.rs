@@ -3,8 +3,10 @@
 //! - [`pass_through`]: hands everything on.
 //! - [`queueing`]: a queue and scheduler for each device behind it (`queueing-controller`), and the
 //!   same for a single device (`io-queue`), which is what a driver keeps per device.
-//! - Caches: [`memory_cache`] and [`device_cache`].
+//! - [`memory_cache`]: a cache of lines in front of a device.
 
+mod lines;
+pub mod memory_cache;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;
@@ -13,7 +15,8 @@ use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 
 /// All controllers.
-pub const ENTRIES: &[LayerEntry] = &[pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE];
+pub const ENTRIES: &[LayerEntry] =
+    &[pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE, memory_cache::ENTRY];
 
 /// Buses below a controller at most (paper 000, section 2.3: as in DiskSim).
 const BUSES_MAX: usize = 4;

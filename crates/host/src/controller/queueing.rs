@@ -399,13 +399,15 @@ impl Layer for Queueing {
         self.free.push(index as u32);
         self.active -= 1;
         self.queues[lane].active -= 1;
-        self.dispatch(ctx, lane);
-        if self.depth_all < u64::MAX {
-            let count = self.queues.len();
-            for step in 1..count {
-                self.dispatch(ctx, (self.turn + step) % count);
-            }
-            self.turn = (self.turn + 1) % count;
+        if self.depth_all == u64::MAX {
+            self.dispatch(ctx, lane);
+            return;
+        }
+        // Any device may go on now; each is the first to be asked in turn.
+        let count = self.queues.len();
+        self.turn = (self.turn + 1) % count;
+        for step in 0..count {
+            self.dispatch(ctx, (self.turn + step) % count);
         }
     }
 }

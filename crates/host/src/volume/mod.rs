@@ -9,7 +9,7 @@
 pub mod concat;
 pub mod declustered;
 mod fanout;
-mod locks;
+pub(crate) mod locks;
 pub mod members;
 pub mod mirror;
 pub mod parity;

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::slice::{Slice, Verdict};
 use super::survey::Survey;
-use super::times::Times;
+use super::times::{Times, Waiting};
 use super::volumes::{Layout, Selection};
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
@@ -105,6 +105,8 @@ pub struct Replay {
     layout: Layout,
     address: Address,
     times: Times,
+    /// With `times = "after-completions"`.
+    waiting: Option<Waiting>,
     request_sectors_max: u32,
     loops: u64,
     passes_done: u64,
@@ -155,6 +157,7 @@ pub fn replay(
         warnings.add(1, "the trace has no times: all requests arrive at once");
         times = Times::AtOnce;
     }
+    let waits = settings.text("times") == "after-completions";
     Ok(Replay {
         open: Box::new(open),
         reader,
@@ -164,6 +167,7 @@ pub fn replay(
         layout,
         address,
         times,
+        waiting: waits.then(Waiting::default),
         request_sectors_max: u32::try_from(request_sectors_max).unwrap_or(u32::MAX),
         loops: settings.count("loops"),
         passes_done: 0,
@@ -228,7 +232,7 @@ impl Replay {
             self.rewind()?;
         };
         self.last = self.slice.since_start(record.at);
-        let at = self.times.arrival(self.pass_start + self.last);
+        let at = self.arrival(record.response);
         if at == SimTime::NEVER {
             return Err(format!("record {}: its time is too late", self.number));
         }
@@ -241,6 +245,18 @@ impl Replay {
         }
         self.rest = Some((at, request));
         Ok(true)
+    }
+
+    /// When the record at hand arrives.
+    fn arrival(&mut self, response: Option<SimDuration>) -> SimTime {
+        let since_start = self.pass_start + self.last;
+        let Some(waiting) = &mut self.waiting else { return self.times.arrival(since_start) };
+        if response.is_none() {
+            let message = "requests without a recorded response time: the whole time to the next \
+                           counts as a pause";
+            self.warnings.add(self.number, message);
+        }
+        waiting.arrival(self.times, since_start, response.unwrap_or_default())
     }
 
     fn rewind(&mut self) -> Result<(), String> {
@@ -290,7 +306,17 @@ impl Replay {
 
 impl Source for Replay {
     fn reads_ahead(&self) -> bool {
-        true
+        self.waiting.is_none()
+    }
+
+    fn waits(&self) -> bool {
+        self.waiting.is_some() && !self.ended
+    }
+
+    fn completed(&mut self, _request: &Request, now: SimTime) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.completed(now);
+        }
     }
 
     fn next(&mut self) -> Result<Option<Arrival>, String> {
@@ -298,6 +324,9 @@ impl Source for Replay {
             return Ok(None);
         }
         if self.rest.is_none() {
+            if self.waiting.is_some_and(|waiting| waiting.must_wait()) {
+                return Ok(None);
+            }
             match self.advance() {
                 Ok(true) => {}
                 Ok(false) => {
@@ -313,6 +342,9 @@ impl Source for Replay {
         let (at, request) = self.rest.take().expect("advance leaves a request");
         let piece = self.piece(at, request);
         self.ended = piece.is_err();
+        if let Some(waiting) = &mut self.waiting {
+            waiting.delivered();
+        }
         piece.map(Some)
     }
 

@@ -37,7 +37,7 @@ impl Dftl {
                 return Ok(false); // Retired blocks ate the reserve.
             }
             if self.planes[plane].valid >= self.planes[plane].limit {
-                return Ok(false); // Blocks retired just now: collecting might gain nothing for ever.
+                return Ok(false); // Blocks retired just now: collecting might gain nothing.
             }
             if self.planes[plane].frontier.next < self.geometry.pages_per_block() {
                 return Ok(true); // Moved pages left room in the block they were moved to.
@@ -76,8 +76,10 @@ impl Dftl {
     }
 
     /// The block of `pool` to collect, if at most `room` pages have to be moved.
-    fn choose(&mut self, pool: usize, room: u64, flash: &FlashOps) -> Option<BlockId> {
-        let block = self.policy.choose(pool, flash.array())?;
+    fn choose(&mut self, pool: usize, room: u64, flash: &mut FlashOps) -> Option<BlockId> {
+        let block = self.policy.choose(pool, flash.array());
+        flash.note_search(self.policy.searched());
+        let block = block?;
         let valid = flash.array().valid(block);
         if u64::from(valid) > room {
             return None;

@@ -1,0 +1,232 @@
+//! Single features of the drive and of the MEMS store, each seen from outside.
+
+mod common;
+
+use common::{build, build_at, one_by_one};
+use hybridsim_engine::Lba;
+use hybridsim_engine::{
+    Completion, DiskCacheOutcome, Fact, Flags, Op, Part, PowerState, Request, SimDuration, Stream,
+};
+
+const DRIVE: &str = r#"
+kind = "hard-disk"
+rpm = "6000rpm"
+heads = 2
+cylinders = 100
+outer_sectors_per_track = 100
+inner_sectors_per_track = 100
+zone_count = 1
+cache_segment_size = "32KiB"
+cache_segments = 4
+synchronised = true
+seek = { kind = "linear", single = "1ms", full = "10ms" }
+"#;
+
+fn ms(ms: u64) -> SimDuration {
+    SimDuration::from_ms(ms)
+}
+
+fn request(op: Op, lba: u64, sectors: u32) -> Request {
+    Request::new(op, Lba(lba), sectors)
+}
+
+fn served(text: &str, work: &[(u64, Op, u64, u32)]) -> (Vec<Completion>, Vec<DiskCacheOutcome>) {
+    let of =
+        |&(wait, op, lba, sectors): &(u64, Op, u64, u32)| (ms(wait), request(op, lba, sectors));
+    let (done, facts) = one_by_one(text, work.iter().map(of).collect());
+    let outcome = |fact: Fact| match fact {
+        Fact::DiskCache { outcome, .. } => Some(outcome),
+        _ => None,
+    };
+    let outcomes = facts.iter().filter_map(|stamped| outcome(stamped.fact)).collect();
+    (done, outcomes)
+}
+
+#[test]
+fn what_the_host_wrote_is_read_from_the_buffer_if_the_drive_allows() {
+    use DiskCacheOutcome::{Buffered, Hit, Miss};
+    let work = [(0, Op::Write, 50, 8), (200, Op::Read, 50, 8)];
+    assert_eq!(served(DRIVE, &work).1, [Buffered, Hit]);
+    let not = format!("{DRIVE}read_hits_on_writes = false\n");
+    assert_eq!(served(&not, &work).1, [Buffered, Miss]);
+}
+
+#[test]
+fn a_dedicated_write_segment_leaves_what_was_read() {
+    use DiskCacheOutcome::{Buffered, Hit, Miss};
+    let text =
+        DRIVE.replace("cache_segments = 4", "cache_segments = 2") + "read_ahead = \"none\"\n";
+    let work = [
+        (0, Op::Read, 50, 8),
+        (200, Op::Write, 5_000, 8),
+        (200, Op::Write, 9_000, 8),
+        (200, Op::Read, 50, 8),
+    ];
+    let shared = text.clone() + "cache_write_segments = 2\n";
+    assert_eq!(served(&shared, &work).1, [Miss, Buffered, Buffered, Miss]);
+    let own = text + "separate_write_segment = true\n";
+    assert_eq!(served(&own, &work).1, [Miss, Buffered, Buffered, Hit]);
+}
+
+#[test]
+fn a_cache_for_appended_writes_lets_others_wait_for_the_medium() {
+    let text = format!("{DRIVE}write_cache_appends_only = true\ndestage_delay = \"0us\"\n");
+    let work = [(0, Op::Write, 50, 8), (0, Op::Write, 58, 8), (0, Op::Write, 9_000, 8)];
+    let latencies = |text: &str| -> Vec<u64> {
+        served(text, &work).0.iter().map(|done| done.latency.as_ns()).collect()
+    };
+    assert!(latencies(DRIVE).iter().all(|&ns| ns < 1_000));
+    let waits = latencies(&text);
+    assert!(waits[0] < 1_000 && waits[2] > 1_000_000, "{waits:?}");
+}
+
+#[test]
+fn a_rested_drive_has_to_find_its_track_again() {
+    let seek = |text: &str, wait| {
+        let bare = text.replace("cache_segments = 4", "cache_segments = 0");
+        let (done, _) = served(&bare, &[(0, Op::Read, 0, 1), (wait, Op::Read, 50, 1)]);
+        done[1].parts.get(Part::Seek)
+    };
+    let half = format!("{DRIVE}resettle_share = 0.5\n");
+    assert_eq!(seek(&half, 11), SimDuration::from_us(500), "a turn takes 10 ms");
+    assert_eq!(seek(&half, 9), SimDuration::ZERO);
+    let none = format!("{DRIVE}resettle_share = 0\n");
+    assert_eq!(seek(&none, 11), SimDuration::ZERO);
+}
+
+#[test]
+fn overheads_around_the_data_add_up() {
+    let text = DRIVE.replace("cache_segments = 4", "cache_segments = 0\nwrite_cache = false")
+        + "resettle_share = 0\nhost_rate = \"5.12MB/s\"\nhost_write_rate = \"2.56MB/s\"\n";
+    let all = text.clone()
+        + "read_completion_overhead = \"3us\"\nwrite_completion_overhead = \"5us\"\n\
+           data_preparation_overhead = \"7us\"\nfirst_reselect_overhead = \"11us\"\n\
+           read_watermark = 1\n";
+    let bus = |text: &str, op| {
+        let (done, _) = served(text, &[(0, op, 0, 10)]);
+        // Angles are rounded to the nanosecond below.
+        SimDuration::from_us((done[0].parts.get(Part::Bus).as_ns() + 500) / 1_000)
+    };
+    let us = SimDuration::from_us;
+    // Ten sectors take 1 ms on the medium and 1 ms over the link, which begins with the first.
+    assert_eq!(bus(&text, Op::Read), us(100));
+    // At a watermark of all of it, the drive has connected again by then.
+    assert_eq!(bus(&all, Op::Read), us(1_003));
+    // Twice as long over the link as on the medium: the link begins a millisecond before.
+    assert_eq!(bus(&text, Op::Write), us(1_000));
+    assert_eq!(bus(&all, Op::Write), us(1_000 + 7 + 11 + 5));
+    let late = all + "minimum_seek_delay = \"2ms\"\n";
+    let (done, _) = served(&late, &[(0, Op::Read, 0, 10)]);
+    assert_eq!(done[0].parts.get(Part::Overhead), ms(2));
+}
+
+#[test]
+fn the_spindle_stops_when_the_energy_of_a_start_is_used_up() {
+    // (12.39 W x 10.9 s + 8.67 W x 1.5 s - 2.5 W x 12.4 s) / (10.2 W - 2.5 W): IBM 36Z15.
+    let text = DRIVE.to_owned()
+        + "spin_down_at_break_even = true\nidle_power = \"10.2W\"\nstandby_power = \"2.5W\"\n\
+           spin_up_power = \"12.39W\"\nspin_up_time = \"10.9s\"\nspin_down_power = \"8.67W\"\n\
+           spin_down_time = \"1.5s\"\n";
+    let started = |wait| {
+        let (_, facts) = one_by_one(&text, vec![(wait, request(Op::Read, 0, 1))]);
+        let up = |fact: Fact| matches!(fact, Fact::StateTime { state: PowerState::SpinUp, .. });
+        facts.iter().any(|stamped| up(stamped.fact))
+    };
+    assert!(!started(SimDuration::from_ms(15_200)));
+    assert!(started(SimDuration::from_ms(15_211)));
+    let both = format!("{text}spin_down_after = \"1s\"\n").replace("10.2W", "1W");
+    assert_eq!(build_at(&both, "disk").err().map(|problems| problems.len()), Some(2));
+}
+
+/// DiskSim's G4 in small: two cylinders of two tracks, the second surface run downwards, repeated.
+const INDEX: &str = r#"
+kind = "hard-disk"
+rpm = "6000rpm"
+heads = 2
+track_patterns = [0, 9, 12]
+layout_index = [
+    { rows = [0, 0, 0.0, 10, 1, 0.25, 20, 2, 0, 0, 0,
+              20, 1, 0.5, 10, 1, 0.25, 20, -2, 0, 0, 1] },
+    { rows = [0, 0, 0.0, 40, 2, 0.125, 160, 8, 1, 0, 0] },
+]
+slips = [5, 2, 100, 1]
+remaps = [8, 1, 159]
+seek = { kind = "linear", single = "1ms", full = "10ms" }
+"#;
+
+#[test]
+fn an_index_of_patterns_is_a_layout() {
+    let layer = build(INDEX);
+    assert_eq!(layer.capacity(), 157);
+    let positioner = layer.positioner().expect("a moving head");
+    // Tracks: cylinders 0 and 1 on surface 0, 1 and 0 on surface 1, then the next two.
+    let cylinder = |sector: u64| positioner.cylinder(Lba(sector));
+    assert_eq!([0, 8, 9, 20, 30, 40, 50, 156].map(cylinder), [0, 6, 1, 1, 0, 2, 3, 6]);
+    let check = |from: &str, to: &str, expect: &str| {
+        let problems = build_at(&INDEX.replace(from, to), "disk").err().expect("refused");
+        assert!(problems.iter().any(|p| p.to_string().contains(expect)), "{problems:?}");
+    };
+    check("160, 8, 1, 0", "160, 8, 1, 1", "does not come before");
+    check("[0, 9, 12]", "[0, 9, 8]", "uses 0 to 9 of 8");
+    check("20, 1, 0.5", "21, 1, 0.5", "20 comes next");
+    check("20, 1, 0.5", "20, 0, 0.5", "cylinders -1 to");
+    check("[5, 2, 100, 1]", "[5, 2, 6, 1]", "slips ascend");
+    check("8, 1, 159", "8, 9, 159", "too far");
+    check("0, 0, 1] }", "0, 0] }", "a row has 11");
+}
+
+#[test]
+fn a_mems_store_reads_at_random_in_the_published_time_and_in_sequence_at_its_rate() {
+    let text = "kind = \"mems\"\n";
+    let capacity = build(text).capacity();
+    assert_eq!(capacity, 2_500 * 5 * 27 * 20);
+    let mut stream = Stream::new(1, "reads");
+    let work: Vec<_> = (0..5_000)
+        .map(|_| (SimDuration::ZERO, request(Op::Read, stream.below(capacity - 8), 8)))
+        .collect();
+    let (done, _) = one_by_one(text, work);
+    let mean = done.iter().map(|done| done.latency.as_s_f64()).sum::<f64>() / 5_000.0;
+    println!("random 4 KiB read {:.3} ms", mean * 1e3);
+    // Published: 0.703 ms without, so 0.9 ms with the 0.2 ms of command processing.
+    assert!((0.7e-3..1.1e-3).contains(&mean), "{mean}");
+    let long = one_by_one(text, vec![(SimDuration::ZERO, request(Op::Read, 0, 540 * 100))]).0;
+    let rate = 540.0 * 100.0 * 512.0 / long[0].latency.as_s_f64();
+    assert!((70e6..79.6e6).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_mems_store_keeps_data_and_accounts_for_its_time() {
+    let text = "kind = \"mems\"\nstandby_after = \"5ms\"\n";
+    let capacity = build(text).capacity();
+    let mut stream = Stream::new(2, "mixed");
+    let work: Vec<_> = (0..2_000)
+        .map(|_| {
+            let op = [Op::Read, Op::Write, Op::Flush, Op::Trim][stream.below(4) as usize];
+            let mut request = request(op, stream.below(capacity - 900), 1);
+            request.sectors = 1 + stream.below(900) as u32;
+            request.flags = Flags::NONE;
+            (SimDuration::from_ns(stream.below(9_000_000)), request)
+        })
+        .collect();
+    let waits: u64 = work.iter().map(|(wait, _)| wait.as_ns()).sum();
+    let (done, facts) = one_by_one(text, work);
+    let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
+    let spent = |fact: Fact| match fact {
+        Fact::StateTime { time, .. } => time.as_ns(),
+        _ => 0,
+    };
+    assert_eq!(facts.iter().map(|stamped| spent(stamped.fact)).sum::<u64>(), run);
+    for done in &done {
+        let parts: SimDuration = Part::ALL.iter().map(|&part| done.parts.get(part)).sum();
+        assert_eq!(parts, done.latency, "{:?}", done.request);
+    }
+}
+
+#[test]
+fn a_mems_store_without_room_is_refused() {
+    for change in ["active_tips = 7000", "tips_per_sector = 1281", "bits_y = 89"] {
+        let text = format!("kind = \"mems\"\n{change}\n");
+        let problems = build_at(&text, "mems").err().expect("refused");
+        assert!(problems[0].message.contains("no sector"), "{change}: {problems:?}");
+    }
+}
