@@ -37,7 +37,7 @@ fn mean_ms(text: &str, sets: &[String]) -> f64 {
 }
 
 /// A regression scenario: its file, its trace, what its authors expect (ms), and how far off the
-/// import may be. Beyond 3 % the reason is known and told in `docs/import.md`.
+/// import may be. What is beyond 3 % is told in `docs/import.md`.
 struct Regression(&'static str, Option<(&'static str, Option<&'static str>)>, f64, f64);
 
 const REGRESSIONS: &[Regression] = &[
