@@ -44,6 +44,22 @@ impl BlockId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// Where a page is, level by level (paper 002, section 3.2: the address class). Each number counts
+/// within the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Channel of the device.
+    pub channel: u32,
+    /// Die on the channel.
+    pub die: u32,
+    /// Plane of the die.
+    pub plane: u32,
+    /// Block of the plane.
+    pub block: u32,
+    /// Page of the block.
+    pub page: u32,
+}
+
 /// Exact division of 32-bit numbers by a constant: one multiplication instead of a division.
 #[derive(Clone, Copy, Debug)]
 struct Divisor {
@@ -293,6 +309,45 @@ impl Geometry {
         die.0 as u32 - self.per_channel.divide(die.0 as u32) * self.channels
     }
 
+    /// Where `page` is, level by level.
+    pub fn address_of(&self, page: Ppn) -> Address {
+        let block = self.block_of(page);
+        let plane = self.plane_of(block);
+        let die = u32::from(self.die_of_plane(plane).0);
+        Address {
+            channel: die % self.channels,
+            die: die / self.channels,
+            plane: plane.0 / self.dies(),
+            block: block.0 - self.first_block(plane).0,
+            page: self.offset_of(page),
+        }
+    }
+
+    /// The page at `address`.
+    ///
+    /// # Errors
+    /// Every level at which the device has no such number.
+    pub fn page_at(&self, address: &Address) -> Result<Ppn, String> {
+        let levels = [
+            ("channel", address.channel, self.channels),
+            ("die", address.die, self.dies() / self.channels),
+            ("plane", address.plane, self.planes_per_die),
+            ("block", address.block, self.blocks_per_plane),
+            ("page", address.page, self.pages_per_block),
+        ];
+        let wrong: Vec<String> = (levels.iter())
+            .filter(|(_, number, count)| number >= count)
+            .map(|(level, number, count)| format!("{level} {number} of {count}"))
+            .collect();
+        if !wrong.is_empty() {
+            return Err(format!("there is no {}", wrong.join(", no ")));
+        }
+        let die = address.die * self.channels + address.channel;
+        let plane = PlaneId(address.plane * self.dies() + die);
+        let block = BlockId(self.first_block(plane).0 + address.block);
+        Ok(self.page(block, address.page))
+    }
+
     /// Logical pages offered when `ratio` = (physical - offered) / offered of spare is kept.
     pub fn exported_pages(&self, ratio: f64) -> u32 {
         (f64::from(self.pages()) / (1.0 + ratio)) as u32
@@ -334,11 +389,32 @@ mod tests {
             let block = geometry.block_of(page);
             assert_eq!(geometry.page(block, geometry.offset_of(page)), page);
             assert!(u32::from(geometry.die_of(block).0) < geometry.dies());
+            let address = geometry.address_of(page);
+            assert_eq!(geometry.page_at(&address), Ok(page), "{address:?}");
+            assert_eq!(address.channel, geometry.channel_of(geometry.die_of(block)));
         }
         let die = |plane| geometry.die_of_plane(PlaneId(plane));
         assert_eq!([die(0), die(5), die(6), die(11)], [DieId(0), DieId(5), DieId(0), DieId(5)]);
         let channels: Vec<u32> = (0..6).map(|die| geometry.channel_of(DieId(die))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2], "neighbouring dies lie on different channels");
+    }
+
+    #[test]
+    fn an_address_is_checked_at_every_level() {
+        let geometry = Geometry::new(&SHAPE).expect("a sound shape");
+        let last = geometry.address_of(Ppn(geometry.pages() - 1));
+        let wrong = |change: fn(&mut Address), expected: &str| {
+            let mut address = last;
+            change(&mut address);
+            let told = geometry.page_at(&address).expect_err("one too many");
+            assert!(told.contains(expected), "{told}");
+        };
+        wrong(|a| a.channel += 1, "no channel 3 of 3");
+        wrong(|a| a.die += 1, "no die 2 of 2");
+        wrong(|a| a.plane += 1, "no plane 2 of 2");
+        wrong(|a| a.block += 1, "no block 5 of 5");
+        wrong(|a| a.page += 1, "no page 7 of 7");
+        wrong(|a| (a.die, a.page) = (u32::MAX, 7), "no die 4294967295 of 2, no page 7");
     }
 
     #[test]

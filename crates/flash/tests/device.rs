@@ -251,6 +251,33 @@ fn searches_and_the_mapping_memory_cost_energy() {
 }
 
 #[test]
+fn blocks_bad_from_the_factory_eat_spare_space() {
+    let bad = |share| {
+        let settings = settings()
+            .and("blocks_per_plane", Value::Count(400))
+            .and("factory_bad", Value::Number(share));
+        let ssd = build(&settings).expect("sound");
+        let capacity = ssd.capacity();
+        let constants = ssd.info().constants;
+        let constant = |wanted| constants.iter().find(|(name, _)| *name == wanted).expect("told").1;
+        (
+            capacity,
+            constant("blocks"),
+            constant("factory_bad_blocks"),
+            constant("over_provisioning"),
+        )
+    };
+    let (capacity, blocks, none, spare) = bad(0.0);
+    assert_eq!((blocks, none), (1600.0, 0.0));
+    let (same, fewer, some, less) = bad(0.02);
+    assert_eq!(same, capacity, "what is offered stays");
+    // 32 of 1,600 are expected, with a standard deviation of 5.6; the worst of four planes decides.
+    assert!((10.0..60.0).contains(&some) && fewer <= 1600.0 - some && fewer > 1500.0, "{some}");
+    assert!(less < spare && less > 0.4, "{less}");
+    assert_eq!(bad(0.02), bad(0.02));
+}
+
+#[test]
 fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
     let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);

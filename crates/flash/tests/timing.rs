@@ -117,7 +117,7 @@ fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
         schedule_slots: 64,
     };
     let mut clock = match clock {
-        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));

@@ -33,7 +33,7 @@ fn mean_ms(text: &str, sets: &[String]) -> f64 {
     let scenario = Scenario::read(&path, sets, &registry).unwrap_or_else(|e| panic!("{e}"));
     let done = run(&scenario, &registry, Options::default()).unwrap_or_else(|e| panic!("{e}"));
     assert!(done.fault.is_none(), "{:?}", done.fault);
-    done.results.latency_ns["all"].mean / 1e6
+    done.results.latency_ns.all.mean.unwrap_or(f64::NAN) / 1e6
 }
 
 /// A regression scenario: its file, its trace, what its authors expect (ms), and how far off the

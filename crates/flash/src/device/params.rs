@@ -163,7 +163,7 @@ pub const PARAMS: [Param; 49] = [
         "power_loss_protection",
         Kind::Flag,
         "false",
-        "`queued`: the write buffer survives a loss of power, so that a flush need not wait for it.",
+        "`queued`: the write buffer survives a loss of power, so that a flush need not wait.",
     ),
     Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
     Param::with(
@@ -298,7 +298,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let delays = delays(settings, &geometry);
     let clock = match settings.text("timing") {
         "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
-        "serial" => Clock::Serial(Serial::new(geometry, delays)),
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
         "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
         _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };

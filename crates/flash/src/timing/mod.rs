@@ -146,7 +146,7 @@ pub enum Clock {
     /// Dies with queues, where reads go first.
     Queued(Box<Queued>),
     /// One operation at a time.
-    Serial(Serial),
+    Serial(Box<Serial>),
     /// No clock: each request takes one nanosecond, so that time passes at all.
     Untimed(SimTime),
 }

@@ -241,6 +241,7 @@ impl Queued {
     pub(super) fn delay(&mut self, time: SimDuration) {
         self.base.at += time;
         self.base.path.gc += time;
+        self.settled = self.settled.max(self.base.at);
     }
 
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64) {

@@ -13,7 +13,7 @@
 //! while; neighbours together, a line by one write at a time. Nothing goes to the device for a line
 //! of which a write is under way, so the device never gets old data after new ones.
 
-use super::lines::{Line, Lines, Replacement};
+use super::lines::{Lines, Replacement};
 use crate::volume::locks::{Range, RangeLocks};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};

@@ -76,8 +76,10 @@ impl Dftl {
     }
 
     /// The block of `pool` to collect, if at most `room` pages have to be moved.
-    fn choose(&mut self, pool: usize, room: u64, flash: &FlashOps) -> Option<BlockId> {
-        let block = self.policy.choose(pool, flash.array())?;
+    fn choose(&mut self, pool: usize, room: u64, flash: &mut FlashOps) -> Option<BlockId> {
+        let block = self.policy.choose(pool, flash.array());
+        flash.note_search(self.policy.searched());
+        let block = block?;
         let valid = flash.array().valid(block);
         if u64::from(valid) > room {
             return None;

@@ -1,5 +1,6 @@
 //! Figure 5: how drives and simulated drives respond to sequentiality.
 
+use super::{LAYERS, with_layer};
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -13,14 +14,12 @@ pub const ARTEFACT: Artefact = Artefact {
 };
 
 const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
-const LAYERS: [&str; 3] = ["page", "dftl", "fast"];
-
 fn job(layer: &str, read: u8, sequential: f64) -> Job {
-    Job::paper("002/validation.toml")
+    let job = Job::paper("002/validation.toml")
         .named(format!("{layer}, {} % sequential", sequential * 100.0))
         .set("workload.generator.read", read)
-        .set("workload.generator.sequential", format!("{sequential:?}"))
-        .set("part.ssd.ftl", format!("\"{layer}\""))
+        .set("workload.generator.sequential", format!("{sequential:?}"));
+    with_layer(job, layer)
 }
 
 /// MB/s.

@@ -1,6 +1,6 @@
 //! Figure 8: how much of the blocks garbage collection searches for a victim.
 
-use super::{evaluation, flash};
+use super::{dftl, flash};
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Order};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -15,14 +15,12 @@ pub const ARTEFACT: Artefact = Artefact {
 };
 
 const FRACTIONS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
-/// Memory for DFTL's tables; about what FAST's need at this size.
-const RAM_BYTES: u64 = 512 * 1024;
+/// Entries of the map in memory; about as many as FAST's tables take.
+const ENTRIES: u64 = 48 * 1024;
 
 fn job(fraction: f64) -> Job {
     let gc = format!("{{ kind = \"partial-search\", fraction = {fraction:?} }}");
-    evaluation("dftl", "financial", RAM_BYTES)
-        .named(format!("search {fraction}"))
-        .set("part.ssd.ftl.gc", gc)
+    dftl("financial", ENTRIES).named(format!("search {fraction}")).set("part.ssd.ftl.gc", gc)
 }
 
 fn reproduce(lab: &Lab) -> Result<Findings, LabError> {

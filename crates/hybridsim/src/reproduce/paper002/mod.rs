@@ -21,21 +21,28 @@ pub const ARTEFACTS: &[Artefact] = &[
     fig8::ARTEFACT,
 ];
 
-/// The translation layers of the evaluation.
+/// The translation layers of the paper.
 const LAYERS: [&str; 3] = ["page", "dftl", "fast"];
 
-/// The chip of Table 2 with `layer`, under the workload `preset`. `ram_bytes` is what DFTL may
-/// use for its tables.
-fn evaluation(layer: &str, preset: &str, ram_bytes: u64) -> Job {
-    let job = Job::paper("002/evaluation.toml")
-        .named(format!("{layer}, {preset}"))
-        .set("workload.generator.preset", format!("\"{preset}\""))
-        .set("part.ssd.ftl", format!("\"{layer}\""));
+/// A device with `layer`. All collect garbage when they must and only then, as FlashSim's do.
+fn with_layer(job: Job, layer: &str) -> Job {
+    let job = job.set("part.ssd.ftl", format!("\"{layer}\""));
     match layer {
-        "dftl" => job.set("part.ssd.ftl.ram", format!("\"{ram_bytes}B\"")),
+        "page" => job.set("part.ssd.ftl.gc_pace", "\"blocking\""),
         _ => job,
     }
 }
+
+/// The chip of Table 2 with `layer`, under the workload `preset`.
+fn evaluation(layer: &str, preset: &str) -> Job {
+    let job = Job::paper("002/evaluation.toml")
+        .named(format!("{layer}, {preset}"))
+        .set("workload.generator.preset", format!("\"{preset}\""));
+    with_layer(job, layer)
+}
+
+/// Bytes of an entry of DFTL's cached mapping table: logical and physical page number.
+const CACHED_BYTES: f64 = 8.0;
 
 /// What the three layers make of a workload.
 struct Evaluated {
@@ -53,11 +60,15 @@ impl Evaluated {
 /// Runs the three layers on `preset`. DFTL gets the memory FAST's tables need (paper 002,
 /// section 4.3).
 fn evaluate(lab: &Lab, preset: &str) -> Result<Evaluated, LabError> {
-    let first = [evaluation(LAYERS[2], preset, 0), evaluation(LAYERS[0], preset, 0)];
-    let [fast, page] = take(lab.run(&first)?);
-    let ram_bytes = constant(&fast, "mapping_ram_bytes") as u64;
-    let [dftl] = take(lab.run(&[evaluation(LAYERS[1], preset, ram_bytes)])?);
+    let [fast, page] = take(lab.run(&[evaluation("fast", preset), evaluation("page", preset)])?);
+    let entries = (constant(&fast, "mapping_ram_bytes") / CACHED_BYTES) as u64;
+    let [dftl] = take(lab.run(&[dftl(preset, entries)])?);
     Ok(Evaluated { page, dftl, fast })
+}
+
+/// DFTL with room for `entries` of the map.
+fn dftl(preset: &str, entries: u64) -> Job {
+    evaluation("dftl", preset).set("part.ssd.ftl.cache_entries", entries)
 }
 
 /// As many results as jobs were given.
