@@ -8,6 +8,8 @@ const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/flash.md",
+    "docs/import.md",
     "docs/python.md",
     "docs/reproduce.md",
     "docs/results.md",
