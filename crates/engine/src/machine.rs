@@ -90,6 +90,7 @@ pub struct Machine {
     /// Layers that need no [`Layer::prepare`] any more.
     prepared: Vec<bool>,
     started: bool,
+    handled: u64,
     /// Whether requests in flight are served to their end after the root halted.
     settling: bool,
 }
@@ -138,6 +139,7 @@ impl Machine {
             layers: Vec::new(),
             prepared: Vec::new(),
             started: false,
+            handled: 0,
             settling: false,
         };
         machine.adopt(root, NodeId(0));
@@ -314,7 +316,13 @@ impl Machine {
         }
         sink.take(&self.core.facts);
         self.core.facts.clear();
+        self.handled += handled;
         result.map(|()| RunEnd { time: self.core.now, events: handled })
+    }
+
+    /// Events handled so far, also by runs that ended in a fault.
+    pub const fn events_handled(&self) -> u64 {
+        self.handled
     }
 
     fn run_events(

@@ -138,10 +138,7 @@ pub fn run(
         })
     });
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
-    let (fault, events) = match ended {
-        Ok(end) => (None, end.events),
-        Err(fault) => (Some(fault), 0),
-    };
+    let (fault, events) = (ended.err(), machine.events_handled());
     let state = match fault {
         None if save_state => Some(save(&machine, scenario, registry)?),
         _ => None,

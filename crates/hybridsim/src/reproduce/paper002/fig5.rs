@@ -8,8 +8,9 @@ use hybridsim_report::study::{Axis, Curve, Plot};
 pub const ARTEFACT: Artefact = Artefact {
     id: "002/fig5",
     title: "Throughput against sequentiality; response times of random writes",
-    method: "One 4 KB request at a time to a Mtron-like drive, written in full before. The \
-             measured curves survive only as an image, so the claims are those of the text.",
+    method: "One 4 KB request at a time to the chip of Table 2, one plane (section 4), written \
+             in full before. The measured curves survive only as an image, so the claims are those \
+             of the text.",
     run: reproduce,
 };
 

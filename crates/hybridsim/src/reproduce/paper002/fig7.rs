@@ -43,9 +43,9 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .at_least("much higher", 3.0)
                 .ours(ratio)
                 .if_it_differs(
-                    "Financial has 7.3 times the page writes of TPC-H per request but only 1.1 \
-                     times the requests; without collections that ratio is bounded by the \
-                     workloads' totals of Table 3",
+                    "TPC-H starts from full flash and collects at once, Financial from flash that \
+                     holds only what it wrote; from full flash both, the ratios are 25 to 28, but \
+                     then DFTL spends 5 % more than FAST in Financial",
                 ),
         );
     }
@@ -59,7 +59,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             findings.row(
                 Claim::new("F29", format!("{operation} cost more in Financial, every layer"))
                     .between("yes", 1.0, 1.0)
-                    .ours(f64::from(u8::from(more))),
+                    .ours(f64::from(u8::from(more)))
+                    .if_it_differs("as for the sums: page map and DFTL hardly erase in Financial"),
             );
         }
     }
