@@ -99,7 +99,10 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
         .sum();
     let seconds = |part| done[0].parts.get(part).as_s_f64();
     assert_eq!(done[0].parts.get(Part::SpinUp), SimDuration::from_s(2));
-    let expected = 1.0 * 5.0 + 0.5 * 3.0 + 8.5 * 1.0 + 2.0 * 20.0
+    let expected = 1.0 * 5.0
+        + 0.5 * 3.0
+        + 8.5 * 1.0
+        + 2.0 * 20.0
         + 0.003 * 8.0
         + seconds(Part::Rotate) * 6.0
         + 100.0 / 500.0 * TURN_MS / 1e3 * 10.0;

@@ -39,7 +39,13 @@ const DRIVES: &[Drive] = &[
     drive("Ultrastar 18ES", "ibm_18es", ["ibm18es", "ibm18es"], 0.1343, 0.14),
     drive("C2247A", "hp_c2247a", ["hp_c2247a", "hp_c2247a"], 0.0910, 0.14),
     drive("C3323A", "hp_c3323a", ["hp_c3323a_validate", "hp_c3323a"], 0.2713, 0.2713),
-    drive("Cheetah 15K.5", "seagate_cheetah15k5", ["Seagate-Cheetah15k5", "random"], 0.2943, 0.2943),
+    drive(
+        "Cheetah 15K.5",
+        "seagate_cheetah15k5",
+        ["Seagate-Cheetah15k5", "random"],
+        0.2943,
+        0.2943,
+    ),
     drive("ST41601N", "seagate_st41601n", ["st41601n", "st41601n"], 0.083, 0.09),
 ];
 /// How many of them, from the first on, have a write cache: those whose logs show `resettle_share`.

@@ -76,11 +76,16 @@ impl HardDisk {
         {
             return self.finish_hit(ctx, item, found);
         }
-        let (reading, electronics) = (self.sweep.is_some(), self.electronics);
+        let (reading, electronics) = (self.sweep.map(|sweep| sweep.segment), self.electronics);
         let begin = self.begin(ctx, item, false);
-        if reading && !forced(&item.request) {
-            // The read-ahead went on during the command overhead and may have got it all.
-            if let Some(found) = self.full_hit(item) {
+        if let Some(segment) = reading
+            && !forced(&item.request)
+        {
+            // The read-ahead went on during the command overhead and may have got it all; the
+            // other segments are as they were.
+            let (lba, end) = (item.request.lba.0, item.request.end().0);
+            let found = self.buffer.find_in(segment, lba).filter(|found| found.until >= end);
+            if let Some(found) = found {
                 self.electronics = electronics;
                 return self.finish_hit(ctx, item, found);
             }
