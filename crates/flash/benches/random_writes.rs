@@ -1,8 +1,8 @@
 //! 4 KiB uniform random writes on a preconditioned 64 GiB device while garbage collection runs,
 //! through the whole machine with a closed loop of 32 requests.
 //!
-//! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB] [ftl]`;
-//! `dftl` caches 32,768 entries.
+//! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB]
+//! [ftl]`; `dftl` caches 32,768 entries.
 
 use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::Value;

@@ -128,9 +128,9 @@ fn explicit_levelling_keeps_erases_within_its_threshold_under_any_skew() {
             assert!(deviation < deviation_none / 2.5, "{name}: {deviation} of {deviation_none}");
             assert!(share < 0.6, "{name}: {share} pages moved per write");
             // A gap opens by one erase at a time, and is closed when it is seen at the threshold.
-            // Data that is neither hot nor cold lets blocks drift on either side of the dual pools,
-            // which compare only ends of the sides; with cold data that never changes the gap is the
-            // sum of the thresholds of the three rules, 4 TH.
+            // Data that is neither hot nor cold lets blocks drift on either side of the dual
+            // pools, which compare only ends of the sides; with cold data that never changes the
+            // gap is the sum of the thresholds of the three rules, 4 TH.
             if name == "static" || only_hot {
                 let gap = most - least;
                 assert!(gap <= times * threshold as f64 + 2.0, "{name}: {least} to {most}");

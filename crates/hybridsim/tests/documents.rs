@@ -9,6 +9,8 @@ const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/disk.md",
+    "docs/flash.md",
+    "docs/import.md",
     "docs/python.md",
     "docs/reproduce.md",
     "docs/results.md",

@@ -214,12 +214,17 @@ pub(crate) fn synthetic(
     let mut lines = Lines::default();
     carry(&SYNTHIO, block, &mut lines, notes)?;
     let requests = block.need("Number of I/O requests to generate")?.whole_in(1, i64::MAX)?;
-    let seconds = block.need("Maximum time of trace generated")?.number_in(1e-6, 1e9)?;
+    let seconds = block.need("Maximum time of trace generated")?.number_in(1e-6, 1e15)?;
+    // Decades are no limit.
+    let duration = match seconds < 1e9 {
+        true => format!("    duration = \"{seconds}s\",\n"),
+        false => String::new(),
+    };
     let (processors, scale) = processors(model, notes)?;
     let mut value = format!(
-        "{{\n    kind = \"processes\",\n    requests = {requests},\n    \
-         duration = \"{seconds}s\",\n    processors = {processors},\n    \
-         # A processor of DiskSim that falls idle is never used again, the first one excepted.\n    \
+        "{{\n    kind = \"processes\",\n    requests = {requests},\n\
+         {duration}    processors = {processors},\n    \
+         # DiskSim never uses a processor again that fell idle, but the first.\n    \
          idle_processors = \"lost\",\n"
     );
     let mut next = 0u64;

@@ -78,7 +78,7 @@ impl Index {
             extents: Vec::with_capacity(tables.len()),
         };
         let before = problems.len();
-        if patterns.len() % 3 != 0 {
+        if !patterns.len().is_multiple_of(3) {
             problems.push(Problem::new("track_patterns", "is not a list of triples"));
         }
         for (number, table) in tables.iter().enumerate() {
@@ -146,7 +146,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn table(&mut self, numbers: &[f64]) -> Result<(), String> {
-        if numbers.is_empty() || numbers.len() % COLUMNS != 0 {
+        if numbers.is_empty() || !numbers.len().is_multiple_of(COLUMNS) {
             return Err(format!("{} numbers; a row has {COLUMNS}", numbers.len()));
         }
         let mut rows = Vec::with_capacity(numbers.len() / COLUMNS);

@@ -245,10 +245,10 @@ fn index_pieces(settings: &Settings, index: &Index, problems: &mut Vec<Problem>)
     let mut pieces = Pieces::default();
     let slips = settings.counts_opt("slips").unwrap_or_default();
     let remaps = settings.counts_opt("remaps").unwrap_or_default();
-    if slips.len() % 2 != 0 {
+    if !slips.len().is_multiple_of(2) {
         problems.push(Problem::new("slips", "is not a list of pairs"));
     }
-    if remaps.len() % 3 != 0 {
+    if !remaps.len().is_multiple_of(3) {
         problems.push(Problem::new("remaps", "is not a list of triples"));
     }
     let mut at = 0;

@@ -112,8 +112,9 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     }
     let sled = Sled::new(spec(settings));
     if sled.is_none() {
-        let message = "it holds no sector, or more than 2^50: `active_tips` must be at most `tips` and at least \
-                       `tips_per_sector`, and `bits_y` must hold `tip_sector_bits` and `servo_bits`";
+        let message = "it holds no sector, or more than 2^50: `active_tips` must be at most \
+                       `tips` and at least `tips_per_sector`, and `bits_y` must hold \
+                       `tip_sector_bits` and `servo_bits`";
         problems.push(Problem::new("", message));
     }
     let (scheduler, plug) = input.plugged::<SchedulerEntry>("scheduler");

@@ -308,7 +308,7 @@ mod tests {
         fn a_long_run_takes_its_rows_and_turns(lba in 0u64..6_000_000, sectors in 1u32..5_000) {
             let sled = first_generation();
             let motion = sled.access(sled.locate(lba), lba, sectors);
-            let rows = (u64::from(sectors) + 19) / 20;
+            let rows = u64::from(sectors).div_ceil(20);
             let time = sled.row_time;
             prop_assert!(motion.transfer >= time * rows && motion.transfer <= time * (rows + 1));
             prop_assert!(motion.last.row <= sled.rows);

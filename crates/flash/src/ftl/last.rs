@@ -3,9 +3,9 @@
 //! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of paper 002). Large requests are taken to be
 //! sequential and go to log blocks that each belong to one logical block, which are switched or
 //! merged partially as in FAST. Small ones go to random log blocks. A page written again soon
-//! after it was written is hot; hot pages fill log blocks of their own, in which soon no page is valid,
-//! so that they are erased without a merge. When the random log is full, a block of cold pages is
-//! merged, and hot ones only when there is no other.
+//! after it was written is hot; hot pages fill log blocks of their own, in which soon no page is
+//! valid, so that they are erased without a merge. When the random log is full, a block of cold
+//! pages is merged, and hot ones only when there is no other.
 //!
 //! The paper's own sizes are not known here: the shares, the threshold and the window are assumed
 //! defaults.

@@ -116,6 +116,16 @@ struct Pool {
     limit: u32,
 }
 
+impl Pool {
+    /// Opens a free block for `log`.
+    #[inline(never)]
+    fn begin_block(&mut self, log: Log) {
+        let worn = if log == Log::Wear { self.worn.take() } else { None };
+        let block = worn.or_else(|| self.free.take(true)).expect("room was made");
+        self.open[log as usize] = Frontier { block, next: 0 };
+    }
+}
+
 struct PageMap {
     geometry: Geometry,
     map: Vec<Ppn>,
@@ -289,16 +299,14 @@ impl PageMap {
     }
 
     /// Takes the next page of a frontier; also says which block is full with it.
-    #[inline]
+    #[inline(always)]
     fn take_page(&mut self, pool: usize, log: Log) -> (Ppn, Option<BlockId>) {
         let pages_per_block = self.geometry.pages_per_block();
         let pool = &mut self.pools[pool];
-        let frontier = &mut pool.open[log as usize];
-        if frontier.next == pages_per_block {
-            let worn = if log == Log::Wear { pool.worn.take() } else { None };
-            let block = worn.or_else(|| pool.free.take(true)).expect("room was made");
-            *frontier = Frontier { block, next: 0 };
+        if pool.open[log as usize].next == pages_per_block {
+            pool.begin_block(log);
         }
+        let frontier = &mut pool.open[log as usize];
         let page = self.geometry.page(frontier.block, frontier.next);
         frontier.next += 1;
         (page, (frontier.next == pages_per_block).then_some(frontier.block))

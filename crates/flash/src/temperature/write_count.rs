@@ -3,7 +3,8 @@
 //! A page counts in two small counters chosen by hashing its number, and is hot when both are at
 //! the threshold or above; pages share counters, so a cold page passes for hot now and then. All
 //! counters are halved from time to time, so that what was hot grows cold. The memory does not
-//! depend on the size of the device. As in the source, 4,096 counters are halved after 5,117 writes.
+//! depend on the size of the device. As in the source, 4,096 counters are halved after 5,117
+//! writes.
 
 use super::{BuiltTemperature, Temperature, TemperatureEntry};
 use crate::ftl::Hint;

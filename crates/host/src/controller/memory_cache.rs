@@ -4,9 +4,9 @@
 //! request locks its lines (reads share), so what follows sees one request at a time per line:
 //!
 //! - A read is answered from the lines, after what is missing has been fetched with one read.
-//! - A write goes into lines and is complete (`back`), or to the device first and stays in the lines
-//!   (`through`) or not (`sync`). Forced writes, trims and requests larger than the cache go to the
-//!   device, too.
+//! - A write goes into lines and is complete (`back`), or to the device first and stays in the
+//!   lines (`through`) or not (`sync`). Forced writes, trims and requests larger than the cache
+//!   go to the device, too.
 //! - A flush writes back what was dirty when it came, then goes to the device.
 //!
 //! Dirty lines are written back when room is needed, at times, or when nothing was asked for a

@@ -1,7 +1,8 @@
 //! The queue in front of a device: a scheduler, and what changes its order or joins requests.
 //!
 //! - *Priority*: requests somebody waits for have a scheduler of their own that goes first.
-//! - *Timeouts*: what has waited too long goes before all others, in the order of a third scheduler.
+//! - *Timeouts*: what has waited too long goes before all others, in the order of a third
+//!   scheduler.
 //! - *Concatenation*: requests that continue the one just chosen go with it as one.
 //! - *Overlap*: a waiting request that lies within one just completed, and came before it, is
 //!   complete, too; and a read of what a waiting write brings is answered from that write.

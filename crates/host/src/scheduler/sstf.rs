@@ -11,7 +11,8 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "sstf",
         summary: "the request nearest to the last one",
-        origin: "Denning 1967, Effects of scheduling on file memory operations; DiskSim's SSTF (4, 7)",
+        origin: "Denning 1967, Effects of scheduling on file memory operations; DiskSim's SSTF \
+                 (4, 7)",
         params: &[BY],
     },
     build: |settings| Ok(Box::new(Sstf(ByPosition::read(settings)))),

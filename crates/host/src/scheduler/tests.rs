@@ -32,7 +32,8 @@ fn settings() -> Settings {
 
 fn make_with(name: &str, settings: &Settings) -> Box<dyn Scheduler> {
     let entry = ENTRIES.iter().find(|entry| entry.description.name == name);
-    (entry.expect("a known name").build)(settings).ok().expect("settings make sense")
+    let built = (entry.expect("a known name").build)(settings);
+    built.unwrap_or_else(|problems| panic!("{name}: {problems:?}"))
 }
 
 fn make(name: &str) -> Box<dyn Scheduler> {

@@ -135,6 +135,13 @@ impl Claim {
         Self { tolerance, ..self.between(words, f64::NEG_INFINITY, high) }
     }
 
+    /// The source gives `value`; less is better.
+    #[must_use]
+    pub fn no_more_than(self, value: f64) -> Self {
+        let published = Some(Quantity::Number(value));
+        Self { published, ..self.at_most("", value) }
+    }
+
     /// What came out here. NaN is no result.
     #[must_use]
     pub fn ours(self, value: f64) -> Self {

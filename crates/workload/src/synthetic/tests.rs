@@ -42,6 +42,10 @@ fn drain(mut source: Box<dyn Source>) -> Vec<Arrival> {
 fn needed(name: &str) -> &'static str {
     match name {
         "histogram" => "mix = \"untar\"\nrequests = 3000",
+        "processes" => {
+            "requests = 3000\nprocesses = [{ count = 3, critical = 0, sequential = 0.2, \
+             local = 0.3, general_ms = { kind = \"exponential\", mean = 5 } }]"
+        }
         "disksim" => "requests = 3000\ninterarrival_ms = { kind = \"exponential\", mean = 5 }",
         _ => "requests = 3000",
     }
@@ -391,4 +395,47 @@ fn every_generator_names_its_source_and_explains_its_parameters() {
             assert!(params[..index].iter().all(|other| other.name != param.name), "{name}");
         }
     }
+}
+
+/// One process with one processor waits for its request; another that is ready takes the
+/// processor meanwhile, and what it asks for is put back when a completion comes first.
+#[test]
+fn processes_wait_for_what_is_critical() {
+    let text = "requests = 4\nprocesses = [{ count = 2, general_ms = { kind = \"constant\", \
+                value = 10 } }]\nprocessors = 1";
+    let mut source = build("processes", text);
+    let at =
+        |source: &mut Box<dyn Source>| source.next().expect("no fault").map(|it| it.at.as_ns());
+    let ms = 1_000_000;
+    let first = source.next().expect("no fault").expect("the first process asks");
+    assert_eq!(first.at.as_ns(), 10 * ms);
+    assert_eq!(at(&mut source), Some(20 * ms), "the second process has the processor");
+    assert_eq!(at(&mut source), None, "both wait");
+    assert!(source.waits());
+    source.completed(&first.request, SimTime::from_ns(25 * ms));
+    assert_eq!(at(&mut source), Some(35 * ms));
+    source.take_back();
+    assert_eq!(at(&mut source), Some(35 * ms), "what was put back comes again");
+    assert_eq!(at(&mut source), None);
+    assert!(source.waits(), "one request is left");
+}
+
+#[test]
+fn processes_refuse_what_cannot_be() {
+    let check = |text: &str, expect: &str| {
+        let process = format!("requests = 9\n{text}");
+        let problems = build_in("processes", &process, 1 << 20, 1).err().expect(expect);
+        let told = problems.iter().any(|problem| problem.to_string().contains(expect));
+        assert!(told, "{problems:?} do not say {expect}");
+    };
+    let general = "general_ms = { kind = \"constant\", value = 1 }";
+    check("processes = []", "0 processes");
+    check(&format!("processes = [{{ {general}, volumes = [1] }}]"), "volume 1 of 1");
+    check(&format!("processes = [{{ {general}, volumes = [] }}]"), "no volume");
+    check(&format!("processes = [{{ {general}, size = \"1GiB\" }}]"), "but a volume has");
+    check(&format!("processes = [{{ {general}, blocking = \"1000B\" }}]"), "multiple of 512");
+    check(&format!("processes = [{{ {general}, sequential = 0.7, local = 0.7 }}]"), "more than 1");
+    check(&format!("volume_starts = [5, 5]\nprocesses = [{{ {general} }}]"), "must ascend");
+    let never = "general_ms = { kind = \"constant\", value = -1 }";
+    check(&format!("processes = [{{ {never} }}]"), "at least 0");
 }
