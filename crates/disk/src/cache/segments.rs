@@ -32,6 +32,14 @@ struct Segment {
     written: bool,
 }
 
+impl Segment {
+    /// Whether sector `lba` is in it: one comparison, as lower sectors wrap to huge distances.
+    #[inline]
+    fn holds(&self, lba: u64) -> bool {
+        lba.wrapping_sub(self.start) < self.end - self.start
+    }
+}
+
 /// How the buffer is divided.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentsSpec {
@@ -112,19 +120,28 @@ impl Segments {
     pub fn find(&self, lba: u64) -> Option<Found> {
         let mut best: Option<Found> = None;
         for (segment, s) in self.segments.iter().enumerate() {
-            let readable = self.spec.read_written || !s.written;
-            let holds = s.start <= lba && lba < s.end && readable;
-            if holds && best.is_none_or(|found| s.end > found.until) {
+            // The common answer first: every read asks every segment.
+            if !s.holds(lba) || (s.written && !self.spec.read_written) {
+                continue;
+            }
+            if best.is_none_or(|found| s.end > found.until) {
                 best = Some(Found { segment, until: s.end, ready: s.ready });
             }
         }
         best
     }
 
+    /// As [`Segments::find`], when only `segment` can hold it.
+    #[inline]
+    pub fn find_in(&self, segment: usize, lba: u64) -> Option<Found> {
+        let s = &self.segments[segment];
+        let readable = self.spec.read_written || !s.written;
+        (s.holds(lba) && readable).then_some(Found { segment, until: s.end, ready: s.ready })
+    }
+
     /// Whether any segment holds sector `a` or sector `b`.
     pub fn holds_either(&self, a: u64, b: u64) -> bool {
-        let holds = |s: &Segment, lba| s.start <= lba && lba < s.end;
-        self.segments.iter().any(|s| holds(s, a) || holds(s, b))
+        self.segments.iter().any(|s| s.holds(a) || s.holds(b))
     }
 
     /// Notes that `segment` was used.
@@ -139,13 +156,22 @@ impl Segments {
     }
 
     fn allocate_from(&mut self, segments: Range<usize>) -> Option<usize> {
-        let rank = |s: &Segment| match s.state {
-            State::Free => Some(0),
-            State::Clean => Some(s.used + 1),
-            State::Dirty(_) | State::Destaging(..) => None,
-        };
-        let ranked = segments.map(|at| (at, &self.segments[at]));
-        let (_, segment) = ranked.filter_map(|(i, s)| rank(s).map(|rank| (rank, i))).min()?;
+        let first = segments.start;
+        let (mut least, mut oldest) = (u64::MAX, None);
+        for (at, s) in self.segments[segments].iter().enumerate() {
+            let used = match s.state {
+                State::Free => {
+                    oldest = Some(at);
+                    break;
+                }
+                State::Clean => s.used,
+                State::Dirty(_) | State::Destaging(..) => continue,
+            };
+            if used < least {
+                (least, oldest) = (used, Some(at));
+            }
+        }
+        let segment = first + oldest?;
         self.drop_data(segment);
         self.touch(segment);
         Some(segment)

@@ -216,6 +216,12 @@ impl Electronics {
         self.overheads.0[op][usize::from(hit)][usize::from(self.after_write)]
     }
 
+    /// Leaving the link after the next command, a read.
+    #[inline]
+    pub fn read_disconnect(&self) -> SimDuration {
+        self.handshake.read_disconnect[usize::from(self.after_write)]
+    }
+
     /// A command of this kind has been processed.
     #[inline]
     pub fn processed(&mut self, op: Op) {

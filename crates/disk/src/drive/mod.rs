@@ -104,6 +104,8 @@ pub struct HardDisk {
 /// When the mechanism begins with a command, and what happened before.
 struct Begin {
     at: SimTime,
+    /// When it has left the link after a read command.
+    left_link: SimTime,
     parts: hybridsim_engine::Parts,
 }
 
@@ -175,8 +177,9 @@ impl HardDisk {
         parts.add(Part::SpinUp, spin_up);
         parts.add(Part::Overhead, overhead);
         parts.add(Part::Queue, total - spin_up - overhead);
+        let left_link = at + self.electronics.read_disconnect();
         self.electronics.processed(item.request.op);
-        Begin { at, parts }
+        Begin { at, left_link, parts }
     }
 
     /// Moves sectors from or to the medium, the arm starting at `start`.

@@ -114,9 +114,11 @@ pub const PARAMS: &[Param] = &[
     Param::with(
         "resettle_share",
         Kind::Number { min: 0.0, max: 1.0 },
-        "0.65",
+        "0.5",
         "Part of the shortest seek that a read takes at least when the drive has rested for a \
-         turn, even on the track the head is on: half is settling (assumed).",
+         turn, even on the track the head is on. Assumed: half of the shortest seek is settling. \
+         That there is such a time was learnt from the logs of four measured drives; fitted to \
+         them it would be 0.8, which does not hold for each of them (docs/disk.md).",
     ),
     Param::with(
         "zero_latency",

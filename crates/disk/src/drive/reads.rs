@@ -76,11 +76,16 @@ impl HardDisk {
         {
             return self.finish_hit(ctx, item, found);
         }
-        let (reading, electronics) = (self.sweep.is_some(), self.electronics);
+        let (reading, electronics) = (self.sweep.map(|sweep| sweep.segment), self.electronics);
         let begin = self.begin(ctx, item, false);
-        if reading && !forced(&item.request) {
-            // The read-ahead went on during the command overhead and may have got it all.
-            if let Some(found) = self.full_hit(item) {
+        if let Some(segment) = reading
+            && !forced(&item.request)
+        {
+            // The read-ahead went on during the command overhead and may have got it all; the
+            // other segments are as they were.
+            let (lba, end) = (item.request.lba.0, item.request.end().0);
+            let found = self.buffer.find_in(segment, lba).filter(|found| found.until >= end);
+            if let Some(found) = found {
                 self.electronics = electronics;
                 return self.finish_hit(ctx, item, found);
             }
@@ -127,7 +132,8 @@ impl HardDisk {
             .parts
             .plus(Part::Rotate, reached.since(start))
             .plus(Part::Transfer, read.since(reached));
-        self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, parts);
+        let begin = Begin { parts, ..begin };
+        self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, &begin);
     }
 
     /// Reads what the buffer lacks from the medium.
@@ -171,7 +177,8 @@ impl HardDisk {
             Some(_) => (DiskCacheOutcome::Partial, begin.at),
             None => (DiskCacheOutcome::Miss, access.first_sector),
         };
-        self.finish_read(ctx, item, what, first, access.end, parts);
+        let begin = Begin { parts, ..begin };
+        self.finish_read(ctx, item, what, first, access.end, &begin);
     }
 
     /// What a read takes at least to find its track, also the one the head is on, in a drive that
@@ -200,7 +207,7 @@ impl HardDisk {
         what: DiskCacheOutcome,
         first: SimTime,
         read: SimTime,
-        parts: Parts,
+        begin: &Begin,
     ) {
         let electronics = &self.electronics;
         let handshake = &electronics.handshake;
@@ -209,11 +216,12 @@ impl HardDisk {
         let waiting = read.since(first).as_ns() as f64 * handshake.read_watermark;
         // Meanwhile the drive connects again.
         let connected = handshake.reselect[0] + handshake.preparation;
-        let start = first + SimDuration::from_ns_f64(waiting).max(connected);
+        let first = first + SimDuration::from_ns_f64(waiting).max(connected);
+        let start = first.max(begin.left_link + connected);
         let link = electronics.to_host(item.request.bytes());
         let end = (read + electronics.sector[0]).max(start + link) + handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
-        ctx.complete_at(request_id(item), end, parts.plus(Part::Bus, end.since(read)));
+        ctx.complete_at(request_id(item), end, begin.parts.plus(Part::Bus, end.since(read)));
         if !self.electronics.overlaps() {
             self.free_at = self.free_at.max(end);
         }

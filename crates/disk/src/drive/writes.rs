@@ -93,7 +93,11 @@ impl HardDisk {
         let data_ready = begin.at + before + self.link_lead(request);
         let access =
             self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
-        let after = self.electronics.after_write();
+        // A short write to where the head is may be on the medium before the link is left.
+        let passed = begin.at + before + self.electronics.from_host(request.bytes());
+        let left = passed + self.electronics.handshake.write_disconnect;
+        let end = access.end.max(left) + self.electronics.after_write();
+        let after = end.since(access.end);
         let parts = begin
             .parts
             .plus(Part::Seek, access.seek)
@@ -101,9 +105,9 @@ impl HardDisk {
             .plus(Part::Rotate, access.rotate)
             .plus(Part::Transfer, access.transfer);
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
-        ctx.complete_at(request_id(item), access.end + after, parts);
+        ctx.complete_at(request_id(item), end, parts);
         if !self.electronics.overlaps() {
-            self.free_at = self.free_at.max(access.end + after);
+            self.free_at = self.free_at.max(end);
         }
     }
 

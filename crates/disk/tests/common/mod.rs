@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod disksim;
+pub mod replay;
 
 use hybridsim_disk::seek::{self, SeekEntry};
 use hybridsim_engine::build::{BuildInput, LayerEntry};

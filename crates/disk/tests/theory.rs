@@ -1,0 +1,161 @@
+//! Queueing, energy and the presets against closed formulas.
+
+mod common;
+
+use common::{build, machine, one_by_one};
+use hybridsim_engine::{
+    Completion, Fact, Lba, Op, Part, PowerState, Request, SimDuration, Stamped, Stream,
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A drive whose service time is a constant, a uniform wait and a sector.
+const SERVER: &str = r#"
+kind = "hard-disk"
+rpm = "7200rpm"
+heads = 4
+cylinders = 2000
+outer_sectors_per_track = 500
+inner_sectors_per_track = 500
+zone_count = 1
+cache_segments = 0
+write_cache = false
+queue_depth = 1
+resettle_share = 0
+seek = { kind = "constant", time = "3ms" }
+"#;
+const TURN_MS: f64 = 60e3 / 7200.0;
+
+fn close(got: f64, expected: f64, tolerance: f64) {
+    let error = (got / expected - 1.0).abs();
+    assert!(error < tolerance, "{got} against {expected}: off by {error}");
+}
+
+fn preset(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../presets/disk");
+    std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("a preset")
+}
+
+/// Mean response time, in milliseconds, of random reads that arrive at random.
+fn poisson_response_ms(mean_gap_ms: f64, count: usize) -> f64 {
+    let sectors = build(SERVER).capacity();
+    let sum = Rc::new(RefCell::new((0.0, 0)));
+    let seen = Rc::clone(&sum);
+    let mut stream = Stream::new(11, "arrivals");
+    let mut run = machine(SERVER, false, move |ctx, done: Option<&Completion>| {
+        if let Some(done) = done {
+            let mut sum = seen.borrow_mut();
+            sum.0 += done.latency.as_ns() as f64 / 1e6;
+            sum.1 += 1;
+            if sum.1 == count {
+                ctx.halt();
+            }
+            return;
+        }
+        ctx.issue(0, Request::new(Op::Read, Lba(stream.below(sectors)), 1), 0);
+        let uniform = (stream.below(1 << 53) + 1) as f64 / (1u64 << 53) as f64;
+        ctx.wake_after(SimDuration::from_ns_f64(-uniform.ln() * mean_gap_ms * 1e6), 0);
+    });
+    let mut facts: Vec<Stamped> = Vec::new();
+    run.run(&mut facts, &mut |_| true).expect("a good run");
+    let (total, done) = *sum.borrow();
+    total / f64::from(u32::try_from(done).expect("a small count"))
+}
+
+/// M/G/1: the mean wait is the load's rate times the second moment of service, by 2 (1 - load)
+/// (Pollaczek and Khinchine).
+#[test]
+fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
+    let sector = TURN_MS / 500.0;
+    // Only one in 8,000 requests is to the track the arm is on.
+    let constant = 3.0 * (1.0 - 1.0 / 8_000.0) + sector;
+    let mean = constant + TURN_MS / 2.0;
+    let second_moment = mean * mean + TURN_MS * TURN_MS / 12.0;
+    for (load, tolerance) in [(0.3, 0.02), (0.6, 0.02), (0.8, 0.05)] {
+        let rate = load / mean;
+        let expected = mean + rate * second_moment / (2.0 * (1.0 - load));
+        close(poisson_response_ms(1.0 / rate, 100_000), expected, tolerance);
+    }
+}
+
+/// Energy is the watts of each state times its time: here each time is known beforehand.
+#[test]
+fn joules_add_up_over_a_stop_a_start_and_a_read() {
+    let text = format!(
+        "{SERVER}idle_power = \"5W\"\nactive_power = \"6W\"\nseek_power = \"8W\"\n\
+         read_power = \"10W\"\nstandby_power = \"1W\"\nspin_up_power = \"20W\"\n\
+         spin_down_power = \"3W\"\nspin_down_after = \"1s\"\nspin_down_time = \"500ms\"\n\
+         spin_up_time = \"2s\"\n"
+    );
+    let read = Request::new(Op::Read, Lba(2_000_000), 100);
+    let (done, facts) = one_by_one(&text, vec![(SimDuration::from_s(10), read)]);
+    let watts = build(&text).info().watts.expect("a drive draws power");
+    let joules: f64 = facts
+        .iter()
+        .map(|stamped| match stamped.fact {
+            Fact::StateTime { state, time } => watts[state as usize] * time.as_s_f64(),
+            _ => 0.0,
+        })
+        .sum();
+    let seconds = |part| done[0].parts.get(part).as_s_f64();
+    assert_eq!(done[0].parts.get(Part::SpinUp), SimDuration::from_s(2));
+    let expected = 1.0 * 5.0
+        + 0.5 * 3.0
+        + 8.5 * 1.0
+        + 2.0 * 20.0
+        + 0.003 * 8.0
+        + seconds(Part::Rotate) * 6.0
+        + 100.0 / 500.0 * TURN_MS / 1e3 * 10.0;
+    close(joules, expected, 1e-6);
+    let spun: u64 = facts
+        .iter()
+        .map(|stamped| match stamped.fact {
+            Fact::StateTime { state: PowerState::Standby, time } => time.as_ns(),
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(spun, 8_500_000_000);
+}
+
+/// The mean random 4 KiB read of a preset is its mean seek, half a turn and the transfer.
+#[test]
+fn the_mean_random_read_of_a_preset_is_seek_half_turn_and_transfer() {
+    for name in ["desktop-7200-160gb", "generic-sata-7200-250gb", "seagate-cheetah-15k5-146gb"] {
+        let text = preset(name);
+        let drive = build(&text);
+        let (capacity, positioner) = (drive.capacity(), drive.positioner().expect("a disk's"));
+        let constants = drive.info().constants;
+        let rpm = constants.iter().find(|(name, _)| *name == "rpm").expect("a speed").1;
+        let mut stream = Stream::new(17, "places");
+        let mut expected_ms = 60e3 / rpm / 2.0;
+        let draws = 40_000;
+        for _ in 0..draws {
+            let to = Request::new(Op::Read, Lba(stream.below(capacity - 8)), 8);
+            let time = positioner.seek(Lba(stream.below(capacity)), &to) + positioner.transfer(&to);
+            expected_ms += time.as_ns() as f64 / 1e6 / f64::from(draws);
+        }
+        let work = (0..20_000).map(|_| {
+            let pause = SimDuration::from_ns(stream.below(20_000_000) + 1);
+            (pause, Request::new(Op::Read, Lba(stream.below(capacity - 8)), 8))
+        });
+        let (done, _) = one_by_one(&text, work.collect());
+        let total: f64 = done.iter().map(|done| done.latency.as_ns() as f64 / 1e6).sum();
+        println!("{name}: {} expected {expected_ms}", total / done.len() as f64);
+        close(total / done.len() as f64, expected_ms, 0.05);
+    }
+}
+
+/// A preset reads in sequence at the rate of its medium: a turn per track, and the skews.
+#[test]
+fn a_preset_reads_a_band_at_media_rate_including_skews() {
+    let text = preset("seagate-cheetah-15k5-146gb");
+    // The 65 tracks of the first band on its first surface, 1,200 sectors each.
+    let (tracks, per_track) = (65u32, 1_200u32);
+    let turns = f64::from(tracks) + f64::from(tracks - 1) * 0.1417;
+    let expected_ms = turns * 60e3 / 15_020.0;
+    let whole = Request::new(Op::Read, Lba(0), tracks * per_track);
+    let (done, _) = one_by_one(&text, vec![(SimDuration::ZERO, whole)]);
+    let got_ms = done[0].latency.as_ns() as f64 / 1e6;
+    println!("{got_ms} {expected_ms}");
+    assert!((0.0..60e3 / 15_020.0 + 1.0).contains(&(got_ms - expected_ms)), "{got_ms}");
+}
