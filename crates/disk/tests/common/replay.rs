@@ -95,9 +95,9 @@ pub fn with_other_angles(log: &[Logged], turn: SimDuration, draw: u64) -> Vec<Lo
             continue;
         }
         let gap = &mut out[at - 1].gap;
-        *gap = *gap + SimDuration::from_ns(stream.below(turn.as_ns()));
+        *gap += SimDuration::from_ns(stream.below(turn.as_ns()));
         if *gap > turn {
-            *gap = *gap - turn / 2;
+            *gap -= turn / 2;
         }
     }
     out
