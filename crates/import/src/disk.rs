@@ -13,7 +13,10 @@ pub const DISK: Table = Table {
         row("Model", Carry::Part("geometry, seek and rotation")),
         row("Per-request overhead time", Carry::Part("added to every command overhead")),
         row("Time scale for overheads", Carry::Part("multiplies every command overhead")),
-        row("Bulk sector transfer time", Carry::Part("`host_rate`, unless the bus is slower")),
+        row(
+            "Bulk sector transfer time",
+            Carry::Part("`host_rate`, `host_write_rate`, unless the bus is slower"),
+        ),
         row("Hold bus entire read xfer", Carry::Part("nothing: the link belongs to one drive")),
         row("Hold bus entire write xfer", Carry::Part("nothing: the link belongs to one drive")),
         row("Allow almost read hits", Carry::Lost(0.0, "a read that is being read ahead waits")),
@@ -105,10 +108,37 @@ const EXTRA_DISCONNECT: &[(&str, &str)] = &[
 
 const READ_AHEAD: &[&str] = &["none", "track", "cylinder", "segment", "next-track"];
 
-/// The keys of a `hard-disk`. `bus_ms` is the time of a sector on the slowest bus above.
+/// How long a sector takes on a link, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Link {
+    pub(crate) read_ms: f64,
+    pub(crate) write_ms: f64,
+}
+
+impl Link {
+    /// The slower of the two, either way.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            read_ms: self.read_ms.max(other.read_ms),
+            write_ms: self.write_ms.max(other.write_ms),
+        }
+    }
+
+    /// As slow both ways.
+    pub(crate) const fn both(ms: f64) -> Self {
+        Self { read_ms: ms, write_ms: ms }
+    }
+
+    pub(crate) fn slowest_ms(self) -> f64 {
+        self.read_ms.max(self.write_ms)
+    }
+}
+
+/// The keys of a `hard-disk`. `above` is the slowest link above it.
 pub(crate) fn lines(
     block: &Block,
-    bus_ms: f64,
+    above: Link,
     files: &mut dyn Files,
     notes: &mut Notes,
 ) -> Result<Lines, Trouble> {
@@ -116,7 +146,7 @@ pub(crate) fn lines(
     lines.set("kind", "\"hard-disk\"", "");
     mechanics::lines(block.need("Model")?.block()?, files, &mut lines, notes)?;
     overheads(block, &mut lines, notes)?;
-    link(block, bus_ms, &mut lines, notes)?;
+    link(block, above, &mut lines, notes)?;
     buffer(block, &mut lines, notes)?;
     commands(block, &mut lines, notes)?;
     carry(&DISK, block, &mut lines, notes)?;
@@ -148,19 +178,25 @@ fn overheads(block: &Block, lines: &mut Lines, notes: &Notes) -> Result<(), Trou
     Ok(())
 }
 
-fn link(block: &Block, bus_ms: f64, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+fn link(block: &Block, above: Link, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
     let Some(item) = block.get("Bulk sector transfer time") else { return Ok(()) };
     let own = item.number_in(-1e6, 1e6)?;
     if own < 0.0 {
         notes.warn(item.place, "a negative `Bulk sector transfer time` is taken for 0");
     }
-    let sector_ms = own.max(bus_ms);
-    if sector_ms > 0.0 {
+    let link = above.and(Link::both(own.max(0.0)));
+    let mut rate = |key: &str, sector_ms: f64| {
         let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
-        let of = if own >= bus_ms { "drive" } else { "bus" };
+        let of = if own >= sector_ms { "drive" } else { "bus" };
         let comment =
             format!("a sector in {sector_ms} ms, the {of}'s time; {}", notes.line(item.place));
-        lines.set("host_rate", format!("\"{rate}B/s\""), comment);
+        lines.set(key, format!("\"{rate}B/s\""), comment);
+    };
+    if link.read_ms > 0.0 {
+        rate("host_rate", link.read_ms);
+    }
+    if link.write_ms > 0.0 && link.write_ms != link.read_ms {
+        rate("host_write_rate", link.write_ms);
     }
     Ok(())
 }

@@ -203,7 +203,7 @@ fn preset(
         );
         return Err(Trouble::new(place, message));
     };
-    let lines = disk::lines(drive, 0.0, files, notes)?;
+    let lines = disk::lines(drive, disk::Link::default(), files, notes)?;
     let mut out = String::new();
     lines.render(&mut out);
     Ok(out)

@@ -1,10 +1,11 @@
 //! Buses, controllers, simple devices and logical organisations: what hangs where.
 
+use crate::disk::{self, Link};
 use crate::model::Model;
+use crate::queue;
 use crate::source::{Files, Place, Trouble, quote};
 use crate::syntax::{Block, Item, Node};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, row, string, strings};
-use crate::{disk, queue};
 use std::collections::BTreeMap;
 
 /// The parameters of the device driver.
@@ -131,7 +132,7 @@ pub(crate) fn build(
 ) -> Result<System, Trouble> {
     let mut system = System::default();
     let mut walk = Walk { model, files, system: &mut system };
-    walk.visit(top, 0.0, notes)?;
+    walk.visit(top, Link::default(), notes)?;
     if system.order.is_empty() {
         return Err(Trouble::new(top.place, "the topology has no device"));
     }
@@ -170,8 +171,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `bus_ms` is the time of a sector on the slowest bus or controller so far.
-    fn visit(&mut self, node: &Node, bus_ms: f64, notes: &mut Notes) -> Result<(), Trouble> {
+    /// `above` is the slowest link so far.
+    fn visit(&mut self, node: &Node, above: Link, notes: &mut Notes) -> Result<(), Trouble> {
         let Some(block) = self.model.instances.get(&node.name) else {
             let message = format!("{} is not instantiated", quote(&node.name));
             return Err(Trouble::new(node.place, message));
@@ -182,30 +183,31 @@ impl Walk<'_> {
             return Err(Trouble::new(node.place, message));
         }
         match block.kind.as_str() {
-            "disksim_iodriver" => self.below(node, bus_ms, notes),
+            "disksim_iodriver" => self.below(node, above, notes),
             "disksim_bus" => {
                 carry(&BUS, block, &mut Lines::default(), notes)?;
-                let mut slowest = bus_ms;
-                for key in ["Read block transfer time", "Write block transfer time"] {
-                    let time = block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
-                    slowest = slowest.max(time);
-                }
-                if slowest > 0.0 && node.children.len() > 1 {
+                let time =
+                    |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
+                let slowest = above.and(Link {
+                    read_ms: time("Read block transfer time")?,
+                    write_ms: time("Write block transfer time")?,
+                });
+                if slowest.slowest_ms() > 0.0 && node.children.len() > 1 {
                     let message = "devices on one bus do not wait for each other";
                     notes.warn(block.place, message);
                 }
                 self.below(node, slowest, notes)
             }
-            "disksim_ctlr" => self.controller(node, block, bus_ms, notes),
+            "disksim_ctlr" => self.controller(node, block, above, notes),
             "disksim_disk" => {
-                let lines = disk::lines(block, bus_ms, self.files, notes)?;
+                let lines = disk::lines(block, above, self.files, notes)?;
                 let sectors = block.need("Model")?.block()?.need("Block count")?;
                 let sectors = sectors.whole_in(1, 1 << 50)? as u64;
                 self.device(node, lines, sectors)
             }
             "disksim_simpledisk" => {
                 let sectors = block.need("Block count")?.whole_in(1, 1 << 50)? as u64;
-                let lines = simple(block, bus_ms, notes)?;
+                let lines = simple(block, above.slowest_ms(), notes)?;
                 self.device(node, lines, sectors)
             }
             other => {
@@ -219,15 +221,15 @@ impl Walk<'_> {
         }
     }
 
-    fn below(&mut self, node: &Node, bus_ms: f64, notes: &mut Notes) -> Result<(), Trouble> {
-        node.children.iter().try_for_each(|child| self.visit(child, bus_ms, notes))
+    fn below(&mut self, node: &Node, above: Link, notes: &mut Notes) -> Result<(), Trouble> {
+        node.children.iter().try_for_each(|child| self.visit(child, above, notes))
     }
 
     fn controller(
         &mut self,
         node: &Node,
         block: &Block,
-        bus_ms: f64,
+        above: Link,
         notes: &mut Notes,
     ) -> Result<(), Trouble> {
         carry(&CONTROLLER, block, &mut Lines::default(), notes)?;
@@ -242,7 +244,7 @@ impl Walk<'_> {
         }
         let own = block.get("Bulk sector transfer time");
         let own = own.map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
-        self.below(node, bus_ms.max(own), notes)
+        self.below(node, above.and(Link::both(own)), notes)
     }
 
     fn device(&mut self, node: &Node, lines: Lines, sectors: u64) -> Result<(), Trouble> {
