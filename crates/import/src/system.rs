@@ -79,7 +79,7 @@ pub const LOGORG: Table = Table {
         row("Components", Carry::Part("nothing: devices are whole")),
         row("devices", Carry::Part("`members`")),
         row("Stripe unit", Carry::Part("`chunk`")),
-        row("Synch writes for safety", Carry::Part("nothing: parity is always written in order")),
+        row("Synch writes for safety", Carry::Part("`write_order`: 0 `early`, 1 `together`")),
         row("Number of copies", Carry::Part("`copies` of `raid10`")),
         row("Copy choice on read", Carry::Part("the volume's own choice")),
         row("RMW vs. reconstruct", Carry::Part("`break_point`")),
@@ -460,6 +460,10 @@ fn parity(block: &Block, kind: &str, lines: &mut Lines, notes: &mut Notes) -> Re
         lines.from("small_write", "\"break-point\"", from, notes);
         lines.set("break_point", crate::table::number(point), "");
     }
+    if let Some(item) = block.get("Synch writes for safety") {
+        let word = if item.flag()? { "together" } else { "early" };
+        lines.from("write_order", string(word), ("Synch writes for safety", item), notes);
+    }
     if let Some(item) = block.get("Parity rotation type").filter(|_| kind == "raid5") {
         let word = ROTATIONS[item.whole_in(1, 4)? as usize - 1];
         lines.from("rotation", string(word), ("Parity rotation type", item), notes);
@@ -486,6 +490,19 @@ fn host(model: &Model, top: &Node, system: &mut System, notes: &mut Notes) -> Re
     Ok(())
 }
 
+/// Whether a device belongs to an organisation with parity.
+fn parity_has(model: &Model, device: &str) -> Result<bool, Trouble> {
+    for block in model.of_kind("disksim_logorg") {
+        let scheme = block.need("Redundancy scheme")?.text()?;
+        if scheme.starts_with("Parity")
+            && block.need("devices")?.words()?.iter().any(|(name, _)| name == device)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The driver keeps a queue for every device.
 fn queues(
     model: &Model,
@@ -509,6 +526,10 @@ fn queues(
         lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", notes.line(item.place)));
         lines.set("device", string(&target.name), "");
         lines.set("device_queue_depth", depth.to_string(), "");
+        if parity_has(model, &device)? {
+            let why = "DiskSim's driver looks at what its array wants to write before it goes on";
+            lines.set("next", "\"after-completion\"", why);
+        }
         lines.append(queue.clone());
         system.parts.push(Part { name: name.clone(), lines });
         system.devices.insert(device, Target { name, ..target });

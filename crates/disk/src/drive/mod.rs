@@ -90,6 +90,8 @@ pub struct HardDisk {
     arm: Arm,
     /// The first sector after the last one that passed under the head.
     head: Lba,
+    /// The first sector after the last write to the medium the host waited for.
+    written: u64,
     /// When the mechanism can take the next request.
     free_at: SimTime,
     sweep: Option<Sweep>,
@@ -131,6 +133,7 @@ impl HardDisk {
             owes_destage: false,
             flushes: VecDeque::new(),
             head: Lba(0),
+            written: u64::MAX,
             free_at: SimTime::ZERO,
             sweep: None,
             destaging: None,
@@ -154,13 +157,11 @@ impl HardDisk {
         }
     }
 
-    /// When the mechanism begins with a command that needs it, chosen now: after its overhead,
-    /// which runs from its arrival when the drive looks at commands early, and after spinning up.
-    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, hit: bool) -> Begin {
+    /// When the mechanism begins with a command that needs it, chosen now: after `delay`, its
+    /// overhead, which runs from its arrival when the drive looks at commands early, and after spinning up.
+    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, delay: SimDuration) -> Begin {
         let (now, issued) = (ctx.now(), item.since);
-        let overhead = self.electronics.overhead(item.request.op, hit);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
-        let delay = overhead.max(self.electronics.handshake.seek_delay);
         let ready = now.max(looked_at + delay);
         self.settle_sweep(ctx, ready);
         let ready = match &self.sweep {

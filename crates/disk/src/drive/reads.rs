@@ -77,7 +77,7 @@ impl HardDisk {
             return self.finish_hit(ctx, item, found);
         }
         let (reading, electronics) = (self.sweep.map(|sweep| sweep.segment), self.electronics);
-        let begin = self.begin(ctx, item, false);
+        let begin = self.begin(ctx, item, electronics.overhead(Op::Read, false));
         if let Some(segment) = reading
             && !forced(&item.request)
         {

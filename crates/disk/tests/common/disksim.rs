@@ -307,11 +307,12 @@ fn electronics(out: &mut toml::Table, spec: &Value, bus: (f64, f64)) {
             ("Extradisc command overhead", "extra_disconnect_command_overhead"),
             ("Extradisc disconnect overhead", "extra_disconnect_overhead"),
             ("Extradisc inter-disconnect delay", "extra_disconnect_delay"),
+            ("Extradisc 2nd disconnect overhead", "extra_disconnect_second_overhead"),
+            ("Extradisc seek delta", "extra_disconnect_seek_delay"),
         ] {
             out.insert(name.into(), ms(spec.n(key)));
         }
     }
-    out.insert("write_watermark".into(), spec.n("Low (write) water mark").into());
     out.insert("read_watermark".into(), spec.n("High (read) water mark").into());
     // The slowest of drive, bus and controller sets the pace.
     for (name, bus_ms) in [("host_rate", bus.0), ("host_write_rate", bus.1)] {

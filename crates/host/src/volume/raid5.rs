@@ -4,7 +4,7 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::parity::layout::{Rotated, Rotation};
-use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
@@ -23,6 +23,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             ROTATION,
             SMALL_WRITE,
             BREAK_POINT,
+            WRITE_ORDER,
             TRIM,
             IN_PROGRESS,
             FAILURES,
