@@ -35,10 +35,7 @@ pub const DISK: Table = Table {
         row("Maximum number of write segments", Carry::Part("`cache_write_segments`")),
         row("Segment size (in blks)", Carry::Sectors("cache_segment_size")),
         row("Use separate write segment", Carry::Part("`separate_write_segment`")),
-        row(
-            "Low (write) water mark",
-            Carry::Part("nothing: it says when the rest of a write is fetched that does not fit"),
-        ),
+        row("Low (write) water mark", Carry::Number("write_watermark")),
         row("High (read) water mark", Carry::Number("read_watermark")),
         row("Set watermark by reqsize", Carry::Lost(1.0, "water marks are shares of the request")),
         row("Calc sector by sector", Carry::Report),

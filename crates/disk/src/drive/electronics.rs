@@ -102,7 +102,10 @@ pub(super) const PARAMS: [Param; 26] = [
         "extra_disconnect_second_overhead",
         "As `write_disconnect_overhead`, for a write with the extra disconnect.",
     ),
-    time("minimum_seek_delay", "A movement of the arm for a write takes at least so long."),
+    time(
+        "minimum_seek_delay",
+        "A movement of the arm for a write takes at least so long.",
+    ),
 ];
 
 const FRACTION: Kind = Kind::Number { min: 0.0, max: 1.0 };
@@ -150,6 +153,8 @@ pub struct WriteTimes {
     pub command: SimDuration,
     /// From the beginning of its command time until its first data may pass the link.
     pub data: SimDuration,
+    /// Part of the data in the buffer before the medium is written.
+    pub watermark: f64,
     /// Leaving the link after the data.
     pub disconnect: SimDuration,
     /// From the end of the write on the medium until the host knows.
@@ -289,12 +294,15 @@ impl Electronics {
         let times = WriteTimes {
             command,
             data: command + handshake.preparation,
+            watermark: if goes_on { handshake.write_watermark } else { 0.0 },
             disconnect: handshake.write_disconnect,
             report: again + handshake.write_completion,
         };
         extra.map_or(times, |extra| WriteTimes {
             command: extra.seek,
             data: extra.away + handshake.reselect[0] + handshake.preparation,
+            // The arm is in place when the data come, and does not wait.
+            watermark: 0.0,
             disconnect: extra.disconnect,
             ..times
         })

@@ -94,7 +94,7 @@ impl HardDisk {
         // Data may come before the arm moves, but not before the command.
         let asked = begin.at + times.data.saturating_sub(times.command);
         let moved = begin.at + self.electronics.handshake.seek_delay;
-        let data_ready = (asked + self.link_lead(request)).max(moved);
+        let data_ready = (asked + self.link_lead(request, times.watermark)).max(moved);
         let access =
             self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
         // A short write to where the head is may be on the medium before the link is left.
@@ -116,11 +116,11 @@ impl HardDisk {
 
     /// How long before the medium the link must begin, so that it is never waited for: a sector,
     /// or as much as a slower link takes longer than the medium, or the watermark's part.
-    fn link_lead(&self, request: &Request) -> SimDuration {
+    fn link_lead(&self, request: &Request, watermark: f64) -> SimDuration {
         let link = self.electronics.from_host(request.bytes());
         let place = self.mechanics.layout.locate(request.lba);
         let span = u128::from(place.sector_angle) * u128::from(request.sectors);
-        let mark = link.as_ns() as f64 * self.electronics.handshake.write_watermark;
+        let mark = link.as_ns() as f64 * watermark;
         link.saturating_sub(self.mechanics.rotation.time_of(span))
             .max(self.electronics.sector[1])
             .max(SimDuration::from_ns_f64(mark))

@@ -313,6 +313,7 @@ fn electronics(out: &mut toml::Table, spec: &Value, bus: (f64, f64)) {
             out.insert(name.into(), ms(spec.n(key)));
         }
     }
+    out.insert("write_watermark".into(), spec.n("Low (write) water mark").into());
     out.insert("read_watermark".into(), spec.n("High (read) water mark").into());
     // The slowest of drive, bus and controller sets the pace.
     for (name, bus_ms) in [("host_rate", bus.0), ("host_write_rate", bus.1)] {
