@@ -75,10 +75,7 @@ pub const DISK: Table = Table {
         row("Extradisc command overhead", Carry::Part("`extra_disconnect_command_overhead`")),
         row("Extradisc disconnect overhead", Carry::Part("`extra_disconnect_overhead`")),
         row("Extradisc inter-disconnect delay", Carry::Part("`extra_disconnect_delay`")),
-        row(
-            "Extradisc 2nd disconnect overhead",
-            Carry::Part("`extra_disconnect_second_overhead`"),
-        ),
+        row("Extradisc 2nd disconnect overhead", Carry::Part("`extra_disconnect_second_overhead`")),
         row("Extradisc seek delta", Carry::Part("`extra_disconnect_seek_delay`")),
         row("Minimum seek delay", Carry::Ms("minimum_seek_delay")),
     ],

@@ -102,10 +102,7 @@ pub(super) const PARAMS: [Param; 26] = [
         "extra_disconnect_second_overhead",
         "As `write_disconnect_overhead`, for a write with the extra disconnect.",
     ),
-    time(
-        "minimum_seek_delay",
-        "A movement of the arm for a write takes at least so long.",
-    ),
+    time("minimum_seek_delay", "A movement of the arm for a write takes at least so long."),
 ];
 
 const FRACTION: Kind = Kind::Number { min: 0.0, max: 1.0 };
@@ -207,9 +204,7 @@ impl Handshake {
             reselect: [time("first_reselect_overhead"), time("other_reselect_overhead")],
             read_disconnect: [read_disconnect, after_write.unwrap_or(read_disconnect)],
             write_disconnect: time("write_disconnect_overhead"),
-            extra_disconnect: settings
-                .duration_opt("extra_disconnect_command_overhead")
-                .map(extra),
+            extra_disconnect: settings.duration_opt("extra_disconnect_command_overhead").map(extra),
             seek_delay: time("minimum_seek_delay"),
         }
     }

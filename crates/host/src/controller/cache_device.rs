@@ -204,14 +204,7 @@ const UNSAVED_SECTORS: u8 = 0;
 
 impl CacheDevice {
     fn open(&mut self, step: Step, id: RequestId, request: Request, shared: bool) {
-        let op = Operation {
-            step,
-            id,
-            request,
-            left: 0,
-            parts: Parts::NONE,
-            failed: [false; 2],
-        };
+        let op = Operation { step, id, request, left: 0, parts: Parts::NONE, failed: [false; 2] };
         let index = match self.free.pop() {
             Some(index) => {
                 self.ops[index as usize] = op;
