@@ -68,7 +68,11 @@ fn entries() -> impl Iterator<Item = &'static LayerEntry> {
 /// Children the entry takes: as many as its parameters name, or a few.
 fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
     let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
-    let count = if singles > 0 { singles } else { 1 + (seed % 4) as usize };
+    let count = match entry.description.name {
+        "cache-device" => 2,
+        _ if singles > 0 => singles,
+        _ => 1 + (seed % 4) as usize,
+    };
     (0..count as u64).map(|at| 60 + seed * 7 % 50 + 13 * at).collect()
 }
 

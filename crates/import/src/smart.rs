@@ -223,6 +223,7 @@ fn memory(cache: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), Tro
         let word = word[item.whole_in(0, 3)? as usize];
         lines.from("read_prefetch", string(word), ("Read prefetch type", item), notes);
     }
+    lines.set("reads_wait", "true", "DiskSim finds lines for a read before it fetches them");
     flushes(cache, lines, notes)?;
     carry(&CACHE_MEMORY, cache, lines, notes)
 }

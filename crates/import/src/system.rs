@@ -342,7 +342,7 @@ fn volume(
         lines.from("chunk", bytes, ("Stripe unit", chunk_item), notes);
     }
     if kind.starts_with("raid4") || kind.starts_with("raid5") {
-        parity(block, kind, &mut lines, notes)?;
+        parity(block, kind, devices.len(), &mut lines, notes)?;
     }
     let wish = if block.name.is_empty() { "org" } else { &block.name };
     let name = free_name(&bare(wish), system);
@@ -373,12 +373,21 @@ fn shadowed(
     Err(Trouble::new(place, message))
 }
 
-fn parity(block: &Block, kind: &str, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+fn parity(
+    block: &Block,
+    kind: &str,
+    disks: usize,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
     if let Some(item) = block.get("RMW vs. reconstruct") {
-        let point = item.number_in(0.0, 1.0)?;
+        // DiskSim keeps it as a whole number of units; half a unit less divides as surely.
+        let data = disks.saturating_sub(1).max(1) as f64;
+        let point = ((item.number_in(0.0, 1.0)? * data).floor() - 0.5).max(0.0) / data;
         let from = ("RMW vs. reconstruct", item);
         lines.from("small_write", "\"break-point\"", from, notes);
-        lines.set("break_point", crate::table::number(point), "");
+        let point = crate::table::number((point * 1e6).round() / 1e6);
+        lines.set("break_point", point, "as a whole number of units");
     }
     if let Some(item) = block.get("Synch writes for safety") {
         let word = if item.flag()? { "together" } else { "early" };

@@ -9,8 +9,9 @@
 //!   cache forgetting what it held (`sync`). So do writes beyond the cache's size.
 //! - A flush goes to both. A trim does nothing: the data stay.
 //!
-//! What the device lacks is copied to it run by run, one at a time, when nothing was asked for a
-//! while or periodically. A run that cannot be read or written stays in the cache, is told, and is
+//! What the device lacks is copied to it run by run, one at a time, periodically or once the device
+//! has been idle for a while, as long as not more than one request is under way (DiskSim: as long
+//! as nobody waits). A run that cannot be read or written stays in the cache, is told, and is
 //! tried again the next time; so is a write the device did not take. What the cache does not take
 //! goes to the device.
 
@@ -61,7 +62,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             Param::optional(
                 "flush_idle",
                 Kind::Duration,
-                "And when nothing was asked for so long, until something is",
+                "And once the device has been idle for so long, until requests wait",
             ),
             Param::with(
                 "flush_sectors_max",
@@ -126,6 +127,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         ready: VecDeque::new(),
         locks: RangeLocks::default(),
         asked: 0,
+        at_device: 0,
         used: SimTime::ZERO,
         round: None,
         only_idle: false,
@@ -187,6 +189,8 @@ pub struct CacheDevice {
     locks: RangeLocks,
     /// Requests not complete.
     asked: u64,
+    /// Requests at the device, and when it last completed one.
+    at_device: u64,
     used: SimTime,
     /// From where on a round of copying goes on.
     round: Option<u64>,
@@ -225,6 +229,7 @@ impl CacheDevice {
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, index: u32, child: usize, request: Request) {
         self.ops[index as usize].left += 1;
+        self.at_device += u64::from(child == self.device);
         ctx.issue(child, request, u64::from(index));
     }
 
@@ -412,7 +417,7 @@ impl CacheDevice {
         if self.copying {
             return;
         }
-        let run = if self.only_idle && self.asked > 0 {
+        let run = if self.only_idle && self.asked > 1 {
             None
         } else {
             self.dirty.run(from, self.size, self.sectors_max)
@@ -490,7 +495,6 @@ impl Layer for CacheDevice {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        self.used = ctx.now();
         if request.op == Op::Trim {
             ctx.complete(id, Parts::NONE);
             return;
@@ -502,6 +506,10 @@ impl Layer for CacheDevice {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if done.child == self.device {
+            self.at_device -= 1;
+            self.used = ctx.now();
+        }
         let index = done.tag as u32;
         let op = &mut self.ops[index as usize];
         op.left -= 1;
@@ -517,9 +525,10 @@ impl Layer for CacheDevice {
         if token & AGAIN == 0 {
             self.timers[token as usize] = false;
             let idle = self.idle.unwrap_or(SimDuration::ZERO);
-            if token == IDLE && (self.asked > 0 || ctx.now() < self.used + idle) {
+            let busy = self.at_device > 0 || self.asked > 1;
+            if token == IDLE && (busy || ctx.now() < self.used + idle) {
                 self.timers[IDLE as usize] = true;
-                let at = if self.asked > 0 { ctx.now() } else { self.used };
+                let at = if busy { ctx.now() } else { self.used };
                 ctx.wake_at(at + idle, IDLE);
             } else if self.round.is_none() {
                 (self.round, self.only_idle) = (Some(0), token == IDLE);

@@ -523,7 +523,8 @@ impl ParityArray {
 /// The last `time` of what `parts` tell: what comes last in a member's work is taken first.
 fn last_of(parts: &Parts, time: SimDuration) -> Parts {
     if parts.total() <= time {
-        return *parts;
+        // It began later, when something else had been read.
+        return parts.plus(Part::Queue, time - parts.total());
     }
     let (mut left, mut last) = (time, Parts::NONE);
     let order = [Part::Bus, Part::Transfer, Part::Rotate, Part::Seek, Part::Overhead];
