@@ -113,3 +113,37 @@ proptest! {
         }
     }
 }
+
+/// What is said about `count` children.
+fn refusal(entry: &LayerEntry, param: &'static str, count: usize) -> String {
+    let registry = registry();
+    let mut settings = Settings::default();
+    let mut stream = Stream::new(1, "topology");
+    for param in entry.description.params {
+        if let Some(value) = draw(param, count, &registry, &mut stream)
+            && (matches!(param.kind, Kind::Parts | Kind::Plug(_)) || param.default != Some(""))
+        {
+            settings.set(param.name, value);
+        }
+    }
+    let names = (0..count).map(|at| format!("child{at}")).collect();
+    settings.set(param, Value::Texts(names));
+    let children = vec![64; count];
+    Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 }
+        .build()
+        .err()
+        .unwrap_or_default()
+}
+
+#[test]
+fn buses_and_controllers_take_so_many_and_no_more() {
+    let entry = |name: &str| entries().find(|it| it.description.name == name).expect("a kind");
+    let said = refusal(entry("bus"), "devices", 16);
+    assert!(said.contains("16 devices; a bus takes at most 15"), "{said}");
+    assert!(!refusal(entry("bus"), "devices", 15).contains("at most 15"));
+    for name in ["pass-through-controller", "queueing-controller"] {
+        let said = refusal(entry(name), "buses", 5);
+        assert!(said.contains("5 buses; a controller has at most 4 to devices"), "{said}");
+        assert!(!refusal(entry(name), "buses", 4).contains("at most 4"));
+    }
+}

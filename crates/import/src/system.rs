@@ -54,7 +54,7 @@ pub const LOGORG: Table = Table {
         row("Number of copies", Carry::Part("`copies` of `raid10`")),
         row("Copy choice on read", Carry::Part("the volume's own choice")),
         row("RMW vs. reconstruct", Carry::Part("`break_point`")),
-        row("Parity stripe unit", Carry::Part("nothing: parity goes round with every chunk")),
+        row("Parity stripe unit", Carry::Part("`parity_rows`, in stripe units")),
         row("Parity rotation type", Carry::Part("`rotation`")),
         row("Time stamp interval", Carry::Report),
         row("Time stamp start time", Carry::Report),
@@ -398,9 +398,14 @@ fn parity(
         lines.from("rotation", string(word), ("Parity rotation type", item), notes);
     }
     if let (Some(stripe), Some(unit)) = (block.get("Stripe unit"), block.get("Parity stripe unit"))
-        && unit.number()? != stripe.number()?
+        && kind == "raid5"
     {
-        notes.warn(unit.place, "`Parity stripe unit` is taken to be the stripe unit");
+        let (sectors, parity) = (stripe.whole_in(0, 1 << 50)?.max(1), unit.whole_in(0, 1 << 50)?);
+        let rows = (parity / sectors).max(1);
+        if rows * sectors != parity {
+            notes.warn(unit.place, "`Parity stripe unit` is no multiple of the stripe unit");
+        }
+        lines.from("parity_rows", rows.to_string(), ("Parity stripe unit", unit), notes);
     }
     Ok(())
 }

@@ -79,6 +79,9 @@ pub struct HardDisk {
     /// What finding the track again takes after a rest.
     settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
+    /// Whether the scheduler may hold its commands, and until when it does.
+    holds: bool,
+    held_until: SimTime,
     /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<Queued>,
     /// Writes waiting for room in the buffer, in order of arrival.
@@ -127,6 +130,8 @@ impl HardDisk {
             stops_in_sector: parts.stops_in_sector,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
+            holds: parts.scheduler.sees_all(),
+            held_until: SimTime::ZERO,
             scheduler: parts.scheduler,
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
@@ -242,6 +247,13 @@ impl HardDisk {
         }
         let positioner: &dyn Positioner = &*self.mechanics;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
+        if self.holds
+            && let Some(until) = self.scheduler.hold_until(&head)
+            && until > ctx.now()
+        {
+            self.held_until = until;
+            return self.destage(ctx, u64::MAX, ctx.now());
+        }
         let Some(item) = self.scheduler.pop(&head) else {
             return self.destage(ctx, u64::MAX, ctx.now());
         };
@@ -261,7 +273,7 @@ impl HardDisk {
         let waiting =
             !self.scheduler.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty();
         let time = if waiting {
-            self.free_at
+            self.free_at.max(self.held_until)
         } else if let Some(ready) = self.next_destage() {
             ready.max(self.free_at)
         } else {

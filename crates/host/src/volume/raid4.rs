@@ -40,7 +40,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let rotation = Rotation::Fixed;
     array(input, 2, |columns, _| Shape {
         kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        layout: Box::new(Rotated { columns, parities: 1, rotation, rows: 1 }),
         data: columns - 1,
         parities: 1,
     })

@@ -23,6 +23,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             SPARES,
             CHUNK,
             ROTATION,
+            PARITY_ROWS,
             SMALL_WRITE,
             BREAK_POINT,
             WRITE_ORDER,
@@ -46,11 +47,21 @@ pub const ROTATION: Param = Param::with(
      starts behind parity; asymmetric: at the first member",
 );
 
+/// How long parity stays.
+pub const PARITY_ROWS: Param = Param::with(
+    "parity_rows",
+    Kind::Count { min: 1, max: 1 << 30 },
+    "1",
+    "Stripes after which parity goes on to the next member (DiskSim's parity stripe unit, in \
+     stripe units)",
+);
+
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
+    let rows = input.settings.count("parity_rows");
     array(input, 2, |columns, _| Shape {
         kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        layout: Box::new(Rotated { columns, parities: 1, rotation, rows }),
         data: columns - 1,
         parities: 1,
     })
