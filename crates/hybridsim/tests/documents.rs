@@ -10,6 +10,7 @@ const DOCUMENTS: &[&str] = &[
     "CONTRIBUTING.md",
     "docs/disk.md",
     "docs/flash.md",
+    "docs/host.md",
     "docs/import.md",
     "docs/python.md",
     "docs/reproduce.md",

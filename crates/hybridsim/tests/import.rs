@@ -36,8 +36,8 @@ fn mean_ms(text: &str, sets: &[String]) -> f64 {
     done.results.latency_ns.all.mean.expect("requests were served") / 1e6
 }
 
-/// A regression scenario: its file, its trace, what its authors expect (ms). The others, and what is
-/// known of them, are in `hybridsim reproduce disk/regressions`.
+/// A regression scenario: its file, its trace, what its authors expect (ms). The others, and what
+/// is known of them, are in `hybridsim reproduce disk/regressions`.
 struct Regression(&'static str, Option<(&'static str, Option<&'static str>)>, f64);
 
 const REGRESSIONS: &[Regression] = &[

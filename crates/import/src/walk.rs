@@ -139,8 +139,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether the devices below a bus can be reached through it: nothing but drives, all of them in
-    /// this order in one organisation, in none, or one of two of them the other's cache.
+    /// Whether the devices below a bus can be reached through it: nothing but drives, all of
+    /// them in this order in one organisation, in none, or one of two of them the other's cache.
     fn can_share(&self, node: &Node) -> bool {
         let drives = |child: &Node| child.kind == "disksim_disk";
         let names: Vec<&str> = node.children.iter().map(|child| child.name.as_str()).collect();

@@ -11,6 +11,7 @@ mod writes;
 pub use electronics::{Electronics, Handshake, Link, Overheads};
 pub use params::PARAMS;
 
+use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics};
 use crate::power::{SpinDown, StateClock};
@@ -71,6 +72,8 @@ pub struct HardDisk {
     /// When the electronics are done with the last hit or buffered write.
     electronics_free: SimTime,
     buffer: Segments,
+    /// The first sector of the last read looked up on arrival, and what was found of it.
+    looked_up: (u64, Option<Found>),
     ahead: AheadPolicy,
     write_cache: bool,
     appends_only: bool,
@@ -124,6 +127,7 @@ impl HardDisk {
             electronics: parts.electronics,
             electronics_free: SimTime::ZERO,
             buffer: Segments::new(parts.buffer),
+            looked_up: (u64::MAX, None),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
             appends_only: parts.appends_only,
@@ -163,7 +167,8 @@ impl HardDisk {
     }
 
     /// When the mechanism begins with a command that needs it, chosen now: after `delay`, its
-    /// overhead, which runs from its arrival when the drive looks at commands early, and after spinning up.
+    /// overhead, which runs from its arrival when the drive looks at commands early, and after
+    /// spinning up.
     fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, delay: SimDuration) -> Begin {
         let (now, issued) = (ctx.now(), item.since);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
