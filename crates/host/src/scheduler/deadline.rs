@@ -131,7 +131,7 @@ impl Scheduler for Deadline {
         };
         self.left = self.left.saturating_sub(1);
         let item = self.directions[self.serving].sorted.take(key)?;
-        self.next = item.request.end().0;
+        self.next = item.request.lba.0;
         let direction = &mut self.directions[self.serving];
         direction.oldest();
         Some(item)
