@@ -13,6 +13,7 @@ pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod state;
+pub mod sweep;
 pub mod workload;
 
 use hybridsim_engine::registry::Registry;

@@ -11,10 +11,12 @@ const DOCUMENTS: &[&str] = &[
     "docs/disk.md",
     "docs/flash.md",
     "docs/import.md",
+    "docs/power-failures.md",
     "docs/python.md",
     "docs/reproduce.md",
     "docs/results.md",
     "docs/speed.md",
+    "docs/sweep.md",
     "docs/trace-format.md",
 ];
 /// Folders of the repository that a path in a document may begin with.

@@ -6,6 +6,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod sweep;
 mod trace;
 
 use clap::error::ErrorKind;
@@ -29,6 +30,8 @@ enum Command {
     Run(RunArgs),
     /// Simulate several scenarios on the same workload and set them side by side
     Compare(CompareArgs),
+    /// Run one scenario at every combination of values some of its keys take
+    Sweep(sweep::SweepArgs),
     /// Published figures and measured drives, each beside what comes out here
     Reproduce(reproduce::ReproduceArgs),
     /// Check a scenario without running it; says everything that is wrong
@@ -174,6 +177,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Compare(args) => {
             run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
+        Command::Sweep(args) => sweep::sweep(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
