@@ -4,6 +4,7 @@
 //! [`registry::standard`] and calls [`cli`].
 
 pub mod build;
+pub mod calibrate;
 mod cli;
 pub mod fuzz;
 pub mod import;

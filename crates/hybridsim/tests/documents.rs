@@ -8,6 +8,7 @@ const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/calibrate.md",
     "docs/disk.md",
     "docs/flash.md",
     "docs/import.md",

@@ -1,5 +1,6 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
+mod calibrate;
 mod import;
 mod inspect;
 mod output;
@@ -34,6 +35,8 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Published figures and measured drives, each beside what comes out here
     Reproduce(reproduce::ReproduceArgs),
+    /// Find a flash device's parameters from measured latencies
+    Calibrate(calibrate::CalibrateArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),
     /// Look at traces and convert them
@@ -179,6 +182,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
