@@ -6,6 +6,7 @@
 pub mod build;
 pub mod calibrate;
 mod cli;
+pub mod draw;
 pub mod fuzz;
 pub mod import;
 pub mod presets;

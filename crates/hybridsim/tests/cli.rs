@@ -345,3 +345,13 @@ fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("queue_depth"), "{}", text(&wrong.stderr));
 }
+
+#[test]
+fn every_example_is_drawn_with_all_its_parts() {
+    for (example, parts) in [("disk", 1), ("ssd", 1), ("hybrid", 3)] {
+        let output = call(&["draw", &format!("examples/{example}.toml")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let picture = text(&output.stdout);
+        assert_eq!(picture.matches("class=\"name\"").count(), parts + 1, "{picture}");
+    }
+}

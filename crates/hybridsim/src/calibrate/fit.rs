@@ -71,8 +71,8 @@ impl Fit {
         bytes as f64 / self.known.page_bytes as f64
     }
 
-    /// The least-squares line through the shortest latency at each length, by relative error; `None`
-    /// without any.
+    /// The least-squares line through the shortest latency at each length, by relative error;
+    /// `None` without any.
     ///
     /// # Errors
     /// When it has no positive slope, so that no device has these latencies.

@@ -126,7 +126,8 @@ fn told(calibration: &Calibration) -> String {
         };
         let _ = writeln!(
             text,
-            "{name:<6} {} per {page_bytes} B page, command overhead {}, R^2 {r_squared:.4}, {} lengths",
+            "{name:<6} {} per {page_bytes} B page, command overhead {}, R^2 {r_squared:.4}, \
+             {} lengths",
             micros(page_ns),
             micros(overhead_ns),
             points.len()

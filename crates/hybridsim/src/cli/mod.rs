@@ -39,6 +39,8 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),
+    /// Draw a scenario's system as a picture (SVG)
+    Draw(DrawArgs),
     /// Look at traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -120,6 +122,18 @@ struct CheckArgs {
     resolved: bool,
 }
 
+#[derive(Args)]
+struct DrawArgs {
+    /// The scenario file
+    scenario: PathBuf,
+    /// Set a scenario key first; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Write the picture here instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
 #[derive(Subcommand)]
 enum TraceCommand {
     /// Profile a trace: mix, sizes, footprint, locality
@@ -184,6 +198,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Check(args) => inspect::check(registry, &args),
+        Command::Draw(args) => inspect::draw(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
