@@ -1,7 +1,7 @@
 //! The dispatch queue of one medium: so many requests there at a time, the others wait here.
 
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
-use hybridsim_engine::{Ctx, Lba, Op, Request};
+use hybridsim_engine::{Ctx, Lba, Op, Request, SimTime};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -34,6 +34,18 @@ impl Lane {
         match &mut self.order {
             Order::Fifo(queue) => queue.push_back(item),
             Order::Scheduled(scheduler, _) => scheduler.push(item),
+        }
+    }
+
+    /// Nothing waits and nothing is at the device.
+    pub fn clear(&mut self) {
+        self.in_flight = 0;
+        match &mut self.order {
+            Order::Fifo(queue) => queue.clear(),
+            Order::Scheduled(scheduler, _) => {
+                let head = Head { now: SimTime::NEVER, last: self.last, positioner: None };
+                while !scheduler.is_empty() && scheduler.pop(&head).is_some() {}
+            }
         }
     }
 
