@@ -41,7 +41,7 @@ use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
-use lane::{Lane, Order};
+use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
 use std::collections::VecDeque;
@@ -286,9 +286,11 @@ impl Layer for HybridDisk {
         self.settle(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
-        self.idle_timer = false;
-        self.clean_when_idle(ctx);
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token != HELD {
+            self.idle_timer = false;
+            self.clean_when_idle(ctx);
+        }
         self.settle(ctx);
     }
 }

@@ -126,7 +126,8 @@ impl HybridDisk {
         let request = self.parent(slot).request;
         let (first, last) = self.pages_of(&request);
         let mut hits = 0;
-        if self.cache.used() > 0 {
+        // Of a long request over a small cache, most pages need not be looked at.
+        if self.cache.used() > 0 && self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
                 let (from, to) = self.sectors_in(&request, page);
@@ -262,7 +263,15 @@ impl HybridDisk {
     }
 
     fn cut_and_execute(&mut self, ctx: &mut Ctx<'_>, slot: u32, how: Cut) {
-        let Request { lba, sectors, .. } = self.parent(slot).request;
+        let request = self.parent(slot).request;
+        let Request { lba, sectors, .. } = request;
+        let (first, last) = self.pages_of(&request);
+        if how != Cut::Cached && self.cache.count(first, last) == 0 {
+            self.runs.clear();
+            self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
+            self.execute(ctx, slot);
+            return;
+        }
         cut(&self.cache, lba.0, sectors, how, &mut self.runs);
         self.execute(ctx, slot);
     }
