@@ -67,7 +67,7 @@ impl Lirs {
         self.turn
     }
 
-    fn to_top(&mut self, page: u64, known: &mut Known) {
+    fn stack_top(&mut self, page: u64, known: &mut Known) {
         if let Some(turn) = known.stack.take() {
             self.stack.remove(&turn);
             self.gone.remove(&turn);
@@ -77,7 +77,7 @@ impl Lirs {
         known.stack = Some(turn);
     }
 
-    fn to_queue_end(&mut self, page: u64, known: &mut Known) {
+    fn queue_last(&mut self, page: u64, known: &mut Known) {
         self.out_of_queue(known);
         let turn = self.next_turn();
         self.queue.insert(turn, page);
@@ -103,7 +103,7 @@ impl Lirs {
             if known.close {
                 known.close = false;
                 self.close -= 1;
-                self.to_queue_end(page, &mut known);
+                self.queue_last(page, &mut known);
             }
             self.keep(page, known);
         }
@@ -128,9 +128,9 @@ impl Lirs {
             self.close += 1;
             self.out_of_queue(&mut known);
         } else if !known.close {
-            self.to_queue_end(page.page, &mut known);
+            self.queue_last(page.page, &mut known);
         }
-        self.to_top(page.page, &mut known);
+        self.stack_top(page.page, &mut known);
         self.known.insert(page.page, known);
         self.prune();
     }

@@ -64,7 +64,7 @@ impl S3Fifo {
 
     /// Takes from the small queue what it holds too much and was not used again; moves the rest
     /// of that to the main queue.
-    fn from_small(
+    fn take_from_small(
         &mut self,
         wanted: usize,
         eligible: &dyn Fn(CachedPage) -> bool,
@@ -124,7 +124,7 @@ impl Replacement for S3Fifo {
         out: &mut Vec<CachedPage>,
     ) {
         let wanted = out.len() + count;
-        self.from_small(wanted, eligible, out);
+        self.take_from_small(wanted, eligible, out);
         let mut waiting = Vec::new();
         for page in self.main.iter() {
             if out.len() == wanted {
