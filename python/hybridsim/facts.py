@@ -28,6 +28,8 @@ cleanup_ended                          pages made free
 dirty_pages                            dirty pages
 custom                       which     value
 victim_search                          blocks looked at
+power_cut                              requests lost
+recovered                                                                            time
 ===============  ==========  ========  =======================  ===================  ===========
 
 Flash facts have the die in ``unit``. ``node`` numbers the components, the host being 0. A spent
@@ -72,6 +74,8 @@ FACTS: tuple[str, ...] = (
     "dirty_pages",
     "custom",
     "victim_search",
+    "power_cut",
+    "recovered",
 )
 """Names of the codes in field ``fact``."""
 

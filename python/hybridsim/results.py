@@ -357,6 +357,13 @@ class Component:
     queue_depth_max: int | None = None
     """Queue: most requests waiting."""
 
+    recoveries: int | None = None
+    """Power failures: returns to service after them."""
+    recovery_ns_mean: float | None = None
+    """Power failures: mean time from the return of the power to service."""
+    recovery_ns_max: int | None = None
+    """Power failures: the longest such time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -392,6 +399,10 @@ class Result:
     """Greatest memory in use by the process."""
     fingerprint: str
     """16 hexadecimal digits; equal runs have equal ones."""
+    power_cuts: int
+    """Power failures."""
+    requests_lost: int
+    """Requests they took away; none of these completed."""
     warmup: Warmup
     """What the statistics leave out."""
     latency_ns: Latencies

@@ -72,6 +72,14 @@ impl StateClock {
         ready
     }
 
+    /// The power failed and is back at `now`, up to where everything has been told: forgets what
+    /// was planned. Says when the spindle turns again.
+    pub fn start_again(&mut self, now: SimTime) -> SimTime {
+        self.plan.clear();
+        (self.at, self.idle_from) = (0, now);
+        now + self.spin_down.up
+    }
+
     /// Tells how the time up to `now` was spent, as far as it has not been told.
     #[inline]
     pub fn tell(&mut self, now: SimTime, mut tell: impl FnMut(PowerState, SimDuration)) {

@@ -70,6 +70,12 @@ impl DataPool {
         }
     }
 
+    /// Takes all buffers back, whoever has them.
+    pub(crate) fn reset(&mut self) {
+        self.free.clear();
+        self.free.extend(0..self.buffers.len() as u32);
+    }
+
     /// The `sectors` stamps of `slice`; empty when there is no data.
     pub fn stamps(&self, slice: DataSlice, sectors: u32) -> &[u64] {
         if slice.is_none() {

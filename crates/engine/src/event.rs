@@ -65,6 +65,11 @@ impl<T: Copy> EventQueue<T> {
         entries.into_iter().map(|entry| (time(entry.key), entry.item)).collect()
     }
 
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+    }
+
     /// Number of events waiting.
     pub fn len(&self) -> usize {
         self.heap.len()

@@ -365,6 +365,16 @@ pub enum Fact {
         /// How many.
         pages: u32,
     },
+    /// The power failed (root node only).
+    PowerCut {
+        /// Requests of the workload that had not completed.
+        lost: u32,
+    },
+    /// A layer is ready again after a power failure.
+    Recovered {
+        /// Since the power came back.
+        took: SimDuration,
+    },
     /// A number an extension wants to be seen; named in its [`crate::LayerInfo::custom`].
     Custom {
         /// Index into the names.

@@ -6,7 +6,7 @@ use crate::request::{Request, RequestId};
 use crate::schedule::Positioner;
 use crate::source::Source;
 use crate::state::{Loader, Saver, StateError};
-use crate::time::SimDuration;
+use crate::time::{SimDuration, SimTime};
 use std::rc::Rc;
 
 /// How a request ended.
@@ -131,6 +131,25 @@ pub trait Layer {
 
     /// A timer set with [`Ctx::wake_at`] went off.
     fn wake(&mut self, _ctx: &mut Ctx<'_>, _token: u64) {}
+
+    /// The power fails, now: everything volatile is lost, and with it every request in flight,
+    /// from above and to children. No completion, timer or buffer of stamps from before comes
+    /// back. What a medium held of writes in flight is for it to say, see [`crate::Undo`].
+    ///
+    /// A disk that keeps acknowledged writes in its buffer loses them, but for those it was told
+    /// to force ([`crate::Flags::FUA`]) or to [flush](crate::Op::Flush): whoever writes back to
+    /// it from a durable copy has to ask for that before giving the copy up.
+    ///
+    /// # Errors
+    /// When this kind of layer does not model it.
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        Err(format!("a `{}` does not model power failures", self.info().kind))
+    }
+
+    /// The power is back, at the same instant; children are told first. Account for time not told
+    /// yet and recover: requests to children may be issued and timers set. Requests from above
+    /// may come at once and have to wait until the layer can serve them.
+    fn power_on(&mut self, _ctx: &mut Ctx<'_>) {}
 
     /// Called once after the last request: account for time not told yet.
     fn finish(&mut self, _ctx: &mut Ctx<'_>) {}

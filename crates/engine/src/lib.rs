@@ -15,6 +15,7 @@ pub mod fault;
 pub mod layer;
 pub mod machine;
 pub mod param;
+pub mod power;
 pub mod registry;
 pub mod request;
 pub mod rng;
@@ -30,6 +31,7 @@ pub use fact::{Cause, DiskCacheOutcome, Fact, FactSink, NodeId, Part, Parts, Pow
 pub use fault::Fault;
 pub use layer::{Completion, Lane, Layer, LayerInfo, Node, Outcome};
 pub use machine::{Ctx, Keeper, Machine, RunEnd};
+pub use power::{Durable, PowerCuts, Undo};
 pub use request::{Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};
 pub use rng::Stream;
 pub use source::{Arrival, Source};

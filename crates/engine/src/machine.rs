@@ -5,6 +5,7 @@ use crate::event::{EventQueue, Phase};
 use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
+use crate::power::PowerCuts;
 use crate::request::{Lba, Op, Request, RequestId};
 use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
@@ -81,6 +82,7 @@ struct Core {
     data: DataPool,
     fault: Option<Fault>,
     halted: bool,
+    power_fails: bool,
 }
 
 /// A system ready to run: layers, and what moves between them.
@@ -93,6 +95,7 @@ pub struct Machine {
     handled: u64,
     /// Whether requests in flight are served to their end after the root halted.
     settling: bool,
+    power: Option<PowerCuts>,
 }
 
 /// Remembers prepared layers between runs.
@@ -135,7 +138,9 @@ impl Machine {
                 data: DataPool::new(verify),
                 fault: None,
                 halted: false,
+                power_fails: false,
             },
+            power: None,
             layers: Vec::new(),
             prepared: Vec::new(),
             started: false,
@@ -223,6 +228,33 @@ impl Machine {
     /// end, so that [`Machine::save`] is possible.
     pub fn settle_at_end(&mut self) {
         self.settling = true;
+    }
+
+    /// Before the run: lets the power fail.
+    pub fn fail_power(&mut self, cuts: PowerCuts) {
+        self.power = Some(cuts);
+        self.core.power_fails = true;
+    }
+
+    /// The power fails and comes back: nothing is in flight any more, and every layer begins with
+    /// what it had that was durable.
+    fn cut_power(&mut self) -> Result<(), Fault> {
+        let core = &mut self.core;
+        core.events.clear();
+        core.inbox.clear();
+        core.expected.clear();
+        core.slots.clear();
+        core.free.clear();
+        core.data.reset();
+        for (layer, place) in self.layers.iter_mut().zip(&self.core.places) {
+            layer
+                .power_cut(self.core.now)
+                .map_err(|reason| Fault::Device { device: place.path.clone(), reason })?;
+        }
+        for node in (0..self.layers.len()).rev() {
+            self.with_layer(NodeId(node as u16), |layer, ctx| layer.power_on(ctx));
+        }
+        Ok(())
     }
 
     /// The state of everything below the root, after a run that settled.
@@ -360,6 +392,10 @@ impl Machine {
     fn drain(&mut self) -> Result<(), Fault> {
         let mut delivered = 0;
         while let Some(message) = self.core.inbox.pop_front() {
+            if self.power.as_mut().is_some_and(PowerCuts::due) && !self.core.halted {
+                self.cut_power()?;
+                continue;
+            }
             match message {
                 Message::Request(id) => {
                     let slot = self.core.slots[id.0 as usize];
@@ -590,6 +626,11 @@ impl Ctx<'_> {
     #[inline]
     pub fn verifying(&self) -> bool {
         self.core.data.enabled()
+    }
+
+    /// Whether media have to remember what a power failure undoes ([`crate::Undo`]).
+    pub fn power_may_fail(&self) -> bool {
+        self.core.power_fails && self.core.data.enabled()
     }
 
     /// A buffer for a request this layer issues on its own account.

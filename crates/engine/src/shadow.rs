@@ -17,6 +17,8 @@ struct Written {
     from: SimTime,
     /// [`SimTime::NEVER`] while in flight.
     until: SimTime,
+    /// The power failed while it was in flight: it may have landed or not.
+    lost: bool,
 }
 
 /// Per sector, the writes a read could still see.
@@ -26,6 +28,8 @@ pub struct Shadow {
     /// Ranges (first, end) of the trims in flight.
     trims: Vec<(u64, u64)>,
     next_stamp: u64,
+    /// Ranges (first, sectors) of the writes in flight, by stamp.
+    open: FxHashMap<u64, (u64, u32)>,
 }
 
 /// A read that returned what no correct device could.
@@ -39,7 +43,13 @@ pub struct Mismatch {
     pub expected: Vec<u64>,
 }
 
-const INITIAL: Written = Written { stamp: 0, from: SimTime::ZERO, until: SimTime::ZERO };
+const INITIAL: Written = Written::past(0, SimTime::ZERO);
+
+impl Written {
+    const fn past(stamp: u64, at: SimTime) -> Self {
+        Self { stamp, from: at, until: at, lost: false }
+    }
+}
 
 impl Shadow {
     /// The stamp for the next write.
@@ -50,9 +60,10 @@ impl Shadow {
 
     /// A write of `stamp` to `sectors` sectors from `lba` on begins.
     pub fn write_begins(&mut self, lba: Lba, sectors: u32, stamp: u64, now: SimTime) {
+        self.open.insert(stamp, (lba.0, sectors));
         for sector in lba.0..lba.0 + u64::from(sectors) {
             let writes = self.sectors.entry(sector).or_insert_with(|| vec![INITIAL]);
-            writes.push(Written { stamp, from: now, until: SimTime::NEVER });
+            writes.push(Written { stamp, from: now, until: SimTime::NEVER, lost: false });
         }
     }
 
@@ -65,6 +76,7 @@ impl Shadow {
         now: SimTime,
         oldest: SimTime,
     ) {
+        self.open.remove(&stamp);
         for sector in lba.0..lba.0 + u64::from(sectors) {
             let writes = self.sectors.get_mut(&sector).expect("a write that began");
             if let Some(write) = writes.iter_mut().find(|write| write.stamp == stamp) {
@@ -107,16 +119,36 @@ impl Shadow {
         }
     }
 
+    /// The power fails at `now`: what was in flight may have landed or not, sector by sector.
+    pub fn power_cut(&mut self, now: SimTime) {
+        // The order of the map does not matter: every stamp is dealt with by itself.
+        for (stamp, (lba, sectors)) in self.open.drain() {
+            for sector in lba..lba + u64::from(sectors) {
+                let writes = self.sectors.get_mut(&sector).expect("a write that began");
+                if let Some(write) = writes.iter_mut().find(|write| write.stamp == stamp) {
+                    (write.until, write.lost) = (now, true);
+                }
+            }
+        }
+        for (first, end) in std::mem::take(&mut self.trims) {
+            for sector in first..end {
+                if let Some(writes) = self.sectors.get_mut(&sector) {
+                    zero_from(writes, now);
+                }
+            }
+        }
+    }
+
     /// Checks what a read that began at `began` and ends `now` returned.
     ///
     /// # Errors
     /// The first sector with an impossible answer.
-    pub fn check_read(&self, lba: Lba, stamps: &[u64], began: SimTime) -> Result<(), Mismatch> {
+    pub fn check_read(&mut self, lba: Lba, stamps: &[u64], began: SimTime) -> Result<(), Mismatch> {
         for (sector, &got) in (lba.0..).zip(stamps) {
             if got == 0 && self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector)) {
                 continue;
             }
-            let Some(writes) = self.sectors.get(&sector) else {
+            let Some(writes) = self.sectors.get_mut(&sector) else {
                 if got == 0 {
                     continue;
                 }
@@ -127,6 +159,7 @@ impl Shadow {
                 let expected = legal.map(|write| write.stamp).collect();
                 return Err(Mismatch { lba: Lba(sector), got, expected });
             }
+            settle_lost(writes, got);
         }
         Ok(())
     }
@@ -136,14 +169,27 @@ impl Shadow {
 fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
     writes
         .iter()
+        .filter(|later| !later.lost)
         .any(|later| later.stamp > write.stamp && later.from >= write.until && later.until <= began)
+}
+
+/// A read saw `got`: whether a write that a power failure interrupted has landed is decided if that
+/// is its data or what was there before, and it must not look otherwise later.
+fn settle_lost(writes: &mut Vec<Written>, got: u64) {
+    if !writes.iter().any(|write| write.lost) {
+        return;
+    }
+    let Some(seen) = writes.iter().find(|write| write.stamp == got).copied() else { return };
+    let decides = |cut: SimTime| seen.until <= cut && seen.from < cut;
+    writes.retain(|write| write.stamp == got || !(write.lost && decides(write.until)));
+    writes.iter_mut().filter(|write| write.stamp == got).for_each(|write| write.lost = false);
 }
 
 /// Makes 0 legal from `now` on. One such entry is enough: 0 hides nothing, and the latest stays
 /// legal for longest.
 fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
     writes.retain(|write| write.stamp != 0);
-    writes.push(Written { stamp: 0, from: now, until: now });
+    writes.push(Written::past(0, now));
 }
 
 fn forget_hidden(writes: &mut Vec<Written>, oldest: SimTime) {
@@ -161,21 +207,21 @@ mod tests {
         SimTime::from_ns(ns)
     }
 
-    fn sees(shadow: &Shadow, stamp: u64, began: u64) -> bool {
+    fn sees(shadow: &mut Shadow, stamp: u64, began: u64) -> bool {
         shadow.check_read(Lba(5), &[stamp], at(began)).is_ok()
     }
 
     #[test]
     fn a_read_after_a_completed_write_must_see_it() {
         let mut shadow = Shadow::default();
-        assert!(sees(&shadow, 0, 0));
+        assert!(sees(&mut shadow, 0, 0));
         let first = shadow.stamp();
         shadow.write_begins(Lba(5), 1, first, at(10));
-        assert!(sees(&shadow, 0, 5) && sees(&shadow, first, 5), "either while in flight");
+        assert!(sees(&mut shadow, 0, 5) && sees(&mut shadow, first, 5), "either while in flight");
         shadow.write_ends(Lba(5), 1, first, at(20), at(20));
-        assert!(sees(&shadow, first, 20));
-        assert!(!sees(&shadow, 0, 20));
-        assert!(!sees(&shadow, 99, 20));
+        assert!(sees(&mut shadow, first, 20));
+        assert!(!sees(&mut shadow, 0, 20));
+        assert!(!sees(&mut shadow, 99, 20));
     }
 
     #[test]
@@ -186,12 +232,12 @@ mod tests {
         shadow.write_begins(Lba(5), 1, second, at(12));
         shadow.write_ends(Lba(5), 1, second, at(20), at(10));
         shadow.write_ends(Lba(5), 1, first, at(30), at(30));
-        assert!(sees(&shadow, first, 40) && sees(&shadow, second, 40));
-        assert!(!sees(&shadow, 0, 40));
+        assert!(sees(&mut shadow, first, 40) && sees(&mut shadow, second, 40));
+        assert!(!sees(&mut shadow, 0, 40));
         let third = shadow.stamp();
         shadow.write_begins(Lba(5), 1, third, at(50));
         shadow.write_ends(Lba(5), 1, third, at(60), at(60));
-        assert!(sees(&shadow, third, 60) && !sees(&shadow, first, 60));
+        assert!(sees(&mut shadow, third, 60) && !sees(&mut shadow, first, 60));
     }
 
     #[test]
@@ -201,11 +247,11 @@ mod tests {
         shadow.write_begins(Lba(5), 1, stamp, at(1));
         shadow.write_ends(Lba(5), 1, stamp, at(2), at(2));
         shadow.trim(Lba(5), 1, at(3));
-        assert!(sees(&shadow, 0, 3) && sees(&shadow, stamp, 3));
+        assert!(sees(&mut shadow, 0, 3) && sees(&mut shadow, stamp, 3));
         let next = shadow.stamp();
         shadow.write_begins(Lba(5), 1, next, at(4));
         shadow.write_ends(Lba(5), 1, next, at(5), at(5));
-        assert!(!sees(&shadow, 0, 6) && !sees(&shadow, stamp, 6));
+        assert!(!sees(&mut shadow, 0, 6) && !sees(&mut shadow, stamp, 6));
     }
 
     #[test]
@@ -215,12 +261,31 @@ mod tests {
         let stamp = shadow.stamp();
         shadow.write_begins(Lba(5), 1, stamp, at(2));
         shadow.write_ends(Lba(5), 1, stamp, at(4), at(1));
-        assert!(sees(&shadow, 0, 5) && sees(&shadow, stamp, 5), "the trim may land last");
+        assert!(sees(&mut shadow, 0, 5) && sees(&mut shadow, stamp, 5), "the trim may land last");
         shadow.trim_ends(Lba(0), 10, at(6));
-        assert!(sees(&shadow, 0, 7) && sees(&shadow, stamp, 7) && !sees(&shadow, 99, 7));
+        assert!(
+            sees(&mut shadow, 0, 7) && sees(&mut shadow, stamp, 7) && !sees(&mut shadow, 99, 7)
+        );
         for ns in 8..100 {
             shadow.trim(Lba(0), u32::MAX, at(ns));
         }
         assert!(shadow.sectors[&5].len() <= 2, "repeated trims take no memory");
+    }
+
+    #[test]
+    fn a_power_failure_leaves_the_old_or_the_new_and_a_read_decides() {
+        let mut shadow = Shadow::default();
+        let (old, new) = (shadow.stamp(), shadow.stamp());
+        shadow.write_begins(Lba(5), 1, old, at(1));
+        shadow.write_ends(Lba(5), 1, old, at(2), at(2));
+        shadow.write_begins(Lba(5), 1, new, at(3));
+        shadow.power_cut(at(4));
+        assert!(!sees(&mut shadow, 0, 5), "what was acknowledged is not lost");
+        assert!(sees(&mut shadow, new, 5));
+        assert!(!sees(&mut shadow, old, 6), "it was there, and must stay");
+        let after = shadow.stamp();
+        shadow.write_begins(Lba(5), 1, after, at(7));
+        shadow.write_ends(Lba(5), 1, after, at(8), at(8));
+        assert!(sees(&mut shadow, after, 9) && !sees(&mut shadow, new, 9));
     }
 }

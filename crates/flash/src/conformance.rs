@@ -91,6 +91,8 @@ pub struct Subject<'a> {
     pub registry: &'a Registry,
     /// The chip's rule.
     pub order: ProgramOrder,
+    /// Whether it can save itself.
+    pub saves: bool,
 }
 
 /// Runs `cases` random cases drawn from `seed`.
@@ -204,6 +206,7 @@ fn run_unguarded(
         erases: 0,
         twin: None,
         rebuild: &rebuild,
+        saves: subject.saves,
     };
     let done = bench.run(&case.acts);
     coverage.writes += bench.next_stamp;
@@ -260,6 +263,8 @@ struct Bench<'a> {
     twin: Option<Pair>,
     /// A fresh layer and fresh flash.
     rebuild: &'a dyn Fn() -> Result<Pair, String>,
+    /// Whether the layer can save itself.
+    saves: bool,
 }
 
 type Pair = (Box<dyn Ftl>, FlashOps);
@@ -273,7 +278,8 @@ impl Bench<'_> {
         let audit_every = (acts.len() / 8).max(1);
         for (number, act) in acts.iter().enumerate() {
             let count = self.expected.len() as u32;
-            if number == acts.len() / 4 || number == acts.len() * 5 / 8 {
+            let halfway = number == acts.len() / 4 || number == acts.len() * 5 / 8;
+            if halfway && self.saves {
                 self.twin = Some(self.save_and_restore()?);
             }
             match *act {

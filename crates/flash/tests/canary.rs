@@ -128,7 +128,7 @@ fn wrong_translation_layers_are_caught_and_their_cases_shrunk() {
             (fault, expected, {
                 let (entry, settings, registry) = (*entry, &settings, &registry);
                 let order = ProgramOrder::Sequential;
-                check(&Subject { entry, settings, registry, order }, 60, 5)
+                check(&Subject { entry, settings, registry, order, saves: true }, 60, 5)
             })
         })
         .collect();

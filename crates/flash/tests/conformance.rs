@@ -14,7 +14,7 @@ const ORDERS: [ProgramOrder; 3] =
 const NEEDS_NO_SPARE: [&str; 4] = ["anand", "fmax", "in-place", "raw"];
 
 fn subject<'a>(entry: FtlEntry, settings: &'a Settings, registry: &'a Registry) -> Subject<'a> {
-    Subject { entry, settings, registry, order: ProgramOrder::Sequential }
+    Subject { entry, settings, registry, order: ProgramOrder::Sequential, saves: true }
 }
 
 /// The defaults with one choice or policy changed: none of them may be impossible.

@@ -178,6 +178,8 @@ pub struct Host {
     outstanding: u64,
     at_device: u32,
     depth_told: u32,
+    /// Requests the last power failure took away.
+    lost: u64,
     check: Option<Check>,
 }
 
@@ -220,6 +222,7 @@ impl Host {
             outstanding: 0,
             at_device: 0,
             depth_told: 0,
+            lost: 0,
             check: None,
         }
     }
@@ -414,6 +417,15 @@ impl Host {
         }
     }
 
+    /// With nothing outstanding: lets arrive what is due.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>) {
+        match self.options.mode {
+            Mode::Open => self.arrive_due(ctx),
+            Mode::Closed => (0..self.options.outstanding).for_each(|_| self.follow(ctx)),
+        }
+        self.halt_if_done(ctx);
+    }
+
     fn halt_if_done(&self, ctx: &mut Ctx<'_>) {
         if self.exhausted && self.outstanding == 0 && self.thinking.is_empty() {
             ctx.halt();
@@ -439,22 +451,41 @@ impl Layer for Host {
                     .to_owned(),
             ));
         }
-        match self.options.mode {
-            Mode::Open => {
-                self.look_ahead(ctx);
-                self.arrive_due(ctx);
-            }
-            Mode::Closed => {
-                for _ in 0..self.options.outstanding {
-                    self.follow(ctx);
-                }
-            }
+        if self.options.mode == Mode::Open {
+            self.look_ahead(ctx);
         }
-        self.halt_if_done(ctx);
+        self.go_on(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {
         ctx.device_fault("the host is the root and takes no requests");
+    }
+
+    /// The host loses power too: requests that had not completed are lost, and the workload goes
+    /// on behind them.
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        if self.reacts {
+            return Err(
+                "this workload waits for completions, some of which a power failure would \
+                 take away; use times that do not depend on them"
+                    .to_owned(),
+            );
+        }
+        let head = Head { now, last: self.last, positioner: None };
+        while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
+        self.thinking.clear();
+        self.lost = std::mem::take(&mut self.outstanding);
+        (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
+        if let Some(check) = &mut self.check {
+            check.power_cut();
+        }
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.observe(Fact::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
+        self.tell_depth(ctx);
+        self.go_on(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
@@ -562,6 +593,12 @@ impl Check {
             _ => {}
         }
         ctx.data().give_back(data);
+    }
+
+    fn power_cut(&mut self) {
+        let now = self.next_tick();
+        self.shadow.power_cut(now);
+        self.in_flight.clear();
     }
 
     fn next_tick(&mut self) -> SimTime {

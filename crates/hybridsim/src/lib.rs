@@ -4,7 +4,9 @@
 //! [`registry::standard`] and calls [`cli`].
 
 pub mod build;
+pub mod calibrate;
 mod cli;
+pub mod draw;
 pub mod fuzz;
 pub mod import;
 pub mod presets;
@@ -13,6 +15,7 @@ pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod state;
+pub mod sweep;
 pub mod workload;
 
 use hybridsim_engine::registry::Registry;

@@ -10,7 +10,8 @@ use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
-    FactSink, Fault, Keeper, Machine, Node, SimDuration, SimTime, Stamped, StateError,
+    FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped, StateError,
+    Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
@@ -116,6 +117,10 @@ pub fn run(
     let meter = Meter::default();
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
+    if let Some(every) = scenario.run.count_opt("power_cut_every") {
+        let stream = Stream::new(scenario.seed(), "power");
+        machine.fail_power(PowerCuts::new(every, scenario.run.count("power_cuts_max"), stream));
+    }
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, save_state, cache, .. } = options;
     if save_state {

@@ -319,3 +319,39 @@ fn preconditioned_devices_are_remembered_unless_told_otherwise() {
     }
     assert_eq!(run(&[]), fresh, "damaged ones are made anew");
 }
+
+#[test]
+fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = scenario(&folder, "base.toml", TOY);
+    let out = folder.path().join("out").display().to_string();
+    let sweep = |arguments: &[&str]| {
+        let vary = ["--vary", "host.queue_depth=1,0,4", "--out", &out];
+        call(&[&["sweep", &base][..], &vary, arguments].concat())
+    };
+    let table = || std::fs::read_to_string(format!("{out}/sweep.csv")).expect("the table");
+    let first = sweep(&["--shard", "0/1"]);
+    assert_eq!(first.status.code(), Some(4), "{}", text(&first.stderr));
+    assert!(text(&first.stdout).contains("failed: "), "{}", text(&first.stdout));
+    let before = table();
+    assert_eq!(before.lines().count(), 4, "{before}");
+    sweep(&[]);
+    assert_eq!(table(), before, "finished points are not run again: even their wall times stay");
+    let json = call(&["sweep", &base, "--vary", "host.queue_depth=1,4", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(rows[1]["set"]["host.queue_depth"], "4");
+    assert!(rows[1]["results"]["latency_ns"]["all"]["mean"].as_f64().expect("a mean") > 0.0);
+    let wrong = call(&["sweep", &base, "--vary", "host.queue_dept=1,4"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("queue_depth"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn every_example_is_drawn_with_all_its_parts() {
+    for (example, parts) in [("disk", 1), ("ssd", 1), ("hybrid", 3)] {
+        let output = call(&["draw", &format!("examples/{example}.toml")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let picture = text(&output.stdout);
+        assert_eq!(picture.matches("class=\"name\"").count(), parts + 1, "{picture}");
+    }
+}

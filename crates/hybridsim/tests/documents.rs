@@ -8,14 +8,17 @@ const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/calibrate.md",
     "docs/disk.md",
     "docs/flash.md",
     "docs/host.md",
     "docs/import.md",
+    "docs/power-failures.md",
     "docs/python.md",
     "docs/reproduce.md",
     "docs/results.md",
     "docs/speed.md",
+    "docs/sweep.md",
     "docs/trace-format.md",
 ];
 /// Folders of the repository that a path in a document may begin with.

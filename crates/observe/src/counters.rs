@@ -124,6 +124,12 @@ pub struct Node {
     pub dirty_pages: Option<Level>,
     /// Requests waiting.
     pub queue_depth: Option<Level>,
+    /// Returns to service after power failures.
+    pub recoveries: u64,
+    /// Time they took.
+    pub recovery_ns: u64,
+    /// The longest of them.
+    pub recovery_ns_max: u64,
     /// An extension's own numbers, by name index.
     pub custom: Vec<Option<Custom>>,
     last_state: Option<PowerState>,
@@ -140,6 +146,10 @@ pub struct Counters {
     pub completed: [u64; OPS],
     /// Sectors of completed requests, by operation.
     pub sectors: [u64; OPS],
+    /// Power failures.
+    pub power_cuts: u64,
+    /// Requests of the workload they took away.
+    pub requests_lost: u64,
 }
 
 impl Counters {
@@ -151,6 +161,8 @@ impl Counters {
             arrived: [0; OPS],
             completed: [0; OPS],
             sectors: [0; OPS],
+            power_cuts: 0,
+            requests_lost: 0,
         }
     }
 
@@ -187,6 +199,10 @@ impl Counters {
                 self.sectors[op as usize] += u64::from(sectors);
             }
             Fact::Spent { .. } => {}
+            Fact::PowerCut { lost } => {
+                self.power_cuts += 1;
+                self.requests_lost += u64::from(lost);
+            }
             Fact::StateTime { state, time } => {
                 let within = time.as_ns().min(now.saturating_sub(self.from));
                 self.node(stamped).state_time(state, within);
@@ -265,6 +281,11 @@ impl Node {
             Fact::VictimSearch { blocks } => {
                 self.searches += 1;
                 self.searched_blocks += u64::from(blocks);
+            }
+            Fact::Recovered { took } => {
+                self.recoveries += 1;
+                self.recovery_ns = self.recovery_ns.saturating_add(took.as_ns());
+                self.recovery_ns_max = self.recovery_ns_max.max(took.as_ns());
             }
             Fact::CleanupStarted => self.cleanups += 1,
             Fact::CleanupEnded { pages } => self.cleaned_pages += u64::from(pages),

@@ -42,6 +42,8 @@
 //! | 19 | `DirtyPages` | | pages | | |
 //! | 20 | `Custom` | name | | value | |
 //! | 21 | `VictimSearch` | | blocks | | |
+//! | 22 | `PowerCut` | | lost | | |
+//! | 23 | `Recovered` | | | ns | |
 //!
 //! With the keys below, and `state` zero at first, each fact does
 //!
@@ -141,6 +143,8 @@ fn words(stamped: &Stamped) -> [u64; 4] {
         Fact::DirtyPages { pages } => (19, 0, pages, 0, 0),
         Fact::Custom { name, value } => (20, name, 0, value, 0),
         Fact::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
+        Fact::PowerCut { lost } => (22, 0, lost, 0, 0),
+        Fact::Recovered { took } => (23, 0, 0, took.as_ns(), 0),
     };
     let w1 =
         u64::from(stamped.node.0) | (kind as u64) << 16 | u64::from(a) << 24 | u64::from(b) << 32;

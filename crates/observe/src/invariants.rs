@@ -131,6 +131,8 @@ impl Invariants {
                     self.more_completed(stamped.time);
                 }
             }
+            // These will never complete.
+            Fact::PowerCut { lost } => self.completed += u64::from(lost),
             Fact::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
             _ => {}
         }

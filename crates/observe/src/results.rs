@@ -58,6 +58,12 @@ pub struct RunResults {
     pub peak_rss_bytes: Option<u64>,
     /// 16 hexadecimal digits; equal runs have equal ones.
     pub fingerprint: String,
+    /// Power failures.
+    #[serde(default)]
+    pub power_cuts: u64,
+    /// Requests they took away; none of these completed.
+    #[serde(default)]
+    pub requests_lost: u64,
     /// What was left out of the statistics below.
     pub warmup: WarmupResult,
     /// Latencies of requests completed after the warm-up.
@@ -211,6 +217,9 @@ pub struct Component {
     /// A queue.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// Returns to service after power failures.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// An extension's own numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<String, CustomResult>,
@@ -403,6 +412,17 @@ pub struct Cache {
     pub dirty_pages_max: Option<u64>,
     /// Dirty pages at the end.
     pub dirty_pages_end: Option<u64>,
+}
+
+/// Returns to service after power failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// How many.
+    pub recoveries: u64,
+    /// Mean time from the return of the power to service.
+    pub recovery_ns_mean: Option<f64>,
+    /// Longest such time.
+    pub recovery_ns_max: u64,
 }
 
 /// A queue.

@@ -183,6 +183,7 @@ impl SeriesFold {
             Fact::Destaged { sectors } => {
                 self.tracks.destaged_sectors.add(column, u64::from(sectors));
             }
+            Fact::PowerCut { .. } => self.outstanding.set(self.clock, now, 0),
             Fact::Seek { distance, .. } => {
                 let octave = 64 - u64::from(distance).leading_zeros();
                 self.seek_distances[octave as usize] += 1;

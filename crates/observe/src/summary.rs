@@ -59,6 +59,8 @@ pub fn results(
         requests_per_wall_s: ratio(requests as f64, cost.wall_s),
         peak_rss_bytes: cost.peak_rss_bytes,
         fingerprint: fingerprint.to_string(),
+        power_cuts: run.counters.power_cuts,
+        requests_lost: run.counters.requests_lost,
         warmup: run.warmup,
         throughput: throughput(run),
         breakdown_ns: breakdown(run.breakdown),
@@ -192,6 +194,7 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
                 queue_depth_mean: depth.mean(run.ending.time.as_ns()),
                 queue_depth_max: depth.max,
             }),
+            recovery: recovery(node),
             custom: custom(node, info),
         };
         components.insert(path.clone(), component);
@@ -369,6 +372,14 @@ fn cache(node: &Node) -> Option<Cache> {
         cleaned_pages: node.cleaned_pages,
         dirty_pages_max: node.dirty_pages.map(|pages| pages.max),
         dirty_pages_end: node.dirty_pages.map(|pages| pages.now),
+    })
+}
+
+fn recovery(node: &Node) -> Option<Recovery> {
+    (node.recoveries > 0).then(|| Recovery {
+        recoveries: node.recoveries,
+        recovery_ns_mean: ratio(node.recovery_ns as f64, node.recoveries as f64),
+        recovery_ns_max: node.recovery_ns_max,
     })
 }
 

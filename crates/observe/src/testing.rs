@@ -77,6 +77,8 @@ pub fn one_field_apart() -> Vec<(Fact, Fact)> {
         (Fact::CleanupStarted, Fact::CleanupEnded { pages: 0 }),
         (Fact::CleanupEnded { pages: 1 }, Fact::CleanupEnded { pages: 2 }),
         (Fact::DirtyPages { pages: 1 }, Fact::DirtyPages { pages: 2 }),
+        (Fact::PowerCut { lost: 0 }, Fact::PowerCut { lost: 1 }),
+        (Fact::Recovered { took: ns(1) }, Fact::Recovered { took: ns(2) }),
         (Fact::Custom { name: 0, value: 1 }, Fact::Custom { name: 1, value: 1 }),
         (Fact::Custom { name: 0, value: 1 }, Fact::Custom { name: 0, value: 2 }),
     ]

@@ -87,7 +87,7 @@ fn the_summary_is_worked_out_by_hand() {
         ("idle", 895.5e-6 * 2.0),
         ("flash_programs", 1500.0 * 2e-6),
         ("memory", 1e-3 * 0.25),
-        ("search", 500.0 * 3e-6),
+        ("victim_search", 500.0 * 3e-6),
     ];
     for (name, joules) in by {
         assert!((power.energy_by_j[name] - joules).abs() < 1e-12, "{name}");

@@ -24,6 +24,8 @@ pub fn check_ftl(py: Python<'_>, name: &str, cases: u32, seed: u64) -> PyResult<
             settings: &settings,
             registry: &registry,
             order: ProgramOrder::Sequential,
+            // Python objects are not saved; asking to is refused with a clear word.
+            saves: false,
         };
         let (result, raised) = failure::gather(|| check(&subject, cases, seed));
         let failed = |message: String| {

@@ -116,6 +116,8 @@ fn flatten(fact: &Fact) -> Record {
         Fact::DirtyPages { pages } => plain(19, pages.into()),
         Fact::Custom { name, value } => Record { label: name, ..plain(20, value) },
         Fact::VictimSearch { blocks } => plain(21, blocks.into()),
+        Fact::PowerCut { lost } => plain(22, lost.into()),
+        Fact::Recovered { took } => Record { ns: took.as_ns(), ..plain(23, 0) },
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod electronics;
 mod params;
+mod power_cut;
 mod reads;
 mod writes;
 
@@ -20,7 +21,7 @@ use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op, Part,
-    PowerState, Request, RequestId, SimDuration, SimTime, Source,
+    PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -104,6 +105,8 @@ pub struct HardDisk {
     destaging: Option<usize>,
     clock: StateClock,
     contents: Contents,
+    /// What a power failure takes back, in verified runs where there are any.
+    undo: Undo,
     /// The earliest wake-up ordered; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
     info: LayerInfo,
@@ -148,6 +151,7 @@ impl HardDisk {
             destaging: None,
             clock: StateClock::new(parts.spin_down),
             contents: Contents::default(),
+            undo: Undo::default(),
             wake_at: SimTime::NEVER,
             info: parts.info,
         }
@@ -331,6 +335,15 @@ impl Layer for HardDisk {
         }
         self.catch_up(ctx);
         self.pump(ctx);
+    }
+
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.lose_power(now);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.spin_up_again(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {

@@ -4,7 +4,7 @@ use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime,
+    Ctx, DiskCacheOutcome, Durable, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime,
 };
 
 impl HardDisk {
@@ -12,7 +12,13 @@ impl HardDisk {
     pub(super) fn take_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = &item.request;
         if ctx.verifying() {
+            let (now, may_fail) = (ctx.now(), ctx.power_may_fail());
             let stamps = ctx.data().stamps(request.data, request.sectors);
+            if may_fail {
+                let (buffer, durable) = (&self.buffer, Durable::Served(item.key));
+                let buffered = |sector| buffer.is_unwritten(sector);
+                self.undo.note(&self.contents, request.lba.0, stamps, durable, now, buffered);
+            }
             self.contents.write(request.lba.0, stamps);
         }
         let sectors = u64::from(request.sectors);
@@ -69,6 +75,7 @@ impl HardDisk {
         self.buffer.set_ready(segment, ready + link);
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Buffered));
         ctx.complete_at(request_id(item), ready + link, parts);
+        self.undo.settle(item.key, Durable::Buffered);
         true
     }
 
@@ -109,6 +116,7 @@ impl HardDisk {
             .plus(Part::Transfer, access.transfer);
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
         ctx.complete_at(request_id(item), end, parts);
+        self.undo.settle(item.key, Durable::At(end));
         if !self.electronics.overlaps() {
             self.free_at = self.free_at.max(end);
         }

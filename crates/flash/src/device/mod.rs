@@ -2,6 +2,7 @@
 //! clock time them, and tells what happened.
 
 mod params;
+mod power_cut;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
@@ -11,9 +12,10 @@ use crate::ops::{After, FRESH, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, PowerState,
+    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, Part, PowerState,
     Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source, StateError, Stream,
 };
+use power_cut::{InFlight, RECOVERED};
 use std::collections::BTreeMap;
 
 /// While a device is busy without a pause, its active time is told this often.
@@ -33,6 +35,8 @@ pub struct SsdParts {
     pub clock: Clock,
     /// Logical pages offered.
     pub exported_pages: u32,
+    /// From the return of the power until the mapping is in memory again.
+    pub recovery: SimDuration,
     /// Background work begins after this much idle time.
     pub idle_after: Option<SimDuration>,
     /// What to write before the run.
@@ -51,6 +55,8 @@ pub struct Ssd {
     sectors_per_page: u32,
     /// Stamps by physical sector, in verified runs.
     contents: Contents,
+    /// What a power failure takes back, in verified runs where there are any.
+    in_flight: InFlight,
     /// The stamps of the page being written, in verified runs.
     page: Vec<u64>,
     /// State time is told up to here.
@@ -97,6 +103,7 @@ impl Ssd {
         Self {
             sectors_per_page,
             contents: Contents::default(),
+            in_flight: InFlight::default(),
             page: vec![0; sectors_per_page as usize],
             told_until: SimTime::ZERO,
             active_until: SimTime::ZERO,
@@ -114,6 +121,35 @@ impl Ssd {
     /// The translation layer and its flash, to be driven without a clock.
     pub fn untimed(&mut self) -> (&mut dyn Ftl, &mut FlashOps) {
         (&mut *self.parts.ftl, &mut self.parts.flash)
+    }
+
+    /// A request is looked at: at its arrival, or when the device has recovered.
+    fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let now = ctx.now();
+        self.tell_states(ctx, false);
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let bytes = if moves_data { request.bytes() } else { 0 };
+        self.parts.clock.begin(now, request.op, bytes);
+        let done = match request.op {
+            Op::Read => {
+                self.read(ctx, request);
+                Ok(())
+            }
+            Op::Write => self.write(ctx, request),
+            Op::Trim => self.trim(ctx, request),
+            // Nothing is acknowledged before it is programmed.
+            Op::Flush => Ok(()),
+        };
+        self.check(ctx, done);
+        let timed = self.parts.clock.end();
+        self.active_until = self.active_until.max(timed.settled);
+        if ctx.power_may_fail() {
+            self.in_flight.note(ctx, request, self.sectors_per_page, timed.end);
+        }
+        let parts = timed.parts.plus(Part::Queue, now.since(ctx.issued(id)));
+        ctx.complete_at(id, timed.end, parts);
+        self.tell_free_blocks(ctx);
+        self.set_wake(ctx);
     }
 
     fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
@@ -233,10 +269,7 @@ impl Ssd {
 
     /// Fills the page buffer from the host's read among the noted operations, if there is one.
     fn page_of_host_read(&mut self) -> bool {
-        let wanted = |op: &&FlashOp| {
-            op.kind == OpKind::Read && matches!(op.cause, Cause::Host | Cause::Partial)
-        };
-        let Some(op) = self.parts.flash.list().iter().rfind(wanted) else { return false };
+        let Some(op) = self.parts.flash.list().iter().rfind(is_host_read) else { return false };
         let at = u64::from(op.page) * u64::from(self.sectors_per_page);
         self.contents.read(at, &mut self.page);
         true
@@ -332,6 +365,10 @@ impl Ssd {
     }
 }
 
+fn is_host_read(op: &&FlashOp) -> bool {
+    op.kind == OpKind::Read && matches!(op.cause, Cause::Host | Cause::Partial)
+}
+
 impl Layer for Ssd {
     fn capacity(&self) -> u64 {
         u64::from(self.parts.exported_pages) * u64::from(self.sectors_per_page)
@@ -384,27 +421,10 @@ impl Layer for Ssd {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let now = ctx.now();
-        self.tell_states(ctx, false);
-        let moves_data = matches!(request.op, Op::Read | Op::Write);
-        let bytes = if moves_data { request.bytes() } else { 0 };
-        self.parts.clock.begin(now, request.op, bytes);
-        let done = match request.op {
-            Op::Read => {
-                self.read(ctx, request);
-                Ok(())
-            }
-            Op::Write => self.write(ctx, request),
-            Op::Trim => self.trim(ctx, request),
-            // Nothing is acknowledged before it is programmed.
-            Op::Flush => Ok(()),
-        };
-        self.check(ctx, done);
-        let timed = self.parts.clock.end();
-        self.active_until = self.active_until.max(timed.settled);
-        ctx.complete_at(id, timed.end, timed.parts);
-        self.tell_free_blocks(ctx);
-        self.set_wake(ctx);
+        if self.in_flight.holds_back(id, request) {
+            return;
+        }
+        self.serve(ctx, id, request);
     }
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {
@@ -421,7 +441,20 @@ impl Layer for Ssd {
         self.parts.ftl.expect(&lpns[..count], &self.parts.flash);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.lose_power(now);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.recover(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token == RECOVERED {
+            self.recovered(ctx);
+            return;
+        }
         self.wake_set = false;
         let Some(delay) = self.parts.idle_after else { return };
         if ctx.now() < self.active_until + delay {

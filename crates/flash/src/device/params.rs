@@ -26,7 +26,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
 const G: [Param; 7] = geometry::PARAMS;
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 49] = [
+pub const PARAMS: [Param; 50] = [
     G[0],
     G[1],
     G[2],
@@ -73,6 +73,13 @@ pub const PARAMS: [Param; 49] = [
         "`interleaved` works on channels and dies in parallel, each in order; `queued` lets reads \
          go first and has a write buffer, as modern drives; `serial` does one operation at a \
          time, as the older papers; `none` only counts (each request takes 1 ns).",
+    ),
+    Param::with(
+        "recovery",
+        Kind::Choice(&["none", "blocks", "pages"]),
+        "\"blocks\"",
+        "What is read after a power failure to rebuild the mapping, all dies at a time: nothing, \
+         a summary page of every block (assumed), or every page's spare area.",
     ),
     Param::required("read_time", Kind::Duration, "Cells to page register."),
     Param::required("program_time", Kind::Duration, "Page register to cells."),
@@ -315,11 +322,22 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         ftl,
         clock,
         exported_pages,
+        recovery: recovery(settings, &geometry),
         idle_after: settings.duration_opt("idle_after"),
         precondition: Precondition::named(settings.text("precondition")),
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
     }))
+}
+
+/// How long it takes to read what the mapping is rebuilt from, all dies working at a time.
+fn recovery(settings: &Settings, geometry: &Geometry) -> SimDuration {
+    let reads = match settings.text("recovery") {
+        "none" => 0,
+        "blocks" => u64::from(geometry.blocks()),
+        _ => u64::from(geometry.pages()),
+    };
+    settings.duration("read_time") * reads.div_ceil(u64::from(geometry.dies()))
 }
 
 /// What is left to use of each plane when bad blocks are left out, and how many blocks are bad.

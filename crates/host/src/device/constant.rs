@@ -9,8 +9,8 @@ use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Layer, LayerInfo, Loader, Op, Part, Parts, Request, RequestId,
-    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
+    Completion, Contents, Ctx, Durable, Layer, LayerInfo, Loader, Op, Part, Parts, Request,
+    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream, Undo,
 };
 
 /// The registered entry.
@@ -102,6 +102,7 @@ pub struct ConstantDevice {
     /// When each server is free.
     free_at: Vec<SimTime>,
     contents: Contents,
+    undo: Undo,
     /// Requests whose effect on the data is still to come; only with jitter.
     pending: Vec<Pending>,
     free: Vec<usize>,
@@ -115,6 +116,7 @@ impl ConstantDevice {
             timing,
             free_at,
             contents: Contents::default(),
+            undo: Undo::default(),
             pending: Vec::new(),
             free: Vec::new(),
         }
@@ -132,11 +134,18 @@ impl ConstantDevice {
         }
     }
 
-    fn apply(&mut self, ctx: &mut Ctx<'_>, request: &Request, clears: bool) {
+    /// Does to the data what a request asks for that is acknowledged at `end`.
+    fn apply(&mut self, ctx: &mut Ctx<'_>, request: &Request, end: SimTime, clears: bool) {
         if !ctx.verifying() {
             return;
         }
         let Request { lba, sectors, data, .. } = *request;
+        if ctx.power_may_fail() && request.op == Op::Write {
+            let now = ctx.now();
+            let stamps = ctx.data().stamps(data, sectors);
+            let durable = Durable::At(end);
+            self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
+        }
         match request.op {
             Op::Read => self.contents.read(lba.0, ctx.data().stamps_mut(data, sectors)),
             Op::Write => self.contents.write(lba.0, ctx.data().stamps(data, sectors)),
@@ -186,7 +195,7 @@ impl Layer for ConstantDevice {
             .plus(Part::Overhead, fixed)
             .plus(Part::Bus, transfer);
         if jitter == 0 {
-            self.apply(ctx, request, true);
+            self.apply(ctx, request, end, true);
             ctx.complete_at(id, end, parts);
             return;
         }
@@ -205,13 +214,21 @@ impl Layer for ConstantDevice {
         ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
     }
 
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
+        self.pending.clear();
+        self.free.clear();
+        self.free_at.fill(now);
+        Ok(())
+    }
+
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         let Pending { id, request, parts, end } = self.pending[token as usize];
         self.free.push(token as usize);
         // Any bit of the end will do as a coin; a draw would make verified runs differ.
-        self.apply(ctx, &request, end.as_ns() % 2 == 0);
+        self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
         ctx.complete_at(id, end, parts);
     }
 }

@@ -5,7 +5,8 @@ use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId, Saver, StateError,
+    Completion, Ctx, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId, Saver, SimTime,
+    StateError,
 };
 
 /// The registered entry.
@@ -100,6 +101,12 @@ impl Layer for Concat {
     }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    // Members that were written to and others that were not are what a write in flight leaves.
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.fanout.clear();
         Ok(())
     }
 

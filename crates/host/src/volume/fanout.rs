@@ -33,6 +33,12 @@ impl Fanout {
         }
     }
 
+    /// Nothing is in flight any more.
+    pub fn clear(&mut self) {
+        self.parents.clear();
+        self.free.clear();
+    }
+
     /// The request of the parent a child belongs to.
     pub fn request(&self, tag: u64) -> Request {
         self.parents[tag as usize].request

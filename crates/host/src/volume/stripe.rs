@@ -10,7 +10,7 @@ use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::{
     Completion, Ctx, DataSlice, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId,
-    SECTOR_BYTES, Saver, StateError,
+    SECTOR_BYTES, Saver, SimTime, StateError,
 };
 
 /// The registered entry.
@@ -111,6 +111,12 @@ impl Layer for Stripe {
     }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    // Members that were written to and others that were not are what a write in flight leaves.
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.fanout.clear();
         Ok(())
     }
 

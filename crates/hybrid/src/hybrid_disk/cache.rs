@@ -16,6 +16,8 @@ pub struct Slot {
     pub page: u64,
     /// A bit per sector held; 0 when the slot is free.
     pub valid: u64,
+    /// Those whose write to flash has been acknowledged: a power failure leaves these.
+    durable: u64,
     /// Must stay.
     pub pinned: bool,
 }
@@ -98,7 +100,7 @@ impl Cache {
     /// Makes room for a page that is not here; there must be a free one. Write to it at once.
     pub fn add(&mut self, page: u64) -> u32 {
         debug_assert!(self.free() > 0, "no free page");
-        let new = Slot { page, valid: 0, pinned: false };
+        let new = Slot { page, valid: 0, durable: 0, pinned: false };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = new;
@@ -131,7 +133,33 @@ impl Cache {
     pub fn unmark(&mut self, slot: u32, from: u64, to: u64) -> bool {
         let state = &mut self.slots[slot as usize];
         state.valid &= !bits(from, to);
+        state.durable &= state.valid;
         state.valid == 0
+    }
+
+    /// Flash has acknowledged a write of `sectors` sectors from its sector `at` on.
+    pub fn acknowledge(&mut self, at: u64, sectors: u32) {
+        let (mut at, end) = (at, at + u64::from(sectors));
+        while at < end {
+            let (slot, from) = (at / self.page_sectors, at % self.page_sectors);
+            let to = self.page_sectors.min(from + (end - at));
+            // The journal lies behind the slots.
+            if let Some(state) = self.slots.get_mut(slot as usize) {
+                state.durable |= bits(from, to) & state.valid;
+            }
+            at += to - from;
+        }
+    }
+
+    /// The power failed: only what was acknowledged is here.
+    pub fn keep_durable(&mut self) {
+        let lost = |slot: &Slot| slot.valid != 0 && slot.durable == 0;
+        for slot in 0..self.slots.len() as u32 {
+            if self.slots.get(slot as usize).is_some_and(lost) {
+                self.remove(slot);
+            }
+        }
+        self.slots.iter_mut().for_each(|slot| slot.valid = slot.durable);
     }
 
     /// Frees a slot.
@@ -139,7 +167,7 @@ impl Cache {
         let state = &mut self.slots[slot as usize];
         self.slots_of.remove(&state.page);
         self.pinned -= u32::from(state.pinned);
-        *state = Slot { page: 0, valid: 0, pinned: false };
+        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
         self.free.push(slot);
         if self.slots_of.is_empty() {
             // Hand slots out in order again, so that what is written in a row lies in a row.

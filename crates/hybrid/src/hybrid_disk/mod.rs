@@ -23,6 +23,7 @@ mod clean;
 mod cut;
 mod flow;
 mod lane;
+mod power_cut;
 mod serve;
 mod trimmed;
 
@@ -40,7 +41,8 @@ use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
-use lane::{Lane, Order};
+use lane::{HELD, Lane, Order};
+use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
 use std::collections::VecDeque;
 use trimmed::Trimmed;
@@ -114,6 +116,20 @@ const PARAMS: &[Param] = &[
         "Such writes in progress at a time, reading them from flash included",
     ),
     Param::with(
+        "force_destage",
+        Kind::Flag,
+        "true",
+        "Have the disk put destaged data on its medium before flash gives them up, whatever its \
+         write cache does; without it a power failure may lose them",
+    ),
+    Param::with(
+        "journal",
+        Kind::Flag,
+        "false",
+        "Note freed pages in a journal of 64 pages at the end of flash before they are used \
+         again, and read it after a power failure; else the map costs nothing and survives",
+    ),
+    Param::with(
         "merge_writes",
         Kind::Flag,
         "false",
@@ -132,7 +148,9 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         let message = "must be a multiple of 512 bytes, at least 512 B and at most 32 KiB";
         return Err(vec![Problem::new("page_bytes", message)]);
     }
-    let pages = flash.capacity / page_sectors;
+    let journal = settings.flag("journal");
+    let journal_pages = if journal { JOURNAL_PAGES } else { 0 };
+    let pages = (flash.capacity / page_sectors).saturating_sub(journal_pages);
     if pages == 0 || pages >= u64::from(u32::MAX) {
         problems.push(Problem::new(
             "flash",
@@ -176,6 +194,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         parents: Vec::new(),
         free_parents: Vec::new(),
         trimmed: Trimmed::default(),
+        durability: Durability::new(settings.flag("force_destage"), journal),
         runs: Vec::new(),
         ready: VecDeque::new(),
         short_of_space: VecDeque::new(),
@@ -207,6 +226,7 @@ pub struct HybridDisk {
     parents: Vec<Parent>,
     free_parents: Vec<u32>,
     trimmed: Trimmed,
+    durability: Durability,
     /// Reused for every cut.
     runs: Vec<Run>,
     /// Free to go, but everything waits for cleaning.
@@ -239,20 +259,38 @@ impl Layer for HybridDisk {
         }
     }
 
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.lose_power();
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.recover(ctx);
+    }
+
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if self.durability.holds_back(id, request) {
+            return;
+        }
         self.take(ctx, id, request);
         self.settle(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if self.durability.recovering() {
+            self.recovered(ctx, done);
+            return;
+        }
         self.lanes[done.child].done();
         self.child_done(ctx, done);
         self.settle(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
-        self.idle_timer = false;
-        self.clean_when_idle(ctx);
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token != HELD {
+            self.idle_timer = false;
+            self.clean_when_idle(ctx);
+        }
         self.settle(ctx);
     }
 }

@@ -17,6 +17,8 @@ pub enum Kind {
     DestageRead,
     /// Cleaning some pages: writing them to the disk.
     DestageWrite,
+    /// Cleaning some pages: noting on flash that they are free.
+    JournalWrite,
 }
 
 /// Something that is done when all its runs are done.
@@ -78,7 +80,8 @@ impl HybridDisk {
         let slot = self.open(Parent {
             kind: Kind::Request(id),
             request: *request,
-            since: ctx.now(),
+            // It may have come while the controller was recovering.
+            since: ctx.issued(id),
             waits: Part::Destage,
             own: Parts::NONE,
             left: 0,
@@ -123,7 +126,8 @@ impl HybridDisk {
         let request = self.parent(slot).request;
         let (first, last) = self.pages_of(&request);
         let mut hits = 0;
-        if self.cache.used() > 0 {
+        // Of a long request over a small cache, most pages need not be looked at.
+        if self.cache.used() > 0 && self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
                 let (from, to) = self.sectors_in(&request, page);
@@ -259,7 +263,15 @@ impl HybridDisk {
     }
 
     fn cut_and_execute(&mut self, ctx: &mut Ctx<'_>, slot: u32, how: Cut) {
-        let Request { lba, sectors, .. } = self.parent(slot).request;
+        let request = self.parent(slot).request;
+        let Request { lba, sectors, .. } = request;
+        let (first, last) = self.pages_of(&request);
+        if how != Cut::Cached && self.cache.count(first, last) == 0 {
+            self.runs.clear();
+            self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
+            self.execute(ctx, slot);
+            return;
+        }
         cut(&self.cache, lba.0, sectors, how, &mut self.runs);
         self.execute(ctx, slot);
     }
@@ -288,7 +300,10 @@ impl HybridDisk {
         let parent = self.parent(slot);
         parent.left -= 1;
         parent.failed |= done.outcome == Outcome::Failed;
-        let (kind, left) = (parent.kind, parent.left);
+        let (kind, left, failed) = (parent.kind, parent.left, parent.failed);
+        if done.child == Medium::Flash as usize && done.request.op == Op::Write && !failed {
+            self.cache.acknowledge(done.request.lba.0, done.request.sectors);
+        }
         if kind == Kind::DestageWrite {
             ctx.observe(Fact::Destaged { sectors: done.request.sectors });
         }
@@ -298,7 +313,10 @@ impl HybridDisk {
         match kind {
             Kind::Request(id) => self.finish_request(ctx, slot, id, done),
             Kind::DestageRead => self.destage_write(ctx, slot),
-            Kind::DestageWrite => self.destage_end(ctx, slot),
+            Kind::DestageWrite if self.durability.journals() && !failed => {
+                self.journal_write(ctx, slot);
+            }
+            Kind::DestageWrite | Kind::JournalWrite => self.destage_end(ctx, slot),
         }
     }
 

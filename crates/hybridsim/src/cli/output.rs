@@ -13,6 +13,8 @@ pub enum Exit {
     Usage = 2,
     /// The trace is wrong.
     Trace = 3,
+    /// A sweep ended, and some of its points failed.
+    Points = 4,
     /// Interrupted; partial results were kept.
     Interrupted = 130,
 }

@@ -33,6 +33,18 @@ pub const RUN: &[Param] = &[
         "false",
         "Check that every read returns the last write. Slower, needs memory per sector written.",
     ),
+    Param::optional(
+        "power_cut_every",
+        Kind::Count { min: 1, max: u64::MAX },
+        "Power failures at random, one in so many messages between parts on average. With `verify` \
+         it is checked that nothing acknowledged is lost.",
+    ),
+    Param::with(
+        "power_cuts_max",
+        Kind::Count { min: 0, max: u64::MAX },
+        "10000",
+        "The most power failures in a run.",
+    ),
     Param::with(
         "warmup_requests",
         Kind::Count { min: 0, max: u64::MAX },

@@ -35,9 +35,9 @@ fn financial(lab: &Lab) -> Result<Findings, LabError> {
             .within_share(1.0, 0.10)
             .ours(dftl / page)
             .if_it_differs(
-                "every second access misses the cached map: the Zipf spread over 4 GiB is assumed and \
-                 less local than the real trace, of which a public piece of 10,000 requests finds \
-                 57 % of its blocks in 1 MiB",
+                "every second access misses the cached map: the Zipf spread over 4 GiB is assumed \
+                 and less local than the real trace, of which a public piece of 10,000 requests \
+                 finds 57 % of its blocks in 1 MiB",
             ),
     );
     findings.row(
@@ -45,8 +45,8 @@ fn financial(lab: &Lab) -> Result<Findings, LabError> {
             .between("0.78", 0.60, 0.90)
             .ours(1.0 - dftl / fast)
             .if_it_differs(
-                "how much FAST merges depends on the unpublished spread of addresses and size of the \
-                 flash: 0.6 to 0.8 from 1 to 4 GiB",
+                "how much FAST merges depends on the unpublished spread of addresses and size of \
+                 the flash: 0.6 to 0.8 from 1 to 4 GiB",
             ),
     );
     findings.row(

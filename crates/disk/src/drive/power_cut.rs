@@ -1,0 +1,40 @@
+//! What a power failure does to a drive: the buffer is lost, and the spindle stops.
+
+use super::HardDisk;
+use crate::cache::segments::Segments;
+use hybridsim_engine::schedule::Head;
+use hybridsim_engine::{Ctx, Fact, PowerState, SimTime, Stream};
+
+impl HardDisk {
+    /// Sectors are written whole or not at all; of a write on its way a part may be.
+    pub(super) fn lose_power(&mut self, now: SimTime) {
+        if now >= self.free_at
+            && let Some(segment) = self.destaging.take()
+        {
+            self.buffer.end_destage(segment);
+        }
+        let buffer = &self.buffer;
+        // The moment is random already; any number drawn from it will do for how far writes got.
+        let mut stream = Stream::new(now.as_ns(), "power");
+        self.undo.cut(&mut self.contents, now, &mut stream, |sector| buffer.is_unwritten(sector));
+        self.buffer = Segments::new(*buffer.spec());
+        let head = Head { now, last: self.head, positioner: None };
+        while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
+        self.outside.clear();
+        self.stalled.clear();
+        self.flushes.clear();
+        self.owes_destage = false;
+        (self.sweep, self.destaging) = (None, None);
+        (self.free_at, self.electronics_free, self.wake_at) = (now, now, SimTime::NEVER);
+    }
+
+    /// The drive is ready when its spindle turns again.
+    pub(super) fn spin_up_again(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        let ready = self.clock.start_again(now);
+        self.free_at = ready;
+        self.clock.plan(PowerState::SpinUp, ready);
+        ctx.observe(Fact::Recovered { took: ready.since(now) });
+    }
+}

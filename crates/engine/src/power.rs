@@ -1,0 +1,189 @@
+//! Power failures: when they come, and what they leave of writes in flight.
+
+use crate::contents::Contents;
+use crate::rng::Stream;
+use crate::time::SimTime;
+use std::collections::VecDeque;
+
+/// Power failures at random messages, the number between two of them geometrically distributed.
+#[derive(Debug)]
+pub struct PowerCuts {
+    chance: f64,
+    left: u64,
+    stream: Stream,
+}
+
+impl PowerCuts {
+    /// One failure per `mean` messages on average, and at most `count_max` of them.
+    pub fn new(mean: u64, count_max: u64, stream: Stream) -> Self {
+        Self { chance: 1.0 / mean.max(1) as f64, left: count_max, stream }
+    }
+
+    /// Whether the power fails before the next message.
+    pub(crate) fn due(&mut self) -> bool {
+        let due = self.left > 0 && self.stream.chance(self.chance);
+        self.left -= u64::from(due);
+        due
+    }
+}
+
+/// When a write can no longer be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// From then on.
+    At(SimTime),
+    /// When the request of that number is served, as far as is known.
+    Served(u64),
+    /// When it has left the volatile buffer it is in.
+    Buffered,
+}
+
+#[derive(Debug)]
+struct Entry {
+    durable: Durable,
+    at: u64,
+    old: Vec<u64>,
+    new: Vec<u64>,
+}
+
+/// Remembers what a medium held before writes that a power failure may still undo. For verified
+/// runs with power failures; empty and without cost in all others.
+#[derive(Debug, Default)]
+pub struct Undo {
+    entries: VecDeque<Entry>,
+}
+
+/// Entries are looked through for what is durable when there are this many more.
+const PRUNE_AFTER: usize = 1024;
+
+impl Undo {
+    /// `new` is about to be written from sector `at` of `contents` on. `buffered` tells whether
+    /// a sector is in the volatile buffer.
+    pub fn note(
+        &mut self,
+        contents: &Contents,
+        at: u64,
+        new: &[u64],
+        durable: Durable,
+        now: SimTime,
+        buffered: impl Fn(u64) -> bool,
+    ) {
+        if self.entries.len().is_multiple_of(PRUNE_AFTER) {
+            self.entries.retain(|entry| !entry.is_durable(now, &buffered));
+        }
+        let mut old = vec![0; new.len()];
+        contents.read(at, &mut old);
+        self.entries.push_back(Entry { durable, at, old, new: new.to_vec() });
+    }
+
+    /// The request of that number turns out to be durable then.
+    pub fn settle(&mut self, request: u64, durable: Durable) {
+        let of_request = |entry: &&mut Entry| entry.durable == Durable::Served(request);
+        if let Some(entry) = self.entries.iter_mut().rev().find(of_request) {
+            entry.durable = durable;
+        }
+    }
+
+    /// The power fails at `now`. Buffered sectors are lost; of every other write in flight a
+    /// random number of sectors, from the first on, is on the medium. Writes are atomic by sector.
+    /// Answers the sectors that went back.
+    pub fn cut(
+        &mut self,
+        contents: &mut Contents,
+        now: SimTime,
+        stream: &mut Stream,
+        buffered: impl Fn(u64) -> bool,
+    ) -> Vec<u64> {
+        let mut undone = Vec::new();
+        while let Some(entry) = self.entries.pop_back() {
+            let landed = match entry.durable {
+                Durable::At(time) if time <= now => continue,
+                Durable::At(_) | Durable::Served(_) => {
+                    stream.below(entry.new.len() as u64 + 1) as usize
+                }
+                Durable::Buffered => 0,
+            };
+            let sectors = (entry.at..).zip(entry.old.iter().zip(&entry.new));
+            for (sector, (old, new)) in sectors.skip(landed) {
+                let volatile = entry.durable != Durable::Buffered || buffered(sector);
+                // A later write that is durable stays.
+                if volatile && contents.get(sector) == *new {
+                    contents.write(sector, &[*old]);
+                    undone.push(sector);
+                }
+            }
+        }
+        undone
+    }
+}
+
+impl Entry {
+    fn is_durable(&self, now: SimTime, buffered: &impl Fn(u64) -> bool) -> bool {
+        match self.durable {
+            Durable::At(time) => time <= now,
+            Durable::Served(_) => false,
+            Durable::Buffered => !(self.at..self.at + self.new.len() as u64).any(buffered),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: SimTime = SimTime::from_ns(100);
+
+    fn write(undo: &mut Undo, contents: &mut Contents, at: u64, new: &[u64], durable: Durable) {
+        undo.note(contents, at, new, durable, SimTime::ZERO, |_| true);
+        contents.write(at, new);
+    }
+
+    fn cut(undo: &mut Undo, contents: &mut Contents, buffered: impl Fn(u64) -> bool) -> [u64; 4] {
+        let mut stream = Stream::new(1, "cut");
+        undo.cut(contents, NOW, &mut stream, buffered);
+        let mut left = [0; 4];
+        contents.read(0, &mut left);
+        left
+    }
+
+    #[test]
+    fn what_is_durable_stays_and_what_is_buffered_goes() {
+        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], Durable::At(NOW));
+        write(&mut undo, &mut contents, 1, &[2, 2], Durable::Buffered);
+        assert_eq!(cut(&mut undo, &mut contents, |sector| sector == 2), [1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn overwritten_buffered_sectors_go_back_to_what_was_first() {
+        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        write(&mut undo, &mut contents, 0, &[1], Durable::Buffered);
+        write(&mut undo, &mut contents, 0, &[2], Durable::Buffered);
+        assert_eq!(cut(&mut undo, &mut contents, |_| true), [0; 4]);
+    }
+
+    #[test]
+    fn a_durable_write_over_one_in_flight_stays() {
+        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        let never = Durable::At(SimTime::NEVER);
+        write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], never);
+        write(&mut undo, &mut contents, 0, &[2, 2, 2, 2], Durable::At(NOW));
+        assert_eq!(cut(&mut undo, &mut contents, |_| false), [2; 4]);
+    }
+
+    #[test]
+    fn a_write_in_flight_lands_from_its_first_sector_on_or_not_at_all() {
+        let mut stream = Stream::new(1, "cut");
+        let mut seen = [0; 5];
+        for _ in 0..200 {
+            let (mut undo, mut contents) = (Undo::default(), Contents::default());
+            let never = Durable::At(SimTime::NEVER);
+            write(&mut undo, &mut contents, 0, &[7; 4], never);
+            undo.cut(&mut contents, NOW, &mut stream, |_| false);
+            let landed = (0..4).take_while(|sector| contents.get(*sector) == 7).count();
+            assert!((landed as u64..4).all(|sector| contents.get(sector) == 0));
+            seen[landed] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+    }
+}

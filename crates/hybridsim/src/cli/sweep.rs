@@ -1,0 +1,144 @@
+//! The command that runs a scenario at every combination of some of its values.
+
+use super::output::{Exit, Failure, note, print};
+use super::progress::{Steps, When};
+use super::run::{interrupt_flag, write};
+use crate::sweep::{self, Job, Outcome, Plan, Point, Shard, Store, Vary};
+use hybridsim_engine::registry::Registry;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct SweepArgs {
+    /// A scenario, or a sweep file that names one and says what varies
+    file: PathBuf,
+    /// Values a scenario key takes, such as part.ssd.over_provisioning=0.07,0.28; may be repeated
+    #[arg(long, value_name = "KEY=VALUE,VALUE")]
+    vary: Vec<String>,
+    /// Set a scenario key at every point; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Replay this trace instead of the scenario's workload
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Points at a time; as many as processors without
+    #[arg(short, long, value_name = "COUNT")]
+    jobs: Option<usize>,
+    /// Run only part I of N, counted from 0; all parts may share one folder
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Keep every point here and go on from what is there; the table is sweep.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Run points again that failed before
+    #[arg(long, requires = "out")]
+    retry: bool,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Precondition devices afresh instead of remembering them from earlier runs
+    #[arg(long)]
+    no_cache: bool,
+    /// Show a progress bar
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    progress: When,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let read = |text: &str| text.parse::<u64>().ok();
+    let parts = text.split_once('/').and_then(|(i, n)| Some((read(i)?, read(n)?)));
+    match parts {
+        Some((index, count)) if index < count => Ok(Shard { index, count }),
+        _ => Err("write it as I/N with I below N, such as 0/4".to_owned()),
+    }
+}
+
+/// Runs all points, or those of a shard.
+pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
+    let vary: Result<Vec<Vary>, _> = args.vary.iter().map(|option| Vary::parse(option)).collect();
+    let plan = Plan::read(&args.file, &args.sets, &vary?)?;
+    let all = plan.points(registry, args.trace.as_deref())?;
+    let is_mine = |point: &&Point| args.shard.is_none_or(|shard| shard.has(&point.key));
+    let points: Vec<Point> = all.iter().filter(is_mine).cloned().collect();
+    let store = match &args.out {
+        Some(out) => Some(Store::open(&out.join("points"), args.retry).map_err(Failure::usage)?),
+        None => None,
+    };
+    let interrupted = interrupt_flag();
+    let steps = Steps::new(args.progress, points.len());
+    let tell = |name: &str| {
+        steps.tell(name);
+        steps.end();
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcomes = sweep::run(
+        &points,
+        &Job {
+            threads: args.jobs.unwrap_or(processors),
+            store: store.as_ref(),
+            cache: !args.no_cache,
+            interrupted: &interrupted,
+            tell: &tell,
+        },
+    );
+    steps.finish();
+    let finished = points.iter().zip(outcomes);
+    let mine: Vec<(&Point, Outcome)> =
+        finished.filter_map(|(point, outcome)| Some((point, outcome?))).collect();
+    let others = others(&all, &points, store.as_ref());
+    show(args, &plan.keys(), &in_order(&all, mine.iter().chain(&others)))?;
+    verdict(&mine, points.len())
+}
+
+/// What other shards have finished so far.
+fn others<'p>(
+    all: &'p [Point],
+    mine: &[Point],
+    store: Option<&Store>,
+) -> Vec<(&'p Point, Outcome)> {
+    let Some(store) = store else { return Vec::new() };
+    let theirs = all.iter().filter(|point| !mine.iter().any(|own| own.values == point.values));
+    theirs.filter_map(|point| Some((point, store.load(&point.key)?))).collect()
+}
+
+/// Rows in the order of the plan.
+fn in_order<'p>(
+    all: &[Point],
+    rows: impl Iterator<Item = &'p (&'p Point, Outcome)>,
+) -> Vec<(&'p Point, &'p Outcome)> {
+    let mut rows: Vec<_> = rows.map(|(point, outcome)| (*point, outcome)).collect();
+    rows.sort_by_key(|(point, _)| all.iter().position(|other| other.values == point.values));
+    rows
+}
+
+fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        write(out, "sweep.csv", &sweep::csv(keys, rows))?;
+    }
+    print(&match args.json {
+        true => sweep::json(keys, rows),
+        false => sweep::terminal(keys, rows),
+    })?;
+    if let Some(out) = &args.out {
+        note(&format!("table: {}", out.join("sweep.csv").display()));
+    }
+    Ok(())
+}
+
+fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
+    if rows.len() < asked {
+        let message = format!(
+            "interrupted: {} of {asked} points are done; with --out the same command goes on \
+             from there",
+            rows.len()
+        );
+        return Err(Failure::Message(Exit::Interrupted, message));
+    }
+    let failed = |(_, outcome): &&(&Point, Outcome)| matches!(outcome, Outcome::Failed(_));
+    match rows.iter().filter(failed).count() {
+        0 => Ok(()),
+        count => {
+            let message = format!("{count} of {asked} points failed; the table says why");
+            Err(Failure::Message(Exit::Points, message))
+        }
+    }
+}

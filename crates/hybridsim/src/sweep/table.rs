@@ -1,0 +1,139 @@
+//! A sweep as a table: one row per point, its values and the figures that came of it.
+
+use super::{Outcome, Point};
+use hybridsim_observe::RunResults;
+
+/// A figure of a row: its column, and how it is read from results. Units last in the name.
+type Column = (&'static str, fn(&RunResults) -> Option<f64>);
+
+const COLUMNS: &[Column] = &[
+    ("requests", |run| Some(run.requests as f64)),
+    ("mean_us", |run| run.latency_ns.all.mean.map(micros)),
+    ("p50_us", |run| run.latency_ns.all.p50.map(|ns| micros(ns as f64))),
+    ("p99_us", |run| run.latency_ns.all.p99.map(|ns| micros(ns as f64))),
+    ("p999_us", |run| run.latency_ns.all.p999.map(|ns| micros(ns as f64))),
+    ("read_mean_us", |run| run.latency_ns.read.mean.map(micros)),
+    ("write_mean_us", |run| run.latency_ns.write.mean.map(micros)),
+    ("iops", |run| run.throughput.iops),
+    ("bytes_per_s", |run| run.throughput.bytes_per_s),
+    ("energy_j", |run| run.totals.energy_j),
+    ("erases", |run| run.totals.erases.map(|erases| erases as f64)),
+    ("write_amplification", |run| run.totals.write_amplification),
+    ("hit_ratio", |run| run.totals.hit_ratio),
+    ("simulated_s", |run| Some(run.simulated_ns as f64 / 1e9)),
+    ("wall_s", |run| Some(run.wall_s)),
+];
+
+/// The terminal shows these.
+const SHOWN: &[&str] =
+    &["mean_us", "p99_us", "iops", "energy_j", "erases", "write_amplification", "hit_ratio"];
+
+fn micros(ns: f64) -> f64 {
+    ns / 1e3
+}
+
+/// Names of all columns: the keys that vary, the figures, fingerprint and error.
+pub fn columns(keys: &[&str]) -> Vec<String> {
+    let figures = COLUMNS.iter().map(|(name, _)| *name);
+    keys.iter().copied().chain(figures).chain(["fingerprint", "error"]).map(str::to_owned).collect()
+}
+
+/// The table as comma-separated values (RFC 4180); a figure that does not apply is empty.
+pub fn csv(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let wrote = "memory can be written";
+    writer.write_record(columns(keys)).expect(wrote);
+    for (point, outcome) in rows {
+        let mut fields: Vec<String> = point.values.iter().map(|value| bare(value)).collect();
+        match outcome {
+            Outcome::Done(run) => {
+                let figure = |(_, read): &Column| read(run).map(|value| value.to_string());
+                fields.extend(COLUMNS.iter().map(|column| figure(column).unwrap_or_default()));
+                fields.extend([run.fingerprint.clone(), String::new()]);
+            }
+            Outcome::Failed(reason) => {
+                fields.extend(COLUMNS.iter().map(|_| String::new()));
+                let first = reason.lines().next().unwrap_or_default();
+                fields.extend([String::new(), first.to_owned()]);
+            }
+        }
+        writer.write_record(fields).expect(wrote);
+    }
+    String::from_utf8(writer.into_inner().expect(wrote)).expect("only text was written")
+}
+
+/// The table as JSON: a list of objects with the varied keys under `set`, and `results` or
+/// `error`.
+pub fn json(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
+    let row = |(point, outcome): &(&Point, &Outcome)| {
+        let set: serde_json::Map<String, serde_json::Value> = keys
+            .iter()
+            .zip(&point.values)
+            .map(|(key, value)| ((*key).to_owned(), bare(value).into()))
+            .collect();
+        match outcome {
+            Outcome::Done(run) => serde_json::json!({ "set": set, "results": run }),
+            Outcome::Failed(reason) => serde_json::json!({ "set": set, "error": reason }),
+        }
+    };
+    let rows: Vec<serde_json::Value> = rows.iter().map(row).collect();
+    serde_json::to_string_pretty(&rows).expect("results can be written as JSON")
+}
+
+/// A TOML string without its quotes; anything else as it is.
+fn bare(value: &str) -> String {
+    value.trim_matches('"').to_owned()
+}
+
+/// The table for reading; columns that are empty everywhere are left out.
+pub fn terminal(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
+    let figures: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|(name, _)| SHOWN.contains(name))
+        .filter(|(_, read)| {
+            rows.iter()
+                .any(|(_, outcome)| matches!(outcome, Outcome::Done(run) if read(run).is_some()))
+        })
+        .collect();
+    let last = |key: &&str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut lines: Vec<Vec<String>> = Vec::with_capacity(rows.len() + 1);
+    let names = figures.iter().map(|(name, _)| (*name).to_owned());
+    lines.push(keys.iter().map(last).chain(names).collect());
+    for (point, outcome) in rows {
+        let mut line: Vec<String> = point.values.iter().map(|value| bare(value)).collect();
+        match outcome {
+            Outcome::Done(run) => line.extend(figures.iter().map(|(_, read)| {
+                read(run).map_or_else(|| "-".to_owned(), hybridsim_report::figures::number)
+            })),
+            Outcome::Failed(reason) => {
+                line.push(format!("failed: {}", reason.lines().next().unwrap_or_default()));
+            }
+        }
+        lines.push(line);
+    }
+    aligned(&lines, keys.len())
+}
+
+/// Names to the left, figures to the right. A row that is cut short does not widen its columns.
+fn aligned(lines: &[Vec<String>], names: usize) -> String {
+    let count = lines.first().map_or(0, Vec::len);
+    let width = |at: usize| {
+        let whole = lines.iter().filter(|line| line.len() == count || at < names);
+        whole.filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut out = String::new();
+    for line in lines {
+        let cells: Vec<String> = line
+            .iter()
+            .enumerate()
+            .map(|(at, cell)| match at < names || line.len() < count {
+                true => format!("{cell:<width$}", width = widths[at]),
+                false => format!("{cell:>width$}", width = widths[at]),
+            })
+            .collect();
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}

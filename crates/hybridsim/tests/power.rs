@@ -1,0 +1,134 @@
+//! Power failures at random moments: nothing acknowledged is lost.
+
+use hybridsim::registry::standard;
+use hybridsim::run::{self, Done, Options};
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::{Input, Scenario};
+use std::path::PathBuf;
+
+/// Runs `system` under reads and writes of a small range, the power failing again and again.
+fn run(system: &str, requests: u64, every: u64) -> Done {
+    let text = format!(
+        "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randrw\", \
+         bssplit = \"512/20:4k/40:12k/40\", size = \"2MiB\", norandommap = true }}\n\
+         [host]\nmode = \"closed\"\nqueue_depth = 8\n\
+         [run]\nverify = true\npower_cut_every = {every}\n{system}"
+    );
+    let registry = standard();
+    let source = SourceText { name: "test".to_owned(), text };
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    let scenario =
+        Scenario::check(input, &registry).unwrap_or_else(|problems| panic!("{problems}"));
+    run::run(&scenario, &registry, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const DISK: &str = "[part.disk]\npreset = \"seagate-cheetah-9lp\"\n";
+
+fn survives(name: &str, system: &str) {
+    let done = run(system, 20_000, 300);
+    assert_eq!(done.fault, None, "{name}");
+    let results = done.results;
+    assert!(results.power_cuts > 50, "{name}: {} power failures", results.power_cuts);
+    assert!(results.requests_lost > results.power_cuts, "{name}");
+    assert_eq!(results.requests + results.requests_lost, 20_000, "{name}");
+    assert_eq!(results.violations, [""; 0], "{name}");
+}
+
+#[test]
+fn devices_and_volumes_keep_what_they_acknowledged() {
+    let constant = "kind = \"constant-device\"\ncapacity = \"4MiB\"\nlatency = \"1ms\"\n";
+    survives("constant", &format!("[part.device]\n{constant}jitter = \"500us\"\n"));
+    survives("disk", &format!("{DISK}write_cache = false\n"));
+    let members = "members = [\"a\", \"b\"]\n";
+    let two = format!("[part.a]\n{constant}[part.b]\n{constant}");
+    survives("stripe", &format!("[part.v]\nkind = \"stripe\"\n{members}{two}"));
+    survives("concat", &format!("[part.v]\nkind = \"concat\"\n{members}{two}"));
+}
+
+#[test]
+fn every_translation_layer_keeps_what_it_acknowledged() {
+    for ftl in [
+        "page",
+        "block",
+        "in-place",
+        "log-block",
+        "bast",
+        "anand",
+        "fmax",
+        "fast",
+        "last",
+        "superblock",
+        "dftl",
+    ] {
+        let order = "program_order = \"any\"\npages_per_block = 16\nblocks_per_plane = 32";
+        let system = format!(
+            "[part.ssd]\npreset = \"sata-ssd\"\nftl = \"{ftl}\"\nover_provisioning = 0.5\n{order}\n"
+        );
+        survives(ftl, &system);
+    }
+}
+
+/// A hybrid disk with so little flash that it is cleaned all the time.
+fn hybrid(cleanup: &str, more: &str, disk: &str) -> String {
+    format!(
+        "[part.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+         cleanup = \"{cleanup}\"\n{more}\n\
+         [part.flash]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         pages_per_block = 16\nover_provisioning = 0.5\n[part.disk]\n{disk}"
+    )
+}
+
+#[test]
+fn a_hybrid_disk_keeps_what_it_acknowledged_under_every_cleanup() {
+    let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
+    let mut cuts = 0;
+    let mut recoveries = 0;
+    for cleanup in ["on-demand-complete", "on-demand-partial", "low-watermark", "idle-periodic"] {
+        for journal in [false, true] {
+            let system = hybrid(cleanup, &format!("journal = {journal}"), disk);
+            let done = run(&system, 60_000, 80);
+            let name = format!("{cleanup}, journal {journal}");
+            assert_eq!(done.fault, None, "{name}");
+            assert_eq!(done.results.violations, [""; 0], "{name}");
+            let of_hybrid = &done.results.components["hybrid"];
+            let recovery = of_hybrid.recovery.as_ref().expect("it recovered");
+            assert_eq!(recovery.recovery_ns_max > 0, journal, "{name}");
+            assert!(of_hybrid.cache.as_ref().expect("a cache").cleanups > 100, "{name}");
+            cuts += done.results.power_cuts;
+            recoveries += recovery.recoveries;
+        }
+    }
+    assert!(cuts >= 10_000, "{cuts} power failures");
+    assert!(recoveries > cuts / 2, "some fail again while they recover, most do not");
+}
+
+#[test]
+fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
+    let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n";
+    let admit = "admission = \"always\"";
+    let safe = run(&hybrid("on-demand-complete", admit, disk), 20_000, 300);
+    assert_eq!(safe.fault, None);
+    let more = format!("{admit}\nforce_destage = false");
+    let fault = run(&hybrid("on-demand-complete", &more, disk), 20_000, 300).fault;
+    assert!(fault.expect("data are lost").to_string().contains("wrong data"));
+}
+
+#[test]
+fn a_volatile_write_cache_loses_data_and_is_found_out() {
+    let done = run(&format!("{DISK}write_cache = true\n"), 20_000, 300);
+    let fault = done.fault.expect("acknowledged writes were lost").to_string();
+    assert!(fault.contains("wrong data"), "{fault}");
+}
+
+#[test]
+fn parts_that_do_not_model_it_say_so() {
+    let done = run(
+        "[part.v]\nkind = \"raid1\"\nmembers = [\"a\", \"b\"]\n\
+        [part.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n\
+        [part.b]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
+        1000,
+        100,
+    );
+    let fault = done.fault.expect("it cannot").to_string();
+    assert!(fault.contains("does not model power failures"), "{fault}");
+}
