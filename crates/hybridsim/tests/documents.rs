@@ -12,6 +12,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/disk.md",
     "docs/flash.md",
     "docs/hybrid.md",
+    "docs/host.md",
     "docs/import.md",
     "docs/power-failures.md",
     "docs/python.md",
