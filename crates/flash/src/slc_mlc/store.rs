@@ -47,7 +47,7 @@ pub struct Store {
     pub density: Option<Density>,
     /// What happened.
     pub work: Work,
-    /// Writes so far: how new data are.
+    /// Pages written by the host so far, and trims: how new data are.
     pub writes: u64,
     /// Stamps of the page at hand, in verified runs.
     page: Vec<u64>,
@@ -181,7 +181,6 @@ impl Store {
     /// When the flash is worn out.
     pub fn write(&mut self, first: u32, sectors: u32, stamps: &[u64]) -> Result<(), FtlError> {
         self.touch(first, sectors)?;
-        self.writes += 1;
         if self.cache.is_none() {
             return self.write_mlc(first, sectors, stamps);
         }
@@ -266,6 +265,8 @@ impl Store {
             let Some(cache) = &mut self.cache else { return Ok(false) };
             let count = cache.log.sectors.min(sectors - at);
             let mut updates = 0;
+            // Cleaning may have moved what came before in this very request.
+            self.writes += 1;
             self.moving.clear();
             for one in at..at + count {
                 let sector = first + one;
@@ -451,6 +452,7 @@ impl Store {
                 let range = at as usize..(at + count) as usize;
                 self.page[own.start as usize..own.end as usize].copy_from_slice(&stamps[range]);
             }
+            self.writes += 1;
             self.append(log, lpn, self.writes, Cause::Host)?;
             at += count;
         }
