@@ -65,6 +65,8 @@ pub struct Mlc {
     pub cached: Recent,
     /// How many may be.
     pub cache_size: u32,
+    /// A chain with so many logs is folded when the last is full.
+    pub logs_max: u32,
     /// Erases of all blocks.
     pub erases: u64,
     /// Blocks opened so far.
@@ -88,6 +90,7 @@ impl Mlc {
         logical_blocks: u32,
         wear: Box<dyn WearPolicy>,
         cache_size: u32,
+        logs_max: u32,
         premapped: bool,
     ) -> Self {
         let geometry = *array.geometry();
@@ -107,6 +110,7 @@ impl Mlc {
             chains: Recent::new(logical_blocks),
             cached: Recent::new(logical_blocks),
             cache_size,
+            logs_max,
             erases: 0,
             opened: 0,
             dense: vec![false; logical_blocks as usize],
@@ -168,7 +172,7 @@ impl Mlc {
     }
 
     /// The logs of `logical`, in order.
-    fn logs(&self, logical: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn logs(&self, logical: u32) -> impl Iterator<Item = u32> + '_ {
         self.chain(logical).filter(|block| !self.labels[*block as usize].is_data)
     }
 

@@ -163,6 +163,14 @@ pub const PARAMS: &[Param] = &[
         "Logical blocks whose mapping is cached (assumed); others are scanned when used.",
     ),
     Param::with(
+        "logs_max",
+        Kind::Count { min: 1, max: u32::MAX as u64 },
+        "1",
+        "A chain with so many log blocks is folded when the last is full. The paper adds another \
+         log then, but its folds erase 2.0 blocks at most and its scans read 82 pages at most \
+         (table 3), so chains of more than one log hardly occurred.",
+    ),
+    Param::with(
         "premapped",
         Kind::Flag,
         "true",
@@ -297,7 +305,9 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
     let endurance = settings.count("mlc_endurance") as u32;
     let array = Array::new(mlc, ProgramOrder::Ascending, endurance);
     let mapping_cache = settings.count("mapping_cache") as u32;
-    let tables = Mlc::new(array, blocks, wear, mapping_cache, settings.flag("premapped"));
+    let logs_max = settings.count("logs_max") as u32;
+    let premapped = settings.flag("premapped");
+    let tables = Mlc::new(array, blocks, wear, mapping_cache, logs_max, premapped);
     let block_bytes = u64::from(mlc.pages_per_block()) * u64::from(mlc.page_bytes());
     let dense = (settings.bytes("density_size") / block_bytes) as u32;
     let (up, halve) = (settings.count("density_up"), settings.count("density_halve"));

@@ -543,6 +543,10 @@ impl Store {
             if log != NONE && self.mlc.array.next_page(BlockId(log)) < self.mlc.per_block {
                 return Ok(Some(log));
             }
+            if log != NONE && self.mlc.logs(logical).count() as u32 >= self.mlc.logs_max {
+                self.fold(logical)?;
+                continue;
+            }
             if self.mlc.spare_logs() > 0 {
                 return self.mlc.add_log(logical).map(Some).ok_or_else(|| self.mlc.worn_out());
             }

@@ -57,6 +57,7 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
         ("large table", with("hash_entries", Value::Count(64))),
         ("no mapping cache", with("mapping_cache", Value::Count(0))),
         ("all to SLC", with("filter", text("all"))),
+        ("long chains", with("logs_max", Value::Count(100))),
         ("Lloyd", with("threshold_search", text("lloyd"))),
     ];
     let dynamic = with("cache_mode", text("dynamic")).and("premapped", Value::Flag(false));
