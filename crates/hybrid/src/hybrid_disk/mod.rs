@@ -21,7 +21,7 @@
 mod cache;
 mod clean;
 mod cut;
-mod flow;
+pub(crate) mod flow;
 mod lane;
 mod power_cut;
 mod serve;
