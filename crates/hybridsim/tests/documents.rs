@@ -11,6 +11,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/calibrate.md",
     "docs/disk.md",
     "docs/flash.md",
+    "docs/hybrid.md",
     "docs/host.md",
     "docs/import.md",
     "docs/power-failures.md",

@@ -141,6 +141,11 @@ impl HybridDisk {
         self.cut_and_execute(ctx, slot, Cut::Read);
     }
 
+    fn is_pinned(&self, request: &Request) -> bool {
+        let inside = |(first, end): &(u64, u64)| *first <= request.lba.0 && request.end().0 <= *end;
+        request.flags.contains(Flags::PIN) || self.pinned.iter().any(inside)
+    }
+
     fn used(&mut self, page: u64, slot: u32, access: Access) {
         if !self.cache.slot(slot).pinned {
             self.replacement.update(CachedPage { page, slot }, access);
@@ -155,7 +160,7 @@ impl HybridDisk {
         let cached = self.cache.count(first, last);
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
         ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
-        let pinned = request.flags.contains(Flags::PIN);
+        let pinned = self.is_pinned(&request);
         if !pinned && !self.admission.admit(&request, pages, cached) {
             self.go_round(ctx, slot);
             return;
@@ -189,7 +194,7 @@ impl HybridDisk {
     fn write_to_flash(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
         let (first, last) = self.pages_of(&request);
-        let pin = request.flags.contains(Flags::PIN);
+        let pin = self.is_pinned(&request);
         for page in first..=last {
             let (at, access) = match self.cache.find(page) {
                 Some(at) => (at, Access::Write),

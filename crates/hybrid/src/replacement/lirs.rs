@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "lirs",
-        summary: "keeps pages whose last two uses were close together (low inter-reference recency)",
+        summary: "keeps pages whose last two uses were close together",
         origin: "Jiang and Zhang, SIGMETRICS 2002 (LIRS)",
         params: &[],
     },

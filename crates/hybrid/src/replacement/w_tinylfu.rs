@@ -9,7 +9,7 @@ use hybridsim_engine::registry::Description;
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "w-tinylfu",
-        summary: "a window by last use; the main part takes what was used more often than what goes",
+        summary: "a window by last use; what was used more often stays in the main part",
         origin: "Einziger, Friedman and Manes, ACM ToS 2017 (W-TinyLFU)",
         params: &[],
     },
