@@ -10,6 +10,7 @@ const DOCUMENTS: &[&str] = &[
     "CONTRIBUTING.md",
     "docs/calibrate.md",
     "docs/disk.md",
+    "docs/flash-cache.md",
     "docs/flash.md",
     "docs/hybrid.md",
     "docs/host.md",

@@ -29,15 +29,15 @@ pub fn victim_utilisation(u: f64) -> f64 {
     if u >= 1.0 {
         return 1.0;
     }
-    let (mut low, mut high) = (0.0_f64, 1.0_f64);
-    // 60 halvings leave less than the spacing of numbers near 1.
-    for _ in 0..60 {
+    // With v = -ln u' the relation is u = (1 - e^-v) / v, which falls with v and is exact at both
+    // ends, where u' itself runs out of digits.
+    let (mut low, mut high) = (0.0_f64, 1.0 / u);
+    for _ in 0..100 {
         let middle = 0.5 * (low + high);
-        // The right side rises from 0 to 1.
-        let in_use = (middle - 1.0) / libm::log(middle);
-        if in_use < u { low = middle } else { high = middle }
+        let in_use = -libm::expm1(-middle) / middle;
+        if in_use > u { low = middle } else { high = middle }
     }
-    0.5 * (low + high)
+    libm::exp(-0.5 * (low + high))
 }
 
 impl Costs {
