@@ -55,6 +55,7 @@ pub enum Number {
     TailValid,
     TailKept,
     Scan,
+    ReadScan,
     FoldErases,
     Switch,
     LogBlocks,
@@ -87,6 +88,7 @@ pub const NAMES: &[&str] = &[
     "tail_valid_pages",
     "tail_kept_pages",
     "scan_pages",
+    "read_scan_pages",
     "fold_erases",
     "switches",
     "log_space_blocks",
@@ -120,11 +122,7 @@ pub struct Work {
 
 impl Default for Work {
     fn default() -> Self {
-        Self {
-            runs: Vec::with_capacity(256),
-            numbers: Vec::with_capacity(256),
-            recording: true,
-        }
+        Self { runs: Vec::with_capacity(256), numbers: Vec::with_capacity(256), recording: true }
     }
 }
 

@@ -11,6 +11,7 @@ mod disk;
 mod lab;
 mod paper000;
 mod paper002;
+mod paper004;
 
 pub use claim::{Claim, Findings, Order};
 pub use lab::{Job, Lab, LabError, Ran};
@@ -31,7 +32,8 @@ pub struct Artefact {
 }
 
 /// All artefacts, in the order they are told.
-pub const ARTEFACTS: &[&[Artefact]] = &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS];
+pub const ARTEFACTS: &[&[Artefact]] =
+    &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS, paper004::ARTEFACTS];
 
 /// All artefacts in one row.
 pub fn all() -> impl Iterator<Item = &'static Artefact> {
