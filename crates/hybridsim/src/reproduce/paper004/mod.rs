@@ -24,8 +24,8 @@ pub const ARTEFACTS: &[Artefact] = &[
 /// Writes of the paper's traces (section 5.3.2).
 const WRITES: u64 = 1_534_627;
 
-/// Requests of a run here: about a third of a month.
-const REQUESTS: u64 = 1_000_000;
+/// Requests of a run here: about a quarter of a month.
+const REQUESTS: u64 = 700_000;
 
 /// The file systems, with the run of large writes of each: the new ext3 is taken to be hardly
 /// fragmented (assumed: the generator's 1 MiB).
