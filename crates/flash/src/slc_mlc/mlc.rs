@@ -222,7 +222,7 @@ impl Mlc {
     /// are little used for long).
     pub fn victim(&self) -> Option<u32> {
         let mut longest = None;
-        for logical in self.chains.from_the_back().take(CANDIDATES) {
+        for logical in self.chains.back_to_front().take(CANDIDATES) {
             let used = self.array.next_page(BlockId(self.last[logical as usize]));
             if used * 2 < self.per_block {
                 return Some(logical);
