@@ -2,7 +2,7 @@
 
 use crate::fact::{Parts, PowerState};
 use crate::machine::Ctx;
-use crate::request::{Request, RequestId};
+use crate::request::{Command, Request, RequestId};
 use crate::schedule::Positioner;
 use crate::source::Source;
 use crate::state::{Loader, Saver, StateError};
@@ -122,7 +122,17 @@ pub trait Layer {
     /// A request from the parent. The range is within [`Layer::capacity`].
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request);
 
-    /// A request issued to a child is done.
+    /// A command from the parent about the range of `request`, whose operation means nothing. A
+    /// layer that does not know such commands ends the run.
+    fn command(&mut self, ctx: &mut Ctx<'_>, _id: RequestId, command: Command, _request: &Request) {
+        let (kind, name) = (self.info().kind, command.name());
+        ctx.device_fault(format!(
+            "a `{kind}` knows no NV cache commands and was told `{name}`; put a part with a \
+             non-volatile cache here, such as `nv-cache-disk`"
+        ));
+    }
+
+    /// A request issued to a child is done, or a command.
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion);
 
     /// `requests` will probably come next, in this order; a layer with large tables may look up

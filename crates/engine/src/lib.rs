@@ -32,7 +32,7 @@ pub use fault::Fault;
 pub use layer::{Completion, Lane, Layer, LayerInfo, Node, Outcome};
 pub use machine::{Ctx, Keeper, Machine, RunEnd};
 pub use power::{Durable, PowerCuts, Undo};
-pub use request::{Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};
+pub use request::{Command, Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};
 pub use rng::Stream;
 pub use source::{Arrival, Source};
 pub use state::{Loader, Saver, StateError};

@@ -6,7 +6,7 @@ use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
 use crate::power::PowerCuts;
-use crate::request::{Lba, Op, Request, RequestId};
+use crate::request::{Command, Lba, Op, Request, RequestId};
 use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::collections::VecDeque;
@@ -25,6 +25,7 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 enum Message {
     Request(RequestId),
+    Command(RequestId, Command),
     Completion(RequestId),
     /// What was put into [`Core::expected`] is for this node.
     Expect(NodeId),
@@ -77,6 +78,8 @@ struct Core {
     slots: Vec<Slot>,
     free: Vec<RequestId>,
     expected: Vec<Request>,
+    /// What was answered to commands and not yet taken.
+    answers: Vec<(RequestId, Vec<(Lba, u64)>)>,
     facts: Vec<Stamped>,
     places: Vec<Place>,
     data: DataPool,
@@ -133,6 +136,7 @@ impl Machine {
                 slots: Vec::with_capacity(64),
                 free: Vec::with_capacity(64),
                 expected: Vec::with_capacity(64),
+                answers: Vec::new(),
                 facts: Vec::with_capacity(FACT_BATCH * 2),
                 places: Vec::new(),
                 data: DataPool::new(verify),
@@ -243,6 +247,7 @@ impl Machine {
         core.events.clear();
         core.inbox.clear();
         core.expected.clear();
+        core.answers.clear();
         core.slots.clear();
         core.free.clear();
         core.data.reset();
@@ -401,6 +406,10 @@ impl Machine {
                     let slot = self.core.slots[id.0 as usize];
                     self.with_layer(slot.child, |layer, ctx| layer.request(ctx, id, &slot.request));
                 }
+                Message::Command(id, command) => {
+                    let Slot { child, request, .. } = self.core.slots[id.0 as usize];
+                    self.with_layer(child, |layer, ctx| layer.command(ctx, id, command, &request));
+                }
                 Message::Completion(id) => {
                     let (parent, done) = self.core.retire(id);
                     self.with_layer(parent, |layer, ctx| layer.completion(ctx, &done));
@@ -556,6 +565,50 @@ impl Ctx<'_> {
             self.core.inbox.push_back(Message::Request(id));
         }
         id
+    }
+
+    /// Sends `command` about `sectors` sectors from `lba` on to child number `child`; it completes
+    /// as a request does. A range outside the child's capacity ends the run.
+    pub fn command(
+        &mut self,
+        child: usize,
+        command: Command,
+        (lba, sectors): (Lba, u32),
+        tag: u64,
+    ) -> RequestId {
+        let Link { node: child_node, base, capacity, .. } =
+            self.core.places[self.node.0 as usize].children[child];
+        let (first, end) = (lba, lba.offset(u64::from(sectors)));
+        if end.0 > capacity {
+            let device = self.core.places[child_node.0 as usize].path.clone();
+            self.core.fault.get_or_insert(Fault::OutOfRange { first, end, capacity, device });
+        }
+        let id = self.core.admit(Slot {
+            request: Request::new(Op::Flush, lba.offset(base), sectors),
+            parts: Parts::NONE,
+            tag,
+            base,
+            issued: self.core.now,
+            child: child_node,
+            child_index: child as u16,
+            stage: Stage::InFlight,
+            outcome: Outcome::Done,
+        });
+        if end.0 <= capacity {
+            self.core.inbox.push_back(Message::Command(id, command));
+        }
+        id
+    }
+
+    /// Gives `ranges` (first sector, sectors) as the answer to a command, before completing it.
+    pub fn answer(&mut self, id: RequestId, ranges: Vec<(Lba, u64)>) {
+        self.core.answers.push((id, ranges));
+    }
+
+    /// What was answered to a command that is done; empty where nothing was.
+    pub fn take_answer(&mut self, id: RequestId) -> Vec<(Lba, u64)> {
+        let at = self.core.answers.iter().position(|(of, _)| *of == id);
+        at.map_or_else(Vec::new, |at| self.core.answers.swap_remove(at).1)
     }
 
     /// Tells child number `child` what will probably be issued to it next.

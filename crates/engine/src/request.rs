@@ -71,6 +71,8 @@ impl Flags {
     pub const PIN: Self = Self(16);
     /// Work a layer does on its own account: destage, rebuild, prefetch.
     pub const BACKGROUND: Self = Self(32);
+    /// Past a non-volatile cache, to the medium behind it, even where the cache holds the range.
+    pub const PAST_CACHE: Self = Self(64);
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -120,6 +122,45 @@ impl Request {
     /// `lba` of a child. Its data is the matching part of this request's data.
     pub const fn part(&self, skip: u32, sectors: u32, lba: Lba) -> Self {
         Self { lba, sectors, data: self.data.skip(skip), ..*self }
+    }
+}
+
+/// What a drive with a non-volatile cache can be told besides requests: the NV cache feature set
+/// of ATA-8 (ATA8-ACS). A command concerns a range of sectors and completes like a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Keep the range in the cache from now on. With `populate` the drive reads it from the medium
+    /// at once; without, the next write of the host brings the data.
+    Pin {
+        /// The populate-immediate bit.
+        populate: bool,
+    },
+    /// The range need not be kept any more.
+    Unpin,
+    /// Answers the pinned ranges within the range, of which data are in the cache.
+    QueryPinned,
+    /// Answers one range from 0 on: the size of the cache.
+    QuerySize,
+    /// Write data back that are not pinned, until at least the length of the range is free.
+    FlushUnpinned,
+    /// Enter (or leave) the NV cache power mode: the medium is left alone as far as possible.
+    PowerMode {
+        /// Whether to enter it.
+        on: bool,
+    },
+}
+
+impl Command {
+    /// The lower-case name used in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pin { .. } => "pin",
+            Self::Unpin => "unpin",
+            Self::QueryPinned => "query pinned",
+            Self::QuerySize => "query size",
+            Self::FlushUnpinned => "flush unpinned",
+            Self::PowerMode { .. } => "power mode",
+        }
     }
 }
 

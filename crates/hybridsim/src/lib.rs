@@ -4,7 +4,9 @@
 //! [`registry::standard`] and calls [`cli`].
 
 pub mod build;
+pub mod calibrate;
 mod cli;
+pub mod draw;
 pub mod fuzz;
 pub mod import;
 pub mod presets;

@@ -68,6 +68,79 @@ fn every_translation_layer_keeps_what_it_acknowledged() {
     }
 }
 
+/// A hybrid disk with so little flash that it is cleaned all the time.
+fn hybrid(cleanup: &str, more: &str, disk: &str) -> String {
+    format!(
+        "[part.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+         cleanup = \"{cleanup}\"\n{more}\n\
+         [part.flash]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         pages_per_block = 16\nover_provisioning = 0.5\n[part.disk]\n{disk}"
+    )
+}
+
+#[test]
+fn a_hybrid_disk_keeps_what_it_acknowledged_under_every_cleanup() {
+    let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
+    let mut cuts = 0;
+    let mut recoveries = 0;
+    for cleanup in ["on-demand-complete", "on-demand-partial", "low-watermark", "idle-periodic"] {
+        for journal in [false, true] {
+            let system = hybrid(cleanup, &format!("journal = {journal}"), disk);
+            let done = run(&system, 60_000, 80);
+            let name = format!("{cleanup}, journal {journal}");
+            assert_eq!(done.fault, None, "{name}");
+            assert_eq!(done.results.violations, [""; 0], "{name}");
+            let of_hybrid = &done.results.components["hybrid"];
+            let recovery = of_hybrid.recovery.as_ref().expect("it recovered");
+            assert_eq!(recovery.recovery_ns_max > 0, journal, "{name}");
+            assert!(of_hybrid.cache.as_ref().expect("a cache").cleanups > 100, "{name}");
+            cuts += done.results.power_cuts;
+            recoveries += recovery.recoveries;
+        }
+    }
+    assert!(cuts >= 10_000, "{cuts} power failures");
+    assert!(recoveries > cuts / 2, "some fail again while they recover, most do not");
+}
+
+#[test]
+fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
+    let mut cuts = 0;
+    for scheme in ["fp", "rw", "op"] {
+        for mapping in [false, true] {
+            let system = format!(
+                "[part.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                 scheme = \"{scheme}\"\nmapping = {mapping}\nperiod_pages = 2000\n\
+                 destage_pages = 16\nsequential_bytes = \"64KiB\"\n\
+                 [part.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
+                 planes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 8\n\
+                 over_provisioning = 0.2\n\
+                 [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n"
+            );
+            let done = run(&system, 60_000, 100);
+            let name = format!("{scheme}, mapping {mapping}");
+            assert_eq!(done.fault, None, "{name}");
+            assert_eq!(done.results.violations, [""; 0], "{name}");
+            let of_cache = &done.results.components["cache"];
+            let recovery = of_cache.recovery.as_ref().expect("it recovered");
+            assert_eq!(recovery.recovery_ns_max > 0, mapping, "{name}");
+            assert!(of_cache.cache.as_ref().expect("a cache").destages > 100, "{name}");
+            cuts += done.results.power_cuts;
+        }
+    }
+    assert!(cuts >= 10_000, "{cuts} power failures");
+}
+
+#[test]
+fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
+    let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n";
+    let admit = "admission = \"always\"";
+    let safe = run(&hybrid("on-demand-complete", admit, disk), 20_000, 300);
+    assert_eq!(safe.fault, None);
+    let more = format!("{admit}\nforce_destage = false");
+    let fault = run(&hybrid("on-demand-complete", &more, disk), 20_000, 300).fault;
+    assert!(fault.expect("data are lost").to_string().contains("wrong data"));
+}
+
 #[test]
 fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
     // 4 MiB offered, small blocks: logs are folded, the SLC log goes round, sectors move over.

@@ -1,5 +1,6 @@
 //! Results for people and programs: a terminal table, JSON, and one self-contained HTML file.
 
+pub mod diagram;
 pub mod figures;
 pub mod html;
 pub mod json;

@@ -16,6 +16,8 @@ pub struct Slot {
     pub page: u64,
     /// A bit per sector held; 0 when the slot is free.
     pub valid: u64,
+    /// Those whose write to flash has been acknowledged: a power failure leaves these.
+    durable: u64,
     /// Must stay.
     pub pinned: bool,
 }
@@ -32,6 +34,8 @@ pub struct Cache {
     slots: Vec<Slot>,
     free: Vec<u32>,
     pinned: u32,
+    /// Slots that hold nothing and must not be used yet.
+    retired: u32,
 }
 
 /// The bits of sectors `from..to` of a page.
@@ -50,6 +54,7 @@ impl Cache {
             slots: Vec::new(),
             free: Vec::new(),
             pinned: 0,
+            retired: 0,
         }
     }
 
@@ -73,7 +78,7 @@ impl Cache {
 
     /// Pages not used.
     pub fn free(&self) -> u32 {
-        self.pages - self.used()
+        self.pages - self.used() - self.retired
     }
 
     /// Whether there is a page that may go.
@@ -98,7 +103,7 @@ impl Cache {
     /// Makes room for a page that is not here; there must be a free one. Write to it at once.
     pub fn add(&mut self, page: u64) -> u32 {
         debug_assert!(self.free() > 0, "no free page");
-        let new = Slot { page, valid: 0, pinned: false };
+        let new = Slot { page, valid: 0, durable: 0, pinned: false };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = new;
@@ -131,7 +136,52 @@ impl Cache {
     pub fn unmark(&mut self, slot: u32, from: u64, to: u64) -> bool {
         let state = &mut self.slots[slot as usize];
         state.valid &= !bits(from, to);
+        state.durable &= state.valid;
         state.valid == 0
+    }
+
+    /// Flash has acknowledged a write of `sectors` sectors from its sector `at` on.
+    pub fn acknowledge(&mut self, at: u64, sectors: u32) {
+        let (mut at, end) = (at, at + u64::from(sectors));
+        while at < end {
+            let (slot, from) = (at / self.page_sectors, at % self.page_sectors);
+            let to = self.page_sectors.min(from + (end - at));
+            // The journal lies behind the slots.
+            if let Some(state) = self.slots.get_mut(slot as usize) {
+                state.durable |= bits(from, to) & state.valid;
+            }
+            at += to - from;
+        }
+    }
+
+    /// The power failed: only what was acknowledged is here.
+    pub fn keep_durable(&mut self) {
+        let lost = |slot: &Slot| slot.valid != 0 && slot.durable == 0;
+        for slot in 0..self.slots.len() as u32 {
+            if self.slots.get(slot as usize).is_some_and(lost) {
+                self.remove(slot);
+            }
+        }
+        self.slots.iter_mut().for_each(|slot| slot.valid = slot.durable);
+        self.retired = 0;
+        let slots = &self.slots;
+        let all = (0..slots.len() as u32).rev();
+        self.free = all.filter(|slot| slots[*slot as usize].valid == 0).collect();
+    }
+
+    /// Takes a page out; its slot is not free until [`Cache::release`].
+    pub fn retire(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        self.slots_of.remove(&state.page);
+        self.pinned -= u32::from(state.pinned);
+        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
+        self.retired += 1;
+    }
+
+    /// A retired slot may be used again.
+    pub fn release(&mut self, slot: u32) {
+        self.retired -= 1;
+        self.free.push(slot);
     }
 
     /// Frees a slot.
@@ -139,9 +189,9 @@ impl Cache {
         let state = &mut self.slots[slot as usize];
         self.slots_of.remove(&state.page);
         self.pinned -= u32::from(state.pinned);
-        *state = Slot { page: 0, valid: 0, pinned: false };
+        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
         self.free.push(slot);
-        if self.slots_of.is_empty() {
+        if self.slots_of.is_empty() && self.retired == 0 {
             // Hand slots out in order again, so that what is written in a row lies in a row.
             self.free.clear();
             self.slots.clear();

@@ -2,7 +2,7 @@
 //! disk, freed (`cache_cleanup` in paper 000, figure 3.7).
 
 use super::HybridDisk;
-use super::cut::{Cut, cut};
+use super::cut::{Cut, Medium, Run, cut};
 use super::serve::{Kind, Parent};
 use crate::cleanup::{CacheState, Plan};
 use crate::replacement::CachedPage;
@@ -58,6 +58,15 @@ impl Cleaning {
     /// Whether everybody waits for it.
     pub fn gate_closed(&self) -> bool {
         self.stage != Stage::Off && self.plan.exclusive
+    }
+}
+
+impl Cleaning {
+    /// Nothing is being cleaned any more.
+    pub fn stop(&mut self) {
+        self.stage = Stage::Off;
+        self.pages.clear();
+        (self.begun, self.running, self.freed) = (0, 0, 0);
     }
 }
 
@@ -213,11 +222,28 @@ impl HybridDisk {
     }
 
     pub(super) fn destage_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let force = self.durability.forces();
         let parent = self.parent(slot);
         parent.kind = Kind::DestageWrite;
         parent.request.op = Op::Write;
+        if force {
+            parent.request.flags = parent.request.flags.with(Flags::FUA);
+        }
         let request = parent.request;
         cut(&self.cache, request.lba.0, request.sectors, Cut::Destage, &mut self.runs);
+        self.send(ctx, slot, &request);
+    }
+
+    /// The pages are on the disk: flash notes that they are free.
+    pub(super) fn journal_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let place = u64::from(self.cache.pages) + self.durability.next_place();
+        let sectors = self.cache.page_sectors as u32;
+        self.runs.clear();
+        let at = place * self.cache.page_sectors;
+        self.runs.push(Run { medium: Medium::Flash, at, sectors, skip: 0 });
+        let parent = self.parent(slot);
+        parent.kind = Kind::JournalWrite;
+        let request = parent.request;
         self.send(ctx, slot, &request);
     }
 

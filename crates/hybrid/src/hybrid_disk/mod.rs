@@ -18,13 +18,14 @@
 //! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
 //! waiting for a free page, as `Destage`.
 
-mod cache;
+pub(crate) mod cache;
 mod clean;
-mod cut;
-mod flow;
+pub(crate) mod cut;
+pub(crate) mod flow;
 mod lane;
+mod power_cut;
 mod serve;
-mod trimmed;
+pub(crate) mod trimmed;
 
 use crate::admission::{Admission, AdmissionEntry};
 use crate::cleanup::{Cleanup, CleanupEntry};
@@ -40,7 +41,8 @@ use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
-use lane::{Lane, Order};
+use lane::{HELD, Lane, Order};
+use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
 use std::collections::VecDeque;
 use trimmed::Trimmed;
@@ -84,6 +86,13 @@ const PARAMS: &[Param] = &[
         "When pages are written back, and how many",
     ),
     Param::with(
+        "pinned",
+        Kind::Tables(RANGE),
+        "[]",
+        "Ranges the host wants to stay in flash once written, as `{ start = \"0B\", length = \
+         \"4MiB\" }` (paper 000, section 3.5); requests may also carry the flag themselves",
+    ),
+    Param::with(
         "flash_depth",
         Kind::Count { min: 1, max: 65_536 },
         "32",
@@ -114,12 +123,45 @@ const PARAMS: &[Param] = &[
         "Such writes in progress at a time, reading them from flash included",
     ),
     Param::with(
+        "force_destage",
+        Kind::Flag,
+        "true",
+        "Have the disk put destaged data on its medium before flash gives them up, whatever its \
+         write cache does; without it a power failure may lose them",
+    ),
+    Param::with(
+        "journal",
+        Kind::Flag,
+        "false",
+        "Note freed pages in a journal of 64 pages at the end of flash before they are used \
+         again, and read it after a power failure; else the map costs nothing and survives",
+    ),
+    Param::with(
         "merge_writes",
         Kind::Flag,
         "false",
         "Write neighbouring pages to flash as one request; the paper writes page by page",
     ),
 ];
+
+const RANGE: &[Param] = &[
+    Param::required("start", Kind::Bytes, "Where it begins"),
+    Param::required("length", Kind::Bytes, "How long it is"),
+];
+
+/// The ranges that are pinned, in sectors: first, and first after.
+fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u64, u64)> {
+    let mut ranges = Vec::new();
+    for table in input.settings.tables("pinned") {
+        let (start, length) = (table.bytes("start"), table.bytes("length"));
+        let whole = start.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
+        match start.checked_add(length) {
+            Some(end) if whole => ranges.push((start / SECTOR_BYTES, end / SECTOR_BYTES)),
+            _ => problems.push(Problem::new("pinned", "ranges are in multiples of 512 bytes")),
+        }
+    }
+    ranges
+}
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let settings = input.settings;
@@ -132,13 +174,16 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         let message = "must be a multiple of 512 bytes, at least 512 B and at most 32 KiB";
         return Err(vec![Problem::new("page_bytes", message)]);
     }
-    let pages = flash.capacity / page_sectors;
+    let journal = settings.flag("journal");
+    let journal_pages = if journal { JOURNAL_PAGES } else { 0 };
+    let pages = (flash.capacity / page_sectors).saturating_sub(journal_pages);
     if pages == 0 || pages >= u64::from(u32::MAX) {
         problems.push(Problem::new(
             "flash",
             format!("holds {pages} pages of page_bytes; must be 1 to {}", u32::MAX - 1),
         ));
     }
+    let pinned = pinned_ranges(input, &mut problems);
     let destage_pages = settings.bytes("destage_bytes") / page_bytes;
     if destage_pages == 0 || destage_pages > u64::from(u32::MAX) / PAGE_SECTORS_MAX {
         let message = "must be at least one page, and less than 2 TiB";
@@ -164,6 +209,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         capacity: disk.capacity,
         write_cut: if settings.flag("merge_writes") { Cut::Write } else { Cut::WritePages },
         cache: Cache::new(page_sectors, pages),
+        pinned,
         flow: Flow::default(),
         lanes: [
             Lane::new(0, depth("flash_depth"), Order::Fifo(VecDeque::new())),
@@ -176,6 +222,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         parents: Vec::new(),
         free_parents: Vec::new(),
         trimmed: Trimmed::default(),
+        durability: Durability::new(settings.flag("force_destage"), journal),
         runs: Vec::new(),
         ready: VecDeque::new(),
         short_of_space: VecDeque::new(),
@@ -197,6 +244,8 @@ pub struct HybridDisk {
     capacity: u64,
     write_cut: Cut,
     cache: Cache,
+    /// Ranges that stay in flash once written.
+    pinned: Vec<(u64, u64)>,
     flow: Flow,
     /// Dispatch queues, by [`cut::Medium`].
     lanes: [Lane; 2],
@@ -207,6 +256,7 @@ pub struct HybridDisk {
     parents: Vec<Parent>,
     free_parents: Vec<u32>,
     trimmed: Trimmed,
+    durability: Durability,
     /// Reused for every cut.
     runs: Vec<Run>,
     /// Free to go, but everything waits for cleaning.
@@ -239,20 +289,38 @@ impl Layer for HybridDisk {
         }
     }
 
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.lose_power();
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.recover(ctx);
+    }
+
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if self.durability.holds_back(id, request) {
+            return;
+        }
         self.take(ctx, id, request);
         self.settle(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if self.durability.recovering() {
+            self.recovered(ctx, done);
+            return;
+        }
         self.lanes[done.child].done();
         self.child_done(ctx, done);
         self.settle(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
-        self.idle_timer = false;
-        self.clean_when_idle(ctx);
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token != HELD {
+            self.idle_timer = false;
+            self.clean_when_idle(ctx);
+        }
         self.settle(ctx);
     }
 }

@@ -1,8 +1,9 @@
-//! Commands that look without running: check, list, explain, schema.
+//! Commands that look without running: check, draw, list, explain, schema.
 
-use super::CheckArgs;
-use super::output::{Failure, note, print};
+use super::output::{Exit, Failure, note, print};
+use super::{CheckArgs, DrawArgs};
 use crate::build;
+use crate::draw::svg;
 use crate::scenario::resolve::resolve;
 use crate::scenario::{Scenario, explain, schema};
 use hybridsim_engine::registry::Registry;
@@ -19,6 +20,17 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+pub fn draw(registry: &Registry, args: &DrawArgs) -> Result<(), Failure> {
+    let scenario = Scenario::read(&args.scenario, &args.sets, registry)?;
+    let picture = svg(&scenario, &build::system(&scenario, registry)?);
+    match &args.out {
+        None => print(&picture),
+        Some(out) => crate::state::write(out, picture.as_bytes()).map_err(|error| {
+            Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
+        }),
+    }
 }
 
 pub fn list(registry: &Registry, kind: Option<&str>) -> Result<(), Failure> {

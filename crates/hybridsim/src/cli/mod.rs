@@ -1,5 +1,6 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
+mod calibrate;
 mod import;
 mod inspect;
 mod output;
@@ -34,8 +35,12 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Published figures and measured drives, each beside what comes out here
     Reproduce(reproduce::ReproduceArgs),
+    /// Find a flash device's parameters from measured latencies
+    Calibrate(calibrate::CalibrateArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),
+    /// Draw a scenario's system as a picture (SVG)
+    Draw(DrawArgs),
     /// Look at traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -117,6 +122,18 @@ struct CheckArgs {
     resolved: bool,
 }
 
+#[derive(Args)]
+struct DrawArgs {
+    /// The scenario file
+    scenario: PathBuf,
+    /// Set a scenario key first; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Write the picture here instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
 #[derive(Subcommand)]
 enum TraceCommand {
     /// Profile a trace: mix, sizes, footprint, locality
@@ -179,7 +196,9 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Check(args) => inspect::check(registry, &args),
+        Command::Draw(args) => inspect::draw(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),

@@ -19,6 +19,7 @@ pub mod sequence;
 pub mod server;
 pub mod sweep;
 pub mod uniform;
+pub mod week;
 pub mod zipf;
 
 pub use distribution::DistributionEntry;
@@ -103,6 +104,7 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     sweep::ENTRY,
     server::ENTRY,
     desktop::ENTRY,
+    week::ENTRY,
 ];
 
 #[cfg(test)]

@@ -1,0 +1,149 @@
+//! The FQueue in memory: redirected writes, in the order they came, with an index by address.
+
+use hybridsim_engine::Contents;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    sectors: u64,
+    number: u64,
+}
+
+/// The queue. Entries never overlap. Volatile: what is in it is in the NV cache too.
+#[derive(Debug, Default)]
+pub struct FQueue {
+    size: u64,
+    used: u64,
+    entries: BTreeMap<u64, Entry>,
+    /// Addresses by number of arrival.
+    order: BTreeMap<u64, u64>,
+    numbers: u64,
+    /// Stamps of verified runs.
+    pub data: Contents,
+}
+
+impl FQueue {
+    /// Sets the room in sectors.
+    pub const fn resize(&mut self, sectors: u64) {
+        self.size = sectors;
+    }
+
+    /// Room in sectors.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Sectors in it.
+    pub const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All entries by address: first sector, length.
+    #[cfg(test)]
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.entries.iter().map(|(lba, entry)| (*lba, entry.sectors))
+    }
+
+    /// Forgets everything but its size.
+    pub fn clear(&mut self) {
+        *self = Self { size: self.size, ..Self::default() };
+    }
+
+    /// Adds an entry; it overlaps none.
+    pub fn add(&mut self, lba: u64, sectors: u64) {
+        debug_assert!(self.used + sectors <= self.size, "room was asked for");
+        let number = self.numbers;
+        self.numbers += 1;
+        self.entries.insert(lba, Entry { sectors, number });
+        self.order.insert(number, lba);
+        self.used += sectors;
+    }
+
+    /// Removes every entry that begins within `lba..end`; answers how many.
+    pub fn remove(&mut self, lba: u64, end: u64) -> u64 {
+        let mut count = 0;
+        while let Some((&at, &entry)) = self.entries.range(lba..end).next() {
+            self.entries.remove(&at);
+            self.order.remove(&entry.number);
+            self.used -= entry.sectors;
+            self.data.clear(at, entry.sectors);
+            count += 1;
+        }
+        count
+    }
+
+    /// Puts the entries that overlap `lba..end` into `found`, by address; with `touching` those
+    /// too that end or begin exactly there.
+    pub fn find(&self, lba: u64, end: u64, touching: bool, found: &mut Vec<(u64, u64)>) {
+        found.clear();
+        let reach = u64::from(touching);
+        let before = self.entries.range(..lba).next_back();
+        let before = before.filter(|(at, entry)| *at + entry.sectors + reach > lba);
+        let from_here = self.entries.range(lba..end + reach);
+        found.extend(before.into_iter().chain(from_here).map(|(at, entry)| (*at, entry.sectors)));
+    }
+
+    /// The oldest entry with all those that lie against it, up to `sectors_max` in all (or the
+    /// entry alone): first sector and end.
+    pub fn oldest_run(&self, sectors_max: u64) -> Option<(u64, u64)> {
+        let (_, &first) = self.order.first_key_value()?;
+        let (mut lba, mut end) = (first, first + self.entries[&first].sectors);
+        while let Some((&at, entry)) = self.entries.range(..lba).next_back()
+            && at + entry.sectors == lba
+            && end - at <= sectors_max
+        {
+            lba = at;
+        }
+        while let Some(entry) = self.entries.get(&end)
+            && end + entry.sectors - lba <= sectors_max
+        {
+            end += entry.sectors;
+        }
+        Some((lba, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushing_is_first_in_first_out_with_neighbours() {
+        let mut queue = FQueue::default();
+        queue.resize(100);
+        for (lba, sectors) in [(50, 8), (10, 4), (58, 4), (46, 4), (90, 1)] {
+            queue.add(lba, sectors);
+        }
+        assert_eq!(queue.used(), 21);
+        assert_eq!(queue.oldest_run(100), Some((46, 62)));
+        assert_eq!(queue.oldest_run(12), Some((46, 58)), "no longer than asked for");
+        assert_eq!(queue.oldest_run(1), Some((50, 58)), "but the oldest at least");
+        assert_eq!(queue.remove(46, 62), 3);
+        assert_eq!(queue.oldest_run(100), Some((10, 14)));
+        assert_eq!(queue.remove(0, 100), 2);
+        assert_eq!((queue.oldest_run(100), queue.used()), (None, 0));
+    }
+
+    #[test]
+    fn touching_is_wider_than_overlapping() {
+        let mut queue = FQueue::default();
+        queue.resize(100);
+        for lba in [10, 20, 30] {
+            queue.add(lba, 5);
+        }
+        let find = |lba, end, touching| {
+            let mut found = Vec::new();
+            queue.find(lba, end, touching, &mut found);
+            found.iter().map(|entry| entry.0).collect::<Vec<_>>()
+        };
+        assert_eq!(find(15, 20, false), []);
+        assert_eq!(find(15, 20, true), [10, 20]);
+        assert_eq!(find(14, 31, false), [10, 20, 30]);
+        assert_eq!(find(16, 19, true), []);
+    }
+}

@@ -1,0 +1,349 @@
+//! The scheduler over a drive: data, the two FQueues, watermarks, idle time, power failures.
+
+use super::*;
+use crate::nv_cache::{self, NvCacheDisk};
+use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
+use hybridsim_engine::param::{Plug, Value};
+use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{Arrival, Fact, Fault, Node, Op, PowerCuts};
+use hybridsim_host::HostOptions;
+use hybridsim_host::conformance::Load;
+use proptest::prelude::*;
+use std::cell::RefCell;
+
+/// Sectors of the disk.
+const DISK: u64 = 400;
+
+/// A layer that others may look into.
+struct Shared<L>(Rc<RefCell<L>>, Box<dyn Fn()>);
+
+impl<L: Layer> Layer for Shared<L> {
+    fn capacity(&self) -> u64 {
+        self.0.borrow().capacity()
+    }
+    fn info(&self) -> LayerInfo {
+        self.0.borrow().info()
+    }
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.0.borrow_mut().start(ctx);
+    }
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.0.borrow_mut().request(ctx, id, request);
+        (self.1)();
+    }
+    fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
+        self.0.borrow_mut().command(ctx, id, command, request);
+    }
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.0.borrow_mut().completion(ctx, done);
+        (self.1)();
+    }
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        self.0.borrow_mut().wake(ctx, token);
+        (self.1)();
+    }
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.0.borrow_mut().power_cut(now)
+    }
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.0.borrow_mut().power_on(ctx);
+    }
+}
+
+/// Sectors take longer the farther they are.
+struct Linear;
+
+impl Positioner for Linear {
+    fn positioning(&self, _now: SimTime, last: Lba, to: &Request) -> SimDuration {
+        SimDuration::from_us(5 * last.0.abs_diff(to.lba.0))
+    }
+    fn cylinder(&self, lba: Lba) -> u32 {
+        lba.0 as u32
+    }
+}
+
+fn settings(scheduler: &str) -> Settings {
+    let text = |value: &str| Value::Text(value.to_owned());
+    let plug = Plug { name: scheduler.to_owned(), settings: Settings::default() };
+    Settings::default()
+        .and("scheduler", Value::Plug(by_address(plug)))
+        .and("redirect", Value::Flag(true))
+        .and("access", text("exact"))
+        .and("flash_latency", Value::Duration(SimDuration::from_us(100)))
+        .and("flash_rate", Value::Rate(100_000_000))
+        .and("ties", text("redirect"))
+        .and("coalesce", text("touching"))
+        .and("overwrites", text("coalesce"))
+        .and("high", Value::Number(1.0))
+        .and("low", Value::Number(0.6))
+        .and("merge_max", Value::Bytes(64 * 512))
+        .and("idle", Value::Flag(true))
+        .and("idle_delay", Value::Duration(SimDuration::ZERO))
+        .and("order", text("safe"))
+}
+
+fn by_address(plug: Plug) -> Plug {
+    Plug { settings: plug.settings.and("by", Value::Text("lbn".to_owned())), ..plug }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add_all(hybridsim_host::scheduler::ENTRIES);
+    registry
+}
+
+/// The scheduler over a drive with `flash` sectors; after every message the FQueues are compared.
+fn system(settings: &Settings, flash: u64, seed: u64) -> (Node, Rc<RefCell<FlashBacked>>) {
+    let registry = registry();
+    let input = |settings, children| BuildInput {
+        settings,
+        registry: &registry,
+        seed,
+        path: "layer",
+        children,
+    };
+    let of_drive = views(&[flash, DISK], Some(Rc::new(Linear)));
+    let own = drive_settings("discard");
+    let drive = nv_cache::make(&input(&own, &of_drive));
+    let of_scheduler = views(&[DISK], Some(Rc::new(Linear)));
+    let made = make(&input(settings, &of_scheduler));
+    let scheduler = made.unwrap_or_else(|problems| panic!("{problems:?}"));
+    let (scheduler, drive) = (Rc::new(RefCell::new(scheduler)), Rc::new(RefCell::new(drive)));
+    let (one, other) = (Rc::clone(&scheduler), Rc::clone(&drive));
+    let compare = Box::new(move || compare(&one.borrow(), &other.borrow()));
+    let children = vec![
+        Place::new("flash", flash, 40).restless(seed),
+        Place::new("disk", DISK, 400).restless(seed),
+    ];
+    let drive = Node::inner("host/layer/nv", Shared(drive, Box::new(|| ())), children);
+    (Node::inner("host/layer", Shared(Rc::clone(&scheduler), compare), vec![drive]), scheduler)
+}
+
+/// Sector by sector, what is in memory is what is pinned with data, but for what the operation
+/// under way is about.
+fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
+    let own = [Step::Sizing, Step::Query, Step::Restore];
+    let busy = scheduler.active;
+    if busy.is_some_and(|active| own.contains(&active.step)) {
+        return;
+    }
+    let about = busy.map_or(0..0, |active| active.range());
+    let mut memory = vec![false; DISK as usize];
+    let mut pinned = memory.clone();
+    for (lba, sectors) in scheduler.fqueue.iter() {
+        (lba..lba + sectors).for_each(|sector| memory[sector as usize] = true);
+    }
+    for (lba, extent) in drive.extents.iter().filter(|(_, extent)| extent.pinned && extent.valid) {
+        (lba..lba + extent.sectors).for_each(|sector| pinned[sector as usize] = true);
+    }
+    for sector in (0..DISK).filter(|sector| !about.contains(sector)) {
+        let at = sector as usize;
+        assert_eq!(memory[at], pinned[at], "sector {sector}, {busy:?}");
+    }
+    let used = memory.iter().filter(|held| **held).count() as u64;
+    assert_eq!(used, scheduler.fqueue.used());
+    assert!(used <= scheduler.fqueue.size());
+}
+
+fn told(facts: &[hybridsim_engine::Stamped], what: Told) -> u64 {
+    let value = |fact: &Fact| match fact {
+        Fact::Custom { name, value } if *name == what as u8 => *value,
+        _ => 0,
+    };
+    // The drive below tells its own number 0, but no times of writes are asked for here.
+    facts.iter().map(|stamped| value(&stamped.fact)).sum()
+}
+
+fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
+    settings.and(name, Value::Text(value.to_owned()))
+}
+
+#[test]
+fn every_order_and_option_returns_what_was_written() {
+    let (mut redirected, mut along, mut obsolete, mut back, mut idle) = (0, 0, 0, 0, 0);
+    for scheduler in ["fcfs", "sstf", "c-look", "look"] {
+        for coalesce in ["touching", "overlapping"] {
+            for overwrites in ["coalesce", "replace"] {
+                for order in ["safe", "printed"] {
+                    for (flash, depth, seed) in [(40, 1, 1), (64, 16, 2), (0, 4, 3), (9, 32, 4)] {
+                        let settings = option(settings(scheduler), "coalesce", coalesce);
+                        let settings = option(settings, "overwrites", overwrites);
+                        let settings = option(settings, "order", order);
+                        let load = Load { requests: 700, sectors_max: 30, seed }.draw(DISK);
+                        let (system, _) = system(&settings, flash.max(1), seed);
+                        let Outcome { fault, facts } = run(system, &load, depth, None);
+                        assert_eq!(fault, None, "{scheduler} {coalesce} {overwrites} {order}");
+                        redirected += told(&facts, Told::Redirected);
+                        along += told(&facts, Told::Coalesced);
+                        obsolete += told(&facts, Told::Overwritten);
+                        back += told(&facts, Told::FlushedBack);
+                        idle += told(&facts, Told::IdleSynced);
+                    }
+                }
+            }
+        }
+    }
+    for (name, count) in
+        [("to flash", redirected), ("along", along), ("obsolete", obsolete), ("back", back)]
+    {
+        assert!(count > 1000, "{name}: {count}");
+    }
+    assert!(idle > 500, "idle: {idle}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn both_fqueues_are_the_same_at_all_times(
+        seed in 0u64..1_000_000,
+        flash in 1u64..120,
+        depth in 1u32..40,
+        scheduler in prop::sample::select(vec!["fcfs", "sstf", "c-look"]),
+        touching in any::<bool>(),
+        replace in any::<bool>(),
+        every in prop::option::of(20u64..400),
+    ) {
+        let settings = option(
+            settings(scheduler), "coalesce", if touching { "touching" } else { "overlapping" },
+        );
+        let settings = option(settings, "overwrites", if replace { "replace" } else { "coalesce" });
+        let load = Load { requests: 300, sectors_max: 30, seed }.draw(DISK);
+        let cuts = every.map(|mean| PowerCuts::new(mean, 10_000, Stream::new(seed, "cuts")));
+        let (system, _) = system(&settings, flash, seed);
+        let fault = run(system, &load, depth, cuts).fault;
+        prop_assert_eq!(fault, None);
+    }
+}
+
+/// Runs under power failures; the fault, and how many there were.
+fn fails(order: &str, seed: u64) -> (Option<Fault>, usize) {
+    let settings = option(settings("c-look"), "order", order);
+    let load = Load { requests: 4000, sectors_max: 20, seed }.draw(DISK);
+    let cuts = PowerCuts::new(40, 100_000, Stream::new(seed, "cuts"));
+    let (system, _) = system(&settings, 100, seed);
+    let seen = run(system, &load, 8, Some(cuts));
+    let cuts = seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
+    (seen.fault, cuts)
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_but_in_the_printed_order() {
+    let mut all = 0;
+    let mut lost = 0;
+    for seed in 0..10 {
+        let (fault, cuts) = fails("safe", seed);
+        assert_eq!(fault, None, "seed {seed}");
+        all += cuts;
+        let (fault, _) = fails("printed", seed);
+        lost += u32::from(matches!(fault, Some(Fault::WrongData { .. })));
+    }
+    assert!(all > 1000, "{all} power failures");
+    assert!(lost >= 8, "unpinning first loses data: {lost} of 10 runs found it");
+}
+
+/// Far writes at once, from the end of the disk: 40 of two sectors, none beside another.
+fn burst() -> Vec<Arrival> {
+    let place = |at: u64| if at % 2 == 0 { at * 4 } else { DISK - 4 - at * 4 };
+    let write = |at| Request::new(Op::Write, Lba(place(at)), 2);
+    (0..40).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect()
+}
+
+#[test]
+fn flushing_alternates_with_requests_down_to_the_low_watermark() {
+    let settings = settings("fcfs").and("idle", Value::Flag(false));
+    let (system, _) = system(&settings, 20, 1);
+    let Outcome { fault, facts } = play(system, burst(), HostOptions::open(64), None);
+    assert_eq!(fault, None);
+    let mut flushes = Vec::new();
+    let mut foreground = 0;
+    let mut level = 0;
+    for stamped in &facts {
+        match stamped.fact {
+            Fact::Custom { name, value } if name == Told::Level as u8 => level = value,
+            Fact::Custom { name, .. } if name == Told::FlushedBack as u8 => {
+                flushes.push((foreground, level));
+                foreground = 0;
+            }
+            Fact::Completed { .. } => foreground += 1,
+            _ => {}
+        }
+    }
+    // Full with ten writes of two sectors; it goes down to 12 of 20 in steps of 2.
+    assert!(flushes.len() >= 4, "{flushes:?}");
+    assert!(flushes[0].0 >= 10, "the first when it is full: {flushes:?}");
+    assert!(flushes[1..4].iter().all(|(between, _)| *between == 1), "one to one: {flushes:?}");
+    assert!(level <= 20);
+}
+
+#[test]
+fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
+    let settings = settings("c-look");
+    let (system, scheduler) = system(&settings, 40, 5);
+    let mut stream = Stream::new(8, "idle");
+    let arrivals = (0..200).map(|at| {
+        let lba = stream.below(DISK - 4);
+        let request = Request::new(Op::Write, Lba(lba), 4);
+        // Pairs: the second comes while the first is being written back.
+        let us = at / 2 * 4000 + at % 2 * 300;
+        Arrival { at: SimTime::ZERO + SimDuration::from_us(us), request }
+    });
+    let Outcome { fault, facts } = play(system, arrivals.collect(), HostOptions::open(64), None);
+    assert_eq!(fault, None);
+    assert!(told(&facts, Told::IdleSynced) > 100);
+    assert_eq!(told(&facts, Told::FlushedBack), 0);
+    // A disk write takes 400 to 800 µs, an unpin 11: nobody waits for more than one of them.
+    let longest = facts.iter().filter_map(|stamped| match stamped.fact {
+        Fact::Spent { part: hybridsim_engine::Part::Queue, time, .. } => Some(time),
+        _ => None,
+    });
+    let longest = longest.max().expect("some wait");
+    assert!(longest <= SimDuration::from_us(811), "{longest}");
+    drop(scheduler);
+}
+
+#[test]
+fn sizes_that_differ_are_refused() {
+    let settings = settings("fcfs").and("fqueue", Value::Bytes(41 * 512));
+    let (system, _) = system(&settings, 40, 1);
+    let fault = run(system, &burst().iter().map(|a| a.request).collect::<Vec<_>>(), 1, None).fault;
+    let message = fault.expect("they must be equal").to_string();
+    assert!(message.contains("41 sectors and the NV cache of the drive 40"), "{message}");
+}
+
+#[test]
+fn a_device_that_knows_no_commands_says_so() {
+    let registry = registry();
+    let settings = settings("fcfs");
+    let views = views(&[DISK], Some(Rc::new(Linear)));
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "l",
+        children: &views,
+    };
+    let scheduler = make(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let system = Node::inner("host/layer", scheduler, vec![Place::new("disk", DISK, 10).steady()]);
+    let fault = run(system, &[], 1, None).fault.expect("it is not a drive with an NV cache");
+    assert!(fault.to_string().contains("knows no NV cache commands"), "{fault}");
+}
+
+#[test]
+fn wrong_parameters_are_told_together() {
+    let registry = registry();
+    let settings = settings("fcfs")
+        .and("low", Value::Number(0.9))
+        .and("high", Value::Number(0.5))
+        .and("merge_max", Value::Bytes(5));
+    let views = views(&[1 << 33], None);
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "l",
+        children: &views,
+    };
+    let problems = make(&input).err().expect("refused");
+    let names: Vec<_> = problems.iter().map(|problem| problem.param).collect();
+    assert_eq!(names, ["low", "merge_max", "drive", "drive"]);
+}

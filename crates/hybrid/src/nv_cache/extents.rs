@@ -1,0 +1,253 @@
+//! Which sectors are in the non-volatile cache, and where: extents by address, free space by place.
+
+use std::collections::BTreeMap;
+
+/// Sectors that lie together in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Length in sectors.
+    pub sectors: u64,
+    /// First sector in the cache.
+    pub at: u64,
+    /// Held for the host; otherwise it is the drive's own.
+    pub pinned: bool,
+    /// The cache holds the newest data; otherwise the place is only reserved.
+    pub valid: bool,
+    /// Order of entering the drive's own set.
+    pub since: u64,
+}
+
+/// A part of a range: in the cache (an extent cut to the range), or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First sector.
+    pub lba: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// What the cache has.
+    pub extent: Option<Extent>,
+}
+
+/// The map of the cache. Extents never overlap; every place is free or belongs to one of them.
+#[derive(Debug)]
+pub struct Extents {
+    size: u64,
+    map: BTreeMap<u64, Extent>,
+    /// Free places: first sector, length.
+    free: BTreeMap<u64, u64>,
+    free_sectors: u64,
+    /// Where the next search for room begins.
+    next: u64,
+    entered: u64,
+}
+
+impl Extents {
+    /// An empty cache of `size` sectors.
+    pub fn new(size: u64) -> Self {
+        let (map, free) = (BTreeMap::new(), BTreeMap::from([(0, size)]));
+        Self { size, map, free, free_sectors: size, next: 0, entered: 0 }
+    }
+
+    /// Sectors in all.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Sectors that are free.
+    pub const fn free(&self) -> u64 {
+        self.free_sectors
+    }
+
+    /// All extents, by address.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Extent)> + '_ {
+        self.map.iter().map(|(lba, extent)| (*lba, *extent))
+    }
+
+    /// Puts `lba..end`, piece by piece, into `pieces`.
+    pub fn pieces(&self, lba: u64, end: u64, pieces: &mut Vec<Piece>) {
+        pieces.clear();
+        let before = self.map.range(..lba).next_back();
+        let before = before.filter(|(start, extent)| *start + extent.sectors > lba);
+        let mut at = lba;
+        for (&start, &extent) in before.into_iter().chain(self.map.range(lba..end)) {
+            if start > at {
+                pieces.push(Piece { lba: at, sectors: start - at, extent: None });
+                at = start;
+            }
+            let stop = end.min(start + extent.sectors);
+            let (skip, sectors) = (at - start, stop - at);
+            let cut = Extent { at: extent.at + skip, sectors, ..extent };
+            pieces.push(Piece { lba: at, sectors, extent: Some(cut) });
+            at = stop;
+        }
+        if at < end {
+            pieces.push(Piece { lba: at, sectors: end - at, extent: None });
+        }
+    }
+
+    /// Makes `at` the border of two extents if it lies within one.
+    fn split(&mut self, at: u64) {
+        let Some((&start, &extent)) = self.map.range(..at).next_back() else { return };
+        if start + extent.sectors <= at {
+            return;
+        }
+        let skip = at - start;
+        let tail = Extent { at: extent.at + skip, sectors: extent.sectors - skip, ..extent };
+        self.map.insert(at, tail);
+        self.map.insert(start, Extent { sectors: skip, ..extent });
+    }
+
+    /// Changes every extent within `lba..end`; those that reach out of it are cut first.
+    pub fn change(&mut self, lba: u64, end: u64, mut change: impl FnMut(&mut Extent)) {
+        self.split(lba);
+        self.split(end);
+        self.map.range_mut(lba..end).for_each(|(_, extent)| change(extent));
+    }
+
+    /// Takes those extents within `lba..end` out that are `unwanted`.
+    pub fn remove(&mut self, lba: u64, end: u64, unwanted: impl Fn(&Extent) -> bool) {
+        self.split(lba);
+        self.split(end);
+        while let Some((&start, &extent)) =
+            self.map.range(lba..end).find(|(_, extent)| unwanted(extent))
+        {
+            self.map.remove(&start);
+            self.release(extent.at, extent.sectors);
+        }
+    }
+
+    /// Reserves places for `lba..lba + sectors`, none of which is in the cache.
+    ///
+    /// # Panics
+    /// When there is not so much room; ask [`Extents::free`] first.
+    pub fn reserve(&mut self, lba: u64, sectors: u64, pinned: bool) {
+        assert!(sectors <= self.free_sectors, "room was asked for before");
+        let (mut lba, mut left) = (lba, sectors);
+        self.entered += 1;
+        while left > 0 {
+            let (at, took) = self.allocate(left);
+            let since = self.entered;
+            self.map.insert(lba, Extent { sectors: took, at, pinned, valid: false, since });
+            (lba, left) = (lba + took, left - took);
+        }
+    }
+
+    /// The next free place that is long enough; if none is, the longest of the first few.
+    fn allocate(&mut self, sectors: u64) -> (u64, u64) {
+        let after = self.free.range(self.next..).chain(self.free.range(..self.next));
+        let mut best = (0, 0);
+        for (&at, &length) in after.take(PLACES_TRIED) {
+            if length > best.1 {
+                best = (at, length);
+            }
+            if length >= sectors {
+                break;
+            }
+        }
+        let (at, length) = best;
+        self.free.remove(&at);
+        let took = sectors.min(length);
+        if took < length {
+            self.free.insert(at + took, length - took);
+        }
+        self.free_sectors -= took;
+        self.next = at + took;
+        (at, took)
+    }
+
+    fn release(&mut self, at: u64, sectors: u64) {
+        self.free_sectors += sectors;
+        let (mut at, mut sectors) = (at, sectors);
+        if let Some(length) = self.free.remove(&(at + sectors)) {
+            sectors += length;
+        }
+        if let Some((&start, &length)) = self.free.range(..at).next_back()
+            && start + length == at
+        {
+            (at, sectors) = (start, sectors + length);
+        }
+        self.free.insert(at, sectors);
+    }
+
+    /// Of the drive's own extents with data, the one that entered first.
+    pub fn oldest_unpinned(&self) -> Option<(u64, Extent)> {
+        let own = self.iter().filter(|(_, extent)| !extent.pinned && extent.valid);
+        own.min_by_key(|(lba, extent)| (extent.since, *lba))
+    }
+
+    #[cfg(test)]
+    fn is_sound(&self) -> bool {
+        let mut places: Vec<(u64, u64)> = self.free.iter().map(|(at, len)| (*at, *len)).collect();
+        places.extend(self.map.values().map(|extent| (extent.at, extent.sectors)));
+        places.sort_unstable();
+        let mut at = 0;
+        let whole = places.iter().all(|(start, length)| {
+            let follows = *start == at;
+            at += length;
+            follows
+        });
+        let mut end = 0;
+        let apart = self.iter().all(|(lba, extent)| {
+            let apart = lba >= end;
+            end = lba + extent.sectors;
+            apart
+        });
+        whole && at == self.size && apart && self.free_sectors == self.free.values().sum()
+    }
+}
+
+/// Free places looked at for one that is long enough.
+const PLACES_TRIED: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_range_in_order() {
+        let mut extents = Extents::new(100);
+        extents.reserve(10, 10, true);
+        extents.reserve(30, 5, false);
+        let mut pieces = Vec::new();
+        extents.pieces(5, 40, &mut pieces);
+        let got: Vec<_> =
+            pieces.iter().map(|p| (p.lba, p.sectors, p.extent.map(|e| e.at))).collect();
+        let expect =
+            [(5, 5, None), (10, 10, Some(0)), (20, 10, None), (30, 5, Some(10)), (35, 5, None)];
+        assert_eq!(got, expect);
+        extents.pieces(12, 14, &mut pieces);
+        assert_eq!(pieces.len(), 1);
+        assert_eq!(pieces[0].extent.map(|e| (e.at, e.sectors)), Some((2, 2)));
+        extents.pieces(20, 30, &mut pieces);
+        assert_eq!(pieces[0], Piece { lba: 20, sectors: 10, extent: None });
+    }
+
+    #[test]
+    fn random_use_keeps_the_map_sound() {
+        let mut stream = hybridsim_engine::Stream::new(3, "extents");
+        let mut extents = Extents::new(200);
+        let (mut pieces, mut full) = (Vec::new(), 0);
+        for _ in 0..5_000 {
+            let lba = stream.below(500);
+            let end = lba + 1 + stream.below(40);
+            match stream.below(3) {
+                0 => extents.remove(lba, end, |extent| extent.pinned),
+                1 => extents.remove(lba, end, |_| true),
+                _ => {
+                    extents.pieces(lba, end, &mut pieces);
+                    let pinned = stream.chance(0.5);
+                    for piece in pieces.iter().filter(|piece| piece.extent.is_none()) {
+                        if piece.sectors <= extents.free() {
+                            extents.reserve(piece.lba, piece.sectors, pinned);
+                        } else {
+                            full += 1;
+                        }
+                    }
+                    extents.change(lba, end, |extent| extent.valid = true);
+                }
+            }
+            assert!(extents.is_sound());
+        }
+        assert!(full > 100, "it was full now and then");
+    }
+}

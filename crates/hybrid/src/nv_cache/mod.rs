@@ -1,0 +1,182 @@
+//! A drive with a non-volatile cache beside its platters, and the ATA-8 commands for it (paper
+//! 001, section II.B; ATA8-ACS, NV cache feature set).
+//!
+//! The host pins ranges ([`Command::Pin`]); requests for pinned sectors are served by the cache.
+//! What the drive caches on its own account is the unpinned set: in the NV cache power mode all
+//! writes go there while there is room, so that the disk can stop. Whether it stops, and after
+//! how long, is the disk's own parameter.
+//!
+//! Rules where the standard leaves room:
+//! - A pinned sector has its data on the medium until they are written to the cache.
+//! - Unpinned sectors leave the cache with their data (`unpin = "discard"`, as paper 001 uses it)
+//!   or become the drive's own (`"keep"`) and are written back when asked for.
+//! - A trim of cached sectors changes nothing; it is passed on for the others.
+//! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: whoever does that to
+//!   pinned sectors unpins them next.
+//!
+//! After a power failure everything that had its data in the cache is there again, pinned or not:
+//! which sector a page of flash holds is in its spare area, and unpinning is durable when it is
+//! acknowledged (assumed). Reservations without data and the power mode are forgotten.
+
+mod extents;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+pub use extents::{Extent, Extents};
+
+use crate::hybrid_disk::flow::Flow;
+use extents::Piece;
+use hybridsim_engine::build::{BuildInput, LayerEntry};
+use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::registry::Description;
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::{
+    Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SimDuration, SimTime,
+};
+use serve::Job;
+use std::rc::Rc;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "nv-cache-disk",
+        summary: "a disk with a flash cache that the host controls by ATA-8 NV cache commands",
+        origin: "paper 001, section II.B; T13 ATA8-ACS, NV cache feature set",
+        params: PARAMS,
+    },
+    build,
+};
+
+const PARAMS: &[Param] = &[
+    Param::required("flash", Kind::Part, "The NV cache; all of its capacity is used"),
+    Param::required("disk", Kind::Part, "The rotating medium; its capacity is the drive's"),
+    Param::with(
+        "command_time",
+        Kind::Duration,
+        "\"10us\"",
+        "Time of an NV cache command; paper 001 says microseconds",
+    ),
+    Param::with(
+        "entry_time",
+        Kind::Duration,
+        "\"1us\"",
+        "Added for each LBA range entry of at most 65,535 sectors (assumed)",
+    ),
+    Param::with(
+        "unpin",
+        Kind::Choice(&["discard", "keep"]),
+        "\"discard\"",
+        "Unpinned sectors leave the cache at once, or become the drive's own",
+    ),
+];
+
+/// Sectors an LBA range entry describes at most: its length has 16 bits.
+pub const ENTRY_SECTORS_MAX: u64 = 65_535;
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    Ok(Box::new(make(input)))
+}
+
+pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
+    let settings = input.settings;
+    let (flash, disk) = (&input.children[0], &input.children[1]);
+    NvCacheDisk {
+        capacity: disk.capacity,
+        positioner: disk.positioner.clone(),
+        command_time: settings.duration("command_time"),
+        entry_time: settings.duration("entry_time"),
+        keeps: settings.text("unpin") == "keep",
+        extents: Extents::new(flash.capacity),
+        power_mode: false,
+        flow: Flow::default(),
+        jobs: Vec::new(),
+        free_jobs: Vec::new(),
+        pieces: Vec::new(),
+        told: 0,
+    }
+}
+
+/// The drive.
+pub struct NvCacheDisk {
+    capacity: u64,
+    positioner: Option<Rc<dyn Positioner>>,
+    command_time: SimDuration,
+    entry_time: SimDuration,
+    /// Unpinned sectors stay in the cache.
+    keeps: bool,
+    /// Durable where valid.
+    pub(crate) extents: Extents,
+    power_mode: bool,
+    flow: Flow,
+    jobs: Vec<Job>,
+    free_jobs: Vec<u32>,
+    /// Reused for every request.
+    pieces: Vec<Piece>,
+    told: u64,
+}
+
+/// Names of [`Fact::Custom`].
+const CUSTOM: &[&str] = &["cached_sectors"];
+
+impl NvCacheDisk {
+    fn tell(&mut self, ctx: &mut Ctx<'_>) {
+        let cached = self.extents.size() - self.extents.free();
+        if cached != self.told {
+            self.told = cached;
+            ctx.observe(Fact::Custom { name: 0, value: cached });
+        }
+    }
+}
+
+impl Layer for NvCacheDisk {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo {
+            kind: ENTRY.description.name,
+            constants: vec![("nv_cache_sectors", self.extents.size() as f64)],
+            custom: CUSTOM,
+            ..LayerInfo::default()
+        }
+    }
+
+    fn positioner(&self) -> Option<Rc<dyn Positioner>> {
+        self.positioner.clone()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.take(ctx, id, request, None);
+        self.tell(ctx);
+    }
+
+    fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
+        self.take(ctx, id, request, Some(command));
+        self.tell(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.child_done(ctx, done);
+        self.tell(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        self.leave(ctx, token as u32);
+        self.tell(ctx);
+    }
+
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.extents.remove(0, self.capacity, |extent| !extent.valid);
+        self.power_mode = false;
+        self.flow = Flow::default();
+        self.jobs.clear();
+        self.free_jobs.clear();
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.observe(Fact::Recovered { took: SimDuration::ZERO });
+    }
+}

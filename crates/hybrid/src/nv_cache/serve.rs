@@ -1,0 +1,346 @@
+//! Requests and commands: what they do to the cache and to the media.
+
+use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
+use crate::hybrid_disk::flow::Entered;
+use hybridsim_engine::{
+    Command, Completion, Ctx, DataSlice, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request,
+    RequestId, SimTime,
+};
+
+/// The children.
+const FLASH: usize = 0;
+const DISK: usize = 1;
+
+/// Something under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    id: RequestId,
+    request: Request,
+    command: Option<Command>,
+    phase: Phase,
+    /// What it moves between the media: first sector and length.
+    moves: (u64, u32),
+    data: DataSlice,
+    /// Requests at the media not done.
+    left: u32,
+    failed: bool,
+    /// When the phase began.
+    since: SimTime,
+    parts: Parts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    /// At the media for the host.
+    Serving,
+    /// A range is read from one medium, to go to the other.
+    Reading,
+    Writing,
+    /// A command takes its time.
+    Answering,
+}
+
+impl NvCacheDisk {
+    /// A request or command: goes ahead, or waits behind those it conflicts with.
+    pub(super) fn take(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: RequestId,
+        request: &Request,
+        command: Option<Command>,
+    ) {
+        let job = Job {
+            id,
+            request: *request,
+            command,
+            phase: Phase::Waiting,
+            moves: (0, 0),
+            data: DataSlice::NONE,
+            left: 0,
+            failed: false,
+            since: ctx.now(),
+            parts: Parts::NONE,
+        };
+        let slot = match self.free_jobs.pop() {
+            Some(slot) => {
+                self.jobs[slot as usize] = job;
+                slot
+            }
+            None => {
+                self.jobs.push(job);
+                self.jobs.len() as u32 - 1
+            }
+        };
+        let range = match (command, request.op) {
+            (None, Op::Flush) | (Some(Command::QuerySize), _) => (u64::MAX, 0),
+            (Some(Command::FlushUnpinned | Command::PowerMode { .. }), _) => (0, u64::MAX),
+            (Some(_), _) if request.sectors == 0 => (0, u64::MAX),
+            _ => (request.lba.0, request.end().0 - 1),
+        };
+        let shared = match command {
+            None => request.op == Op::Read,
+            Some(command) => matches!(command, Command::QueryPinned | Command::QuerySize),
+        };
+        if self.flow.enter(slot, range, !shared, false) == Entered::Free {
+            self.start(ctx, slot);
+        }
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let job = &mut self.jobs[slot as usize];
+        job.parts.add(Part::Queue, ctx.now().since(job.since));
+        job.since = ctx.now();
+        job.phase = Phase::Serving;
+        let (request, command) = (job.request, job.command);
+        match (command, request.op) {
+            (Some(command), _) => self.start_command(ctx, slot, command, &request),
+            (None, Op::Flush) => {
+                for child in [FLASH, DISK] {
+                    self.issue(ctx, slot, child, Request { lba: Lba(0), ..request });
+                }
+            }
+            (None, _) => self.start_request(ctx, slot, &request),
+        }
+    }
+
+    /// Cuts a request between the media.
+    fn start_request(&mut self, ctx: &mut Ctx<'_>, slot: u32, request: &Request) {
+        let (lba, end) = (request.lba.0, request.end().0);
+        let past = request.flags.contains(Flags::PAST_CACHE);
+        if past && request.op != Op::Trim {
+            self.issue(ctx, slot, DISK, *request);
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.extents.pieces(lba, end, &mut pieces);
+        if self.power_mode && request.op == Op::Write {
+            for piece in pieces.iter().filter(|piece| piece.extent.is_none()) {
+                if piece.sectors <= self.extents.free() {
+                    self.extents.reserve(piece.lba, piece.sectors, false);
+                }
+            }
+            self.extents.pieces(lba, end, &mut pieces);
+        }
+        let mut hits = 0;
+        for piece in &pieces {
+            let (skip, sectors) = ((piece.lba - lba) as u32, piece.sectors as u32);
+            let cached = piece.extent.filter(|extent| extent.valid || request.op == Op::Write);
+            let (child, at) = match cached {
+                Some(extent) => (FLASH, extent.at),
+                None => (DISK, piece.lba),
+            };
+            hits += u32::from(child == FLASH);
+            if request.op != Op::Trim || child == DISK {
+                self.issue(ctx, slot, child, request.part(skip, sectors, Lba(at)));
+            }
+        }
+        if request.op != Op::Trim {
+            let misses = pieces.len() as u32 - hits;
+            ctx.observe(Fact::CacheLookup { op: request.op, hits, misses });
+        }
+        self.pieces = pieces;
+        if self.jobs[slot as usize].left == 0 {
+            // A trim of nothing but cached sectors.
+            self.leave(ctx, slot);
+        }
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
+        let flags = Flags(request.flags.0 & !Flags::PAST_CACHE.0);
+        self.jobs[slot as usize].left += 1;
+        ctx.issue(child, Request { flags, ..request }, u64::from(slot));
+    }
+
+    fn start_command(&mut self, ctx: &mut Ctx<'_>, slot: u32, command: Command, request: &Request) {
+        let (lba, end) = match request.sectors {
+            0 => (0, self.capacity),
+            _ => (request.lba.0, request.end().0),
+        };
+        let id = self.jobs[slot as usize].id;
+        let mut entries = (end - lba).div_ceil(ENTRY_SECTORS_MAX);
+        match command {
+            Command::QuerySize => {
+                entries = 1;
+                ctx.answer(id, vec![(Lba(0), self.extents.size())]);
+            }
+            Command::QueryPinned => {
+                let pinned = self.pinned(lba, end);
+                entries = pinned.len() as u64;
+                ctx.answer(id, pinned);
+            }
+            Command::Unpin if self.keeps => {
+                self.extents.remove(lba, end, |extent| extent.pinned && !extent.valid);
+                self.extents.change(lba, end, |extent| extent.pinned = false);
+            }
+            Command::Unpin => self.extents.remove(lba, end, |extent| extent.pinned),
+            Command::Pin { .. } => self.jobs[slot as usize].failed = !self.pin(lba, end),
+            Command::PowerMode { on } => {
+                self.power_mode = on;
+                entries = 0;
+            }
+            Command::FlushUnpinned => entries = 0,
+        }
+        let time = self.command_time + self.entry_time * entries;
+        let job = &mut self.jobs[slot as usize];
+        job.parts.add(Part::Overhead, time);
+        job.phase = Phase::Answering;
+        ctx.wake_at(ctx.now() + time, u64::from(slot));
+    }
+
+    /// Pinned ranges with data, in order.
+    fn pinned(&self, lba: u64, end: u64) -> Vec<(Lba, u64)> {
+        let mut pieces = Vec::new();
+        self.extents.pieces(lba, end, &mut pieces);
+        let mut ranges: Vec<(Lba, u64)> = Vec::new();
+        for piece in pieces {
+            if piece.extent.is_none_or(|extent| !extent.pinned || !extent.valid) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some((first, sectors)) if first.0 + *sectors == piece.lba => {
+                    *sectors += piece.sectors;
+                }
+                _ => ranges.push((Lba(piece.lba), piece.sectors)),
+            }
+        }
+        ranges
+    }
+
+    /// Reserves what is not in the cache yet; nothing happens when there is not enough room.
+    fn pin(&mut self, lba: u64, end: u64) -> bool {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.extents.pieces(lba, end, &mut pieces);
+        let missing = pieces.iter().filter(|piece| piece.extent.is_none());
+        let fits = missing.clone().map(|piece| piece.sectors).sum::<u64>() <= self.extents.free();
+        if fits {
+            for piece in missing {
+                self.extents.reserve(piece.lba, piece.sectors, true);
+            }
+            self.extents.change(lba, end, |extent| extent.pinned = true);
+        }
+        self.pieces = pieces;
+        fits
+    }
+
+    /// A request at a medium is done.
+    pub(super) fn child_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let slot = done.tag as u32;
+        let job = &mut self.jobs[slot as usize];
+        job.left -= 1;
+        job.failed |= done.outcome == Outcome::Failed;
+        if job.left > 0 {
+            return;
+        }
+        // All of a phase went out at once, so the last of them took as long as the phase.
+        for part in Part::ALL {
+            job.parts.add(part, done.parts.get(part));
+        }
+        job.since = ctx.now();
+        let Job { phase, failed, request, moves, .. } = *job;
+        match phase {
+            Phase::Reading if !failed => self.move_on(ctx, slot),
+            Phase::Writing if !failed => self.moved(ctx, slot, moves),
+            _ => {
+                let past = request.flags.contains(Flags::PAST_CACHE);
+                let written = job.command.is_none() && request.op == Op::Write && !past;
+                if written && !failed {
+                    let (lba, end) = (request.lba.0, request.end().0);
+                    self.extents.change(lba, end, |extent| extent.valid = true);
+                }
+                self.leave(ctx, slot);
+            }
+        }
+    }
+
+    /// A command has taken its time, or a step of it is done: goes on or ends.
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let job = self.jobs[slot as usize];
+        if !job.failed && job.phase != Phase::Waiting && self.more_to_move(ctx, slot) {
+            return;
+        }
+        ctx.data().give_back(job.data);
+        let Job { id, parts, failed, .. } = job;
+        if failed {
+            ctx.fail_request(id, parts);
+        } else {
+            ctx.complete(id, parts);
+        }
+        self.flow.leave(slot);
+        self.free_jobs.push(slot);
+        while let Some(next) = self.flow.next_unblocked() {
+            self.start(ctx, next);
+        }
+    }
+
+    /// Whether a command has (more) data to move, and begins to.
+    fn more_to_move(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
+        let Job { command, request, .. } = self.jobs[slot as usize];
+        let next = match command {
+            Some(Command::Pin { populate: true }) => {
+                self.extents.pieces(request.lba.0, request.end().0, &mut self.pieces);
+                let empty = |extent: &super::Extent| !extent.valid;
+                let missing =
+                    self.pieces.iter().find(|piece| piece.extent.as_ref().is_some_and(empty));
+                missing.map(|piece| (piece.lba, piece.sectors, DISK, piece.lba))
+            }
+            Some(Command::FlushUnpinned) if self.extents.free() < u64::from(request.sectors) => {
+                self.own_extent()
+            }
+            Some(Command::PowerMode { on: false }) => self.own_extent(),
+            _ => None,
+        };
+        let Some((lba, sectors, child, at)) = next else { return false };
+        let sectors = sectors.min(MOVE_SECTORS_MAX) as u32;
+        let data = ctx.take_data(sectors);
+        let job = &mut self.jobs[slot as usize];
+        job.phase = Phase::Reading;
+        job.moves = (lba, sectors);
+        job.data = data;
+        let read = Request { data, ..Request::new(Op::Read, Lba(at), sectors) };
+        self.issue(ctx, slot, child, background(read));
+        true
+    }
+
+    /// The oldest of the drive's own extents: where it belongs, its length, and where it is.
+    fn own_extent(&self) -> Option<(u64, u64, usize, u64)> {
+        let (lba, extent) = self.extents.oldest_unpinned()?;
+        Some((lba, extent.sectors, FLASH, extent.at))
+    }
+
+    /// Data are read and go to the other medium.
+    fn move_on(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let Job { command, moves: (lba, sectors), data, .. } = self.jobs[slot as usize];
+        self.jobs[slot as usize].phase = Phase::Writing;
+        let write = Request { data, ..Request::new(Op::Write, Lba(lba), sectors) };
+        if !matches!(command, Some(Command::Pin { .. })) {
+            // The copy in the cache is given up afterwards, so it has to be on the medium.
+            let flags = Flags::FUA;
+            self.issue(ctx, slot, DISK, background(Request { flags, ..write }));
+            return;
+        }
+        self.extents.pieces(lba, lba + u64::from(sectors), &mut self.pieces);
+        let extent = self.pieces[0].extent.expect("it was reserved");
+        self.issue(ctx, slot, FLASH, background(write.part(0, sectors, Lba(extent.at))));
+    }
+
+    fn moved(&mut self, ctx: &mut Ctx<'_>, slot: u32, (lba, sectors): (u64, u32)) {
+        let end = lba + u64::from(sectors);
+        let job = &mut self.jobs[slot as usize];
+        ctx.data().give_back(std::mem::replace(&mut job.data, DataSlice::NONE));
+        if matches!(job.command, Some(Command::Pin { .. })) {
+            self.extents.change(lba, end, |extent| extent.valid = true);
+        } else {
+            ctx.observe(Fact::Destaged { sectors });
+            self.extents.remove(lba, end, |extent| !extent.pinned);
+        }
+        self.leave(ctx, slot);
+    }
+}
+
+/// Sectors moved between the media at a time: 1 MiB.
+const MOVE_SECTORS_MAX: u64 = 2048;
+
+fn background(request: Request) -> Request {
+    Request { flags: request.flags.with(Flags::BACKGROUND), ..request }
+}

@@ -1,0 +1,244 @@
+//! The drive under a host that pins, unpins, flushes and changes the power mode as it likes.
+
+use super::*;
+use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
+use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{Flags, Lba, Node, Op, PowerCuts, Stream};
+use hybridsim_host::conformance::Load;
+
+/// Passes requests on and sends a random command with every other one.
+struct Whimsical {
+    capacity: u64,
+    stream: Stream,
+    refused: u64,
+}
+
+impl Layer for Whimsical {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: "whimsical", ..LayerInfo::default() }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        ctx.issue(0, *request, u64::from(id.0));
+        let lba = self.stream.below(self.capacity);
+        let sectors = 1 + self.stream.below((self.capacity - lba).min(30)) as u32;
+        let command = match self.stream.below(12) {
+            0..3 => Command::Pin { populate: false },
+            3 => Command::Pin { populate: true },
+            4..7 => Command::Unpin,
+            7 => Command::FlushUnpinned,
+            8 => Command::PowerMode { on: self.stream.chance(0.5) },
+            9 => Command::QueryPinned,
+            _ => return,
+        };
+        ctx.command(0, command, (Lba(lba), sectors), u64::MAX);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if done.tag != u64::MAX {
+            ctx.complete(RequestId(done.tag as u32), done.parts);
+            return;
+        }
+        ctx.take_answer(done.id);
+        self.refused += u64::from(done.outcome == hybridsim_engine::Outcome::Failed);
+    }
+
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn system(seed: u64, flash: u64, disk: u64) -> Node {
+    let registry = Registry::default();
+    let settings = drive_settings("keep");
+    let views = views(&[flash, disk], None);
+    let input =
+        BuildInput { settings: &settings, registry: &registry, seed, path: "nv", children: &views };
+    let children = vec![
+        Place::new("flash", flash, 30).restless(seed),
+        Place::new("disk", disk, 300).restless(seed),
+    ];
+    let drive = Node::inner("host/w/nv", make(&input), children);
+    let stream = Stream::new(seed, "whimsical");
+    Node::inner("host/w", Whimsical { capacity: disk, stream, refused: 0 }, vec![drive])
+}
+
+#[test]
+fn nothing_a_host_commands_changes_what_is_read() {
+    for seed in 0..30 {
+        for (flash, depth) in [(40, 1), (64, 8), (7, 32), (300, 8)] {
+            let load = Load { requests: 800, sectors_max: 40, seed }.draw(300);
+            let Outcome { fault, facts, .. } = run(system(seed, flash, 300), &load, depth, None);
+            assert_eq!(fault, None, "seed {seed}, flash {flash}, depth {depth}");
+            let moved = |fact: &Fact| matches!(fact, Fact::Destaged { .. });
+            let cached = |fact: &Fact| matches!(fact, Fact::CacheLookup { hits: 1.., .. });
+            assert!(flash < 10 || facts.iter().filter(|s| moved(&s.fact)).count() > 5);
+            assert!(flash < 10 || facts.iter().filter(|s| cached(&s.fact)).count() > 50);
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_power_fails() {
+    for seed in 0..20 {
+        let load = Load { requests: 3000, sectors_max: 40, seed }.draw(300);
+        let cuts = PowerCuts::new(60, 10_000, Stream::new(seed, "cuts"));
+        let seen = run(system(seed, 64, 300), &load, 8, Some(cuts));
+        assert_eq!(seen.fault, None, "seed {seed}");
+        let cuts = seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
+        assert!(cuts > 20, "{cuts}");
+    }
+}
+
+/// Sends commands and requests one after the other, and keeps what came of them.
+struct Script {
+    steps: Vec<Step>,
+    at: usize,
+    root: Option<RequestId>,
+    seen: std::rc::Rc<std::cell::RefCell<Vec<Seen>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Tell(Command, u64, u32),
+    Ask(Op, Flags, u64, u32),
+}
+
+/// Microseconds, whether it was done, and the answer.
+type Seen = (u64, bool, Vec<(u64, u64)>);
+
+impl Script {
+    fn next(&mut self, ctx: &mut Ctx<'_>) {
+        match self.steps.get(self.at) {
+            Some(Step::Tell(command, lba, sectors)) => {
+                ctx.command(0, *command, (Lba(*lba), *sectors), 0);
+            }
+            Some(Step::Ask(op, flags, lba, sectors)) => {
+                let request = Request::new(*op, Lba(*lba), *sectors);
+                ctx.issue(0, Request { flags: *flags, ..request }, 0);
+            }
+            None => {
+                let id = self.root.take().expect("it began with a request");
+                let waited = ctx.now().since(ctx.issued(id));
+                let parts = hybridsim_engine::Parts::NONE;
+                ctx.complete(id, parts.plus(hybridsim_engine::Part::Queue, waited));
+            }
+        }
+        self.at += 1;
+    }
+}
+
+impl Layer for Script {
+    fn capacity(&self) -> u64 {
+        1000
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: "script", ..LayerInfo::default() }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
+        self.root = Some(id);
+        self.next(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let answer = ctx.take_answer(done.id).into_iter().map(|(lba, n)| (lba.0, n)).collect();
+        let good = done.outcome == hybridsim_engine::Outcome::Done;
+        self.seen.borrow_mut().push((done.latency.as_ns() / 1000, good, answer));
+        self.next(ctx);
+    }
+}
+
+/// Plays `steps` on a drive of 50 sectors of flash (30 µs a request) and 1000 of disk (300 µs).
+fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
+    let registry = Registry::default();
+    let settings = drive_settings(unpin);
+    let views = views(&[50, 1000], None);
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "nv",
+        children: &views,
+    };
+    let children =
+        vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
+    let drive = Node::inner("host/s/nv", make(&input), children);
+    let seen = std::rc::Rc::default();
+    let script =
+        Script { steps: steps.to_vec(), at: 0, root: None, seen: std::rc::Rc::clone(&seen) };
+    let load = [Request::new(Op::Flush, Lba(0), 0)];
+    let outcome = run(Node::inner("host/s", script, vec![drive]), &load, 1, None);
+    assert_eq!(outcome.fault, None);
+    seen.take()
+}
+
+const PIN: Command = Command::Pin { populate: false };
+const POPULATE: Command = Command::Pin { populate: true };
+
+#[test]
+fn commands_take_microseconds_and_do_what_they_say() {
+    use Step::{Ask, Tell};
+    let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
+    let steps = [
+        (Tell(Command::QuerySize, 0, 0), (11, true, vec![(0, 50)])),
+        (Tell(PIN, 100, 10), (11, true, vec![])),
+        // Reserved, but the data are still on the disk.
+        (Tell(Command::QueryPinned, 0, 0), (10, true, vec![])),
+        (Ask(read, none, 100, 10), (300, true, vec![])),
+        (Ask(write, none, 104, 4), (30, true, vec![])),
+        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(104, 4)])),
+        (Ask(read, none, 104, 4), (30, true, vec![])),
+        (Ask(read, none, 100, 10), (300, true, vec![])),
+        (Ask(write, Flags::PAST_CACHE, 104, 4), (300, true, vec![])),
+        // Populate reads from the disk (two gaps) and writes to flash.
+        (Tell(POPULATE, 100, 10), (11 + 2 * 330, true, vec![])),
+        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(100, 10)])),
+        // No room for 41 more.
+        (Tell(PIN, 500, 41), (11, false, vec![])),
+        (Tell(PIN, 500, 40), (11, true, vec![])),
+        (Tell(Command::Unpin, 100, 5), (11, true, vec![])),
+        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(105, 5)])),
+        (Ask(read, none, 100, 5), (300, true, vec![])),
+        (Tell(PIN, 700, 5), (11, true, vec![])),
+    ];
+    let seen = play("discard", &steps.each_ref().map(|step| step.0));
+    for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
+        assert_eq!(seen, expect, "step {at}");
+    }
+    assert_eq!(seen.len(), steps.len());
+}
+
+#[test]
+fn the_power_mode_caches_writes_and_flushes_its_own_set() {
+    use Step::{Ask, Tell};
+    let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
+    let steps = [
+        (Ask(write, none, 10, 8), (300, true, vec![])),
+        (Tell(Command::PowerMode { on: true }, 0, 0), (10, true, vec![])),
+        (Ask(write, none, 10, 8), (30, true, vec![])),
+        (Ask(write, none, 30, 40), (30, true, vec![])),
+        // Three sectors do not fit: the disk.
+        (Ask(write, none, 200, 3), (300, true, vec![])),
+        (Ask(read, none, 10, 8), (30, true, vec![])),
+        // Its own sectors are not the host's.
+        (Tell(Command::QueryPinned, 0, 0), (10, true, vec![])),
+        (Tell(PIN, 300, 10), (11, false, vec![])),
+        // The oldest go first.
+        (Tell(Command::FlushUnpinned, 0, 10), (10 + 330, true, vec![])),
+        (Ask(read, none, 10, 8), (300, true, vec![])),
+        (Tell(PIN, 300, 10), (11, true, vec![])),
+        (Ask(read, none, 30, 40), (30, true, vec![])),
+        (Tell(Command::PowerMode { on: false }, 0, 0), (10 + 330, true, vec![])),
+    ];
+    let seen = play("keep", &steps.each_ref().map(|step| step.0));
+    for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
+        assert_eq!(seen, expect, "step {at}");
+    }
+    assert_eq!(seen.len(), steps.len());
+}

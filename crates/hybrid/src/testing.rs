@@ -1,0 +1,90 @@
+//! What the unit tests of drives and schedulers stand on.
+
+use hybridsim_engine::build::ChildView;
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::source::ListSource;
+use hybridsim_engine::{
+    Arrival, Fault, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Stamped,
+    Stream,
+};
+use hybridsim_host::device::constant::{ConstantDevice, Timing};
+use hybridsim_host::{Host, HostOptions};
+use std::rc::Rc;
+
+/// A device to be.
+pub struct Part {
+    path: String,
+    timing: Timing,
+}
+
+impl Part {
+    /// One of `capacity` sectors that takes `us` microseconds.
+    pub fn new(name: &str, capacity: u64, us: u64) -> Self {
+        let timing = Timing::fixed(capacity, SimDuration::from_us(us));
+        Self { path: format!("host/layer/{name}"), timing }
+    }
+
+    /// Always the same time.
+    pub fn steady(self) -> Node {
+        Node::leaf(&self.path, ConstantDevice::new(self.timing))
+    }
+
+    /// Random times; requests overtake one another.
+    pub fn restless(self, seed: u64) -> Node {
+        let (stream, jitter) = (Stream::new(seed, &self.path), self.timing.latency);
+        Node::leaf(&self.path, ConstantDevice::new(Timing { jitter, stream, ..self.timing }))
+    }
+}
+
+/// Views of children of these sizes.
+pub fn views(sizes: &[u64], positioner: Option<Rc<dyn Positioner>>) -> Vec<ChildView> {
+    let view = |capacity: &u64| ChildView {
+        name: "child".to_owned(),
+        capacity: *capacity,
+        positioner: positioner.clone(),
+    };
+    sizes.iter().map(view).collect()
+}
+
+/// The drive's parameters.
+pub fn drive_settings(unpin: &str) -> Settings {
+    Settings::default()
+        .and("command_time", Value::Duration(SimDuration::from_us(10)))
+        .and("entry_time", Value::Duration(SimDuration::from_us(1)))
+        .and("unpin", Value::Text(unpin.to_owned()))
+}
+
+/// What came of a run.
+pub struct Outcome {
+    /// What ended it early.
+    pub fault: Option<Fault>,
+    /// All it told.
+    pub facts: Vec<Stamped>,
+}
+
+/// Runs `load` at `depth`, then reads everything back; every read is checked.
+pub fn run(system: Node, load: &[Request], depth: u32, cuts: Option<PowerCuts>) -> Outcome {
+    let capacity = system.layer.capacity();
+    let read_back = (0..capacity).map(|lba| Request::new(Op::Read, Lba(lba), 1));
+    let all = load.iter().copied().chain(read_back);
+    let arrivals = all.map(|request| Arrival { at: SimTime::ZERO, request }).collect();
+    play(system, arrivals, HostOptions::closed(depth), cuts)
+}
+
+/// Runs requests as `options` say; every read is checked.
+pub fn play(
+    system: Node,
+    arrivals: Vec<Arrival>,
+    options: HostOptions,
+    cuts: Option<PowerCuts>,
+) -> Outcome {
+    let host = Host::plain(options, ListSource::new(arrivals));
+    let mut machine = Machine::new(Node::inner("host", host, vec![system]), true);
+    if let Some(cuts) = cuts {
+        machine.fail_power(cuts);
+    }
+    let mut facts = Vec::new();
+    let fault = machine.run(&mut facts, &mut |_| true).err();
+    Outcome { fault, facts }
+}

@@ -1,0 +1,75 @@
+//! Parameters of a flash device from measured latencies (paper 000, section 5.2).
+//!
+//! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command
+//! overhead. Both come from a straight line through the shortest of several measurements at each
+//! length, as anything that disturbs a measurement makes it longer. Erasing cannot be seen from
+//! outside; its time is taken from a datasheet, and how much longer scattered writes take than the
+//! line says tells how many erases a write costs on average, `L(n) = n W + C + k E`.
+
+mod fit;
+mod measure;
+mod preset;
+mod readings;
+
+pub use fit::{Estimate, Fit, Line, Scattered};
+pub use measure::{Measure, measure};
+pub use preset::preset;
+pub use readings::{Kind, Reading, Source, read, write_csv};
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// Why nothing came of it.
+#[derive(Debug, Error)]
+pub enum CalibrateError {
+    /// A file of latencies is not what it should be.
+    #[error("{0}")]
+    Readings(String),
+    /// There are too few latencies, or they make no line.
+    #[error("{0}")]
+    Fit(String),
+    /// A device could not be measured.
+    #[error("{0}")]
+    Device(String),
+}
+
+/// What is known beforehand.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Known {
+    /// Bytes per flash page: what the slope is told per.
+    pub page_bytes: u64,
+    /// Time to erase a block, in ns, from a datasheet.
+    pub erase_ns: f64,
+}
+
+/// The device's parameters, as far as the readings tell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibration {
+    /// What was known beforehand.
+    pub known: Known,
+    /// Of reads.
+    pub read: Option<Line>,
+    /// Of writes in order.
+    pub write: Option<Line>,
+    /// Erases per scattered write, by length.
+    pub scattered: Vec<Scattered>,
+    /// Readings used.
+    pub readings: usize,
+}
+
+/// Fits everything the readings allow.
+///
+/// # Errors
+/// When there is no line in them at all.
+pub fn calibrate(readings: &[Reading], known: Known) -> Result<Calibration, CalibrateError> {
+    let fit = Fit::new(readings, known);
+    let read = fit.line(Kind::Read)?;
+    let write = fit.line(Kind::Write)?;
+    if read.is_none() && write.is_none() {
+        let message = "neither reads nor writes were measured at two lengths or more; measure \
+                       several, such as 4 KiB to 256 KiB";
+        return Err(CalibrateError::Fit(message.to_owned()));
+    }
+    let scattered = write.as_ref().map_or_else(Vec::new, |line| fit.scattered(line));
+    Ok(Calibration { known, read, write, scattered, readings: readings.len() })
+}

@@ -1,0 +1,153 @@
+//! The command that finds a device's parameters from measured latencies.
+
+use super::output::{Exit, Failure, note, print};
+use crate::calibrate::{
+    self, CalibrateError, Calibration, Estimate, Known, Line, Measure, Reading, calibrate, preset,
+};
+use crate::scenario::units;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct CalibrateArgs {
+    /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs
+    #[arg(required_unless_present = "device")]
+    files: Vec<PathBuf>,
+    /// Measure this file or block device, with direct I/O; it is only read
+    #[arg(long, value_name = "PATH")]
+    device: Option<PathBuf>,
+    /// Write to it as well: WHAT IT HOLDS IS LOST
+    #[arg(long, requires = "device")]
+    write: bool,
+    /// Through the page cache, where direct I/O is not possible
+    #[arg(long, requires = "device")]
+    buffered: bool,
+    /// Requests measured at each length
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repetitions: u32,
+    /// Bytes per flash page
+    #[arg(long, default_value = "2KiB", value_name = "BYTES")]
+    page: String,
+    /// Time to erase a block, from a datasheet: it cannot be seen from outside
+    #[arg(long, default_value = "1.5ms", value_name = "TIME")]
+    erase_time: String,
+    /// The device's capacity, for the preset; measured with --device
+    #[arg(long, value_name = "BYTES")]
+    capacity: Option<String>,
+    /// Write the parameters as a preset into this file
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the latencies measured with --device into this file, as CSV
+    #[arg(long, requires = "device", value_name = "FILE")]
+    readings: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lengths measured with `--device`.
+const LENGTHS: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
+
+impl From<CalibrateError> for Failure {
+    fn from(error: CalibrateError) -> Self {
+        let exit = match error {
+            CalibrateError::Readings(_) => Exit::Trace,
+            CalibrateError::Fit(_) | CalibrateError::Device(_) => Exit::Run,
+        };
+        Self::Message(exit, error.to_string())
+    }
+}
+
+/// Measures or reads, fits, and tells.
+pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+    let wrong =
+        |option: &'static str| move |error: String| Failure::usage(format!("{option}: {error}"));
+    let page_bytes = units::bytes(&args.page).map_err(wrong("--page"))?;
+    let erase = units::duration(&args.erase_time).map_err(wrong("--erase-time"))?;
+    let capacity = args.capacity.as_deref().map(units::bytes).transpose();
+    let mut capacity = capacity.map_err(wrong("--capacity"))?;
+    if !page_bytes.is_multiple_of(512) || page_bytes == 0 || erase.is_zero() {
+        let message = "--page must be a multiple of 512 bytes and --erase-time must not be zero";
+        return Err(Failure::usage(message));
+    }
+    let mut readings = Vec::new();
+    for file in &args.files {
+        readings.extend(calibrate::read(file)?.1);
+    }
+    if let Some(path) = &args.device {
+        let (size, measured) = calibrate::measure(&Measure {
+            path: path.clone(),
+            write: args.write,
+            buffered: args.buffered,
+            repetitions: args.repetitions,
+            lengths: LENGTHS.to_vec(),
+        })?;
+        capacity.get_or_insert(size);
+        keep(args, &measured)?;
+        readings.extend(measured);
+    }
+    let known = Known { page_bytes, erase_ns: erase.as_ns() as f64 };
+    let calibration = calibrate(&readings, known)?;
+    if let Some(out) = &args.out {
+        let name = out.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
+        let text = preset(&name, &calibration, capacity.unwrap_or(1 << 30));
+        save(out, &text)?;
+    }
+    print(&match args.json {
+        true => serde_json::to_string_pretty(&calibration).expect("figures can be written"),
+        false => told(&calibration),
+    })?;
+    if let Some(out) = &args.out {
+        note(&format!("preset: {}", out.display()));
+    }
+    Ok(())
+}
+
+fn keep(args: &CalibrateArgs, measured: &[Reading]) -> Result<(), Failure> {
+    match &args.readings {
+        Some(path) => save(path, &calibrate::write_csv(measured)),
+        None => Ok(()),
+    }
+}
+
+fn save(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    crate::state::write(path, text.as_bytes()).map_err(|error| {
+        Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
+    })
+}
+
+fn told(calibration: &Calibration) -> String {
+    let mut text = String::new();
+    let Known { page_bytes, erase_ns } = calibration.known;
+    for (name, line) in [("read", &calibration.read), ("write", &calibration.write)] {
+        let Some(Line { page_ns, overhead_ns, r_squared, points }) = line else {
+            let _ = writeln!(text, "{name:<6} not measured at two lengths");
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "{name:<6} {} per {page_bytes} B page, command overhead {}, R^2 {r_squared:.4}, \
+             {} lengths",
+            micros(page_ns),
+            micros(overhead_ns),
+            points.len()
+        );
+    }
+    for scattered in &calibration.scattered {
+        let margin =
+            scattered.erases.margin.map_or(String::new(), |margin| format!(" +- {margin:.3}"));
+        let _ = writeln!(
+            text,
+            "random writes of {} B: {:.3}{margin} erases of {:.0} us each",
+            scattered.bytes,
+            scattered.erases.value,
+            erase_ns / 1e3
+        );
+    }
+    text
+}
+
+fn micros(estimate: &Estimate) -> String {
+    let margin = estimate.margin.map_or(String::new(), |margin| format!(" +- {:.2}", margin / 1e3));
+    format!("{:.2}{margin} us", estimate.value / 1e3)
+}

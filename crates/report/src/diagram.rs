@@ -1,0 +1,256 @@
+//! A system as a picture: the tree of its parts, the host at the top and devices at the bottom.
+
+use svg::Document;
+use svg::node::element::{Ellipse, Group, Line, Path, Rectangle, Style, Text, Title};
+
+/// How a part is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A box: hosts, controllers, volumes, caches.
+    Box,
+    /// A cylinder: hard disks.
+    Disk,
+    /// A chip with legs: flash.
+    Chip,
+    /// A bar that devices hang from: buses.
+    Bar,
+}
+
+/// A part with those below it.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// What it is, and what is worth knowing of it, a line each.
+    pub lines: Vec<String>,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// What lies below it.
+    pub children: Vec<Item>,
+}
+
+const FONT: f64 = 13.0;
+const LINE: f64 = 17.0;
+const LETTER: f64 = 7.1;
+const SMALL_LETTER: f64 = 6.2;
+const PADDING: f64 = 14.0;
+const GAP_X: f64 = 22.0;
+const GAP_Y: f64 = 40.0;
+const MARGIN: f64 = 16.0;
+/// How high the round end of a cylinder is.
+const LID: f64 = 9.0;
+/// Longer lines are cut.
+const LETTERS_MAX: usize = 34;
+
+const STYLE: &str = "\
+    .part { fill: #ffffff; stroke: #3b4754; stroke-width: 1.4 } \
+    .disk { fill: #eef4fb } .chip { fill: #f1f8ef } .bar { fill: #f4f0e6 } \
+    .wire { stroke: #3b4754; stroke-width: 1.4; fill: none } \
+    text { font: 12px system-ui, 'Segoe UI', Roboto, sans-serif; fill: #46515d } \
+    .name { font-size: 13px; font-weight: 600; fill: #1b1f24 } \
+    @media (prefers-color-scheme: dark) { \
+      .part { fill: #1f262e; stroke: #9aa5b1 } .disk { fill: #1b2836 } .chip { fill: #1e2b20 } \
+      .bar { fill: #2c281c } .wire { stroke: #9aa5b1 } text { fill: #b5bec8 } \
+      .name { fill: #e7eaee } }";
+
+/// The picture as SVG, complete in itself, light or dark as its reader prefers.
+pub fn svg(title: &str, root: &Item) -> String {
+    let placed = Placed::new(root);
+    let (width, height) = (placed.width + 2.0 * MARGIN, placed.height() + 2.0 * MARGIN);
+    let mut group = Group::new().set("transform", format!("translate({MARGIN} {MARGIN})"));
+    group = placed.wires(group, 0.0, 0.0);
+    group = placed.draw(group, 0.0, 0.0);
+    let document = Document::new()
+        .set("viewBox", (0.0, 0.0, width.ceil(), height.ceil()))
+        .set("width", width.ceil())
+        .set("height", height.ceil())
+        .set("role", "img")
+        .add(Title::new(title))
+        .add(Style::new(STYLE))
+        .add(group);
+    format!("{document}\n")
+}
+
+/// An item with the room it and what is below it take.
+struct Placed<'i> {
+    item: &'i Item,
+    /// Of the box itself.
+    own: (f64, f64),
+    /// Of the whole subtree.
+    width: f64,
+    children: Vec<Placed<'i>>,
+}
+
+impl<'i> Placed<'i> {
+    fn new(item: &'i Item) -> Self {
+        let children: Vec<Self> = item.children.iter().map(Self::new).collect();
+        let below = children.iter().map(|child| child.width + GAP_X).sum::<f64>() - GAP_X;
+        let small = item.lines.iter().map(|line| letters(line) * SMALL_LETTER).fold(0.0, f64::max);
+        let text = (letters(&item.name) * LETTER).max(small) + 2.0 * PADDING;
+        let lid = if item.shape == Shape::Disk { 2.0 * LID } else { 0.0 };
+        let height = (item.lines.len() + 1) as f64 * LINE + PADDING + lid;
+        let wide = if item.shape == Shape::Bar { below } else { 0.0 };
+        let own = (text.max(96.0).max(wide), height);
+        Self { item, own, width: own.0.max(below), children }
+    }
+
+    fn height(&self) -> f64 {
+        let below = self.children.iter().map(|child| GAP_Y + child.height()).fold(0.0, f64::max);
+        self.own.1 + below
+    }
+
+    /// Left edges of the children, with the subtree's at `left`.
+    fn lefts(&self, left: f64) -> Vec<f64> {
+        let below = self.children.iter().map(|child| child.width + GAP_X).sum::<f64>() - GAP_X;
+        let mut at = left + (self.width - below) / 2.0;
+        let mut lefts = Vec::with_capacity(self.children.len());
+        for child in &self.children {
+            lefts.push(at);
+            at += child.width + GAP_X;
+        }
+        lefts
+    }
+
+    fn wires(&self, mut group: Group, left: f64, top: f64) -> Group {
+        let from = (left + self.width / 2.0, top + self.own.1);
+        let to_y = from.1 + GAP_Y;
+        for (child, child_left) in self.children.iter().zip(self.lefts(left)) {
+            let x = child_left + child.width / 2.0;
+            group = match self.item.shape {
+                Shape::Bar => group.add(
+                    Line::new()
+                        .set("class", "wire")
+                        .set("x1", x)
+                        .set("y1", from.1)
+                        .set("x2", x)
+                        .set("y2", to_y),
+                ),
+                _ => {
+                    let middle = from.1 + GAP_Y / 2.0;
+                    let way = format!("M{} {} V{middle} H{x} V{to_y}", from.0, from.1);
+                    group.add(Path::new().set("class", "wire").set("d", way))
+                }
+            };
+            group = child.wires(group, child_left, to_y);
+        }
+        group
+    }
+
+    fn draw(&self, mut group: Group, left: f64, top: f64) -> Group {
+        let x = left + (self.width - self.own.0) / 2.0;
+        group = self.outline(group, x, top);
+        let middle = x + self.own.0 / 2.0;
+        let lid = if self.item.shape == Shape::Disk { LID * 1.5 } else { 0.0 };
+        let mut y = top + lid + PADDING / 2.0 + FONT;
+        let text = |words: &str, y: f64| {
+            Text::new(cut(words)).set("x", middle).set("y", y).set("text-anchor", "middle")
+        };
+        group = group.add(text(&self.item.name, y).set("class", "name"));
+        for line in &self.item.lines {
+            y += LINE;
+            group = group.add(text(line, y));
+        }
+        let below = top + self.own.1 + GAP_Y;
+        for (child, child_left) in self.children.iter().zip(self.lefts(left)) {
+            group = child.draw(group, child_left, below);
+        }
+        group
+    }
+
+    fn outline(&self, group: Group, x: f64, y: f64) -> Group {
+        let (width, height) = self.own;
+        let rectangle = |class: &str, radius: f64| {
+            Rectangle::new()
+                .set("class", class)
+                .set("x", x)
+                .set("y", y)
+                .set("width", width)
+                .set("height", height)
+                .set("rx", radius)
+        };
+        match self.item.shape {
+            Shape::Box => group.add(rectangle("part", 7.0)),
+            Shape::Bar => group.add(rectangle("part bar", 3.0)),
+            Shape::Chip => legs(group, x, y, width, height).add(rectangle("part chip", 2.0)),
+            Shape::Disk => {
+                let (top, bottom, half) = (y + LID, y + height - LID, width / 2.0);
+                let body = format!(
+                    "M{x} {top} V{bottom} A{half} {LID} 0 0 0 {} {bottom} V{top}",
+                    x + width
+                );
+                let lid = Ellipse::new()
+                    .set("class", "part disk")
+                    .set("cx", x + half)
+                    .set("cy", top)
+                    .set("rx", half)
+                    .set("ry", LID);
+                group.add(Path::new().set("class", "part disk").set("d", body)).add(lid)
+            }
+        }
+    }
+}
+
+/// The legs of a chip, to its left and right.
+fn legs(mut group: Group, x: f64, y: f64, width: f64, height: f64) -> Group {
+    let count = (height / 12.0) as usize;
+    for number in 0..count {
+        let at = y + (number as f64 + 0.5) * height / count as f64;
+        for (from, to) in [(x - 5.0, x), (x + width, x + width + 5.0)] {
+            let leg = Line::new().set("class", "wire");
+            group = group.add(leg.set("x1", from).set("x2", to).set("y1", at).set("y2", at));
+        }
+    }
+    group
+}
+
+fn letters(text: &str) -> f64 {
+    text.chars().count().min(LETTERS_MAX) as f64
+}
+
+fn cut(text: &str) -> String {
+    match text.chars().count() > LETTERS_MAX {
+        true => text.chars().take(LETTERS_MAX - 3).chain("...".chars()).collect(),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(name: &str, shape: Shape, children: Vec<Item>) -> Item {
+        Item { name: name.to_owned(), lines: vec!["a line".to_owned()], shape, children }
+    }
+
+    #[test]
+    fn every_part_is_drawn_once_and_its_text_is_escaped() {
+        let disks = (0..3).map(|at| item(&format!("d{at}"), Shape::Disk, Vec::new())).collect();
+        let bus = item("bus", Shape::Bar, disks);
+        let flash = item("<b>&\"flash\"", Shape::Chip, Vec::new());
+        let picture = svg("a <title>", &item("host", Shape::Box, vec![bus, flash]));
+        for name in ["host", "bus", "d0", "d1", "d2", "&lt;b&gt;&amp;"] {
+            assert_eq!(picture.matches(&format!("\n{name}")).count(), 1, "{name}\n{picture}");
+        }
+        assert!(!picture.contains("<b>") && picture.contains("a &lt;title&gt;"), "{picture}");
+        assert_eq!(picture.matches("<ellipse").count(), 3);
+    }
+
+    #[test]
+    fn nothing_overlaps_and_all_is_inside() {
+        let leaf = |name: &str| item(name, Shape::Box, Vec::new());
+        let left = item("left", Shape::Box, vec![leaf("a"), leaf("b"), leaf("c")]);
+        let tree = item("root", Shape::Box, vec![left, leaf("right")]);
+        let placed = Placed::new(&tree);
+        let lefts = placed.lefts(0.0);
+        assert!(lefts[0] >= 0.0);
+        assert!(lefts[1] >= lefts[0] + placed.children[0].width + GAP_X - 1e-9);
+        assert!(lefts[1] + placed.children[1].width <= placed.width + 1e-9);
+        assert_eq!(placed.height(), 3.0 * placed.own.1 + 2.0 * GAP_Y);
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let long = "x".repeat(100);
+        assert!(svg("t", &item(&long, Shape::Box, Vec::new())).contains("xxx..."));
+    }
+}
