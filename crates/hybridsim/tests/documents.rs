@@ -19,6 +19,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/python.md",
     "docs/reproduce.md",
     "docs/results.md",
+    "docs/slc-mlc.md",
     "docs/speed.md",
     "docs/sweep.md",
     "docs/trace-format.md",

@@ -142,6 +142,18 @@ fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
 }
 
 #[test]
+fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
+    // 4 MiB offered, small blocks: logs are folded, the SLC log goes round, sectors move over.
+    let plain = "[part.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
+                 mlc_pages_per_block = 16\nslc_size = \"128KiB\"\nslc_pages_per_block = 4\n";
+    survives("hybrid", plain);
+    survives("three tiers", &format!("{plain}nvram = \"64KiB\"\n"));
+    survives("drive of today", &format!("{plain}filter = \"all\"\npremapped = false\n"));
+    let idle = format!("{plain}idle_after = \"1ms\"\nwrite_back = false\nprobes = 1\n");
+    survives("idle work", &idle);
+}
+
+#[test]
 fn a_volatile_write_cache_loses_data_and_is_found_out() {
     let done = run(&format!("{DISK}write_cache = true\n"), 20_000, 300);
     let fault = done.fault.expect("acknowledged writes were lost").to_string();

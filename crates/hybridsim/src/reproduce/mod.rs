@@ -12,6 +12,7 @@ mod lab;
 mod paper000;
 mod paper002;
 mod paper003;
+mod paper004;
 
 pub use claim::{Claim, Findings, Order};
 pub use lab::{Job, Lab, LabError, Ran};
@@ -33,7 +34,7 @@ pub struct Artefact {
 
 /// All artefacts, in the order they are told.
 pub const ARTEFACTS: &[&[Artefact]] =
-    &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS, paper003::ARTEFACTS];
+    &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS, paper003::ARTEFACTS, paper004::ARTEFACTS];
 
 /// All artefacts in one row.
 pub fn all() -> impl Iterator<Item = &'static Artefact> {
