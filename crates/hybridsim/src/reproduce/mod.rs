@@ -10,6 +10,7 @@ mod claim;
 mod disk;
 mod lab;
 mod paper000;
+mod paper001;
 mod paper002;
 
 pub use claim::{Claim, Findings, Order};
@@ -31,7 +32,8 @@ pub struct Artefact {
 }
 
 /// All artefacts, in the order they are told.
-pub const ARTEFACTS: &[&[Artefact]] = &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS];
+pub const ARTEFACTS: &[&[Artefact]] =
+    &[disk::ARTEFACTS, paper000::ARTEFACTS, paper001::ARTEFACTS, paper002::ARTEFACTS];
 
 /// All artefacts in one row.
 pub fn all() -> impl Iterator<Item = &'static Artefact> {
