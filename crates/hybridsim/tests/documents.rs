@@ -10,6 +10,7 @@ const DOCUMENTS: &[&str] = &[
     "CONTRIBUTING.md",
     "docs/calibrate.md",
     "docs/disk.md",
+    "docs/flash-backed.md",
     "docs/flash.md",
     "docs/import.md",
     "docs/power-failures.md",
