@@ -42,7 +42,12 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             Claim::new("B11", format!("{name}: spread of the schedulers, each over itself"))
                 .at_most("does not differ significantly", 0.10)
                 .ours(most - least)
-                .remark(&values.join(", ")),
+                .remark(&values.join(", "))
+                .if_it_differs(&format!(
+                    "{}; the long bursts of this generator (assumed) build queues in which sorting \
+                     alone saves much of what redirection would; weeks with short queues agree",
+                    values.join(", ")
+                )),
         );
         reductions.push((name, 1.0 - normalised[2]));
         findings.row(
@@ -51,17 +56,22 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .ours(normalised[2]),
         );
     }
-    let best =
-        reductions.iter().fold(("", 0.0), |best, one| if one.1 > best.1 { *one } else { best });
-    findings.row(
-        Claim::new("B12", format!("the greatest reduction at 80 MB ({}, C-LOOK)", best.0))
-            .between("up to 0.7", 0.4, 0.8)
-            .ours(best.1)
-            .if_it_differs(
-                "the generated HP has nothing but small writes far from each other, and almost \
-                 every one finds an empty queue; the real week, in the same row of figure 7, \
-                 stays within the range",
-            ),
-    );
+    let (real, generated): (Vec<_>, Vec<_>) =
+        reductions.into_iter().partition(|(name, _)| name.ends_with("real"));
+    let best = generated.into_iter().fold(("", 0.0), |best, one| match one.1 > best.1 {
+        true => one,
+        false => best,
+    });
+    for (name, reduction) in [best].into_iter().chain(real) {
+        findings.row(
+            Claim::new("B12", format!("{name}: reduction at 80 MB, C-LOOK (greatest, or real)"))
+                .between("up to 0.7", 0.4, 0.8)
+                .ours(reduction)
+                .if_it_differs(
+                    "a generated week, the numbers of which are assumed: hardly a write finds \
+                     another waiting, so nearly all are redirected",
+                ),
+        );
+    }
     Ok(findings)
 }
