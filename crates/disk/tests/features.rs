@@ -116,8 +116,23 @@ fn overheads_around_the_data_add_up() {
     assert_eq!(bus(&text, Op::Write), us(1_000));
     assert_eq!(bus(&all, Op::Write), us(1_000 + 7 + 11 + 5));
     let late = all + "minimum_seek_delay = \"2ms\"\n";
-    let (done, _) = served(&late, &[(0, Op::Read, 0, 10)]);
-    assert_eq!(done[0].parts.get(Part::Overhead), ms(2));
+    // A write waits for the longer of data and movement, a read for neither.
+    assert_eq!(bus(&late, Op::Write), us(2_000 + 11 + 5));
+    assert_eq!(bus(&late, Op::Read), us(1_003));
+}
+
+#[test]
+fn a_write_after_another_that_does_not_go_on_leaves_the_link_once_more() {
+    let text = DRIVE.replace("cache_segments = 4", "cache_segments = 0\nwrite_cache = false")
+        + "write_miss_overhead = \"80us\"\nextra_disconnect_command_overhead = \"100us\"\n\
+           extra_disconnect_seek_delay = \"50us\"\n";
+    let wait = SimDuration::from_ms(1);
+    let asked = [(Op::Write, 0), (Op::Write, 10), (Op::Write, 30), (Op::Read, 80), (Op::Write, 0)];
+    let work = asked.iter().map(|(op, lba)| (wait, request(*op, *lba, 10))).collect();
+    let (done, _) = one_by_one(&text, work);
+    let command = |at: usize| done[at].parts.get(Part::Overhead);
+    let (usual, extra) = (SimDuration::from_us(80), SimDuration::from_us(150));
+    assert_eq!([command(0), command(1), command(2), command(4)], [usual, usual, extra, usual]);
 }
 
 #[test]

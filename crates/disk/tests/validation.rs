@@ -37,7 +37,7 @@ const DRIVES: &[Drive] = &[
     drive("Barracuda", "seagate_barracuda", ["barracuda", "barracuda"], 0.3483, 0.3483),
     drive("Cheetah 9LP", "seagate_cheetah9lp", ["cheetah9LP", "cheetah9LP"], 0.1076, 0.1076),
     drive("Ultrastar 18ES", "ibm_18es", ["ibm18es", "ibm18es"], 0.1343, 0.14),
-    drive("C2247A", "hp_c2247a", ["hp_c2247a", "hp_c2247a"], 0.0910, 0.14),
+    drive("C2247A", "hp_c2247a", ["hp_c2247a", "hp_c2247a"], 0.0910, 0.15),
     drive("C3323A", "hp_c3323a", ["hp_c3323a_validate", "hp_c3323a"], 0.2713, 0.2713),
     drive(
         "Cheetah 15K.5",

@@ -2,7 +2,8 @@
 //!
 //! A request takes this way: [`device`] cuts it into pages and asks the translation layer
 //! ([`ftl`]), which notes untimed operations in [`ops`]; they change the state of the cells
-//! ([`array`]) at once, and [`timing`] decides when they take place.
+//! ([`array`]) at once, and [`timing`] decides when they take place. [`slc_mlc`] is a device of
+//! another make: two arrays, managed together.
 
 pub mod array;
 pub mod conformance;
@@ -13,8 +14,12 @@ pub mod gc;
 pub mod geometry;
 pub mod ops;
 pub mod precondition;
+pub mod slc_mlc;
 pub mod temperature;
 pub mod timing;
 pub mod wear;
 
-pub use device::ENTRIES;
+use hybridsim_engine::build::LayerEntry;
+
+/// The device layers of this crate.
+pub const ENTRIES: &[LayerEntry] = &[device::SSD, slc_mlc::ENTRY];

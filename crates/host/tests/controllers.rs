@@ -68,7 +68,11 @@ fn entries() -> impl Iterator<Item = &'static LayerEntry> {
 /// Children the entry takes: as many as its parameters name, or a few.
 fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
     let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
-    let count = if singles > 0 { singles } else { 1 + (seed % 4) as usize };
+    let count = match entry.description.name {
+        "cache-device" => 2,
+        _ if singles > 0 => singles,
+        _ => 1 + (seed % 4) as usize,
+    };
     (0..count as u64).map(|at| 60 + seed * 7 % 50 + 13 * at).collect()
 }
 
@@ -107,5 +111,39 @@ proptest! {
                 return Err(TestCaseError::fail(error));
             }
         }
+    }
+}
+
+/// What is said about `count` children.
+fn refusal(entry: &LayerEntry, param: &'static str, count: usize) -> String {
+    let registry = registry();
+    let mut settings = Settings::default();
+    let mut stream = Stream::new(1, "topology");
+    for param in entry.description.params {
+        if let Some(value) = draw(param, count, &registry, &mut stream)
+            && (matches!(param.kind, Kind::Parts | Kind::Plug(_)) || param.default != Some(""))
+        {
+            settings.set(param.name, value);
+        }
+    }
+    let names = (0..count).map(|at| format!("child{at}")).collect();
+    settings.set(param, Value::Texts(names));
+    let children = vec![64; count];
+    Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 }
+        .build()
+        .err()
+        .unwrap_or_default()
+}
+
+#[test]
+fn buses_and_controllers_take_so_many_and_no_more() {
+    let entry = |name: &str| entries().find(|it| it.description.name == name).expect("a kind");
+    let said = refusal(entry("bus"), "devices", 16);
+    assert!(said.contains("16 devices; a bus takes at most 15"), "{said}");
+    assert!(!refusal(entry("bus"), "devices", 15).contains("at most 15"));
+    for name in ["pass-through-controller", "queueing-controller"] {
+        let said = refusal(entry(name), "buses", 5);
+        assert!(said.contains("5 buses; a controller has at most 4 to devices"), "{said}");
+        assert!(!refusal(entry(name), "buses", 4).contains("at most 4"));
     }
 }

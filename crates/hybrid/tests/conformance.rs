@@ -19,6 +19,16 @@ fn rig<'a>(
     Rig { entry: hybrid_disk(), settings, registry, children, seed }
 }
 
+fn defaults(admission: &str) -> Settings {
+    match admission {
+        "sequential" => Settings::default()
+            .and("cutoff_sectors", Value::Count(24))
+            .and("streams", Value::Count(2)),
+        "second-touch" => Settings::default().and("remembered", Value::Count(64)),
+        _ => Settings::default(),
+    }
+}
+
 #[test]
 fn every_policy_returns_what_was_written() {
     let registry = registry();
@@ -32,7 +42,7 @@ fn every_policy_returns_what_was_written() {
                     .and("admission", threshold(20));
                 if admit.description.name != "threshold" {
                     let name = admit.description.name;
-                    settings.set("admission", plug(name, Settings::default()));
+                    settings.set("admission", plug(name, defaults(name)));
                 }
                 for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
                     let load = Load { requests: 1500, sectors_max: 40, seed };

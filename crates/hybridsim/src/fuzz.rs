@@ -209,6 +209,19 @@ fn small(kind: &str, stream: &mut Stream) -> String {
             pick(&[30, 60, 100]),
             ["sequential", "ascending", "any"][pick(&[0, 1, 2]) as usize],
         ),
+        "slc-mlc-ssd" => format!(
+            "capacity = \"{}KiB\"\nmlc_size = \"{}KiB\"\nmlc_page_size = \"{}KiB\"\n\
+             mlc_pages_per_block = {}\nslc_size = \"{}KiB\"\nslc_pages_per_block = {}\n\
+             nvram = \"{}KiB\"\nthreshold_every = 50\nprobes = {}\n",
+            pick(&[256, 1024, 2000]),
+            pick(&[2200, 3000]),
+            pick(&[1, 2, 4]),
+            pick(&[4, 8, 17]),
+            pick(&[0, 64, 256]),
+            pick(&[2, 4]),
+            pick(&[0, 0, 32]),
+            pick(&[1, 8]),
+        ),
         "hard-disk" => format!(
             "rpm = \"7200rpm\"\nheads = {}\ncylinders = {}\nouter_sectors_per_track = 100\n\
              inner_sectors_per_track = 60\nwrite_cache = {}\n\

@@ -347,6 +347,23 @@ fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
 }
 
 #[test]
+fn every_topology_builds_and_its_picture_is_up_to_date() {
+    let topologies = fs::read_dir(root().join("examples/topologies")).expect("they are there");
+    let mut count = 0;
+    for entry in topologies {
+        let path = entry.expect("a readable folder").path();
+        let output = call(&["draw", path.to_str().expect("UTF-8")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let picture = root().join(format!("docs/topologies/{stem}.svg"));
+        let kept = fs::read_to_string(&picture).expect("its picture is in docs/topologies");
+        assert_eq!(text(&output.stdout), kept, "{stem}: draw it again with `hybridsim draw`");
+        count += 1;
+    }
+    assert!(count >= 5, "{count}");
+}
+
+#[test]
 fn every_example_is_drawn_with_all_its_parts() {
     for (example, parts) in [("disk", 1), ("ssd", 1), ("hybrid", 3)] {
         let output = call(&["draw", &format!("examples/{example}.toml")]);

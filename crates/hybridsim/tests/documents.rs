@@ -12,6 +12,8 @@ const DOCUMENTS: &[&str] = &[
     "docs/disk.md",
     "docs/flash-backed.md",
     "docs/flash.md",
+    "docs/hybrid.md",
+    "docs/host.md",
     "docs/import.md",
     "docs/power-failures.md",
     "docs/python.md",

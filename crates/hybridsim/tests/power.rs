@@ -103,6 +103,34 @@ fn a_hybrid_disk_keeps_what_it_acknowledged_under_every_cleanup() {
 }
 
 #[test]
+fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
+    let mut cuts = 0;
+    for scheme in ["fp", "rw", "op"] {
+        for mapping in [false, true] {
+            let system = format!(
+                "[part.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                 scheme = \"{scheme}\"\nmapping = {mapping}\nperiod_pages = 2000\n\
+                 destage_pages = 16\nsequential_bytes = \"64KiB\"\n\
+                 [part.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
+                 planes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 8\n\
+                 over_provisioning = 0.2\n\
+                 [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n"
+            );
+            let done = run(&system, 60_000, 100);
+            let name = format!("{scheme}, mapping {mapping}");
+            assert_eq!(done.fault, None, "{name}");
+            assert_eq!(done.results.violations, [""; 0], "{name}");
+            let of_cache = &done.results.components["cache"];
+            let recovery = of_cache.recovery.as_ref().expect("it recovered");
+            assert_eq!(recovery.recovery_ns_max > 0, mapping, "{name}");
+            assert!(of_cache.cache.as_ref().expect("a cache").destages > 100, "{name}");
+            cuts += done.results.power_cuts;
+        }
+    }
+    assert!(cuts >= 10_000, "{cuts} power failures");
+}
+
+#[test]
 fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
     let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n";
     let admit = "admission = \"always\"";

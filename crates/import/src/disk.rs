@@ -34,7 +34,7 @@ pub const DISK: Table = Table {
         row("Number of buffer segments", Carry::Part("`cache_segments`")),
         row("Maximum number of write segments", Carry::Part("`cache_write_segments`")),
         row("Segment size (in blks)", Carry::Sectors("cache_segment_size")),
-        row("Use separate write segment", Carry::Part("`cache_write_segments`")),
+        row("Use separate write segment", Carry::Part("`separate_write_segment`")),
         row("Low (write) water mark", Carry::Number("write_watermark")),
         row("High (read) water mark", Carry::Number("read_watermark")),
         row("Set watermark by reqsize", Carry::Lost(1.0, "water marks are shares of the request")),
@@ -46,11 +46,11 @@ pub const DISK: Table = Table {
         row("Read-ahead over requested", Carry::Flag("read_ahead_over_requested")),
         row("Read-ahead on idle hit", Carry::Part("nothing: read-ahead goes on after a hit")),
         row("Read any free blocks", Carry::Lost(0.0, "only what follows a read is read ahead")),
-        row("Fast write level", Carry::Part("`write_cache`")),
+        row("Fast write level", Carry::Part("`write_cache`, `write_cache_appends_only`")),
         row("Immediate buffer read", Carry::Part("nothing: the link starts as data arrive")),
         row("Immediate buffer write", Carry::Part("nothing: the link starts at once")),
         row("Combine seq writes", Carry::Flag("combine_writes")),
-        row("Stop prefetch in sector", Carry::Part("nothing: read-ahead stops at any time")),
+        row("Stop prefetch in sector", Carry::Flag("read_ahead_stops_in_sector")),
         row("Disconnect write if seek", Carry::Part("nothing: the link belongs to one drive")),
         row("Write hit stop prefetch", Carry::Part("nothing: a write always stops read-ahead")),
         row("Read directly to buffer", Carry::Part("nothing: every read goes to the buffer")),
@@ -71,18 +71,12 @@ pub const DISK: Table = Table {
         row("Read disconnect afterread", Carry::Ms("read_disconnect_overhead")),
         row("Read disconnect afterwrite", Carry::Ms("read_disconnect_overhead_after_write")),
         row("Write disconnect overhead", Carry::Ms("write_disconnect_overhead")),
-        row("Extra write disconnect", Carry::Part("whether the next four count")),
+        row("Extra write disconnect", Carry::Part("whether the next five count")),
         row("Extradisc command overhead", Carry::Part("`extra_disconnect_command_overhead`")),
         row("Extradisc disconnect overhead", Carry::Part("`extra_disconnect_overhead`")),
         row("Extradisc inter-disconnect delay", Carry::Part("`extra_disconnect_delay`")),
-        row(
-            "Extradisc 2nd disconnect overhead",
-            Carry::Lost(0.0, "the drive leaves the link once more"),
-        ),
-        row(
-            "Extradisc seek delta",
-            Carry::Lost(0.0, "the arm does not wait for the extra disconnect"),
-        ),
+        row("Extradisc 2nd disconnect overhead", Carry::Part("`extra_disconnect_second_overhead`")),
+        row("Extradisc seek delta", Carry::Part("`extra_disconnect_seek_delay`")),
         row("Minimum seek delay", Carry::Ms("minimum_seek_delay")),
     ],
 };
@@ -104,6 +98,8 @@ const EXTRA_DISCONNECT: &[(&str, &str)] = &[
     ("Extradisc command overhead", "extra_disconnect_command_overhead"),
     ("Extradisc disconnect overhead", "extra_disconnect_overhead"),
     ("Extradisc inter-disconnect delay", "extra_disconnect_delay"),
+    ("Extradisc 2nd disconnect overhead", "extra_disconnect_second_overhead"),
+    ("Extradisc seek delta", "extra_disconnect_seek_delay"),
 ];
 
 const READ_AHEAD: &[&str] = &["none", "track", "cylinder", "segment", "next-track"];
@@ -214,10 +210,14 @@ fn buffer(block: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), Tro
     let segments = count.whole_in(1, 4096)?;
     lines.from("cache_segments", segments.to_string(), ("Number of buffer segments", count), notes);
     if let Some(item) = block.get("Maximum number of write segments") {
-        let separate = block.get("Use separate write segment").map_or(Ok(false), |i| i.flag())?;
-        let writes = if separate { 1 } else { item.whole_in(0, 4096)?.min(segments) };
+        let writes = item.whole_in(0, 4096)?.min(segments);
         let from = ("Maximum number of write segments", item);
         lines.from("cache_write_segments", writes.to_string(), from, notes);
+    }
+    // A drive with a single segment reads and writes through that.
+    if let Some(item) = block.get("Use separate write segment").filter(|_| segments > 1) {
+        let flag = item.flag()?.to_string();
+        lines.from("separate_write_segment", flag, ("Use separate write segment", item), notes);
     }
     let ahead = block.need("Buffer continuous read")?;
     let mode = READ_AHEAD[ahead.whole_in(0, 4)? as usize];
@@ -233,10 +233,10 @@ fn buffer(block: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), Tro
     }
     let fast = block.need("Fast write level")?;
     let level = fast.whole_in(0, 2)?;
-    if level == 1 {
-        notes.warn(fast.place, "`Fast write level = 1` (only sequential appends) becomes 2");
-    }
     lines.from("write_cache", (level > 0).to_string(), ("Fast write level", fast), notes);
+    if level == 1 {
+        lines.from("write_cache_appends_only", "true", ("Fast write level", fast), notes);
+    }
     Ok(())
 }
 

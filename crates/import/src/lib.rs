@@ -10,10 +10,12 @@ mod mechanics;
 mod model;
 mod parse;
 mod queue;
+mod smart;
 mod source;
 mod syntax;
 mod system;
 mod table;
+mod walk;
 mod workload;
 mod zoned;
 
@@ -36,8 +38,10 @@ pub const TABLES: &[Table] = &[
     workload::IOMAP,
     system::DRIVER,
     queue::QUEUE,
-    system::BUS,
-    system::CONTROLLER,
+    walk::BUS,
+    walk::CONTROLLER,
+    smart::CACHE_MEMORY,
+    smart::CACHE_DEVICE,
     disk::DISK,
     mechanics::DM_DISK,
     mechanics::MECHANICS,
@@ -46,6 +50,7 @@ pub const TABLES: &[Table] = &[
     indexed::LAYOUT,
     system::SIMPLE,
     system::LOGORG,
+    system::SYNCSET,
     workload::PROCESSES,
     workload::SYNTHIO,
     workload::SYNTHGEN,

@@ -49,8 +49,14 @@ pub const QUEUE: Table = Table {
             "Cylinder mapping strategy",
             Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
         ),
-        row("Write initiation delay", Carry::Ms("write_delay")),
-        row("Read initiation delay", Carry::Ms("read_delay")),
+        row(
+            "Write initiation delay",
+            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+        ),
+        row(
+            "Read initiation delay",
+            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+        ),
         row("Sequential stream scheme", Carry::Part("`concatenate`")),
         row("Maximum concat size", Carry::Part("`concatenate_max`")),
         row("Overlapping request scheme", Carry::Choice("overlap", OVERLAPS)),

@@ -1,11 +1,12 @@
 //! Buses, controllers, simple devices and logical organisations: what hangs where.
 
-use crate::disk::{self, Link};
+use crate::disk::Link;
 use crate::model::Model;
 use crate::queue;
 use crate::source::{Files, Place, Trouble, quote};
 use crate::syntax::{Block, Item, Node};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, row, string, strings};
+use crate::walk::Walk;
 use std::collections::BTreeMap;
 
 /// The parameters of the device driver.
@@ -17,36 +18,6 @@ pub const DRIVER: Table = Table {
         row("Constant access time", Carry::Part("nothing: see `type`")),
         row("Scheduler", Carry::Part("an `io-queue` in front of every device")),
         row("Use queueing in subsystem", Carry::Part("`device_queue_depth` of the queues")),
-    ],
-};
-
-/// The parameters of a bus.
-pub const BUS: Table = Table {
-    kind: "disksim_bus",
-    becomes: "the `host_rate` of the drives below it",
-    rows: &[
-        row("type", Carry::Part("nothing: a drive has the bus to itself")),
-        row("Arbitration type", Carry::Part("nothing: a drive has the bus to itself")),
-        row("Arbitration time", Carry::Lost(0.0, "a bus takes no time of its own")),
-        row("Read block transfer time", Carry::Part("`host_rate` of the drives")),
-        row("Write block transfer time", Carry::Part("`host_rate` of the drives")),
-        row("Print stats", Carry::Report),
-    ],
-};
-
-/// The parameters of a controller.
-pub const CONTROLLER: Table = Table {
-    kind: "disksim_ctlr",
-    becomes: "nothing: controllers that pass requests on take no time",
-    rows: &[
-        row("type", Carry::Part("1 (passes on); others lose their queue and cache")),
-        row("Scale for delays", Carry::Lost(0.0, "a controller takes no time of its own")),
-        row("Bulk sector transfer time", Carry::Part("`host_rate` of the drives")),
-        row("Maximum queue length", Carry::Part("nothing: the host waits instead")),
-        row("Print stats", Carry::Report),
-        row("Scheduler", Carry::Part("nothing: the host or the drive schedules")),
-        row("Cache", Carry::Part("a warning: caches of controllers are not carried over")),
-        row("Max per-disk pending count", Carry::Part("nothing: drives have their own limit")),
     ],
 };
 
@@ -79,16 +50,26 @@ pub const LOGORG: Table = Table {
         row("Components", Carry::Part("nothing: devices are whole")),
         row("devices", Carry::Part("`members`")),
         row("Stripe unit", Carry::Part("`chunk`")),
-        row("Synch writes for safety", Carry::Part("nothing: parity is always written in order")),
+        row("Synch writes for safety", Carry::Part("`write_order`: 0 `early`, 1 `together`")),
         row("Number of copies", Carry::Part("`copies` of `raid10`")),
         row("Copy choice on read", Carry::Part("the volume's own choice")),
         row("RMW vs. reconstruct", Carry::Part("`break_point`")),
-        row("Parity stripe unit", Carry::Part("nothing: parity goes round with every chunk")),
+        row("Parity stripe unit", Carry::Part("`parity_rows`, in stripe units")),
         row("Parity rotation type", Carry::Part("`rotation`")),
         row("Time stamp interval", Carry::Report),
         row("Time stamp start time", Carry::Report),
         row("Time stamp stop time", Carry::Report),
         row("Time stamp file name", Carry::Report),
+    ],
+};
+
+/// The parameters of a set of drives that turn together.
+pub const SYNCSET: Table = Table {
+    kind: "disksim_syncset",
+    becomes: "the `synchronised` of its drives",
+    rows: &[
+        row("type", Carry::Part("nothing: only drives turn")),
+        row("devices", Carry::Part("`synchronised`; drives of two sets turn together, too")),
     ],
 };
 
@@ -119,9 +100,24 @@ pub(crate) struct System {
     pub numbers: BTreeMap<String, usize>,
     pub top: String,
     pub host: Lines,
-    devices: BTreeMap<String, Target>,
-    order: Vec<String>,
+    pub devices: BTreeMap<String, Target>,
+    pub order: Vec<String>,
+    /// Devices on a bus they share, with what gives access to all of them: their queues are one
+    /// part.
+    pub shared: Vec<Shared>,
+    /// Devices whose requests go through a controller with a queue of its own, and how many of
+    /// them it takes.
+    pub depths: BTreeMap<String, i64>,
     used: BTreeMap<String, usize>,
+}
+
+/// Devices on a bus they share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    /// The bus, or what is in front of it.
+    pub name: String,
+    /// In the order it gives access to them.
+    pub devices: Vec<String>,
 }
 
 pub(crate) fn build(
@@ -136,12 +132,14 @@ pub(crate) fn build(
     if system.order.is_empty() {
         return Err(Trouble::new(top.place, "the topology has no device"));
     }
+    synchronise(model, &mut system, notes)?;
     queues(model, top, &mut system, notes)?;
     organise(model, &mut system, notes)?;
     system.top = match system.targets.as_slice() {
         [only] => only.name.clone(),
         several => {
-            let names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
+            let mut names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
+            names.dedup();
             let mut lines = Lines::default();
             lines.comment("Devices that requests name one by one, behind each other.");
             lines.set("kind", "\"concat\"", "");
@@ -155,112 +153,32 @@ pub(crate) fn build(
     Ok(system)
 }
 
-fn free_name(wish: &str, system: &System) -> String {
+/// Drives of a set turn together.
+fn synchronise(model: &Model, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+    for block in model.of_kind("disksim_syncset") {
+        carry(&SYNCSET, block, &mut Lines::default(), notes)?;
+        let devices = block.need("devices")?;
+        for (name, place) in devices.words()? {
+            let wanted = bare(&name);
+            let Some(part) = system.parts.iter_mut().find(|part| part.name == wanted) else {
+                return Err(Trouble::new(
+                    place,
+                    format!("{} is not in the topology", quote(&name)),
+                ));
+            };
+            part.lines.set("synchronised", "true", notes.line(place));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn free_name(wish: &str, system: &System) -> String {
     let taken = |name: &str| system.parts.iter().any(|part| part.name == name);
     let mut name = wish.to_owned();
     while taken(&name) {
         name.push('_');
     }
     name
-}
-
-struct Walk<'a> {
-    model: &'a Model,
-    files: &'a mut dyn Files,
-    system: &'a mut System,
-}
-
-impl Walk<'_> {
-    /// `above` is the slowest link so far.
-    fn visit(&mut self, node: &Node, above: Link, notes: &mut Notes) -> Result<(), Trouble> {
-        let Some(block) = self.model.instances.get(&node.name) else {
-            let message = format!("{} is not instantiated", quote(&node.name));
-            return Err(Trouble::new(node.place, message));
-        };
-        if block.kind != node.kind {
-            let message =
-                format!("{} is a {}, not a {}", quote(&node.name), block.kind, quote(&node.kind));
-            return Err(Trouble::new(node.place, message));
-        }
-        match block.kind.as_str() {
-            "disksim_iodriver" => self.below(node, above, notes),
-            "disksim_bus" => {
-                carry(&BUS, block, &mut Lines::default(), notes)?;
-                let time =
-                    |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
-                let slowest = above.and(Link {
-                    read_ms: time("Read block transfer time")?,
-                    write_ms: time("Write block transfer time")?,
-                });
-                if slowest.slowest_ms() > 0.0 && node.children.len() > 1 {
-                    let message = "devices on one bus do not wait for each other";
-                    notes.warn(block.place, message);
-                }
-                self.below(node, slowest, notes)
-            }
-            "disksim_ctlr" => self.controller(node, block, above, notes),
-            "disksim_disk" => {
-                let lines = disk::lines(block, above, self.files, notes)?;
-                let sectors = block.need("Model")?.block()?.need("Block count")?;
-                let sectors = sectors.whole_in(1, 1 << 50)? as u64;
-                self.device(node, lines, sectors)
-            }
-            "disksim_simpledisk" => {
-                let sectors = block.need("Block count")?.whole_in(1, 1 << 50)? as u64;
-                let lines = simple(block, above.slowest_ms(), notes)?;
-                self.device(node, lines, sectors)
-            }
-            other => {
-                let message = format!(
-                    "expected disksim_bus, disksim_ctlr, disksim_disk or disksim_simpledisk, \
-                     found {}; other devices cannot be imported",
-                    quote(other)
-                );
-                Err(Trouble::new(node.place, message))
-            }
-        }
-    }
-
-    fn below(&mut self, node: &Node, above: Link, notes: &mut Notes) -> Result<(), Trouble> {
-        node.children.iter().try_for_each(|child| self.visit(child, above, notes))
-    }
-
-    fn controller(
-        &mut self,
-        node: &Node,
-        block: &Block,
-        above: Link,
-        notes: &mut Notes,
-    ) -> Result<(), Trouble> {
-        carry(&CONTROLLER, block, &mut Lines::default(), notes)?;
-        let kind = block.need("type")?;
-        if kind.whole_in(1, 3)? != 1 {
-            notes.warn(kind.place, "the queue of a controller of type 2 or 3 is not carried over");
-        }
-        if let Some(cache) = block.get("Cache") {
-            let message =
-                format!("`Cache = {}` of a controller is not carried over", cache.block()?.kind);
-            notes.warn(cache.place, message);
-        }
-        let own = block.get("Bulk sector transfer time");
-        let own = own.map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?;
-        self.below(node, above.and(Link::both(own)), notes)
-    }
-
-    fn device(&mut self, node: &Node, lines: Lines, sectors: u64) -> Result<(), Trouble> {
-        if !node.children.is_empty() {
-            return Err(Trouble::new(node.place, "a device has nothing below it"));
-        }
-        if self.system.devices.contains_key(&node.name) {
-            let message = format!("{} is in the topology twice", quote(&node.name));
-            return Err(Trouble::new(node.place, message));
-        }
-        let name = bare(&node.name);
-        self.system.parts.push(Part { name: name.clone(), lines });
-        self.system.devices.insert(node.name.clone(), Target { name, sectors });
-        self.system.order.push(node.name.clone());
-        Ok(())
-    }
 }
 
 /// A name as TOML takes it without quotes.
@@ -270,7 +188,7 @@ pub(crate) fn bare(name: &str) -> String {
     if name.is_empty() { "part".to_owned() } else { name }
 }
 
-fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Lines, Trouble> {
+pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Lines, Trouble> {
     let mut lines = Lines::default();
     lines.set("kind", "\"constant-device\"", "");
     let time = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
@@ -396,7 +314,9 @@ fn volume(
     let chunk = chunk.min(smallest);
     let striped = distribution.text()? == "Striped";
     let mut lines = Lines::default();
-    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    // Devices on one bus are reached through one part, which stands for all of them.
+    let mut names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    names.dedup();
     let comment = format!("{}, {}", redundancy.noun(), notes.line(redundancy.place));
     let (kind, sectors) = match redundancy.text()? {
         "Noredun" if count == 1 => {
@@ -422,7 +342,7 @@ fn volume(
         lines.from("chunk", bytes, ("Stripe unit", chunk_item), notes);
     }
     if kind.starts_with("raid4") || kind.starts_with("raid5") {
-        parity(block, kind, &mut lines, notes)?;
+        parity(block, kind, devices.len(), &mut lines, notes)?;
     }
     let wish = if block.name.is_empty() { "org" } else { &block.name };
     let name = free_name(&bare(wish), system);
@@ -453,21 +373,39 @@ fn shadowed(
     Err(Trouble::new(place, message))
 }
 
-fn parity(block: &Block, kind: &str, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+fn parity(
+    block: &Block,
+    kind: &str,
+    disks: usize,
+    lines: &mut Lines,
+    notes: &mut Notes,
+) -> Result<(), Trouble> {
     if let Some(item) = block.get("RMW vs. reconstruct") {
-        let point = item.number_in(0.0, 1.0)?;
+        // DiskSim keeps it as a whole number of units; half a unit less divides as surely.
+        let data = disks.saturating_sub(1).max(1) as f64;
+        let point = ((item.number_in(0.0, 1.0)? * data).floor() - 0.5).max(0.0) / data;
         let from = ("RMW vs. reconstruct", item);
         lines.from("small_write", "\"break-point\"", from, notes);
-        lines.set("break_point", crate::table::number(point), "");
+        let point = crate::table::number((point * 1e6).round() / 1e6);
+        lines.set("break_point", point, "as a whole number of units");
+    }
+    if let Some(item) = block.get("Synch writes for safety") {
+        let word = if item.flag()? { "together" } else { "early" };
+        lines.from("write_order", string(word), ("Synch writes for safety", item), notes);
     }
     if let Some(item) = block.get("Parity rotation type").filter(|_| kind == "raid5") {
         let word = ROTATIONS[item.whole_in(1, 4)? as usize - 1];
         lines.from("rotation", string(word), ("Parity rotation type", item), notes);
     }
     if let (Some(stripe), Some(unit)) = (block.get("Stripe unit"), block.get("Parity stripe unit"))
-        && unit.number()? != stripe.number()?
+        && kind == "raid5"
     {
-        notes.warn(unit.place, "`Parity stripe unit` is taken to be the stripe unit");
+        let (sectors, parity) = (stripe.whole_in(0, 1 << 50)?.max(1), unit.whole_in(0, 1 << 50)?);
+        let rows = (parity / sectors).max(1);
+        if rows * sectors != parity {
+            notes.warn(unit.place, "`Parity stripe unit` is no multiple of the stripe unit");
+        }
+        lines.from("parity_rows", rows.to_string(), ("Parity stripe unit", unit), notes);
     }
     Ok(())
 }
@@ -486,6 +424,19 @@ fn host(model: &Model, top: &Node, system: &mut System, notes: &mut Notes) -> Re
     Ok(())
 }
 
+/// Whether a device belongs to an organisation with parity.
+fn parity_has(model: &Model, device: &str) -> Result<bool, Trouble> {
+    for block in model.of_kind("disksim_logorg") {
+        let scheme = block.need("Redundancy scheme")?.text()?;
+        if scheme.starts_with("Parity")
+            && block.need("devices")?.words()?.iter().any(|(name, _)| name == device)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The driver keeps a queue for every device.
 fn queues(
     model: &Model,
@@ -498,20 +449,62 @@ fn queues(
     let mut queue = Lines::default();
     queue::whole(item, &mut queue, notes)?;
     let in_subsystem = block.get("Use queueing in subsystem").map_or(Ok(false), Item::flag)?;
+    for shared in system.shared.clone() {
+        let first = shared.devices[0].clone();
+        let depth = depth_of(model, system, &first, in_subsystem)?;
+        let name = free_name(&format!("{}-queues", shared.name), system);
+        let mut lines = Lines::default();
+        let comment = format!("Scheduler, {}", notes.line(item.place));
+        lines.set("kind", "\"queueing-controller\"", comment);
+        lines.set("buses", strings(&[&shared.name]), "");
+        queue_lines(model, &first, depth, &queue, &mut lines)?;
+        system.parts.push(Part { name: name.clone(), lines });
+        for device in &shared.devices {
+            if let Some(target) = system.devices.get_mut(device) {
+                target.name.clone_from(&name);
+            }
+        }
+    }
     for device in system.order.clone() {
-        let depth = match &model.instances[&device].get("Max queue length") {
-            Some(item) if in_subsystem => item.whole_in(0, 65_536)?.max(1),
-            _ => 1,
-        };
+        if system.shared.iter().any(|shared| shared.devices.contains(&device)) {
+            continue;
+        }
+        let depth = depth_of(model, system, &device, in_subsystem)?;
         let Some(target) = system.devices.get(&device).cloned() else { continue };
         let name = free_name(&format!("{}-queue", target.name), system);
         let mut lines = Lines::default();
         lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", notes.line(item.place)));
         lines.set("device", string(&target.name), "");
-        lines.set("device_queue_depth", depth.to_string(), "");
-        lines.append(queue.clone());
+        queue_lines(model, &device, depth, &queue, &mut lines)?;
         system.parts.push(Part { name: name.clone(), lines });
         system.devices.insert(device, Target { name, ..target });
     }
+    Ok(())
+}
+
+/// Requests a device takes at a time from the driver's queue.
+fn depth_of(model: &Model, system: &System, device: &str, all: bool) -> Result<i64, Trouble> {
+    if let Some(depth) = system.depths.get(device).filter(|_| all) {
+        return Ok(*depth);
+    }
+    match model.instances[device].get("Max queue length") {
+        Some(item) if all => Ok(item.whole_in(0, 65_536)?.max(1)),
+        _ => Ok(1),
+    }
+}
+
+fn queue_lines(
+    model: &Model,
+    device: &str,
+    depth: i64,
+    queue: &Lines,
+    lines: &mut Lines,
+) -> Result<(), Trouble> {
+    lines.set("device_queue_depth", depth.to_string(), "");
+    if parity_has(model, device)? {
+        let why = "DiskSim's driver looks at what its array wants to write before it goes on";
+        lines.set("next", "\"after-completion\"", why);
+    }
+    lines.append(queue.clone());
     Ok(())
 }

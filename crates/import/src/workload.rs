@@ -65,11 +65,11 @@ pub const SYNTHGEN: Table = Table {
         row("Probability of local access", Carry::Number("local")),
         row("Probability of read access", Carry::Number("read")),
         row("Probability of time-critical request", Carry::Number("critical")),
+        row("Probability of time-limited request", Carry::Number("limited")),
         row(
-            "Probability of time-limited request",
-            Carry::Part("nothing: nobody waits for them; processes of DiskSim hardly ever do"),
+            "Time-limited think times",
+            Carry::Part("nothing: processes of DiskSim hardly ever wait for such requests"),
         ),
-        row("Time-limited think times", Carry::Part("nothing: see time-limited requests")),
         row("General inter-arrival times", Carry::Part("`general_ms`")),
         row("Sequential inter-arrival times", Carry::Part("`sequential_ms`")),
         row("Local inter-arrival times", Carry::Part("`local_ms`")),
@@ -303,7 +303,7 @@ fn process(
     }
     Ok(format!(
         "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
-         sequential = {}, local = {}, read = {}, critical = {},\n          \
+         sequential = {}, local = {}, read = {}, critical = {}, limited = {},\n          \
          general_ms = {},\n          sequential_ms = {},\n          \
          local_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
         volumes.join(", "),
@@ -313,6 +313,7 @@ fn process(
         share("Probability of local access")?,
         share("Probability of read access")?,
         share("Probability of time-critical request")?,
+        share("Probability of time-limited request")?,
         drawn("General inter-arrival times", scale)?,
         drawn("Sequential inter-arrival times", scale)?,
         drawn("Local inter-arrival times", scale)?,

@@ -85,7 +85,7 @@ fn a_machine_becomes_a_scenario() {
         "latency = \"20.5ms\"",
         "rate = \"10240000B/s\"",
         "scheduler = \"c-look\"",
-        "write_delay = \"0.5ms\"",
+        "critical = 0.1, limited = 0.3",
         "kind = \"stripe\"",
         "members = [\"d0-queue\", \"d1-queue\"]",
         "chunk = \"4096B\"",
@@ -210,7 +210,6 @@ fn what_is_not_carried_over_is_named() {
     };
     check("Scale for delays = 0.0", "Scale for delays = 1.0", "Scale for delays = 1");
     check("Max queue length = 1", "Max queue size = 1", "`Max queue size` is no known parameter");
-    check("disksim_ctlr CTLR { type = 1", "disksim_ctlr CTLR { type = 2", "type 2 or 3");
     check("Block count = 1000", "Block count = 1000, Block count = 900", "is given again");
     check("disksim_pf Proc", "disksim_new X { a = 1 } disksim_pf Proc", "a block of kind");
 }

@@ -9,7 +9,7 @@ use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.
-pub(super) const PARAMS: [Param; 24] = [
+pub(super) const PARAMS: [Param; 26] = [
     Param::with(
         "read_hit_overhead",
         Kind::Duration,
@@ -89,11 +89,20 @@ pub(super) const PARAMS: [Param; 24] = [
         "extra_disconnect_command_overhead",
         Kind::Duration,
         "Given, the drive leaves the link also between the command and the data of a write to the \
-         medium: command time before it does.",
+         medium that follows another write and does not go on where that ended: command time \
+         before it does.",
     ),
     time("extra_disconnect_overhead", "To leave the link before the data of a write."),
     time("extra_disconnect_delay", "Before it comes back for the data of a write."),
-    time("minimum_seek_delay", "From the arrival of a command to the first movement for it."),
+    time(
+        "extra_disconnect_seek_delay",
+        "From the command time of a write with the extra disconnect until the arm moves.",
+    ),
+    time(
+        "extra_disconnect_second_overhead",
+        "As `write_disconnect_overhead`, for a write with the extra disconnect.",
+    ),
+    time("minimum_seek_delay", "A movement of the arm for a write takes at least so long."),
 ];
 
 const FRACTION: Kind = Kind::Number { min: 0.0, max: 1.0 };
@@ -123,6 +132,32 @@ impl Overheads {
     }
 }
 
+/// A write whose data are asked for by and by: the drive leaves the link between command and data.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtraDisconnect {
+    /// From the arrival of the command until the arm moves.
+    pub seek: SimDuration,
+    /// From the arrival of the command until the drive comes back for the data.
+    pub away: SimDuration,
+    /// Leaving the link after the data.
+    pub disconnect: SimDuration,
+}
+
+/// How a write to the medium begins and ends.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteTimes {
+    /// From the beginning of its command time until the arm moves.
+    pub command: SimDuration,
+    /// From the beginning of its command time until its first data may pass the link.
+    pub data: SimDuration,
+    /// Part of the data in the buffer before the medium is written.
+    pub watermark: f64,
+    /// Leaving the link after the data.
+    pub disconnect: SimDuration,
+    /// From the end of the write on the medium until the host knows.
+    pub report: SimDuration,
+}
+
 /// What passes between drive and host around the data, and how much is buffered between link and
 /// medium. The vocabulary is DiskSim's, after parallel SCSI.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,9 +178,9 @@ pub struct Handshake {
     pub read_disconnect: [SimDuration; 2],
     /// Leaving the link after the data of a write.
     pub write_disconnect: SimDuration,
-    /// What leaving the link before the data of a write takes, if the drive does.
-    pub extra_disconnect: Option<SimDuration>,
-    /// From arrival to the first movement.
+    /// How the drive leaves the link before the data of a write, if it does.
+    pub extra_disconnect: Option<ExtraDisconnect>,
+    /// A movement for a write takes at least so long.
     pub seek_delay: SimDuration,
 }
 
@@ -155,7 +190,11 @@ impl Handshake {
         let time = |name| settings.duration(name);
         let read_disconnect = time("read_disconnect_overhead");
         let after_write = settings.duration_opt("read_disconnect_overhead_after_write");
-        let extra = time("extra_disconnect_overhead") + time("extra_disconnect_delay");
+        let extra = |command: SimDuration| ExtraDisconnect {
+            seek: command + time("extra_disconnect_seek_delay"),
+            away: command + time("extra_disconnect_overhead") + time("extra_disconnect_delay"),
+            disconnect: time("extra_disconnect_second_overhead"),
+        };
         Self {
             read_watermark: settings.number("read_watermark"),
             write_watermark: settings.number("write_watermark"),
@@ -165,9 +204,7 @@ impl Handshake {
             reselect: [time("first_reselect_overhead"), time("other_reselect_overhead")],
             read_disconnect: [read_disconnect, after_write.unwrap_or(read_disconnect)],
             write_disconnect: time("write_disconnect_overhead"),
-            extra_disconnect: settings
-                .duration_opt("extra_disconnect_command_overhead")
-                .map(|command| command + extra),
+            extra_disconnect: settings.duration_opt("extra_disconnect_command_overhead").map(extra),
             seek_delay: time("minimum_seek_delay"),
         }
     }
@@ -240,27 +277,30 @@ impl Electronics {
         SimDuration::transfer(bytes, self.rates.write_bytes_per_s)
     }
 
-    /// From the end of the command time of a write to the medium until its first data may pass
-    /// the link.
+    /// How the next write to the medium begins and ends, that does or does not go on where the last
+    /// write ended (DiskSim makes the extra disconnect for a write that follows a write and does
+    /// not go on there).
     #[inline]
-    pub fn before_write_data(&self) -> SimDuration {
+    pub fn write_times(&self, goes_on: bool) -> WriteTimes {
         let handshake = &self.handshake;
-        let back = handshake.extra_disconnect.map(|time| time + handshake.reselect[0]);
-        back.unwrap_or_default() + handshake.preparation
-    }
-
-    /// The part of a write that must be in the buffer before the medium is written. A drive that
-    /// leaves the link before the data has its arm in place when they come, and does not wait.
-    #[inline]
-    pub fn write_watermark(&self) -> f64 {
-        if self.handshake.extra_disconnect.is_some() { 0.0 } else { self.handshake.write_watermark }
-    }
-
-    /// From the end of a write on the medium until the host knows.
-    #[inline]
-    pub fn after_write(&self) -> SimDuration {
-        let again = self.handshake.reselect[usize::from(self.handshake.extra_disconnect.is_some())];
-        again + self.handshake.write_completion
+        let extra = handshake.extra_disconnect.filter(|_| self.after_write && !goes_on);
+        let command = self.overhead(Op::Write, false);
+        let again = handshake.reselect[usize::from(extra.is_some())];
+        let times = WriteTimes {
+            command,
+            data: command + handshake.preparation,
+            watermark: if goes_on { handshake.write_watermark } else { 0.0 },
+            disconnect: handshake.write_disconnect,
+            report: again + handshake.write_completion,
+        };
+        extra.map_or(times, |extra| WriteTimes {
+            command: extra.seek,
+            data: extra.away + handshake.reselect[0] + handshake.preparation,
+            // The arm is in place when the data come, and does not wait.
+            watermark: 0.0,
+            disconnect: extra.disconnect,
+            ..times
+        })
     }
 
     /// Whether commands are looked at while the one before is still going on.

@@ -12,6 +12,7 @@ mod writes;
 pub use electronics::{Electronics, Handshake, Link, Overheads};
 pub use params::PARAMS;
 
+use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics};
 use crate::power::{SpinDown, StateClock};
@@ -72,6 +73,8 @@ pub struct HardDisk {
     /// When the electronics are done with the last hit or buffered write.
     electronics_free: SimTime,
     buffer: Segments,
+    /// The first sector of the last read looked up on arrival, and what was found of it.
+    looked_up: (u64, Option<Found>),
     ahead: AheadPolicy,
     write_cache: bool,
     appends_only: bool,
@@ -80,6 +83,9 @@ pub struct HardDisk {
     /// What finding the track again takes after a rest.
     settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
+    /// Whether the scheduler may hold its commands, and until when it does.
+    holds: bool,
+    held_until: SimTime,
     /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<Queued>,
     /// Writes waiting for room in the buffer, in order of arrival.
@@ -91,6 +97,8 @@ pub struct HardDisk {
     arm: Arm,
     /// The first sector after the last one that passed under the head.
     head: Lba,
+    /// The first sector after the last write to the medium the host waited for.
+    written: u64,
     /// When the mechanism can take the next request.
     free_at: SimTime,
     sweep: Option<Sweep>,
@@ -122,18 +130,22 @@ impl HardDisk {
             electronics: parts.electronics,
             electronics_free: SimTime::ZERO,
             buffer: Segments::new(parts.buffer),
+            looked_up: (u64::MAX, None),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
             appends_only: parts.appends_only,
             stops_in_sector: parts.stops_in_sector,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
+            holds: parts.scheduler.sees_all(),
+            held_until: SimTime::ZERO,
             scheduler: parts.scheduler,
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
             owes_destage: false,
             flushes: VecDeque::new(),
             head: Lba(0),
+            written: u64::MAX,
             free_at: SimTime::ZERO,
             sweep: None,
             destaging: None,
@@ -158,13 +170,12 @@ impl HardDisk {
         }
     }
 
-    /// When the mechanism begins with a command that needs it, chosen now: after its overhead,
-    /// which runs from its arrival when the drive looks at commands early, and after spinning up.
-    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, hit: bool) -> Begin {
+    /// When the mechanism begins with a command that needs it, chosen now: after `delay`, its
+    /// overhead, which runs from its arrival when the drive looks at commands early, and after
+    /// spinning up.
+    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, delay: SimDuration) -> Begin {
         let (now, issued) = (ctx.now(), item.since);
-        let overhead = self.electronics.overhead(item.request.op, hit);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
-        let delay = overhead.max(self.electronics.handshake.seek_delay);
         let ready = now.max(looked_at + delay);
         self.settle_sweep(ctx, ready);
         let ready = match &self.sweep {
@@ -245,6 +256,13 @@ impl HardDisk {
         }
         let positioner: &dyn Positioner = &*self.mechanics;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
+        if self.holds
+            && let Some(until) = self.scheduler.hold_until(&head)
+            && until > ctx.now()
+        {
+            self.held_until = until;
+            return self.destage(ctx, u64::MAX, ctx.now());
+        }
         let Some(item) = self.scheduler.pop(&head) else {
             return self.destage(ctx, u64::MAX, ctx.now());
         };
@@ -264,7 +282,7 @@ impl HardDisk {
         let waiting =
             !self.scheduler.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty();
         let time = if waiting {
-            self.free_at
+            self.free_at.max(self.held_until)
         } else if let Some(ready) = self.next_destage() {
             ready.max(self.free_at)
         } else {

@@ -15,9 +15,13 @@ impl HardDisk {
             let stamps = ctx.data().stamps_mut(request.data, request.sectors);
             self.contents.read(request.lba.0, stamps);
         }
-        match self.full_hit(&item) {
-            Some(found) => self.finish_hit(ctx, &item, found),
-            None => self.enqueue(item),
+        let found = if forced(request) { None } else { self.buffer.find(request.lba.0) };
+        match found {
+            Some(found) if found.until >= request.end().0 => self.finish_hit(ctx, &item, found),
+            _ => {
+                self.looked_up = (request.lba.0, found);
+                self.enqueue(item);
+            }
         }
     }
 
@@ -77,7 +81,7 @@ impl HardDisk {
             return self.finish_hit(ctx, item, found);
         }
         let (reading, electronics) = (self.sweep.map(|sweep| sweep.segment), self.electronics);
-        let begin = self.begin(ctx, item, false);
+        let begin = self.begin(ctx, item, electronics.overhead(Op::Read, false));
         if let Some(segment) = reading
             && !forced(&item.request)
         {
@@ -94,7 +98,8 @@ impl HardDisk {
             }
         }
         self.sweep = None;
-        self.read_medium(ctx, item, begin);
+        let found = self.held(ctx.now(), item, reading);
+        self.read_medium(ctx, item, begin, found);
     }
 
     /// Whether the read-ahead has read the first sector, or will, no later than a seek would.
@@ -136,10 +141,33 @@ impl HardDisk {
         self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, &begin);
     }
 
-    /// Reads what the buffer lacks from the medium.
-    fn read_medium(&mut self, ctx: &mut Ctx<'_>, item: &Queued, begin: Begin) {
+    /// What the buffer holds of the beginning of a read the mechanism takes on; the segment
+    /// `reading` was being filled until now.
+    fn held(&self, now: SimTime, item: &Queued, reading: Option<usize>) -> Option<Found> {
+        let lba = item.request.lba.0;
+        if forced(&item.request) {
+            return None;
+        }
+        // Looked up on arrival, just now: only what was being read can have changed since.
+        if let (looked_for, found) = self.looked_up
+            && looked_for == lba
+            && item.since == now
+            && found.is_none()
+        {
+            return self.buffer.find_in(reading?, lba);
+        }
+        self.buffer.find(lba)
+    }
+
+    /// Reads what the buffer lacks, which holds `found`, from the medium.
+    fn read_medium(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        item: &Queued,
+        begin: Begin,
+        found: Option<Found>,
+    ) {
         let (lba, end) = (item.request.lba.0, item.request.end().0);
-        let found = if forced(&item.request) { None } else { self.buffer.find(lba) };
         let from = found.map_or(lba, |found| found.until);
         let sectors = (end - from) as u32;
         let found_again = begin.at + self.find_again(item);

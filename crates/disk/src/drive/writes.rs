@@ -93,17 +93,20 @@ impl HardDisk {
     /// Writes to the medium, data coming over the link meanwhile.
     pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
         let request = &item.request;
-        let begin = self.begin(ctx, item, false);
+        let times = self.electronics.write_times(self.written == request.lba.0);
+        self.written = request.end().0;
+        let begin = self.begin(ctx, item, times.command);
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
-        let before = self.electronics.before_write_data();
-        let data_ready = begin.at + before + self.link_lead(request);
+        // Data may come before the arm moves, but not before the command.
+        let asked = begin.at + times.data.saturating_sub(times.command);
+        let moved = begin.at + self.electronics.handshake.seek_delay;
+        let data_ready = (asked + self.link_lead(request, times.watermark)).max(moved);
         let access =
             self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
         // A short write to where the head is may be on the medium before the link is left.
-        let passed = begin.at + before + self.electronics.from_host(request.bytes());
-        let left = passed + self.electronics.handshake.write_disconnect;
-        let end = access.end.max(left) + self.electronics.after_write();
+        let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
+        let end = access.end.max(left) + times.report;
         let after = end.since(access.end);
         let parts = begin
             .parts
@@ -121,11 +124,11 @@ impl HardDisk {
 
     /// How long before the medium the link must begin, so that it is never waited for: a sector,
     /// or as much as a slower link takes longer than the medium, or the watermark's part.
-    fn link_lead(&self, request: &Request) -> SimDuration {
+    fn link_lead(&self, request: &Request, watermark: f64) -> SimDuration {
         let link = self.electronics.from_host(request.bytes());
         let place = self.mechanics.layout.locate(request.lba);
         let span = u128::from(place.sector_angle) * u128::from(request.sectors);
-        let mark = link.as_ns() as f64 * self.electronics.write_watermark();
+        let mark = link.as_ns() as f64 * watermark;
         link.saturating_sub(self.mechanics.rotation.time_of(span))
             .max(self.electronics.sector[1])
             .max(SimDuration::from_ns_f64(mark))

@@ -307,6 +307,8 @@ fn electronics(out: &mut toml::Table, spec: &Value, bus: (f64, f64)) {
             ("Extradisc command overhead", "extra_disconnect_command_overhead"),
             ("Extradisc disconnect overhead", "extra_disconnect_overhead"),
             ("Extradisc inter-disconnect delay", "extra_disconnect_delay"),
+            ("Extradisc 2nd disconnect overhead", "extra_disconnect_second_overhead"),
+            ("Extradisc seek delta", "extra_disconnect_seek_delay"),
         ] {
             out.insert(name.into(), ms(spec.n(key)));
         }

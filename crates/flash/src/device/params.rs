@@ -12,8 +12,8 @@ use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SimDuration, Stream};
 
-/// The device layers of this crate.
-pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
+/// The registered entry.
+pub const SSD: LayerEntry = LayerEntry {
     description: Description {
         name: "ssd",
         summary: "A flash device: a translation layer over channels and dies of NAND.",
@@ -21,7 +21,7 @@ pub const ENTRIES: &[LayerEntry] = &[LayerEntry {
         params: &PARAMS,
     },
     build,
-}];
+};
 
 const G: [Param; 7] = geometry::PARAMS;
 

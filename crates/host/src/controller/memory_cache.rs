@@ -91,6 +91,13 @@ pub const ENTRY: LayerEntry = LayerEntry {
                  its lines",
             ),
             Param::with(
+                "reads_wait",
+                Kind::Flag,
+                "false",
+                "Whether a read that misses waits until there is room in the cache, dirty lines \
+                 being written back first; otherwise it goes to the device at once",
+            ),
+            Param::with(
                 "shared_read_locks",
                 Kind::Flag,
                 "true",
@@ -172,6 +179,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
             "whole-line" => Prefetch::WholeLine,
             _ => Prefetch::None,
         },
+        reads_wait: settings.flag("reads_wait"),
         shares: settings.flag("shared_read_locks"),
         contents: Contents::default(),
         ops: Vec::new(),
@@ -183,6 +191,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         locks: RangeLocks::default(),
         writing: Vec::new(),
         wanted: 0,
+        broken: false,
         used: SimTime::ZERO,
         period_set: false,
         idle_set: false,
@@ -209,6 +218,7 @@ pub struct MemoryCache {
     idle: Option<SimDuration>,
     cluster: u64,
     prefetch: Prefetch,
+    reads_wait: bool,
     shares: bool,
     contents: Contents,
     ops: Vec<Operation>,
@@ -226,6 +236,8 @@ pub struct MemoryCache {
     writing: Vec<u64>,
     /// Everything dirty up to this number is to be written back.
     wanted: u64,
+    /// The last write-back failed: nobody waits for room.
+    broken: bool,
     used: SimTime,
     period_set: bool,
     idle_set: bool,
@@ -236,6 +248,9 @@ const WRITE_BACK: u64 = 1 << 63;
 /// Timers.
 const PERIOD: u64 = 0;
 const IDLE: u64 = 1;
+
+/// Sectors that could not be written back, and stay dirty; told as a number.
+const UNSAVED_SECTORS: u8 = 0;
 
 /// Bits `from..to` of a word.
 const fn bits(from: u64, to: u64) -> u64 {
@@ -311,7 +326,7 @@ impl MemoryCache {
         match request.op {
             Op::Read => self.begin_read(ctx, index),
             Op::Write if self.scheme == Scheme::Back && !forced && !large => {
-                self.write_lines(ctx, index)
+                self.write_lines(ctx, index) || (self.broken && self.begin_through(ctx, index))
             }
             _ => self.begin_through(ctx, index),
         }
@@ -353,6 +368,9 @@ impl MemoryCache {
             let start = number * self.line_sectors;
             first = first.min(start + u64::from(missing.trailing_zeros()));
             last = last.max(start + 64 - u64::from(missing.leading_zeros()));
+        }
+        if misses > 0 && self.reads_wait && !self.broken && !self.has_room(index, &request) {
+            return false;
         }
         ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
         if misses == 0 {
@@ -427,20 +445,31 @@ impl MemoryCache {
         }
     }
 
-    /// A write into lines; `false` when there is no room for all of it.
-    fn write_lines(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
-        let request = self.ops[index as usize].request;
+    /// Whether there is room for the lines of a request; if not, some is asked for.
+    fn has_room(&mut self, index: u32, request: &Request) -> bool {
         // Its own lines must not be the ones that make room for it.
-        self.pin(index, &request);
-        let lacking = self.numbers(&request).filter(|it| self.lines.find(*it).is_none()).count();
-        if lacking > self.lines.available() {
-            self.unpin(index);
+        self.pin(index, request);
+        let lacking = self.numbers(request).filter(|it| self.lines.find(*it).is_none()).count();
+        // What can never be held whole takes the lines there are.
+        let large = self.numbers(request).count() > self.lines.count();
+        let has_room = large || lacking <= self.lines.available();
+        self.unpin(index);
+        if !has_room {
             // Numbers of dirty lines follow each other, so that is about as many as are needed.
             if let Some((oldest, _)) = self.lines.oldest_dirty() {
                 self.wanted = self.wanted.max(oldest + lacking as u64);
             }
+        }
+        has_room
+    }
+
+    /// A write into lines; `false` when there is no room for all of it.
+    fn write_lines(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
+        let request = self.ops[index as usize].request;
+        if !self.has_room(index, &request) {
             return false;
         }
+        self.pin(index, &request);
         let (lba, end) = (request.lba.0, request.end().0);
         let (mut hits, mut misses) = (0, 0);
         for number in self.numbers(&request) {
@@ -498,7 +527,11 @@ impl MemoryCache {
             }
             // A device may go on to return what it held before a trim, so what it never got has to
             // reach it all the same: nothing older than the last write may come back.
-            let lost = if request.op == Op::Trim { new & !self.lines.get(slot).dirty } else { new };
+            let lost = match (request.op, outcome) {
+                (_, Outcome::Failed) => 0,
+                (Op::Trim, _) => new & !self.lines.get(slot).dirty,
+                _ => new,
+            };
             self.lines.change(slot, |line| {
                 line.dirty &= !lost;
                 line.valid = if keeps { line.valid | new } else { line.valid & !lost };
@@ -581,9 +614,34 @@ impl MemoryCache {
             self.writing.swap_remove(at);
         }
         ctx.data().give_back(done.request.data);
+        let failed = done.outcome == Outcome::Failed;
+        if failed {
+            let value = u64::from(done.request.sectors);
+            ctx.observe(Fact::Custom { name: UNSAVED_SECTORS, value });
+            // Tried again when room, a flush or the next round asks for it.
+            self.wanted = 0;
+            self.fail_flushes(ctx, since);
+        }
+        self.broken = failed;
+        let (lba, end) = (done.request.lba.0, done.request.end().0);
         for number in self.numbers(&done.request) {
+            let lost = if failed { self.bits_of(number, lba, end) } else { 0 };
             if let Some(slot) = self.lines.find(number) {
-                self.lines.change(slot, |line| line.flushing = false);
+                self.lines.change(slot, |line| {
+                    line.flushing = false;
+                    line.dirty |= lost & line.valid;
+                });
+            }
+        }
+    }
+
+    /// What a write numbered `since` brought is not where flushes after it want it.
+    fn fail_flushes(&mut self, ctx: &mut Ctx<'_>, since: u64) {
+        for at in (0..self.flushes.len()).rev() {
+            let (index, until) = self.flushes[at];
+            if until >= since {
+                self.flushes.remove(at);
+                self.finish(ctx, index, Outcome::Failed);
             }
         }
     }
@@ -631,6 +689,7 @@ impl Layer for MemoryCache {
                 ("lines", self.lines.count() as f64),
                 ("line_sectors", self.line_sectors as f64),
             ],
+            custom: &["unsaved_sectors"],
             ..LayerInfo::default()
         }
     }

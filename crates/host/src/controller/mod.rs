@@ -4,7 +4,10 @@
 //! - [`queueing`]: a queue and scheduler for each device behind it (`queueing-controller`), and the
 //!   same for a single device (`io-queue`), which is what a driver keeps per device.
 //! - [`memory_cache`]: a cache of lines in front of a device.
+//! - [`cache_device`]: a device as the cache of another.
 
+mod bits;
+pub mod cache_device;
 mod lines;
 pub mod memory_cache;
 pub mod pass_through;
@@ -15,8 +18,13 @@ use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 
 /// All controllers.
-pub const ENTRIES: &[LayerEntry] =
-    &[pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE, memory_cache::ENTRY];
+pub const ENTRIES: &[LayerEntry] = &[
+    pass_through::ENTRY,
+    queueing::CONTROLLER,
+    queueing::IO_QUEUE,
+    memory_cache::ENTRY,
+    cache_device::ENTRY,
+];
 
 /// Buses below a controller at most (paper 000, section 2.3: as in DiskSim).
 const BUSES_MAX: usize = 4;

@@ -15,7 +15,7 @@ use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Entry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
-use hybridsim_engine::{Flags, Op, Request, SimDuration, SimTime};
+use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -123,6 +123,8 @@ pub struct IoQueue {
     overlaps: bool,
     answers_reads: bool,
     arrivals: u64,
+    /// The first sector after the last request each scheduler chose.
+    last: [Lba; 3],
     refill: Vec<Queued>,
 }
 
@@ -168,6 +170,7 @@ impl IoQueue {
             overlaps: overlap != "independent",
             answers_reads: overlap == "queued-writes",
             arrivals: 0,
+            last: [Lba(0); 3],
             refill: Vec::new(),
         })
     }
@@ -239,18 +242,30 @@ impl IoQueue {
         if late(LATE) || late(URGENT) {
             return None;
         }
-        self.schedulers[USUAL].as_mut()?.hold_until(head)
+        let head = self.own(head, USUAL);
+        self.schedulers[USUAL].as_mut()?.hold_until(&head)
+    }
+
+    /// Where the head is for scheduler `at`: several go on from where each of them was, so that a
+    /// sweep is not thrown back by what goes before it.
+    fn own<'a>(&self, head: &Head<'a>, at: usize) -> Head<'a> {
+        let several = self.schedulers.iter().flatten().count() > 1;
+        Head { last: if several { self.last[at] } else { head.last }, ..*head }
     }
 
     /// The next request.
     pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         self.expire(head.now);
         for at in [LATE, URGENT, USUAL] {
+            let head = &self.own(head, at);
             self.tidy(at, head);
             let Some(scheduler) = &mut self.schedulers[at] else { continue };
             while let Some(item) = scheduler.pop(head) {
                 if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
                     self.take(item.key);
+                    if item.request.op != Op::Flush {
+                        self.last[at] = item.request.end();
+                    }
                     return Some(item);
                 }
             }

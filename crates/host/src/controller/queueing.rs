@@ -44,6 +44,13 @@ const WRITE_DELAY: Param = Param::with(
     "\"0us\"",
     "Time from the choice of anything else until it goes to the device (write initiation delay)",
 );
+const NEXT: Param = Param::with(
+    "next",
+    Kind::Choice(&["at-once", "after-completion"]),
+    "\"at-once\"",
+    "When the next request is chosen: at once when one completes, or after whatever its completion \
+     brings about at that time, such as the write of what an array has just read",
+);
 
 /// A controller.
 pub const CONTROLLER: LayerEntry = LayerEntry {
@@ -67,6 +74,7 @@ pub const CONTROLLER: LayerEntry = LayerEntry {
             CONCATENATE,
             CONCATENATE_MAX,
             OVERLAP,
+            NEXT,
         ],
     },
     build: |input| build(input, "buses"),
@@ -93,6 +101,7 @@ pub const IO_QUEUE: LayerEntry = LayerEntry {
             CONCATENATE,
             CONCATENATE_MAX,
             OVERLAP,
+            NEXT,
         ],
     },
     build: |input| build(input, "device"),
@@ -119,6 +128,7 @@ fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Layer> {
         queues,
         command: settings.duration("command_time"),
         delays: [settings.duration("read_delay"), settings.duration("write_delay")],
+        waits: settings.text("next") == "after-completion",
         depth: settings.count("device_queue_depth") as u32,
         depth_all: all.unwrap_or(u64::MAX),
         active: 0,
@@ -163,6 +173,9 @@ struct Job {
     delay: SimDuration,
 }
 
+/// The time from a request's arrival until it was complete, told as a number.
+const RESPONSE_NS: u8 = 0;
+
 /// The controller, or the queue.
 pub struct Queueing {
     kind: &'static str,
@@ -170,6 +183,8 @@ pub struct Queueing {
     queues: Vec<Queue>,
     command: SimDuration,
     delays: [SimDuration; 2],
+    /// Whether the next request is chosen after what a completion brings about.
+    waits: bool,
     depth: u32,
     depth_all: u64,
     active: u64,
@@ -180,10 +195,12 @@ pub struct Queueing {
     depth_told: u32,
 }
 
-/// What a timer is for: a command that came, a job that goes on, or a device held idle.
+/// What a timer is for: a command that came, a job that goes on, a device held idle, or a device
+/// that has become free.
 const COMMAND: u64 = 0;
 const DELAY: u64 = 1;
 const HELD: u64 = 2;
+const FREE: u64 = 3;
 
 impl Queueing {
     fn open(&mut self, lane: usize) -> u32 {
@@ -270,6 +287,20 @@ impl Queueing {
         }
     }
 
+    /// Device `lane` has become free.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, lane: usize) {
+        if self.depth_all == u64::MAX {
+            self.dispatch(ctx, lane);
+            return;
+        }
+        // Any device may go on now; each is the first to be asked in turn.
+        let count = self.queues.len();
+        self.turn = (self.turn + 1) % count;
+        for step in 0..count {
+            self.dispatch(ctx, (self.turn + step) % count);
+        }
+    }
+
     fn tell_depth(&mut self, ctx: &mut Ctx<'_>) {
         let depth: usize = self.queues.iter().map(|queue| queue.queue.len()).sum();
         if depth as u32 != self.depth_told {
@@ -300,6 +331,7 @@ impl Queueing {
     ) {
         let mut parts = done.parts.plus(Part::Overhead, self.command + delay);
         let total = ctx.now().since(ctx.issued(id));
+        ctx.observe(Fact::Custom { name: RESPONSE_NS, value: total.as_ns() });
         parts.add(Part::Queue, total.saturating_sub(parts.total()));
         if done.outcome == Outcome::Failed {
             ctx.fail_request(id, parts);
@@ -332,7 +364,8 @@ impl Layer for Queueing {
             ("devices", self.lanes.len() as f64),
             ("device_queue_depth", f64::from(self.depth)),
         ];
-        LayerInfo { kind: self.kind, constants, ..LayerInfo::default() }
+        let custom = &["response_ns"];
+        LayerInfo { kind: self.kind, constants, custom, ..LayerInfo::default() }
     }
 
     fn lanes(&self) -> Vec<Lane> {
@@ -368,10 +401,11 @@ impl Layer for Queueing {
                 let Job { request, lane, .. } = &self.jobs[at];
                 ctx.issue(*lane, request.expect("set when the job began"), at as u64);
             }
-            _ => {
+            HELD => {
                 self.queues[at].held_until = SimTime::ZERO;
                 self.dispatch(ctx, at);
             }
+            _ => self.go_on(ctx, at),
         }
     }
 
@@ -399,15 +433,10 @@ impl Layer for Queueing {
         self.free.push(index as u32);
         self.active -= 1;
         self.queues[lane].active -= 1;
-        if self.depth_all == u64::MAX {
-            self.dispatch(ctx, lane);
-            return;
-        }
-        // Any device may go on now; each is the first to be asked in turn.
-        let count = self.queues.len();
-        self.turn = (self.turn + 1) % count;
-        for step in 0..count {
-            self.dispatch(ctx, (self.turn + step) % count);
+        if !self.waits {
+            self.go_on(ctx, lane);
+        } else if self.queues.iter().any(|queue| !queue.queue.is_empty()) {
+            ctx.wake_at(ctx.now(), (lane as u64) << 2 | FREE);
         }
     }
 }

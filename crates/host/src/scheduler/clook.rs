@@ -29,7 +29,7 @@ impl Scheduler for CLook {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let at = self.0.settle(head);
+        let at = self.0.settle_sweep(head);
         let key = self.0.at_or_after(at).or_else(|| self.0.at_or_after(0))?;
         self.0.take(key)
     }

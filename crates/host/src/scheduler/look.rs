@@ -31,7 +31,7 @@ impl Scheduler for Look {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let at = self.queue.settle(head);
+        let at = self.queue.settle_sweep(head);
         // A request right at the head is ahead in both directions.
         let down = self.queue.below(at.saturating_add(1));
         let up = self.queue.at_or_after(at);

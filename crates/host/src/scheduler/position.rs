@@ -21,6 +21,8 @@ pub struct ByPosition {
     sorted: Sorted,
     fresh: Vec<Queued>,
     cylinders: bool,
+    /// The first sector of the last request served, and the first one after it.
+    served: (u64, u64),
 }
 
 impl ByPosition {
@@ -55,6 +57,19 @@ impl ByPosition {
         }
     }
 
+    /// As [`ByPosition::settle`], for sweeps: they stand where the last request began as long as
+    /// nothing else was served since, so that what begins at the same place, such as a write of
+    /// what was just read, is not behind them.
+    pub fn settle_sweep(&mut self, head: &Head<'_>) -> u64 {
+        let (first, end) = self.served;
+        if end != head.last.0 {
+            return self.settle(head);
+        }
+        // By cylinder, the place asked for is that of the sector before.
+        let first = first + u64::from(self.cylinders);
+        self.settle(&Head { last: Lba(first), ..*head })
+    }
+
     /// Positions there are, by the device's word; the largest one asked for where it has none.
     pub fn span(&self, head: &Head<'_>) -> u64 {
         match head.positioner.filter(|device| device.sectors() > 0) {
@@ -83,7 +98,9 @@ impl ByPosition {
 
     /// Takes the item with `key` out.
     pub fn take(&mut self, key: Key) -> Option<Queued> {
-        self.sorted.take(key)
+        let item = self.sorted.take(key)?;
+        self.served = (item.request.lba.0, item.request.end().0);
+        Some(item)
     }
 
     /// Items in the queue.

@@ -94,7 +94,7 @@ impl Scheduler for Scan {
     fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
         let edge = head.positioner?.sectors().checked_sub(1)?;
         let queue = &mut self.sweep.queue;
-        let place = queue.settle(head);
+        let place = queue.settle_sweep(head);
         let ahead = if self.sweep.down {
             queue.below(place.saturating_add(1))
         } else {
@@ -132,7 +132,7 @@ impl Scheduler for CScan {
     fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
         let edge = head.positioner?.sectors().checked_sub(1)?;
         let queue = &mut self.sweep.0;
-        let place = queue.settle(head);
+        let place = queue.settle_sweep(head);
         if queue.at_or_after(place).is_some() {
             self.held = None;
             return None;

@@ -18,7 +18,9 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::parity::layout::{Layout, Place};
-use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use super::parity::{
+    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array,
+};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
@@ -48,6 +50,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             ),
             SMALL_WRITE,
             BREAK_POINT,
+            WRITE_ORDER,
             TRIM,
             IN_PROGRESS,
             FAILURES,

@@ -4,7 +4,9 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::parity::layout::{Rotated, Rotation};
-use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use super::parity::{
+    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array,
+};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::Problem;
@@ -22,6 +24,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             CHUNK,
             SMALL_WRITE,
             BREAK_POINT,
+            WRITE_ORDER,
             TRIM,
             IN_PROGRESS,
             FAILURES,
@@ -37,7 +40,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let rotation = Rotation::Fixed;
     array(input, 2, |columns, _| Shape {
         kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        layout: Box::new(Rotated { columns, parities: 1, rotation, rows: 1 }),
         data: columns - 1,
         parities: 1,
     })

@@ -4,7 +4,9 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::parity::layout::{Rotated, Rotation};
-use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
+use super::parity::{
+    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array,
+};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
@@ -21,8 +23,10 @@ pub const ENTRY: LayerEntry = LayerEntry {
             SPARES,
             CHUNK,
             ROTATION,
+            PARITY_ROWS,
             SMALL_WRITE,
             BREAK_POINT,
+            WRITE_ORDER,
             TRIM,
             IN_PROGRESS,
             FAILURES,
@@ -43,11 +47,21 @@ pub const ROTATION: Param = Param::with(
      starts behind parity; asymmetric: at the first member",
 );
 
+/// How long parity stays.
+pub const PARITY_ROWS: Param = Param::with(
+    "parity_rows",
+    Kind::Count { min: 1, max: 1 << 30 },
+    "1",
+    "Stripes after which parity goes on to the next member (DiskSim's parity stripe unit, in \
+     stripe units)",
+);
+
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
+    let rows = input.settings.count("parity_rows");
     array(input, 2, |columns, _| Shape {
         kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 1, rotation }),
+        layout: Box::new(Rotated { columns, parities: 1, rotation, rows }),
         data: columns - 1,
         parities: 1,
     })

@@ -4,8 +4,10 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::parity::layout::{Rotated, Rotation};
-use super::parity::{BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, build as array};
-use super::raid5::ROTATION;
+use super::parity::{
+    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array,
+};
+use super::raid5::{PARITY_ROWS, ROTATION};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::Problem;
@@ -22,8 +24,10 @@ pub const ENTRY: LayerEntry = LayerEntry {
             SPARES,
             CHUNK,
             ROTATION,
+            PARITY_ROWS,
             SMALL_WRITE,
             BREAK_POINT,
+            WRITE_ORDER,
             TRIM,
             IN_PROGRESS,
             FAILURES,
@@ -37,9 +41,10 @@ pub const ENTRY: LayerEntry = LayerEntry {
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
+    let rows = input.settings.count("parity_rows");
     array(input, 3, |columns, _| Shape {
         kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 2, rotation }),
+        layout: Box::new(Rotated { columns, parities: 2, rotation, rows }),
         data: columns - 2,
         parities: 2,
     })

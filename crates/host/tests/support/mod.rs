@@ -32,6 +32,8 @@ pub fn settings(chunk_sectors: u64) -> Settings {
         .and("rotation", text("left-symmetric"))
         .and("small_write", text("cheaper"))
         .and("break_point", Value::Number(0.5))
+        .and("write_order", text("together"))
+        .and("parity_rows", Value::Count(1))
         .and("trim", text("ignore"))
         .and("in_progress", Value::Count(4096))
         .and("read_choice", text("shortest-queue-then-seek"))

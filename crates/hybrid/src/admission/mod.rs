@@ -1,6 +1,8 @@
 //! Which writes a cache takes. One policy a file.
 
 pub mod always;
+pub mod second_touch;
+pub mod sequential;
 pub mod threshold;
 
 use hybridsim_engine::Request;
@@ -37,4 +39,5 @@ impl Entry for AdmissionEntry {
 }
 
 /// All admission policies.
-pub const ENTRIES: &[AdmissionEntry] = &[threshold::ENTRY, always::ENTRY];
+pub const ENTRIES: &[AdmissionEntry] =
+    &[threshold::ENTRY, always::ENTRY, sequential::ENTRY, second_touch::ENTRY];

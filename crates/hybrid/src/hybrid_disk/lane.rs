@@ -20,12 +20,17 @@ pub struct Lane {
     in_flight: u32,
     order: Order,
     last: Lba,
+    /// Until when the scheduler holds its requests back.
+    held_until: SimTime,
 }
+
+/// The timer of a scheduler that holds requests back.
+pub const HELD: u64 = 1;
 
 impl Lane {
     /// The queue of child number `child`, which gets `depth` requests at a time.
     pub fn new(child: usize, depth: u32, order: Order) -> Self {
-        Self { child, depth, in_flight: 0, order, last: Lba(0) }
+        Self { child, depth, in_flight: 0, order, last: Lba(0), held_until: SimTime::ZERO }
     }
 
     /// A request of `owner` joins.
@@ -39,7 +44,7 @@ impl Lane {
 
     /// Nothing waits and nothing is at the device.
     pub fn clear(&mut self) {
-        self.in_flight = 0;
+        (self.in_flight, self.held_until) = (0, SimTime::ZERO);
         match &mut self.order {
             Order::Fifo(queue) => queue.clear(),
             Order::Scheduled(scheduler, _) => {
@@ -61,7 +66,16 @@ impl Lane {
                 Order::Fifo(queue) => queue.pop_front(),
                 Order::Scheduled(scheduler, positioner) => {
                     let positioner = positioner.as_deref();
-                    scheduler.pop(&Head { now: ctx.now(), last: self.last, positioner })
+                    let head = Head { now: ctx.now(), last: self.last, positioner };
+                    let held = scheduler.hold_until(&head).filter(|until| *until > ctx.now());
+                    if let Some(until) = held {
+                        if self.held_until != until {
+                            self.held_until = until;
+                            ctx.wake_at(until, HELD);
+                        }
+                        return;
+                    }
+                    scheduler.pop(&head)
                 }
             };
             let Some(item) = item else { return };

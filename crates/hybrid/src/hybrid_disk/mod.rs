@@ -18,14 +18,14 @@
 //! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
 //! waiting for a free page, as `Destage`.
 
-mod cache;
+pub(crate) mod cache;
 mod clean;
-mod cut;
+pub(crate) mod cut;
 pub(crate) mod flow;
 mod lane;
 mod power_cut;
 mod serve;
-mod trimmed;
+pub(crate) mod trimmed;
 
 use crate::admission::{Admission, AdmissionEntry};
 use crate::cleanup::{Cleanup, CleanupEntry};
@@ -41,7 +41,7 @@ use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
-use lane::{Lane, Order};
+use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
 use std::collections::VecDeque;
@@ -84,6 +84,13 @@ const PARAMS: &[Param] = &[
         Kind::Plug(CleanupEntry::SLOT),
         "\"on-demand-complete\"",
         "When pages are written back, and how many",
+    ),
+    Param::with(
+        "pinned",
+        Kind::Tables(RANGE),
+        "[]",
+        "Ranges the host wants to stay in flash once written, as `{ start = \"0B\", length = \
+         \"4MiB\" }` (paper 000, section 3.5); requests may also carry the flag themselves",
     ),
     Param::with(
         "flash_depth",
@@ -137,6 +144,25 @@ const PARAMS: &[Param] = &[
     ),
 ];
 
+const RANGE: &[Param] = &[
+    Param::required("start", Kind::Bytes, "Where it begins"),
+    Param::required("length", Kind::Bytes, "How long it is"),
+];
+
+/// The ranges that are pinned, in sectors: first, and first after.
+fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u64, u64)> {
+    let mut ranges = Vec::new();
+    for table in input.settings.tables("pinned") {
+        let (start, length) = (table.bytes("start"), table.bytes("length"));
+        let whole = start.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
+        match start.checked_add(length) {
+            Some(end) if whole => ranges.push((start / SECTOR_BYTES, end / SECTOR_BYTES)),
+            _ => problems.push(Problem::new("pinned", "ranges are in multiples of 512 bytes")),
+        }
+    }
+    ranges
+}
+
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
@@ -157,6 +183,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
             format!("holds {pages} pages of page_bytes; must be 1 to {}", u32::MAX - 1),
         ));
     }
+    let pinned = pinned_ranges(input, &mut problems);
     let destage_pages = settings.bytes("destage_bytes") / page_bytes;
     if destage_pages == 0 || destage_pages > u64::from(u32::MAX) / PAGE_SECTORS_MAX {
         let message = "must be at least one page, and less than 2 TiB";
@@ -182,6 +209,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         capacity: disk.capacity,
         write_cut: if settings.flag("merge_writes") { Cut::Write } else { Cut::WritePages },
         cache: Cache::new(page_sectors, pages),
+        pinned,
         flow: Flow::default(),
         lanes: [
             Lane::new(0, depth("flash_depth"), Order::Fifo(VecDeque::new())),
@@ -216,6 +244,8 @@ pub struct HybridDisk {
     capacity: u64,
     write_cut: Cut,
     cache: Cache,
+    /// Ranges that stay in flash once written.
+    pinned: Vec<(u64, u64)>,
     flow: Flow,
     /// Dispatch queues, by [`cut::Medium`].
     lanes: [Lane; 2],
@@ -286,9 +316,11 @@ impl Layer for HybridDisk {
         self.settle(ctx);
     }
 
-    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
-        self.idle_timer = false;
-        self.clean_when_idle(ctx);
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token != HELD {
+            self.idle_timer = false;
+            self.clean_when_idle(ctx);
+        }
         self.settle(ctx);
     }
 }

@@ -126,7 +126,8 @@ impl HybridDisk {
         let request = self.parent(slot).request;
         let (first, last) = self.pages_of(&request);
         let mut hits = 0;
-        if self.cache.used() > 0 {
+        // Of a long request over a small cache, most pages need not be looked at.
+        if self.cache.used() > 0 && self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
                 let (from, to) = self.sectors_in(&request, page);
@@ -138,6 +139,11 @@ impl HybridDisk {
         let misses = clamp(last - first + 1).saturating_sub(hits);
         ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
         self.cut_and_execute(ctx, slot, Cut::Read);
+    }
+
+    fn is_pinned(&self, request: &Request) -> bool {
+        let inside = |(first, end): &(u64, u64)| *first <= request.lba.0 && request.end().0 <= *end;
+        request.flags.contains(Flags::PIN) || self.pinned.iter().any(inside)
     }
 
     fn used(&mut self, page: u64, slot: u32, access: Access) {
@@ -154,7 +160,7 @@ impl HybridDisk {
         let cached = self.cache.count(first, last);
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
         ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
-        let pinned = request.flags.contains(Flags::PIN);
+        let pinned = self.is_pinned(&request);
         if !pinned && !self.admission.admit(&request, pages, cached) {
             self.go_round(ctx, slot);
             return;
@@ -188,7 +194,7 @@ impl HybridDisk {
     fn write_to_flash(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
         let (first, last) = self.pages_of(&request);
-        let pin = request.flags.contains(Flags::PIN);
+        let pin = self.is_pinned(&request);
         for page in first..=last {
             let (at, access) = match self.cache.find(page) {
                 Some(at) => (at, Access::Write),
@@ -262,7 +268,15 @@ impl HybridDisk {
     }
 
     fn cut_and_execute(&mut self, ctx: &mut Ctx<'_>, slot: u32, how: Cut) {
-        let Request { lba, sectors, .. } = self.parent(slot).request;
+        let request = self.parent(slot).request;
+        let Request { lba, sectors, .. } = request;
+        let (first, last) = self.pages_of(&request);
+        if how != Cut::Cached && self.cache.count(first, last) == 0 {
+            self.runs.clear();
+            self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
+            self.execute(ctx, slot);
+            return;
+        }
         cut(&self.cache, lba.0, sectors, how, &mut self.runs);
         self.execute(ctx, slot);
     }

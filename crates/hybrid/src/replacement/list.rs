@@ -20,15 +20,44 @@ pub struct SlotList {
     links: Vec<Link>,
     oldest: u32,
     newest: u32,
+    count: usize,
 }
 
 impl Default for SlotList {
     fn default() -> Self {
-        Self { links: Vec::new(), oldest: NONE, newest: NONE }
+        Self { links: Vec::new(), oldest: NONE, newest: NONE, count: 0 }
     }
 }
 
 impl SlotList {
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The next newer page than the one in `slot`, which must be in the list.
+    pub fn after(&self, slot: u32) -> Option<CachedPage> {
+        let slot = self.links.get(slot as usize).filter(|link| link.listed)?.after;
+        let link = self.links.get(slot as usize)?;
+        Some(CachedPage { page: link.page, slot })
+    }
+
+    /// The oldest page.
+    pub fn oldest(&self) -> Option<CachedPage> {
+        self.iter().next()
+    }
+
+    /// Makes a page the newest; it must be in the list.
+    pub fn renew(&mut self, page: CachedPage) {
+        self.remove(page);
+        self.push(page);
+    }
+
     /// Whether the page is in the list.
     pub fn contains(&self, page: CachedPage) -> bool {
         self.links.get(page.slot as usize).is_some_and(|link| link.listed)
@@ -48,6 +77,7 @@ impl SlotList {
             newest => self.links[newest as usize].after = page.slot,
         }
         self.newest = page.slot;
+        self.count += 1;
     }
 
     /// Takes a page out; nothing happens when it is not in the list.
@@ -65,6 +95,7 @@ impl SlotList {
             after => self.links[after as usize].before = before,
         }
         self.links[page.slot as usize].listed = false;
+        self.count -= 1;
     }
 
     /// The pages, oldest first.

@@ -1,8 +1,16 @@
 //! Which cached pages go first. One policy a file.
 
+pub mod arc;
+pub mod clock;
 pub mod fifo;
+pub mod ghost;
+pub mod lirs;
 pub mod list;
 pub mod lru;
+pub mod s3_fifo;
+pub mod sieve;
+pub mod two_queue;
+pub mod w_tinylfu;
 
 use hybridsim_engine::param::{Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -68,7 +76,17 @@ impl Entry for ReplacementEntry {
 }
 
 /// All replacement policies.
-pub const ENTRIES: &[ReplacementEntry] = &[lru::ENTRY, fifo::ENTRY];
+pub const ENTRIES: &[ReplacementEntry] = &[
+    lru::ENTRY,
+    fifo::ENTRY,
+    clock::ENTRY,
+    two_queue::ENTRY,
+    arc::ENTRY,
+    lirs::ENTRY,
+    s3_fifo::ENTRY,
+    sieve::ENTRY,
+    w_tinylfu::ENTRY,
+];
 
 #[cfg(test)]
 mod tests {
@@ -99,5 +117,116 @@ mod tests {
         };
         check(&lru::ENTRY, &[102, 103, 100]);
         check(&fifo::ENTRY, &[100, 103, 102]);
+    }
+
+    /// Shares of hits of a cache of `pages` pages that `trace` goes through page by page.
+    fn hits(entry: &ReplacementEntry, pages: u32, trace: &[u64]) -> f64 {
+        let mut policy = (entry.build)(&Settings::default(), pages).expect("no parameters");
+        let mut slots: std::collections::BTreeMap<u64, u32> = Default::default();
+        let mut free: Vec<u32> = (0..pages).collect();
+        let (mut hits, mut out) = (0, Vec::new());
+        for &page in trace {
+            if let Some(&slot) = slots.get(&page) {
+                hits += 1;
+                policy.update(CachedPage { page, slot }, Read);
+                continue;
+            }
+            if free.is_empty() {
+                out.clear();
+                policy.victims(1, &|_| true, &mut out);
+                policy.remove(out[0]);
+                slots.remove(&out[0].page).expect("a cached page");
+                free.push(out[0].slot);
+            }
+            let slot = free.pop().expect("there is room");
+            slots.insert(page, slot);
+            policy.update(CachedPage { page, slot }, Add);
+        }
+        f64::from(hits) / trace.len() as f64
+    }
+
+    #[test]
+    fn what_was_made_for_it_resists_scans() {
+        let mut stream = hybridsim_engine::Stream::new(1, "scan");
+        let zipf = hybridsim_engine::sample::Zipf::new(2_000, 0.9);
+        let (mut trace, mut scan) = (Vec::new(), 1_000_000);
+        for _ in 0..200 {
+            trace.extend((0..400).map(|_| zipf.draw(&mut stream)));
+            trace.extend(scan..scan + 200);
+            scan += 200;
+        }
+        let share = |name: &str| {
+            let entry = ENTRIES.iter().find(|entry| entry.description.name == name);
+            hits(entry.expect("it is registered"), 300, &trace)
+        };
+        let lru = share("lru");
+        assert!((0.1..0.5).contains(&lru), "{lru}");
+        for name in ["2q", "arc", "lirs", "s3-fifo", "sieve", "w-tinylfu"] {
+            assert!(share(name) > lru + 0.02, "{name}: {} against {lru}", share(name));
+        }
+        let (clock, fifo) = (share("clock"), share("fifo"));
+        assert!(clock > fifo, "clock {clock}, fifo {fifo}");
+    }
+
+    #[test]
+    fn a_loop_a_little_longer_than_the_cache_defeats_lru_and_not_lirs() {
+        let trace: Vec<u64> = (0..20_000).map(|at| at % 110).collect();
+        assert_eq!(hits(&lru::ENTRY, 100, &trace), 0.0);
+        assert!(hits(&lirs::ENTRY, 100, &trace) > 0.8, "{}", hits(&lirs::ENTRY, 100, &trace));
+    }
+
+    /// A random life: pages come, are used, go, are pinned.
+    fn live(entry: &ReplacementEntry, steps: &[(u8, u8, u8)]) {
+        let mut policy = (entry.build)(&Settings::default(), 16).expect("no parameters");
+        let mut cached: Vec<CachedPage> = Vec::new();
+        let mut free: Vec<u32> = (0..16).collect();
+        for &(what, which, count) in steps {
+            let known = cached.iter().position(|page| page.page == u64::from(which % 40));
+            match (what % 4, known) {
+                (0 | 1, None) => {
+                    let Some(slot) = free.pop() else { continue };
+                    cached.push(CachedPage { page: u64::from(which % 40), slot });
+                    policy.update(cached[cached.len() - 1], Add);
+                }
+                (0 | 1, Some(at)) => {
+                    policy.update(cached[at], if what % 2 == 0 { Read } else { Write });
+                }
+                (2, Some(at)) => {
+                    let page = cached.swap_remove(at);
+                    policy.remove(page);
+                    free.push(page.slot);
+                }
+                _ => {
+                    let eligible = |page: CachedPage| page.page % 3 != u64::from(which % 3);
+                    let mut out = vec![CachedPage { page: 999, slot: 999 }];
+                    policy.victims(usize::from(count % 20), &eligible, &mut out);
+                    let may = cached.iter().filter(|page| eligible(**page)).count();
+                    let name = entry.description.name;
+                    assert_eq!(out.len() - 1, may.min(usize::from(count % 20)), "{name}: {out:?}");
+                    let mut seen: Vec<u32> = out[1..].iter().map(|page| page.slot).collect();
+                    seen.sort_unstable();
+                    seen.dedup();
+                    assert_eq!(seen.len(), out.len() - 1, "{name}: twice in {out:?}");
+                    let sound = |page: &CachedPage| eligible(*page) && cached.contains(page);
+                    assert!(out[1..].iter().all(sound), "{name}: {out:?}");
+                    if count % 2 == 0 {
+                        for page in &out[1..] {
+                            cached.retain(|other| other != page);
+                            policy.remove(*page);
+                            free.push(page.slot);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn victims_are_as_many_as_asked_for_cached_eligible_and_different(
+            steps in proptest::collection::vec(proptest::prelude::any::<(u8, u8, u8)>(), 1..400)
+        ) {
+            ENTRIES.iter().for_each(|entry| live(entry, &steps));
+        }
     }
 }

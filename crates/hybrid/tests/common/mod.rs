@@ -54,6 +54,7 @@ pub fn settings(page_sectors: u64) -> Settings {
         .and("destage_depth", Value::Count(8))
         .and("merge_writes", Value::Flag(false))
         .and("force_destage", Value::Flag(true))
+        .and("pinned", Value::Tables(Vec::new()))
         .and("journal", Value::Flag(false))
 }
 

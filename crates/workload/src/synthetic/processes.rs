@@ -3,9 +3,9 @@
 //!
 //! Every process draws requests as the generator `disksim` does. Before a request it computes for
 //! a drawn time, for which it needs a processor. A *critical* request is waited for: the process
-//! gives up its processor and queues for one again when the request is complete. DiskSim knows
-//! requests with a time limit as well, of which its processes hardly ever wait for one; here they
-//! are requests nobody waits for.
+//! gives up its processor and queues for one again when the request is complete. A *limited*
+//! request is as urgent as a critical one to whoever schedules it, but nobody waits for it; of
+//! DiskSim's requests with a time limit its processes hardly ever wait for one.
 //!
 //! Arrivals depend on completions, so the host must take them as they come (`mode = "open"`).
 
@@ -40,6 +40,12 @@ const PROCESS: &[Param] = &[
     Param::with("local", SHARE, "0", "Probability that a request is near the one before."),
     Param::with("read", SHARE, "0.66", "Probability that a request is a read."),
     Param::with("critical", SHARE, "1", "Probability that a request is waited for."),
+    Param::with(
+        "limited",
+        SHARE,
+        "0",
+        "Probability that a request is as urgent as one that is waited for, and is not.",
+    ),
     Param::required("general_ms", distribution::KIND, "Computing before a request anywhere."),
     Param::optional("sequential_ms", distribution::KIND, "Before a sequential one, if it differs."),
     Param::optional("local_ms", distribution::KIND, "Before a local one, if it differs."),
@@ -111,6 +117,7 @@ struct Habit {
     local: f64,
     read: f64,
     critical: f64,
+    limited: f64,
     general_ms: Distribution,
     sequential_ms: Distribution,
     local_ms: Distribution,
@@ -132,8 +139,10 @@ struct Process {
     habit: usize,
     before: Option<Ask>,
     stream: Stream,
-    /// The request to come, flagged as synchronous if it is waited for.
+    /// The request to come, flagged as synchronous if it is urgent.
     ask: Request,
+    /// Whether it will be waited for.
+    critical: bool,
     /// Whether it waits for `ask`.
     sleeps: bool,
 }
@@ -237,7 +246,9 @@ impl Processes {
         let (ask, gap) = habit.draw(process.before, &mut process.stream);
         process.before = Some(ask);
         process.ask = habit.request(&ask);
-        if process.stream.chance(habit.critical) {
+        let class = process.stream.unit();
+        process.critical = class < habit.critical;
+        if class < habit.critical + habit.limited {
             process.ask.flags = Flags::SYNC;
         }
         Busy { until: now + gap, process: number }
@@ -254,7 +265,7 @@ impl Processes {
     fn arrived(&mut self, processor: usize) {
         let busy = self.processors[processor].expect("it delivered a request");
         let process = &mut self.processes[busy.process];
-        if process.ask.flags == Flags::SYNC {
+        if process.critical {
             process.sleeps = true;
             let next = self.ready.pop_front();
             self.processors[processor] = next.map(|next| self.compute(next, busy.until));
@@ -379,6 +390,9 @@ impl Reader<'_> {
         if blocks == 0 {
             self.problem(format!("{sectors} sectors hold not one block of {blocking}"));
         }
+        if entry.number("critical") + entry.number("limited") > 1.0 + 1e-9 {
+            self.problem("critical and limited add up to more than 1");
+        }
         if entry.number("sequential") + entry.number("local") > 1.0 + 1e-9 {
             self.problem("sequential and local add up to more than 1");
         }
@@ -400,6 +414,7 @@ impl Reader<'_> {
             local: entry.number("local"),
             read: entry.number("read"),
             critical: entry.number("critical"),
+            limited: entry.number("limited"),
             general_ms: general?,
             sequential_ms: sequential?,
             local_ms: local?,
@@ -432,6 +447,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
                 before: None,
                 stream: input.stream(&format!("process-{}", processes.len())),
                 ask: Request::new(Op::Read, Lba(0), 1),
+                critical: false,
                 sleeps: false,
             });
         }

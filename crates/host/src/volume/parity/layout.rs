@@ -64,12 +64,14 @@ pub struct Rotated {
     pub parities: usize,
     /// How they go round.
     pub rotation: Rotation,
+    /// Stripes after which they go on.
+    pub rows: u64,
 }
 
 impl Rotated {
     /// The column of P.
     fn parity(&self, stripe: u64) -> usize {
-        let turn = (stripe % self.columns as u64) as usize;
+        let turn = (stripe / self.rows % self.columns as u64) as usize;
         match self.rotation {
             Rotation::LeftSymmetric | Rotation::LeftAsymmetric => self.columns - 1 - turn,
             Rotation::RightSymmetric | Rotation::RightAsymmetric => turn,
@@ -114,7 +116,7 @@ mod tests {
 
     /// One line per stripe, one word per column.
     fn table(rotation: Rotation, columns: usize, parities: usize) -> Vec<String> {
-        let layout = Rotated { columns, parities, rotation };
+        let layout = Rotated { columns, parities, rotation, rows: 1 };
         let line = |stripe| {
             let word = |column| match layout.unit_on(stripe, column).expect("every column") {
                 unit if unit < columns - parities => unit.to_string(),
@@ -134,6 +136,17 @@ mod tests {
         check(Rotation::RightAsymmetric, ["P 0 1 2", "0 P 1 2", "0 1 P 2", "0 1 2 P"]);
         check(Rotation::RightSymmetric, ["P 0 1 2", "2 P 0 1", "1 2 P 0", "0 1 2 P"]);
         check(Rotation::Fixed, ["0 1 2 P"; 4]);
+    }
+
+    #[test]
+    fn parity_may_stay_for_several_stripes() {
+        let layout =
+            Rotated { columns: 4, parities: 1, rotation: Rotation::LeftSymmetric, rows: 2 };
+        let columns = |unit| (0..8).map(|stripe| layout.place(stripe, unit).column).collect();
+        let (first, parity): (Vec<usize>, Vec<usize>) = (columns(0), columns(3));
+        assert_eq!(parity, [3, 3, 2, 2, 1, 1, 0, 0]);
+        // As DiskSim's tables have it: data start where parity was before.
+        assert_eq!(first, [0, 0, 3, 3, 2, 2, 1, 1]);
     }
 
     #[test]
@@ -160,7 +173,8 @@ mod tests {
 
     #[test]
     fn left_symmetric_reads_in_order_touch_every_member_in_turn() {
-        let layout = Rotated { columns: 5, parities: 1, rotation: Rotation::LeftSymmetric };
+        let layout =
+            Rotated { columns: 5, parities: 1, rotation: Rotation::LeftSymmetric, rows: 1 };
         for first in 0..40u64 {
             let column = |at: u64| layout.place(at / 4, (at % 4) as usize).column;
             let mut seen: Vec<_> = (first..first + 5).map(column).collect();

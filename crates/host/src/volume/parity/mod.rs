@@ -63,6 +63,16 @@ pub const BREAK_POINT: Param = Param::with(
      read and modify, others reconstruct (DiskSim's \"RMW vs. reconstruct\")",
 );
 
+/// What waits for what.
+pub const WRITE_ORDER: Param = Param::with(
+    "write_order",
+    Kind::Choice(&["together", "early"]),
+    "\"together\"",
+    "together: new data and parity are written when all that parity needs has been read \
+     (DiskSim's \"Synch writes for safety\"); early: a read-modify-write of one unit writes its \
+     data as soon as the old data has been read",
+);
+
 /// What becomes of trims.
 pub const TRIM: Param = Param::with(
     "trim",
@@ -115,6 +125,7 @@ pub struct ParityArray {
     /// Stripes in the array.
     stripes: u64,
     small_write: SmallWrite,
+    writes_early: bool,
     pass_trims: bool,
     in_progress: usize,
     members: Members,
@@ -190,6 +201,7 @@ pub fn build(
         chunk,
         stripes,
         small_write: SmallWrite::read(settings),
+        writes_early: settings.text("write_order") == "early",
         pass_trims: settings.text("trim") == "pass",
         in_progress: settings.count("in_progress") as usize,
         members,

@@ -4,7 +4,9 @@ use super::super::locks::Range;
 use super::super::members::Step;
 use super::plan::{Plan, Situation};
 use super::{ParityArray, add_parts, add_wait};
-use hybridsim_engine::{Completion, Ctx, DataSlice, Flags, Lba, Op, Parts, Request, SimTime};
+use hybridsim_engine::{
+    Completion, Ctx, DataSlice, Flags, Lba, Op, Part, Parts, Request, SimDuration, SimTime,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -36,7 +38,11 @@ pub struct StripeOp {
     locked: bool,
     /// A member failed while it was read from.
     retry: bool,
+    /// Requests at members, and reads among them.
     left: u32,
+    reads: u32,
+    /// Its data went to the member before parity was known.
+    early: bool,
     /// `parts` reach until then.
     since: SimTime,
     parts: Parts,
@@ -81,6 +87,8 @@ impl StripeOp {
             locked: false,
             retry: false,
             left: 0,
+            reads: 0,
+            early: false,
             since,
             parts: Parts::NONE,
         }
@@ -101,6 +109,8 @@ impl StripeOp {
             locked: false,
             retry: false,
             left: 0,
+            reads: 0,
+            early: false,
             since: now,
             parts: Parts::NONE,
         }
@@ -255,7 +265,9 @@ impl ParityArray {
         };
         let lba = Lba(row * self.chunk + u64::from(from));
         let request = Request { op: kind, lba, sectors: to - from, data, ..op.origin };
-        self.ops[index as usize].left += 1;
+        let op = &mut self.ops[index as usize];
+        op.left += 1;
+        op.reads += u32::from(kind == Op::Read);
         ctx.issue(child, request, u64::from(index) << 16 | unit as u64);
     }
 
@@ -363,24 +375,36 @@ impl ParityArray {
     pub(super) fn unit_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion, served: bool) {
         let index = (done.tag >> 16) as u32;
         let unit = (done.tag & 0xffff) as usize;
+        let is_read = done.request.op == Op::Read;
         let op = &mut self.ops[index as usize];
         op.left -= 1;
-        op.retry |= !served && op.stage == Stage::Reading;
+        op.reads -= u32::from(is_read);
+        op.retry |= !served && is_read;
         let own = unit >= self.shape.data || matches!(op.work, Work::Rebuild { .. });
         if own && op.stage == Stage::Writing {
             // The data written for the operation's own account.
             ctx.data().give_back(done.request.data);
         }
+        if is_read && served && self.writes_early {
+            self.write_early(ctx, index, unit);
+        }
         let op = &mut self.ops[index as usize];
-        if op.left > 0 {
+        // Nothing is planned anew while something is at a member.
+        let waits = op.stage == Stage::Writing || op.retry || !self.writes_early;
+        if (if waits { op.left } else { op.reads }) > 0 {
             return;
         }
-        add_parts(&mut op.parts, &done.parts);
+        if op.stage == Stage::Reading && !is_read && !op.retry {
+            // Data written early; parity is not yet.
+            return;
+        }
+        add_parts(&mut op.parts, &last_of(&done.parts, ctx.now().since(op.since)));
         op.since = ctx.now();
         let op = *op;
         match op.stage {
             Stage::Reading if op.retry => {
-                self.ops[index as usize].retry = false;
+                let op = &mut self.ops[index as usize];
+                (op.retry, op.early) = (false, false);
                 self.give_back(ctx, index);
                 self.ready.push_back(index);
             }
@@ -398,6 +422,24 @@ impl ParityArray {
                 self.finish(ctx, index, failed);
             }
         }
+    }
+
+    /// Old data of `unit` has been read: where that is all the data a read-modify-write changes,
+    /// new data need not wait for parity. With more than one unit they do, or the stripe could not
+    /// be solved if a member failed in between.
+    fn write_early(&mut self, ctx: &mut Ctx<'_>, index: u32, unit: usize) {
+        let (op, chunk, data) = (self.ops[index as usize], self.chunk32(), self.shape.data);
+        let writes = matches!(op.work, Work::Request(Op::Write, _)) && op.plan == Plan::Modify;
+        let others = |other: usize| {
+            let (from, to) = op.touched(other, chunk);
+            other != unit && from < to
+        };
+        if !writes || op.retry || unit >= data || (0..data).any(others) {
+            return;
+        }
+        let range = op.touched(unit, chunk);
+        self.ops[index as usize].early = true;
+        self.issue(ctx, index, (unit, Op::Write), range, op.data_at(unit, range.0, chunk));
     }
 
     /// Everything needed has been read: writes data and parity, trims, or fills the spare.
@@ -424,7 +466,7 @@ impl ParityArray {
                 self.prepare(ctx, index);
                 for unit in 0..data {
                     let (from, to) = op.touched(unit, chunk);
-                    if from < to {
+                    if from < to && !op.early {
                         let new = op.data_at(unit, from, chunk);
                         self.issue(ctx, index, (unit, Op::Write), (from, to), new);
                     }
@@ -439,8 +481,9 @@ impl ParityArray {
             }
         }
         if self.ops[index as usize].left == 0 {
-            // Everything it would have written to has failed since.
-            self.finish(ctx, index, true);
+            // Everything it would have written to has failed since, save for what was early.
+            let lost = !op.early || self.missing(op.stripe) > self.shape.parities;
+            self.finish(ctx, index, lost);
         }
     }
 
@@ -475,6 +518,22 @@ impl ParityArray {
             Work::Rebuild { .. } => {}
         }
     }
+}
+
+/// The last `time` of what `parts` tell: what comes last in a member's work is taken first.
+fn last_of(parts: &Parts, time: SimDuration) -> Parts {
+    if parts.total() <= time {
+        // It began later, when something else had been read.
+        return parts.plus(Part::Queue, time - parts.total());
+    }
+    let (mut left, mut last) = (time, Parts::NONE);
+    let order = [Part::Bus, Part::Transfer, Part::Rotate, Part::Seek, Part::Overhead];
+    for part in order {
+        let some = parts.get(part).min(left);
+        last.add(part, some);
+        left -= some;
+    }
+    last.plus(Part::Queue, left)
 }
 
 /// The smallest range that holds both; an empty one counts for nothing.

@@ -1,0 +1,324 @@
+//! The hash table that finds data on the SLC flash (paper 004, sections 3.3 and 5.4).
+//!
+//! Sector `s` belongs into one of a few buckets from `s mod H_d` on, `H_d` being the greatest
+//! prime below the number of buckets. Buckets are freed in any order, so a lookup looks at all of
+//! them; there are no marks of what was deleted. An entry is *regular*, and tells the place of a
+//! sector on flash, or *virtual* (section 3.4), and tells the block with which it goes.
+
+/// How buckets follow one another when the first is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probing {
+    /// The next ones.
+    Linear,
+    /// 1, 4, 9, ... further on.
+    Quadratic,
+}
+
+/// No sector, or no place.
+pub const NONE: u32 = u32::MAX;
+
+/// What is known of a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It is at this place on the SLC flash.
+    Regular(u32),
+    /// It was refused or moved away lately; the mark goes when this block is erased.
+    Virtual(u32),
+}
+
+/// The flag of virtual entries in what a bucket holds.
+const VIRTUAL: u32 = 1 << 31;
+/// The bucket is kept for data on their way.
+const CLAIMED: u32 = u32::MAX;
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct HashTable {
+    keys: Vec<u32>,
+    values: Vec<u32>,
+    prime: u32,
+    probes: u32,
+    probing: Probing,
+    regular: u32,
+    /// Found no bucket when the table was rebuilt; on their way to the MLC flash.
+    overflow: Vec<(u32, u32)>,
+}
+
+/// The greatest prime below `number`; 1 when there is none.
+pub fn prime_below(number: u32) -> u32 {
+    let prime = |n: u32| n > 1 && (2..).take_while(|d| d * d <= n).all(|d| n % d != 0);
+    (2..number).rev().find(|n| prime(*n)).unwrap_or(1)
+}
+
+impl HashTable {
+    /// A table of `buckets` with `probes` buckets to the sector.
+    pub fn new(buckets: u32, probes: u32, probing: Probing) -> Self {
+        let buckets = buckets.max(2);
+        Self {
+            keys: vec![NONE; buckets as usize],
+            values: vec![NONE; buckets as usize],
+            prime: prime_below(buckets),
+            probes: probes.clamp(1, buckets),
+            probing,
+            regular: 0,
+            overflow: Vec::new(),
+        }
+    }
+
+    /// Number of regular entries.
+    #[inline]
+    pub const fn regular(&self) -> u32 {
+        self.regular
+    }
+
+    #[inline]
+    fn bucket(&self, sector: u32, probe: u32) -> usize {
+        let step = match self.probing {
+            Probing::Linear => probe,
+            Probing::Quadratic => probe * probe,
+        };
+        let at = u64::from(sector % self.prime) + u64::from(step);
+        let count = self.keys.len() as u64;
+        (if at < count { at } else { at % count }) as usize
+    }
+
+    #[inline]
+    fn find(&self, sector: u32) -> Option<usize> {
+        (0..self.probes).map(|probe| self.bucket(sector, probe)).find(|at| self.keys[*at] == sector)
+    }
+
+    /// What is known of `sector`.
+    #[inline]
+    pub fn get(&self, sector: u32) -> Option<Entry> {
+        match self.find(sector) {
+            Some(at) if self.values[at] & VIRTUAL != 0 => {
+                Some(Entry::Virtual(self.values[at] & !VIRTUAL))
+            }
+            Some(at) => Some(Entry::Regular(self.values[at])),
+            None if self.overflow.is_empty() => None,
+            None => {
+                let found = self.overflow.iter().find(|(key, _)| *key == sector);
+                found.map(|(_, place)| Entry::Regular(*place))
+            }
+        }
+    }
+
+    /// The place of `sector`, if it is on the SLC flash.
+    #[inline]
+    pub fn place(&self, sector: u32) -> Option<u32> {
+        if self.regular == 0 {
+            return None;
+        }
+        match self.get(sector)? {
+            Entry::Regular(place) => Some(place),
+            Entry::Virtual(_) => None,
+        }
+    }
+
+    /// Whether [`HashTable::set`] can take `sector` and, the table unchanged until then, takes
+    /// none of `claimed` for it. The bucket it would use.
+    fn room(&self, sector: u32, virtual_gives_way: bool, claimed: &[usize]) -> Option<usize> {
+        let window = || (0..self.probes).map(|probe| self.bucket(sector, probe));
+        let free = |at: &usize| self.keys[*at] == NONE && !claimed.contains(at);
+        let dummy = |at: &usize| {
+            let value = self.values[*at];
+            value & VIRTUAL != 0 && value != CLAIMED && !claimed.contains(at)
+        };
+        self.find(sector)
+            .or_else(|| window().find(free))
+            .or_else(|| if virtual_gives_way { window().find(dummy) } else { None })
+    }
+
+    /// Claims a bucket for each of `sectors` sectors from `first` on, in `claimed`; false, and
+    /// nothing claimed, when one has none. A mark gives way to data (assumed).
+    pub fn claim(&mut self, first: u32, sectors: u32, claimed: &mut Vec<usize>) -> bool {
+        claimed.clear();
+        // Those that have a bucket keep it, so that none of the others takes it.
+        for sector in first..first + sectors {
+            claimed.extend(self.find(sector));
+        }
+        let known = claimed.len();
+        for sector in first..first + sectors {
+            if known > 0 && self.find(sector).is_some() {
+                continue;
+            }
+            let Some(at) = self.room(sector, true, claimed) else {
+                claimed.clear();
+                return false;
+            };
+            claimed.push(at);
+        }
+        // From now on nothing but its own data takes such a bucket, whatever happens meanwhile.
+        let mut new = claimed[known..].iter();
+        for sector in first..first + sectors {
+            match self.find(sector) {
+                Some(at) if self.values[at] & VIRTUAL != 0 => self.values[at] = CLAIMED,
+                Some(_) => {}
+                None => {
+                    if let Some(&at) = new.next() {
+                        self.put(at, sector, CLAIMED);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, sector: u32, value: u32) {
+        let was = self.keys[at] != NONE && self.values[at] & VIRTUAL == 0;
+        let is = value & VIRTUAL == 0;
+        self.regular = self.regular + u32::from(is) - u32::from(was);
+        (self.keys[at], self.values[at]) = (sector, value);
+    }
+
+    /// Notes `entry` of `sector`; false when it has no bucket.
+    pub fn set(&mut self, sector: u32, entry: Entry) -> bool {
+        let (value, regular) = match entry {
+            Entry::Regular(place) => (place, true),
+            Entry::Virtual(block) => (block | VIRTUAL, false),
+        };
+        let room = self.room(sector, regular, &[]);
+        if let Some(at) = room {
+            self.put(at, sector, value);
+        }
+        room.is_some()
+    }
+
+    /// As [`HashTable::set`] for data that has to be kept somewhere: without a bucket it is kept
+    /// aside, and the answer is false.
+    pub fn set_or_keep_aside(&mut self, sector: u32, place: u32) -> bool {
+        let kept = self.set(sector, Entry::Regular(place));
+        if !kept {
+            self.overflow.push((sector, place));
+            self.regular += 1;
+        }
+        kept
+    }
+
+    /// Forgets `sector`.
+    pub fn remove(&mut self, sector: u32) {
+        if let Some(at) = self.find(sector) {
+            self.put(at, NONE, VIRTUAL);
+            return;
+        }
+        if let Some(at) = self.overflow.iter().position(|(key, _)| *key == sector) {
+            self.overflow.swap_remove(at);
+            self.regular -= 1;
+        }
+    }
+
+    /// Forgets the mark of `sector` if it goes with `block`.
+    pub fn remove_virtual(&mut self, sector: u32, block: u32) {
+        if self.get(sector) == Some(Entry::Virtual(block)) {
+            self.remove(sector);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.keys.fill(NONE);
+        self.values.fill(NONE);
+        self.overflow.clear();
+        self.regular = 0;
+    }
+
+    /// All regular entries as (sector, place), by sector; for tests.
+    pub fn entries(&self) -> Vec<(u32, u32)> {
+        let pairs = self.keys.iter().zip(&self.values);
+        let regular = pairs.filter(|(key, value)| **key != NONE && **value & VIRTUAL == 0);
+        let mut all: Vec<(u32, u32)> = regular.map(|(key, value)| (*key, *value)).collect();
+        all.extend(&self.overflow);
+        all.sort_unstable();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn primes() {
+        let check = |number, prime| assert_eq!(prime_below(number), prime);
+        check(16_384, 16_381);
+        check(32_768, 32_749);
+        check(65_536, 65_521);
+        check(2, 1);
+        check(3, 2);
+    }
+
+    #[test]
+    fn what_has_no_bucket_is_refused() {
+        for (probing, places) in [(Probing::Linear, [0, 7, 14]), (Probing::Quadratic, [0, 7, 14])] {
+            let mut table = HashTable::new(8, 3, probing);
+            assert_eq!(table.prime, 7);
+            for sector in places {
+                assert!(table.set(sector, Entry::Regular(sector)));
+            }
+            assert!(!table.set(21, Entry::Regular(1)), "its three buckets are taken");
+            let mut claimed = Vec::new();
+            assert!(!table.claim(21, 1, &mut claimed) && claimed.is_empty());
+            assert!(!table.set_or_keep_aside(21, 9));
+            assert_eq!(table.place(21), Some(9));
+            table.remove(21);
+            assert_eq!((table.get(21), table.regular()), (None, 3));
+        }
+    }
+
+    #[test]
+    fn a_mark_gives_way_to_data_only() {
+        let mut table = HashTable::new(8, 1, Probing::Linear);
+        assert!(table.set(1, Entry::Virtual(5)));
+        assert!(!table.set(8, Entry::Virtual(6)));
+        assert!(table.set(8, Entry::Regular(6)));
+        assert_eq!((table.get(1), table.place(8), table.regular()), (None, Some(6), 1));
+        table.remove_virtual(8, 6);
+        assert_eq!(table.regular(), 1);
+    }
+
+    #[test]
+    fn it_agrees_with_a_map_whatever_is_done() {
+        let mut stream = hybridsim_engine::Stream::new(5, "hash");
+        for round in 0..60 {
+            let probing = [Probing::Linear, Probing::Quadratic][round % 2];
+            let mut table =
+                HashTable::new(2 + stream.below(60) as u32, 1 + round as u32 % 9, probing);
+            let mut map: BTreeMap<u32, Entry> = BTreeMap::new();
+            let mut claimed = Vec::new();
+            for step in 0..600u32 {
+                let sector = stream.below(90) as u32;
+                match stream.below(5) {
+                    0 => {
+                        table.remove(sector);
+                        map.remove(&sector);
+                    }
+                    1 => {
+                        if table.set(sector, Entry::Virtual(step % 7)) {
+                            map.insert(sector, Entry::Virtual(step % 7));
+                        }
+                    }
+                    _ => {
+                        let sectors = 1 + stream.below(8) as u32;
+                        if table.claim(sector, sectors, &mut claimed) {
+                            for one in sector..sector + sectors {
+                                assert!(table.set(one, Entry::Regular(step)), "it was claimed");
+                                map.insert(one, Entry::Regular(step));
+                            }
+                        }
+                    }
+                }
+                // Marks may have given way; data never.
+                map.retain(|sector, entry| {
+                    matches!(entry, Entry::Regular(_)) || table.get(*sector).is_some()
+                });
+                for sector in 0..100 {
+                    assert_eq!(table.get(sector), map.get(&sector).copied(), "sector {sector}");
+                }
+                let regular = map.values().filter(|entry| matches!(entry, Entry::Regular(_)));
+                assert_eq!(table.regular() as usize, regular.count());
+            }
+        }
+    }
+}
