@@ -11,6 +11,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/calibrate.md",
     "docs/disk.md",
     "docs/flash-cache.md",
+    "docs/flash-backed.md",
     "docs/flash.md",
     "docs/hybrid.md",
     "docs/host.md",

@@ -6,7 +6,7 @@ use crate::scenario::diagnostic::SourceText;
 use crate::scenario::{Input, Scenario};
 use crate::state::Cache;
 use crate::workload;
-use hybridsim_engine::{Fact, FactSink, Op, Stamped};
+use hybridsim_engine::{Arrival, Fact, FactSink, Op, Stamped};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
@@ -233,20 +233,37 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
     pub fn profile(&self, name: &str, workload: &str, capacity: u64) -> Result<Profile, LabError> {
+        let mut profiler = Profiler::new(true);
+        self.each(name, workload, capacity, &mut |arrival| {
+            profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+        })?;
+        Ok(profiler.finish(&[]))
+    }
+
+    /// Shows `visit` every request of `workload`, as for [`Lab::profile`].
+    ///
+    /// # Errors
+    /// When the scenario is wrong or its workload breaks off.
+    pub fn each(
+        &self,
+        name: &str,
+        workload: &str,
+        capacity: u64,
+        visit: &mut dyn FnMut(&Arrival),
+    ) -> Result<(), LabError> {
         let system = "[part.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let registry = registry::standard();
         let scenario = check(job, &registry)?;
         let opened = workload::open(&scenario, &registry, capacity);
         let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
-        let mut profiler = Profiler::new(true);
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+            visit(&arrival);
         }
-        Ok(profiler.finish(&[]))
+        Ok(())
     }
 }
 

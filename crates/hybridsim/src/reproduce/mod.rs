@@ -10,6 +10,7 @@ mod claim;
 mod disk;
 mod lab;
 mod paper000;
+mod paper001;
 mod paper002;
 mod paper003;
 mod paper004;
@@ -33,8 +34,14 @@ pub struct Artefact {
 }
 
 /// All artefacts, in the order they are told.
-pub const ARTEFACTS: &[&[Artefact]] =
-    &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS, paper003::ARTEFACTS, paper004::ARTEFACTS];
+pub const ARTEFACTS: &[&[Artefact]] = &[
+    disk::ARTEFACTS,
+    paper000::ARTEFACTS,
+    paper001::ARTEFACTS,
+    paper002::ARTEFACTS,
+    paper003::ARTEFACTS,
+    paper004::ARTEFACTS,
+];
 
 /// All artefacts in one row.
 pub fn all() -> impl Iterator<Item = &'static Artefact> {
