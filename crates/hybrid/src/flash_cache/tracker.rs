@@ -196,7 +196,7 @@ impl Tracker {
     /// An access to a page that is not part of a sequential stream.
     pub fn refer(&mut self, op: Op, page: u64) {
         let mixed = (page ^ (page >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        if self.sampled > 1 && mixed % self.sampled != 0 {
+        if self.sampled > 1 && !mixed.is_multiple_of(self.sampled) {
             return;
         }
         if op == Op::Read && !self.write.holds(page) {
