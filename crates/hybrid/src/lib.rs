@@ -3,8 +3,8 @@
 //! - [`hybrid_disk`]: flash in front of a disk, as in a hybrid hard disk.
 //! - [`nv_cache`]: a disk with a flash cache that the host controls by ATA-8 commands.
 //! - [`flash_backed`]: the host's I/O scheduler over such a drive (paper 001).
-//! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space (paper
-//!   003).
+//! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space
+//! (paper   003).
 //! - [`admission`], [`replacement`], [`cleanup`]: its policies, one file each. They are asked and
 //!   answer; the controller alone moves data, so no policy can lose any.
 

@@ -1,8 +1,8 @@
 //! Keeping the map on flash (paper 003, mapping manager): the last page of every block names what
 //! is in the other 63, so a page of map is written for every 63 pages of data.
 //!
-//! Modelled as a part of flash of its own, a sixty-fourth of it, that map pages go round in. After a
-//! power failure all of it is read; what was written since the last complete one is found in the
+//! Modelled as a part of flash of its own, a sixty-fourth of it, that map pages go round in. After
+//! a power failure all of it is read; what was written since the last complete one is found in the
 //! spare areas of its pages, as the device below finds its own.
 
 use super::FlashCache;

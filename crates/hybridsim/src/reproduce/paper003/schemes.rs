@@ -4,11 +4,11 @@
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-const METHOD: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one 10K disk, \
-                      200,000 requests of which the second half counts. Sizes, mix and skew of the \
-                      generators are those of the recipes; footprint and rate are assumed, as the \
-                      traces are not at hand at full length, and the paper's numbers are readings of \
-                      axes.";
+const METHOD: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one 10K \
+                      disk, 200,000 requests of which the second half counts. Sizes, mix and skew \
+                      of the generators are those of the recipes; footprint and rate are assumed, \
+                      as the traces are not at hand at full length, and the paper's numbers are \
+                      readings of axes.";
 
 macro_rules! artefact {
     ($name:ident, $id:literal, $title:literal, $workload:expr) => {
@@ -202,7 +202,8 @@ fn plots(findings: &mut Findings, results: &Results) {
     let curve = |name: &str, runs: &[Ran], of: fn(&Ran) -> f64| {
         Curve::ours(name, SIZES.iter().zip(runs).map(|(size, ran)| (*size, of(ran))).collect())
     };
-    let figures: [(&str, &str, fn(&Ran) -> f64); 2] =
+    type Figure = (&'static str, &'static str, fn(&Ran) -> f64);
+    let figures: [Figure; 2] =
         [("Response time", "ms", |ran| ran.mean_ms()), ("Erases", "blocks", erases)];
     for (title, unit, of) in figures {
         let full = of(&results.full);

@@ -7,8 +7,8 @@ use hybridsim_flash::slc_mlc::model::{Factors, MLC, Ram, SLC, extra_cost_ratio, 
 pub const ARTEFACT: Artefact = Artefact {
     id: "004/analysis",
     title: "Expected write cost, memory, extra cost, energy by operation",
-    method: "The formulas of sections 4.1, 4.2 and 5.6 with the factors of table 3 and the chips of \
-             table 1; no simulation.",
+    method: "The formulas of sections 4.1, 4.2 and 5.6 with the factors of table 3 and the chips \
+             of table 1; no simulation.",
     run: reproduce,
 };
 

@@ -31,7 +31,8 @@ impl Line {
 }
 
 const REASON: &str = "hot blocks of the generator lie in runs, seven by seven as in a Windows log; \
-                      where two runs of 56 sectors meet in the table, more than 8 probes are needed";
+                      where two runs of 56 sectors meet in the table, more than 8 probes are \
+                      needed";
 
 fn study(lab: &Lab, load: (&str, &str)) -> Result<Vec<Line>, LabError> {
     let kinds: Vec<(u64, &str)> =

@@ -10,7 +10,8 @@ pub const ARTEFACT: Artefact = Artefact {
     title: "Response, wear and energy with 0 to 512 MB of SLC flash, and density control",
     method: "700,000 requests of the generated loads, one at a time, on the configurations of \
              table 2; RS ratio: mean response without SLC flash over that with it. Density control \
-             gets twice the SLC size as extra MLC flash. Energy of operations only, as in the paper.",
+             gets twice the SLC size as extra MLC flash. Energy of operations only, as in the \
+             paper.",
     run: reproduce,
 };
 
@@ -163,9 +164,9 @@ fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes:
             _ => claim.at_most("no higher than the endurance ratio", ratio * 1.05),
         };
         findings.row(claim.ours(ours).if_it_differs(
-            "what Algorithm 2 goes on accepting, data that the hash table knows, wears the flash that \
-             fast by itself: the generator's hot blocks are written all the time, and below a k \
-             of 2 nothing more can be refused",
+            "what Algorithm 2 goes on accepting, data that the hash table knows, wears the flash \
+             that fast by itself: the generator's hot blocks are written all the time, and below \
+             a k of 2 nothing more can be refused",
         ));
     }
     let (low, high) = range(series.with(256), "slc_wear");

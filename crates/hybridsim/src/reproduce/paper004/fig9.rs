@@ -9,9 +9,9 @@ use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
 pub const ARTEFACT: Artefact = Artefact {
     id: "004/fig9",
     title: "Traffic by cause, performance factors, with and without 256 MB of SLC flash",
-    method: "The loads of figure 8 under C1 and C3; C1' and C3' have no SLC flash. p1 and p2 are by \
-             MLC page written for the user; n1 and n2 count SLC pages with any valid sector. One \
-             run is a whole month, to tell how fast it is simulated.",
+    method: "The loads of figure 8 under C1 and C3; C1' and C3' have no SLC flash. p1 and p2 are \
+             by MLC page written for the user; n1 and n2 count SLC pages with any valid sector. \
+             One run is a whole month, to tell how fast it is simulated.",
     run: reproduce,
 };
 
@@ -92,8 +92,8 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
     let row = |what: &str| Claim::new("H19", format!("table 3, {name}: {what}"));
     if published.alpha > 0.0 {
         findings.row(row("alpha").within(published.alpha, 0.08).ours(ours.alpha).if_it_differs(
-            "sizes of large writes are assumed, 189 sectors on average under ext3; with 68 % of writes \
-             small, of 7.5 sectors, that leaves at most 0.08",
+            "sizes of large writes are assumed, 189 sectors on average under ext3; with 68 % of \
+             writes small, of 7.5 sectors, that leaves at most 0.08",
         ));
         let pair = [("n1", ours.n1), ("n2", ours.n2)];
         findings.row(row("n1 above n2").ranked(Order::Falling, &pair).if_it_differs(

@@ -9,7 +9,8 @@ pub const ARTEFACT: Artefact = Artefact {
     id: "004/today",
     title: "A third tier of non-volatile memory (future work of the paper)",
     method: "C3 with 32 MB of SLC flash, with and without 8 MB of non-volatile memory that gathers \
-             small writes in front. The paper names the idea only; what the memory does is assumed.",
+             small writes in front. The paper names the idea only; what the memory does is \
+             assumed.",
     run: reproduce,
 };
 
