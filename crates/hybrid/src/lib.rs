@@ -4,7 +4,7 @@
 //! - [`nv_cache`]: a disk with a flash cache that the host controls by ATA-8 commands.
 //! - [`flash_backed`]: the host's I/O scheduler over such a drive (paper 001).
 //! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space
-//! (paper   003).
+//!   (paper 003).
 //! - [`admission`], [`replacement`], [`cleanup`]: its policies, one file each. They are asked and
 //!   answer; the controller alone moves data, so no policy can lose any.
 
