@@ -6,6 +6,7 @@
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::packed::Packed;
 use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -91,7 +92,7 @@ pub struct Array {
     bits: Vec<u64>,
     words: usize,
     /// What the spare area of each page says: the logical page it was programmed for.
-    owner: Vec<u32>,
+    owner: Packed,
     valid_pages: u64,
     programs: u64,
     free_blocks: u32,
@@ -111,13 +112,21 @@ impl Array {
             blocks: vec![Block::default(); geometry.blocks() as usize],
             bits: vec![0; geometry.blocks() as usize * words * 2],
             words,
-            owner: vec![u32::MAX; geometry.pages() as usize],
+            owner: Packed::new(geometry.pages() as usize, 0),
             valid_pages: 0,
             programs: 0,
             free_blocks: geometry.blocks(),
             retired_blocks: 0,
             violation: None,
         }
+    }
+
+    /// Takes the memory at once that logical pages below `pages` need in the spare areas; others
+    /// can be named all the same.
+    #[must_use]
+    pub fn with_logical_pages(mut self, pages: u32) -> Self {
+        self.owner.make_room(pages.saturating_sub(1));
+        self
     }
 
     /// Lets blocks go bad before their time: each erase fails with probability `chance`, and the
@@ -208,7 +217,7 @@ impl Array {
     /// The logical page the spare area of `page` names.
     #[inline]
     pub fn owner(&self, page: Ppn) -> Lpn {
-        Lpn(self.owner[page.0 as usize])
+        Lpn(self.owner.get(page.0 as usize))
     }
 
     /// What `page` holds.
@@ -271,7 +280,7 @@ impl Array {
     /// Bytes of memory held per physical page.
     pub fn bytes_per_page(&self) -> f64 {
         let blocks = self.blocks.len() * size_of::<Block>();
-        let bytes = blocks + self.bits.len() * 8 + self.owner.len() * 4;
+        let bytes = blocks + self.bits.len() * 8 + self.owner.bytes();
         bytes as f64 / f64::from(self.geometry.pages())
     }
 
@@ -310,12 +319,13 @@ impl Array {
     /// # Errors
     /// When it is of another array, or its books do not add up.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type Tables = (Vec<Block>, Vec<u64>, Vec<u32>, Vec<u32>);
-        let (blocks, bits, owner, limits): Tables = from.take()?;
+        type Tables = (Vec<Block>, Vec<u64>, Packed, Vec<u32>);
+        let (blocks, bits, mut owner, limits): Tables = from.take()?;
         state::same_length("the list of limits", limits.len(), self.limits.len())?;
         state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
         state::same_length("the list of page states", bits.len(), self.bits.len())?;
         state::same_length("the list of owners", owner.len(), self.owner.len())?;
+        owner.make_room_as_in(&self.owner);
         (self.blocks, self.bits, self.owner, self.limits) = (blocks, bits, owner, limits);
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
@@ -364,7 +374,7 @@ impl Array {
         block.valid += 1;
         self.bits[word] |= bit;
         self.bits[word + self.words] |= bit;
-        self.owner[page.0 as usize] = owner.0;
+        self.owner.set(page.0 as usize, owner.0);
         self.valid_pages += 1;
         self.programs += 1;
         true

@@ -16,6 +16,7 @@ use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
+use crate::packed::Packed;
 use crate::temperature::{Temperature, TemperatureEntry};
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use hybridsim_engine::Cause;
@@ -128,7 +129,8 @@ impl Pool {
 
 struct PageMap {
     geometry: Geometry,
-    map: Vec<Ppn>,
+    /// The physical page of each logical one.
+    map: Packed,
     pools: Vec<Pool>,
     /// The pool the next host write tries first.
     turn: usize,
@@ -211,7 +213,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let free_low = settings.count("gc_free_blocks");
     let order = wear.order();
     Ok(Box::new(PageMap {
-        map: vec![Ppn::NONE; input.exported_pages as usize],
+        map: Packed::new(input.exported_pages as usize, geometry.pages() - 1),
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, limit, order))
             .collect(),
@@ -255,6 +257,11 @@ enum Collected {
 }
 
 impl PageMap {
+    #[inline]
+    fn mapped(&self, lpn: Lpn) -> Ppn {
+        Ppn(self.map.get(lpn.0 as usize))
+    }
+
     /// Finds a pool with room for one more page of `log`, and makes that room.
     #[inline]
     fn place(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
@@ -350,7 +357,7 @@ impl PageMap {
             let lpn = flash.array().owner(from);
             let (to, filled) = self.take_page(pool, log);
             flash.copy(from, to, cause, After::NOTHING);
-            self.map[lpn.0 as usize] = to;
+            self.map.set(lpn.0 as usize, to.0);
             self.close_if_full(pool, filled, flash);
         }
         self.reclaim(pool, &victim, cause, flash);
@@ -430,7 +437,7 @@ impl PageMap {
     /// misses the caches, and they overlap with the work in between.
     #[inline]
     fn fetch(&self, lpn: Lpn, flash: &FlashOps) {
-        let old = self.map[lpn.0 as usize];
+        let old = self.mapped(lpn);
         if old != Ppn::NONE {
             std::hint::black_box(flash.array().state(old));
         }
@@ -465,7 +472,7 @@ impl PageMap {
 
 impl Ftl for PageMap {
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let page = self.map[lpn.0 as usize];
+        let page = self.mapped(lpn);
         if page != Ppn::NONE {
             flash.host_read(page, After::NOTHING);
         }
@@ -479,7 +486,7 @@ impl Ftl for PageMap {
         let (page, filled) = self.take_page(pool, log);
         flash.host_program(page, lpn, After::NOTHING);
         // Read only now: making room may have moved the old copy.
-        let old = std::mem::replace(&mut self.map[lpn.0 as usize], page);
+        let old = Ppn(self.map.replace(lpn.0 as usize, page.0));
         self.pools[pool].valid += 1;
         if old != Ppn::NONE {
             self.give_up(old, flash);
@@ -490,7 +497,7 @@ impl Ftl for PageMap {
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let old = std::mem::replace(&mut self.map[lpn.0 as usize], Ppn::NONE);
+        let old = Ppn(self.map.replace(lpn.0 as usize, Ppn::NONE.0));
         if old != Ppn::NONE {
             self.give_up(old, flash);
         }
@@ -500,7 +507,9 @@ impl Ftl for PageMap {
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
         let mut pages = [Ppn::NONE; EXPECTED_MAX];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
-            *page = self.map.get(lpn.0 as usize).copied().unwrap_or(Ppn::NONE);
+            if (lpn.0 as usize) < self.map.len() {
+                *page = self.mapped(*lpn);
+            }
         }
         for page in pages {
             if page != Ppn::NONE {
@@ -510,7 +519,7 @@ impl Ftl for PageMap {
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.map[lpn.0 as usize] != Ppn::NONE
+        self.mapped(lpn) != Ppn::NONE
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
@@ -546,8 +555,9 @@ impl Ftl for PageMap {
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (map, pools, turn): (Vec<Ppn>, Vec<Pool>, usize) = from.take()?;
+        let (mut map, pools, turn): (Packed, Vec<Pool>, usize) = from.take()?;
         state::same_length("the page map", map.len(), self.map.len())?;
+        map.make_room_as_in(&self.map);
         state::same_length("the list of planes", pools.len(), self.pools.len())?;
         if turn >= pools.len() {
             return Err(StateError(format!("there is no plane {turn}")));
@@ -562,13 +572,13 @@ impl Ftl for PageMap {
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
-        let mapped = self.map.iter().filter(|page| **page != Ppn::NONE).count() as u64;
+        let mapped = self.map.iter().filter(|page| *page != Ppn::NONE.0).count() as u64;
         let pooled: u64 = self.pools.iter().map(|pool| u64::from(pool.valid)).sum();
         if (mapped, mapped) != (flash.array().valid_pages(), pooled) {
             let valid = flash.array().valid_pages();
             return Err(format!("{mapped} pages mapped, {valid} valid, {pooled} in pools"));
         }
-        for (lpn, &page) in self.map.iter().enumerate() {
+        for (lpn, page) in self.map.iter().map(Ppn).enumerate() {
             if page != Ppn::NONE && flash.array().owner(page) != Lpn(lpn as u32) {
                 return Err(format!("logical page {lpn} is mapped to a page of another"));
             }

@@ -203,9 +203,8 @@ mod tests {
         let mut stream = hybridsim_engine::Stream::new(3, "filter");
         for _ in 0..300 {
             let counters: [u64; COUNTERS] = std::array::from_fn(|_| stream.below(1000));
-            let all = (0..COUNTERS - 1).flat_map(|p| {
-                (0..=p).flat_map(move |i| (p + 1..COUNTERS).map(move |j| (i, j, p)))
-            });
+            let all = (0..COUNTERS - 1)
+                .flat_map(|p| (0..=p).flat_map(move |i| (p + 1..COUNTERS).map(move |j| (i, j, p))));
             let best = all.clone().map(|(i, j, p)| cost(&counters, i, j, p)).min();
             let found = threshold(&counters, Search::Exhaustive);
             let with_it = all.filter(|(i, ..)| *i == found);

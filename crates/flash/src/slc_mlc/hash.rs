@@ -283,7 +283,8 @@ mod tests {
         let mut stream = hybridsim_engine::Stream::new(5, "hash");
         for round in 0..60 {
             let probing = [Probing::Linear, Probing::Quadratic][round % 2];
-            let mut table = HashTable::new(2 + stream.below(60) as u32, 1 + round as u32 % 9, probing);
+            let mut table =
+                HashTable::new(2 + stream.below(60) as u32, 1 + round as u32 % 9, probing);
             let mut map: BTreeMap<u32, Entry> = BTreeMap::new();
             let mut claimed = Vec::new();
             for step in 0..600u32 {

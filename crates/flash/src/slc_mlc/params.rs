@@ -300,7 +300,8 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
         _ => Some(cache(settings, blocks)?),
     };
     let buckets = cache.as_ref().map_or(0, |_| hash_entries(settings));
-    let ram = Ram::of(&mlc, blocks, cache.as_ref().map(|cache| cache.log.array.geometry()), buckets);
+    let ram =
+        Ram::of(&mlc, blocks, cache.as_ref().map(|cache| cache.log.array.geometry()), buckets);
     let info = info(settings, &mlc, blocks, cache.as_ref(), ram);
     let endurance = settings.count("mlc_endurance") as u32;
     let array = Array::new(mlc, ProgramOrder::Ascending, endurance);

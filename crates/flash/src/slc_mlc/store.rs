@@ -530,11 +530,7 @@ impl Store {
 
     /// A log of `logical` with a free page; none when that is wanted for what the SLC flash has of
     /// page `moved`, and it has nothing of it any more.
-    fn log_with_room(
-        &mut self,
-        logical: u32,
-        moved: Option<u32>,
-    ) -> Result<Option<u32>, FtlError> {
+    fn log_with_room(&mut self, logical: u32, moved: Option<u32>) -> Result<Option<u32>, FtlError> {
         loop {
             if moved.is_some_and(|lpn| !self.holds_any(lpn)) {
                 return Ok(None);

@@ -67,7 +67,8 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
     all.push(("density", dense.and("slc_size", Value::Bytes(0))));
     let same = with("slc_page_size", Value::Bytes(2048)).and("slc_size", Value::Bytes(16 * 4096));
     all.push(("same geometry", same));
-    let narrow = with("mlc_page_size", Value::Bytes(512)).and("slc_pages_per_block", Value::Count(1));
+    let narrow =
+        with("mlc_page_size", Value::Bytes(512)).and("slc_pages_per_block", Value::Count(1));
     all.push(("pages of a sector", narrow.and("slc_page_size", Value::Bytes(4096))));
     let level = defaults::plug("wear-levelling", "dual-pool", registry);
     let Value::Plug(mut level) = level else { panic!("a plug") };
@@ -106,8 +107,7 @@ fn run(name: &str, settings: &Settings, registry: &Registry, seed: u64) -> u64 {
             3..12 => {
                 let mut got = vec![u64::MAX; count as usize];
                 store.read(first as u32, count as u32, &mut got).expect("it is sound");
-                for (sector, (got, (stamp, trimmed))) in
-                    (first..).zip(got.iter().zip(&map[range]))
+                for (sector, (got, (stamp, trimmed))) in (first..).zip(got.iter().zip(&map[range]))
                 {
                     let right = got == stamp || (*trimmed && *got == 0);
                     assert!(right, "{name}, step {step}, sector {sector}: {got} for {stamp}");

@@ -120,11 +120,7 @@ pub struct Work {
 
 impl Default for Work {
     fn default() -> Self {
-        Self {
-            runs: Vec::with_capacity(256),
-            numbers: Vec::with_capacity(256),
-            recording: true,
-        }
+        Self { runs: Vec::with_capacity(256), numbers: Vec::with_capacity(256), recording: true }
     }
 }
 
