@@ -76,6 +76,10 @@ const PARAMS: [Param; 7] = [
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
 const RESERVE_BLOCKS: u32 = 2;
 
+/// Pages of a victim looked up together. More would not be under way in a processor at once, and
+/// what was fetched must stay in its caches until its turn comes.
+const LOOK_AHEAD: u32 = 32;
+
 /// What a frontier is for; an index into [`Pool::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
@@ -352,6 +356,9 @@ impl PageMap {
                 return Collected::Partly;
             }
             left -= 1;
+            if victim.next == 0 || offset / LOOK_AHEAD != (victim.next - 1) / LOOK_AHEAD {
+                self.look_ahead(victim.block, offset, flash);
+            }
             victim.next = offset + 1;
             let from = self.geometry.page(victim.block, offset);
             let lpn = flash.array().owner(from);
@@ -433,6 +440,20 @@ impl PageMap {
         self.collect(pool, budget, flash);
     }
 
+    /// Touches what moving the pages of a victim from `offset` to the end of that group will need:
+    /// where they are mapped is all over a table larger than the caches, and looked up together
+    /// the misses overlap.
+    fn look_ahead(&self, block: BlockId, offset: u32, flash: &FlashOps) {
+        let end = (offset / LOOK_AHEAD + 1) * LOOK_AHEAD;
+        let (mut next, mut seen) = (Some(offset), 0);
+        while let Some(offset) = next.filter(|offset| *offset < end) {
+            let owner = flash.array().owner(self.geometry.page(block, offset));
+            seen ^= self.map.get(owner.0 as usize);
+            next = flash.array().next_valid(block, offset + 1);
+        }
+        std::hint::black_box(seen);
+    }
+
     /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
     /// misses the caches, and they overlap with the work in between.
     #[inline]
@@ -505,17 +526,16 @@ impl Ftl for PageMap {
     }
 
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
-        let mut pages = [Ppn::NONE; EXPECTED_MAX];
+        let (mut pages, mut seen) = ([Ppn::NONE; EXPECTED_MAX], 0);
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             if (lpn.0 as usize) < self.map.len() {
                 *page = self.mapped(*lpn);
             }
         }
-        for page in pages {
-            if page != Ppn::NONE {
-                std::hint::black_box(flash.array().state(page));
-            }
+        for page in pages.into_iter().filter(|page| *page != Ppn::NONE) {
+            seen ^= flash.array().state(page) as u32;
         }
+        std::hint::black_box(seen);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
