@@ -220,6 +220,24 @@ impl Array {
         Lpn(self.owner.get(page.0 as usize))
     }
 
+    /// Looks at what invalidating each of `pages` will need, so that misses of the caches overlap;
+    /// pages that do not exist are left out.
+    #[inline]
+    pub fn touch(&self, pages: &[Ppn]) {
+        let mut seen = 0;
+        for page in pages.iter().filter(|page| page.0 < self.geometry.pages()) {
+            let block = self.geometry.block_of(*page);
+            seen ^= self.bits[self.place(*page).0] ^ u64::from(self.valid(block));
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// Looks at the spare areas of `pages`, for the same reason.
+    #[inline]
+    pub fn touch_owners(&self, pages: &[Ppn; 2]) {
+        std::hint::black_box(self.owner.touch(&pages.map(|page| page.0)));
+    }
+
     /// What `page` holds.
     pub fn state(&self, page: Ppn) -> PageState {
         let (word, bit) = self.place(page);
@@ -348,6 +366,14 @@ impl Array {
     /// Programs `page` with data of `owner`; false when the rules forbid it.
     #[inline]
     pub(crate) fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
+        let programmed = self.program_moved(page, owner);
+        self.valid_pages += u64::from(programmed);
+        programmed
+    }
+
+    /// As [`Array::program`], but the number of valid pages stays the same.
+    #[inline]
+    fn program_moved(&mut self, page: Ppn, owner: Lpn) -> bool {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::Program(page));
             return false;
@@ -375,7 +401,6 @@ impl Array {
         self.bits[word] |= bit;
         self.bits[word + self.words] |= bit;
         self.owner.set(page.0 as usize, owner.0);
-        self.valid_pages += 1;
         self.programs += 1;
         true
     }
@@ -419,10 +444,16 @@ impl Array {
         if !self.check_read(from) {
             return false;
         }
-        let owner = self.owner(from);
-        let before = self.violation.is_some();
-        self.invalidate(from);
-        (before || self.violation.is_none()) && self.program(to, owner)
+        let (word, bit) = self.place(from);
+        if self.bits[word] & bit == 0 {
+            self.violate(Violation::NotValid(from));
+            return false;
+        }
+        self.bits[word] &= !bit;
+        self.blocks[self.geometry.block_of(from).0 as usize].valid -= 1;
+        let moved = self.program_moved(to, self.owner(from));
+        self.valid_pages -= u64::from(!moved);
+        moved
     }
 
     /// Erases `block`; false when it is worn out now, or the rules forbid it.

@@ -102,6 +102,15 @@ impl Packed {
         old
     }
 
+    /// Looks at all the entries in `indices` that there are. In a table larger than the caches
+    /// they are best looked up together, as soon as it is known that they will be needed: then the
+    /// misses overlap. The sum is of no use but that a compiler may not leave the work out.
+    #[inline]
+    pub fn touch(&self, indices: &[u32]) -> u32 {
+        let word = |index: &u32| self.words.get(self.place(*index as usize).0);
+        indices.iter().fold(0, |sum, index| sum ^ word(index).copied().unwrap_or(0))
+    }
+
     /// All numbers in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.length).map(|index| self.get(index))

@@ -357,7 +357,8 @@ impl PageMap {
             }
             left -= 1;
             if victim.next == 0 || offset / LOOK_AHEAD != (victim.next - 1) / LOOK_AHEAD {
-                self.look_ahead(victim.block, offset, flash);
+                let to = self.pools[pool].open[log as usize];
+                self.look_ahead(victim.block, offset, to, flash);
             }
             victim.next = offset + 1;
             let from = self.geometry.page(victim.block, offset);
@@ -443,15 +444,20 @@ impl PageMap {
     /// Touches what moving the pages of a victim from `offset` to the end of that group will need:
     /// where they are mapped is all over a table larger than the caches, and looked up together
     /// the misses overlap.
-    fn look_ahead(&self, block: BlockId, offset: u32, flash: &FlashOps) {
+    fn look_ahead(&self, block: BlockId, offset: u32, to: Frontier, flash: &FlashOps) {
         let end = (offset / LOOK_AHEAD + 1) * LOOK_AHEAD;
-        let (mut next, mut seen) = (Some(offset), 0);
+        let mut owners = [0; LOOK_AHEAD as usize];
+        let (mut next, mut count) = (Some(offset), 0);
         while let Some(offset) = next.filter(|offset| *offset < end) {
-            let owner = flash.array().owner(self.geometry.page(block, offset));
-            seen ^= self.map.get(owner.0 as usize);
+            owners[count] = flash.array().owner(self.geometry.page(block, offset)).0;
+            count += 1;
             next = flash.array().next_valid(block, offset + 1);
         }
-        std::hint::black_box(seen);
+        std::hint::black_box(self.map.touch(&owners[..count]));
+        if to.next + LOOK_AHEAD <= self.geometry.pages_per_block() {
+            let first = self.geometry.page(to.block, to.next);
+            flash.array().touch_owners(&[first, Ppn(first.0 + LOOK_AHEAD - 1)]);
+        }
     }
 
     /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
@@ -526,16 +532,13 @@ impl Ftl for PageMap {
     }
 
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
-        let (mut pages, mut seen) = ([Ppn::NONE; EXPECTED_MAX], 0);
+        let mut pages = [Ppn::NONE; EXPECTED_MAX];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             if (lpn.0 as usize) < self.map.len() {
                 *page = self.mapped(*lpn);
             }
         }
-        for page in pages.into_iter().filter(|page| *page != Ppn::NONE) {
-            seen ^= flash.array().state(page) as u32;
-        }
-        std::hint::black_box(seen);
+        flash.array().touch(&pages);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
