@@ -337,14 +337,19 @@ impl Array {
     /// # Errors
     /// When it is of another array, or its books do not add up.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type Tables = (Vec<Block>, Vec<u64>, Packed, Vec<u32>);
-        let (blocks, bits, mut owner, limits): Tables = from.take()?;
-        state::same_length("the list of limits", limits.len(), self.limits.len())?;
-        state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
-        state::same_length("the list of page states", bits.len(), self.bits.len())?;
-        state::same_length("the list of owners", owner.len(), self.owner.len())?;
-        owner.make_room_as_in(&self.owner);
-        (self.blocks, self.bits, self.owner, self.limits) = (blocks, bits, owner, limits);
+        let (limits, room) = (self.limits.len(), self.owner.room());
+        // On a large device there is no room for the old tables and the new ones.
+        (self.bits, self.owner) = (Vec::new(), Packed::new(0, 0));
+        self.blocks = from.take()?;
+        self.bits = from.take()?;
+        self.owner = from.take()?;
+        self.owner.make_room(room);
+        self.limits = from.take()?;
+        let (blocks, pages) = (self.geometry.blocks() as usize, self.geometry.pages() as usize);
+        state::same_length("the list of limits", self.limits.len(), limits)?;
+        state::same_length("the list of blocks", self.blocks.len(), blocks)?;
+        state::same_length("the list of page states", self.bits.len(), blocks * self.words * 2)?;
+        state::same_length("the list of owners", self.owner.len(), pages)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
         self.audit().map_err(StateError)

@@ -123,9 +123,9 @@ impl Packed {
         }
     }
 
-    /// Makes room for all numbers `other` has room for.
-    pub fn make_room_as_in(&mut self, other: &Self) {
-        self.make_room(other.mask - 1);
+    /// The largest number there is room for now.
+    pub const fn room(&self) -> u32 {
+        self.mask - 1
     }
 
     #[cold]

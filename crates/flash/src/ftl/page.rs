@@ -578,9 +578,13 @@ impl Ftl for PageMap {
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (mut map, pools, turn): (Packed, Vec<Pool>, usize) = from.take()?;
-        state::same_length("the page map", map.len(), self.map.len())?;
-        map.make_room_as_in(&self.map);
+        let (pages, room) = (self.map.len(), self.map.room());
+        // On a large device there is no room for the old map and the new one.
+        self.map = Packed::new(0, 0);
+        self.map = from.take()?;
+        self.map.make_room(room);
+        let (pools, turn): (Vec<Pool>, usize) = from.take()?;
+        state::same_length("the page map", self.map.len(), pages)?;
         state::same_length("the list of planes", pools.len(), self.pools.len())?;
         if turn >= pools.len() {
             return Err(StateError(format!("there is no plane {turn}")));
@@ -588,7 +592,7 @@ impl Ftl for PageMap {
         if !pools.iter().zip(&self.pools).all(|(saved, own)| saved.free.same_shape(&own.free)) {
             return Err(StateError("the free blocks are in another order".to_owned()));
         }
-        (self.map, self.pools, self.turn) = (map, pools, turn);
+        (self.pools, self.turn) = (pools, turn);
         self.policy.restore(from)?;
         self.wear.restore(from)?;
         self.temperature.restore(from)
