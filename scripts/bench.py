@@ -61,7 +61,8 @@ MILLION = 1_000_000
 def ssd(spare, timing="interleaved"):
     """A device of 64 GiB, and one of 4 GiB to count instructions with."""
     def text(gib):
-        blocks = -(-int(gib * 4096 * (1 + spare)) // 64)
+        # Blocks of 1 MiB, in 64 planes.
+        blocks = -(-int(gib * 1024 * (1 + spare)) // 64)
         return SSD.format(depth=32, blocks=blocks, spare=spare, timing=timing)
     return text(64), text(4)
 

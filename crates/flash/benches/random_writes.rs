@@ -1,5 +1,5 @@
 //! 4 KiB uniform random writes on a preconditioned 64 GiB device while garbage collection runs,
-//! through the whole machine with a closed loop of 32 requests.
+//! through the whole machine with a closed loop of 32 requests, which looks ahead as the host does.
 //!
 //! `cargo bench -p hybridsim-flash -- [op28|op7] [die|channel|none|untimed] [requests] [GiB]
 //! [ftl]`; `dftl` caches 32,768 entries.
@@ -12,7 +12,7 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
-use hybridsim_flash::ftl::Hint;
+use hybridsim_flash::ftl::{EXPECTED_MAX, Hint};
 use hybridsim_flash::geometry::Lpn;
 use std::time::Instant;
 
@@ -32,14 +32,26 @@ struct ClosedLoop {
     depth: u64,
     pages: u64,
     stream: Stream,
+    /// Pages drawn and not yet asked for, the next one last.
+    drawn: Vec<Lpn>,
+}
+
+/// Draws the pages of the next requests, the next one last.
+fn draw(drawn: &mut Vec<Lpn>, stream: &mut Stream, pages: u64) {
+    drawn.extend((0..EXPECTED_MAX).map(|_| Lpn(stream.below(pages) as u32)));
+    drawn.reverse();
 }
 
 impl ClosedLoop {
     fn issue(&mut self, ctx: &mut Ctx<'_>) {
         if self.left > 0 {
             self.left -= 1;
-            let lba = Lba(self.stream.below(self.pages) * 8);
-            ctx.issue(0, Request::new(Op::Write, lba, 8), 0);
+            let request = |lpn: Lpn| Request::new(Op::Write, Lba(u64::from(lpn.0) * 8), 8);
+            if self.drawn.is_empty() {
+                draw(&mut self.drawn, &mut self.stream, self.pages);
+                ctx.expect(0, self.drawn.iter().copied().map(request));
+            }
+            ctx.issue(0, request(self.drawn.pop().expect("drawn just now")), 0);
         }
     }
 }
@@ -157,15 +169,21 @@ fn measure(ratio: f64, mode: &str, requests: u64, gib: u64, ftl: &str) {
         .expect("a sound device");
         ready = cpu_seconds(clock) - built;
         let (start, before) = (cpu_seconds(clock), flash.array().programs());
+        let mut drawn = Vec::with_capacity(EXPECTED_MAX);
         for _ in 0..requests {
-            let lpn = Lpn(stream.below(pages) as u32);
+            if drawn.is_empty() {
+                draw(&mut drawn, &mut stream, pages);
+                ftl.expect(&drawn, flash);
+            }
+            let lpn = drawn.pop().expect("drawn just now");
             flash.clear();
             ftl.write(lpn, Hint { request_pages: 1 }, flash).expect("room");
         }
         seconds = cpu_seconds(clock) - start;
         amplification = (flash.array().programs() - before) as f64 / requests as f64;
     } else {
-        let root = ClosedLoop { left: requests, depth: 32, pages, stream: Stream::new(1, "bench") };
+        let (stream, drawn) = (Stream::new(1, "bench"), Vec::with_capacity(EXPECTED_MAX));
+        let root = ClosedLoop { left: requests, depth: 32, pages, stream, drawn };
         let node = Node::inner("root", root, vec![Node::leaf("ssd", ssd)]);
         let mut machine = Machine::new(node, false);
         let mut sink = Programs::default();

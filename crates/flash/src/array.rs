@@ -6,6 +6,7 @@
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::packed::Packed;
 use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -91,7 +92,7 @@ pub struct Array {
     bits: Vec<u64>,
     words: usize,
     /// What the spare area of each page says: the logical page it was programmed for.
-    owner: Vec<u32>,
+    owner: Packed,
     valid_pages: u64,
     programs: u64,
     free_blocks: u32,
@@ -111,13 +112,21 @@ impl Array {
             blocks: vec![Block::default(); geometry.blocks() as usize],
             bits: vec![0; geometry.blocks() as usize * words * 2],
             words,
-            owner: vec![u32::MAX; geometry.pages() as usize],
+            owner: Packed::new(geometry.pages() as usize, 0),
             valid_pages: 0,
             programs: 0,
             free_blocks: geometry.blocks(),
             retired_blocks: 0,
             violation: None,
         }
+    }
+
+    /// Takes the memory at once that logical pages below `pages` need in the spare areas; others
+    /// can be named all the same.
+    #[must_use]
+    pub fn with_logical_pages(mut self, pages: u32) -> Self {
+        self.owner.make_room(pages.saturating_sub(1));
+        self
     }
 
     /// Lets blocks go bad before their time: each erase fails with probability `chance`, and the
@@ -208,7 +217,25 @@ impl Array {
     /// The logical page the spare area of `page` names.
     #[inline]
     pub fn owner(&self, page: Ppn) -> Lpn {
-        Lpn(self.owner[page.0 as usize])
+        Lpn(self.owner.get(page.0 as usize))
+    }
+
+    /// Looks at what invalidating each of `pages` will need, so that misses of the caches overlap;
+    /// pages that do not exist are left out.
+    #[inline]
+    pub fn touch(&self, pages: &[Ppn]) {
+        let mut seen = 0;
+        for page in pages.iter().filter(|page| page.0 < self.geometry.pages()) {
+            let block = self.geometry.block_of(*page);
+            seen ^= self.bits[self.place(*page).0] ^ u64::from(self.valid(block));
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// Looks at the spare areas of `pages`, for the same reason.
+    #[inline]
+    pub fn touch_owners(&self, pages: &[Ppn; 2]) {
+        std::hint::black_box(self.owner.touch(&pages.map(|page| page.0)));
     }
 
     /// What `page` holds.
@@ -271,7 +298,7 @@ impl Array {
     /// Bytes of memory held per physical page.
     pub fn bytes_per_page(&self) -> f64 {
         let blocks = self.blocks.len() * size_of::<Block>();
-        let bytes = blocks + self.bits.len() * 8 + self.owner.len() * 4;
+        let bytes = blocks + self.bits.len() * 8 + self.owner.bytes();
         bytes as f64 / f64::from(self.geometry.pages())
     }
 
@@ -310,13 +337,19 @@ impl Array {
     /// # Errors
     /// When it is of another array, or its books do not add up.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type Tables = (Vec<Block>, Vec<u64>, Vec<u32>, Vec<u32>);
-        let (blocks, bits, owner, limits): Tables = from.take()?;
-        state::same_length("the list of limits", limits.len(), self.limits.len())?;
-        state::same_length("the list of blocks", blocks.len(), self.blocks.len())?;
-        state::same_length("the list of page states", bits.len(), self.bits.len())?;
-        state::same_length("the list of owners", owner.len(), self.owner.len())?;
-        (self.blocks, self.bits, self.owner, self.limits) = (blocks, bits, owner, limits);
+        let (limits, room) = (self.limits.len(), self.owner.room());
+        // On a large device there is no room for the old tables and the new ones.
+        (self.bits, self.owner) = (Vec::new(), Packed::new(0, 0));
+        self.blocks = from.take()?;
+        self.bits = from.take()?;
+        self.owner = from.take()?;
+        self.owner.make_room(room);
+        self.limits = from.take()?;
+        let (blocks, pages) = (self.geometry.blocks() as usize, self.geometry.pages() as usize);
+        state::same_length("the list of limits", self.limits.len(), limits)?;
+        state::same_length("the list of blocks", self.blocks.len(), blocks)?;
+        state::same_length("the list of page states", self.bits.len(), blocks * self.words * 2)?;
+        state::same_length("the list of owners", self.owner.len(), pages)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
         self.audit().map_err(StateError)
@@ -338,6 +371,14 @@ impl Array {
     /// Programs `page` with data of `owner`; false when the rules forbid it.
     #[inline]
     pub(crate) fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
+        let programmed = self.program_moved(page, owner);
+        self.valid_pages += u64::from(programmed);
+        programmed
+    }
+
+    /// As [`Array::program`], but the number of valid pages stays the same.
+    #[inline]
+    fn program_moved(&mut self, page: Ppn, owner: Lpn) -> bool {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::Program(page));
             return false;
@@ -364,8 +405,7 @@ impl Array {
         block.valid += 1;
         self.bits[word] |= bit;
         self.bits[word + self.words] |= bit;
-        self.owner[page.0 as usize] = owner.0;
-        self.valid_pages += 1;
+        self.owner.set(page.0 as usize, owner.0);
         self.programs += 1;
         true
     }
@@ -409,10 +449,16 @@ impl Array {
         if !self.check_read(from) {
             return false;
         }
-        let owner = self.owner(from);
-        let before = self.violation.is_some();
-        self.invalidate(from);
-        (before || self.violation.is_none()) && self.program(to, owner)
+        let (word, bit) = self.place(from);
+        if self.bits[word] & bit == 0 {
+            self.violate(Violation::NotValid(from));
+            return false;
+        }
+        self.bits[word] &= !bit;
+        self.blocks[self.geometry.block_of(from).0 as usize].valid -= 1;
+        let moved = self.program_moved(to, self.owner(from));
+        self.valid_pages -= u64::from(!moved);
+        moved
     }
 
     /// Erases `block`; false when it is worn out now, or the rules forbid it.

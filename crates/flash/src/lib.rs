@@ -13,6 +13,7 @@ pub mod ftl;
 pub mod gc;
 pub mod geometry;
 pub mod ops;
+pub mod packed;
 pub mod precondition;
 pub mod slc_mlc;
 pub mod temperature;

@@ -7,7 +7,7 @@
 use hybridsim_engine::{Keeper, Loader, Saver, StateError};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,18 +15,53 @@ const MAGIC: &[u8; 16] = b"hybridsim state\n";
 const CHECKSUM_BYTES: usize = 32;
 /// Raised whenever the container changes.
 const FORMAT: u32 = 1;
+/// What stands before the compressed state takes at most so much besides the text of the system;
+/// another system's text may be longer by as much and still be told from it.
+const HEAD_BYTES: u64 = 1 << 20;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Fast, and halves what a map of numbers takes.
 const COMPRESSION_LEVEL: i32 = 1;
 
+/// What is written goes to `to`, and counts for the checksum.
+struct Hashed<W> {
+    to: W,
+    hasher: blake3::Hasher,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Packs `state` of the system that `belongs_to` describes into `to`, which is empty.
+fn pack_into(to: impl Write + Seek, belongs_to: &str, state: &[u8]) -> io::Result<()> {
+    let mut to = Hashed { to, hasher: blake3::Hasher::new() };
+    to.to.write_all(MAGIC)?;
+    to.to.write_all(&[0; CHECKSUM_BYTES])?;
+    let mut head = Saver::default();
+    head.put(&(FORMAT, VERSION, belongs_to, state.len() as u64));
+    to.write_all(&head.into_bytes())?;
+    let mut encoder = zstd::Encoder::new(&mut to, COMPRESSION_LEVEL)?;
+    encoder.write_all(state)?;
+    encoder.finish()?;
+    // Only now the checksum is known.
+    to.to.seek(SeekFrom::Start(MAGIC.len() as u64))?;
+    to.to.write_all(to.hasher.finalize().as_bytes())?;
+    to.to.flush()
+}
+
 /// Packs `state` of the system that `belongs_to` describes.
 pub fn pack(belongs_to: &str, state: &[u8]) -> Vec<u8> {
-    let packed = zstd::bulk::compress(state, COMPRESSION_LEVEL).expect("memory can be written");
-    let mut body = Saver::default();
-    body.put(&(FORMAT, VERSION, belongs_to, state.len() as u64));
-    let mut body = body.into_bytes();
-    body.extend(packed);
-    [&MAGIC[..], blake3::hash(&body).as_bytes(), &body].concat()
+    let mut bytes = Cursor::new(Vec::new());
+    pack_into(&mut bytes, belongs_to, state).expect("memory can be written");
+    bytes.into_inner()
 }
 
 /// Unpacks a state of the system that `belongs_to` describes.
@@ -34,14 +69,29 @@ pub fn pack(belongs_to: &str, state: &[u8]) -> Vec<u8> {
 /// # Errors
 /// When `bytes` are something else, damaged, or of another program or system.
 pub fn unpack(bytes: &[u8], belongs_to: &str) -> Result<Vec<u8>, StateError> {
-    let error = |message: &str| StateError(message.to_owned());
-    let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| error("this is not a saved state"))?;
-    let damaged = || error("the file is damaged or cut short; save it again");
-    let (checksum, body) = rest.split_at_checked(CHECKSUM_BYTES).ok_or_else(damaged)?;
-    if blake3::hash(body).as_bytes() != checksum {
-        return Err(damaged());
+    unpack_from(Cursor::new(bytes), belongs_to)
+}
+
+/// As [`unpack`]; goes through `from` twice, so that it is never in memory as a whole.
+fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, StateError> {
+    let unreadable = |error: io::Error| StateError(format!("it cannot be read: {error}"));
+    let mut magic = Vec::new();
+    from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(unreadable)?;
+    if magic != MAGIC {
+        return Err(StateError("this is not a saved state".to_owned()));
     }
-    let mut loader = Loader::new(body);
+    let mut checksum = Vec::new();
+    from.by_ref().take(CHECKSUM_BYTES as u64).read_to_end(&mut checksum).map_err(unreadable)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(&mut from).map_err(unreadable)?;
+    if hasher.finalize().as_bytes()[..] != checksum {
+        return Err(StateError("the file is damaged or cut short; save it again".to_owned()));
+    }
+    from.seek(SeekFrom::Start((MAGIC.len() + CHECKSUM_BYTES) as u64)).map_err(unreadable)?;
+    let mut head = Vec::new();
+    let head_max = (belongs_to.len() as u64).saturating_add(HEAD_BYTES);
+    from.by_ref().take(head_max).read_to_end(&mut head).map_err(unreadable)?;
+    let mut loader = Loader::new(&head);
     let (format, version): (u32, String) = loader.take()?;
     if (format, version.as_str()) != (FORMAT, VERSION) {
         let message = format!(
@@ -54,13 +104,13 @@ pub fn unpack(bytes: &[u8], belongs_to: &str) -> Result<Vec<u8>, StateError> {
         return Err(StateError(difference(&owner, belongs_to)));
     }
     let length: u64 = loader.take()?;
-    unzip(loader.rest(), length)
+    unzip(loader.rest().chain(from), length)
 }
 
 /// Never takes more memory than the file says and delivers.
-fn unzip(packed: &[u8], length: u64) -> Result<Vec<u8>, StateError> {
+fn unzip(packed: impl Read, length: u64) -> Result<Vec<u8>, StateError> {
     let error = |error| StateError(format!("it cannot be unpacked: {error}"));
-    let reader = zstd::Decoder::with_buffer(packed).map_err(error)?;
+    let reader = zstd::Decoder::new(packed).map_err(error)?;
     let mut state = Vec::new();
     reader.take(length.saturating_add(1)).read_to_end(&mut state).map_err(error)?;
     if state.len() as u64 != length {
@@ -89,10 +139,15 @@ fn difference(saved: &str, wanted: &str) -> String {
 ///
 /// # Errors
 /// When the folder cannot be written to.
-pub fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, |partial| fs::write(partial, bytes))
+}
+
+/// As [`write`]: `fill` writes the file, under another name.
+fn write_by(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let done = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    let done = fill(&partial).and_then(|()| fs::rename(&partial, path));
     if done.is_err() {
         // It may not even exist; the first error is the one to tell.
         drop(fs::remove_file(&partial));
@@ -130,7 +185,7 @@ impl Cache {
 
     fn load(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key);
-        let state = unpack(&fs::read(&path).ok()?, key).ok()?;
+        let state = unpack_from(fs::File::open(&path).ok()?, key).ok()?;
         if let Ok(file) = fs::File::options().write(true).open(&path) {
             // Only for choosing what to forget.
             drop(file.set_modified(SystemTime::now()));
@@ -139,12 +194,21 @@ impl Cache {
     }
 
     fn store(&self, key: &str, state: &[u8]) {
-        let bytes = pack(key, state);
-        if bytes.len() as u64 > self.bytes_max || fs::create_dir_all(&self.folder).is_err() {
+        if fs::create_dir_all(&self.folder).is_err() {
             return;
         }
-        self.forget_down_to(self.bytes_max - bytes.len() as u64);
-        drop(write(&self.path(key), &bytes));
+        let fill = |partial: &Path| {
+            let mut file = BufWriter::new(fs::File::create(partial)?);
+            pack_into(&mut file, key, state)?;
+            let length = file.get_ref().metadata()?.len();
+            if length > self.bytes_max {
+                return Err(io::Error::other("larger than the cache"));
+            }
+            // What is being written is counted among the files too, and is the youngest.
+            self.forget_down_to(self.bytes_max);
+            Ok(())
+        };
+        drop(write_by(&self.path(key), fill));
     }
 
     fn forget_down_to(&self, bytes_max: u64) {
@@ -233,9 +297,9 @@ mod tests {
     fn a_length_that_lies_is_told() {
         let packed = zstd::bulk::compress(&[7; 1 << 20], 1).expect("memory can be written");
         for length in [0, 5, (1 << 20) - 1, (1 << 20) + 1, u64::MAX] {
-            assert!(unzip(&packed, length).is_err(), "{length}");
+            assert!(unzip(&packed[..], length).is_err(), "{length}");
         }
-        assert_eq!(unzip(&packed, 1 << 20).map(|state| state.len()), Ok(1 << 20));
+        assert_eq!(unzip(&packed[..], 1 << 20).map(|state| state.len()), Ok(1 << 20));
     }
 
     #[test]

@@ -314,6 +314,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
     let array = Array::new(geometry, order, endurance)
+        .with_logical_pages(exported_pages)
         .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
     Ok(Ssd::new(SsdParts {

@@ -16,6 +16,7 @@ use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
+use crate::packed::Packed;
 use crate::temperature::{Temperature, TemperatureEntry};
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use hybridsim_engine::Cause;
@@ -75,6 +76,10 @@ const PARAMS: [Param; 7] = [
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
 const RESERVE_BLOCKS: u32 = 2;
 
+/// Pages of a victim looked up together. More would not be under way in a processor at once, and
+/// what was fetched must stay in its caches until its turn comes.
+const LOOK_AHEAD: u32 = 32;
+
 /// What a frontier is for; an index into [`Pool::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
@@ -128,7 +133,8 @@ impl Pool {
 
 struct PageMap {
     geometry: Geometry,
-    map: Vec<Ppn>,
+    /// The physical page of each logical one.
+    map: Packed,
     pools: Vec<Pool>,
     /// The pool the next host write tries first.
     turn: usize,
@@ -211,7 +217,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let free_low = settings.count("gc_free_blocks");
     let order = wear.order();
     Ok(Box::new(PageMap {
-        map: vec![Ppn::NONE; input.exported_pages as usize],
+        map: Packed::new(input.exported_pages as usize, geometry.pages() - 1),
         pools: (0..geometry.planes())
             .map(|plane| Pool::new(&geometry, plane, limit, order))
             .collect(),
@@ -255,6 +261,11 @@ enum Collected {
 }
 
 impl PageMap {
+    #[inline]
+    fn mapped(&self, lpn: Lpn) -> Ppn {
+        Ppn(self.map.get(lpn.0 as usize))
+    }
+
     /// Finds a pool with room for one more page of `log`, and makes that room.
     #[inline]
     fn place(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
@@ -345,12 +356,16 @@ impl PageMap {
                 return Collected::Partly;
             }
             left -= 1;
+            if victim.next == 0 || offset / LOOK_AHEAD != (victim.next - 1) / LOOK_AHEAD {
+                let to = self.pools[pool].open[log as usize];
+                self.look_ahead(victim.block, offset, to, flash);
+            }
             victim.next = offset + 1;
             let from = self.geometry.page(victim.block, offset);
             let lpn = flash.array().owner(from);
             let (to, filled) = self.take_page(pool, log);
             flash.copy(from, to, cause, After::NOTHING);
-            self.map[lpn.0 as usize] = to;
+            self.map.set(lpn.0 as usize, to.0);
             self.close_if_full(pool, filled, flash);
         }
         self.reclaim(pool, &victim, cause, flash);
@@ -426,11 +441,30 @@ impl PageMap {
         self.collect(pool, budget, flash);
     }
 
+    /// Touches what moving the pages of a victim from `offset` to the end of that group will need:
+    /// where they are mapped is all over a table larger than the caches, and looked up together
+    /// the misses overlap.
+    fn look_ahead(&self, block: BlockId, offset: u32, to: Frontier, flash: &FlashOps) {
+        let end = (offset / LOOK_AHEAD + 1) * LOOK_AHEAD;
+        let mut owners = [0; LOOK_AHEAD as usize];
+        let (mut next, mut count) = (Some(offset), 0);
+        while let Some(offset) = next.filter(|offset| *offset < end) {
+            owners[count] = flash.array().owner(self.geometry.page(block, offset)).0;
+            count += 1;
+            next = flash.array().next_valid(block, offset + 1);
+        }
+        std::hint::black_box(self.map.touch(&owners[..count]));
+        if to.next + LOOK_AHEAD <= self.geometry.pages_per_block() {
+            let first = self.geometry.page(to.block, to.next);
+            flash.array().touch_owners(&[first, Ppn(first.0 + LOOK_AHEAD - 1)]);
+        }
+    }
+
     /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
     /// misses the caches, and they overlap with the work in between.
     #[inline]
     fn fetch(&self, lpn: Lpn, flash: &FlashOps) {
-        let old = self.map[lpn.0 as usize];
+        let old = self.mapped(lpn);
         if old != Ppn::NONE {
             std::hint::black_box(flash.array().state(old));
         }
@@ -465,7 +499,7 @@ impl PageMap {
 
 impl Ftl for PageMap {
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let page = self.map[lpn.0 as usize];
+        let page = self.mapped(lpn);
         if page != Ppn::NONE {
             flash.host_read(page, After::NOTHING);
         }
@@ -479,7 +513,7 @@ impl Ftl for PageMap {
         let (page, filled) = self.take_page(pool, log);
         flash.host_program(page, lpn, After::NOTHING);
         // Read only now: making room may have moved the old copy.
-        let old = std::mem::replace(&mut self.map[lpn.0 as usize], page);
+        let old = Ppn(self.map.replace(lpn.0 as usize, page.0));
         self.pools[pool].valid += 1;
         if old != Ppn::NONE {
             self.give_up(old, flash);
@@ -490,7 +524,7 @@ impl Ftl for PageMap {
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let old = std::mem::replace(&mut self.map[lpn.0 as usize], Ppn::NONE);
+        let old = Ppn(self.map.replace(lpn.0 as usize, Ppn::NONE.0));
         if old != Ppn::NONE {
             self.give_up(old, flash);
         }
@@ -500,17 +534,15 @@ impl Ftl for PageMap {
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
         let mut pages = [Ppn::NONE; EXPECTED_MAX];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
-            *page = self.map.get(lpn.0 as usize).copied().unwrap_or(Ppn::NONE);
-        }
-        for page in pages {
-            if page != Ppn::NONE {
-                std::hint::black_box(flash.array().state(page));
+            if (lpn.0 as usize) < self.map.len() {
+                *page = self.mapped(*lpn);
             }
         }
+        flash.array().touch(&pages);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.map[lpn.0 as usize] != Ppn::NONE
+        self.mapped(lpn) != Ppn::NONE
     }
 
     fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
@@ -546,8 +578,13 @@ impl Ftl for PageMap {
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (map, pools, turn): (Vec<Ppn>, Vec<Pool>, usize) = from.take()?;
-        state::same_length("the page map", map.len(), self.map.len())?;
+        let (pages, room) = (self.map.len(), self.map.room());
+        // On a large device there is no room for the old map and the new one.
+        self.map = Packed::new(0, 0);
+        self.map = from.take()?;
+        self.map.make_room(room);
+        let (pools, turn): (Vec<Pool>, usize) = from.take()?;
+        state::same_length("the page map", self.map.len(), pages)?;
         state::same_length("the list of planes", pools.len(), self.pools.len())?;
         if turn >= pools.len() {
             return Err(StateError(format!("there is no plane {turn}")));
@@ -555,20 +592,20 @@ impl Ftl for PageMap {
         if !pools.iter().zip(&self.pools).all(|(saved, own)| saved.free.same_shape(&own.free)) {
             return Err(StateError("the free blocks are in another order".to_owned()));
         }
-        (self.map, self.pools, self.turn) = (map, pools, turn);
+        (self.pools, self.turn) = (pools, turn);
         self.policy.restore(from)?;
         self.wear.restore(from)?;
         self.temperature.restore(from)
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
-        let mapped = self.map.iter().filter(|page| **page != Ppn::NONE).count() as u64;
+        let mapped = self.map.iter().filter(|page| *page != Ppn::NONE.0).count() as u64;
         let pooled: u64 = self.pools.iter().map(|pool| u64::from(pool.valid)).sum();
         if (mapped, mapped) != (flash.array().valid_pages(), pooled) {
             let valid = flash.array().valid_pages();
             return Err(format!("{mapped} pages mapped, {valid} valid, {pooled} in pools"));
         }
-        for (lpn, &page) in self.map.iter().enumerate() {
+        for (lpn, page) in self.map.iter().map(Ppn).enumerate() {
             if page != Ppn::NONE && flash.array().owner(page) != Lpn(lpn as u32) {
                 return Err(format!("logical page {lpn} is mapped to a page of another"));
             }
