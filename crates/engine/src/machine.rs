@@ -368,7 +368,7 @@ impl Machine {
         pulse: &mut dyn FnMut(SimTime) -> bool,
         handled: &mut u64,
     ) -> Result<(), Fault> {
-        self.drain()?;
+        self.drain(sink)?;
         while !self.core.halted || (self.settling && self.in_flight() > 0) {
             let Some((time, event)) = self.core.events.pop() else { break };
             debug_assert!(time >= self.core.now, "time went back");
@@ -379,11 +379,8 @@ impl Machine {
                     self.with_layer(node, |layer, ctx| layer.wake(ctx, token));
                 }
             }
-            self.drain()?;
-            if self.core.facts.len() >= FACT_BATCH {
-                sink.take(&self.core.facts);
-                self.core.facts.clear();
-            }
+            self.drain(sink)?;
+            self.hand_on(sink);
             *handled += 1;
             if *handled & 0xF_FFFF == 0 && !pulse(self.core.now) {
                 return Err(Fault::Interrupted);
@@ -392,9 +389,18 @@ impl Machine {
         Ok(())
     }
 
+    /// Hands facts on, if there is a batch of them.
+    #[inline]
+    fn hand_on(&mut self, sink: &mut dyn FactSink) {
+        if self.core.facts.len() >= FACT_BATCH {
+            sink.take(&self.core.facts);
+            self.core.facts.clear();
+        }
+    }
+
     /// Delivers messages until none is left at this instant.
     #[inline]
-    fn drain(&mut self) -> Result<(), Fault> {
+    fn drain(&mut self, sink: &mut dyn FactSink) -> Result<(), Fault> {
         let mut delivered = 0;
         while let Some(message) = self.core.inbox.pop_front() {
             if self.power.as_mut().is_some_and(PowerCuts::due) && !self.core.halted {
@@ -420,6 +426,8 @@ impl Machine {
                 }
             }
             delivered += 1;
+            // Much may happen at one instant, too.
+            self.hand_on(sink);
             if self.core.fault.is_some() || delivered > MESSAGES_PER_INSTANT_MAX {
                 break;
             }
