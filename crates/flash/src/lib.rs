@@ -20,7 +20,4 @@ pub mod temperature;
 pub mod timing;
 pub mod wear;
 
-use hybridsim_engine::build::LayerEntry;
-
-/// The device layers of this crate.
-pub const ENTRIES: &[LayerEntry] = &[device::SSD, slc_mlc::ENTRY];
+pub use device::ENTRIES;

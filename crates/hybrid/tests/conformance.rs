@@ -168,3 +168,23 @@ fn a_run_is_a_pure_function_of_its_input() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_drive_with_an_nv_cache_conforms() {
+    let registry = registry();
+    let settings = Settings::default()
+        .and("command_time", Value::Duration(hybridsim_engine::SimDuration::from_us(10)))
+        .and("entry_time", Value::Duration(hybridsim_engine::SimDuration::from_us(1)))
+        .and("unpin", Value::Text("discard".to_owned()));
+    for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
+        let rig = Rig {
+            entry: &hybridsim_hybrid::nv_cache::ENTRY,
+            settings: &settings,
+            registry: &registry,
+            children: &[64, 400],
+            seed,
+        };
+        let load = Load { requests: 1500, sectors_max: 40, seed };
+        rig.check_random(&load, depth).expect("conforms");
+    }
+}

@@ -141,6 +141,17 @@ impl Draw<'_> {
     /// One key: children always, plugs often, the rest keeps its default.
     fn key(&mut self, param: &Param, depth: u32) -> String {
         match param.kind {
+            // A scheduler that sends NV cache commands needs somebody who knows them.
+            Kind::Part if param.name == "drive" => {
+                let (flash, name) = (self.part(DEPTH_MAX), self.count + 1);
+                self.count += 1;
+                self.parts += &format!(
+                    "[part.p{name}]\nkind = \"nv-cache-disk\"\nflash = \"{flash}\"\n\
+                     disk = \"p{name}d\"\n[part.p{name}d]\nkind = \"curve-disk\"\n\
+                     capacity = \"64MiB\"\n"
+                );
+                format!("{} = \"p{name}\"\n", param.name)
+            }
             Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),

@@ -4,7 +4,7 @@
 mod params;
 mod power_cut;
 
-pub use params::{PARAMS, SSD, build_ssd};
+pub use params::{ENTRIES, PARAMS, build_ssd};
 
 use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, WriteRun};
 use crate::geometry::{BlockId, Lpn};

@@ -12,8 +12,10 @@ use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SimDuration, Stream};
 
-/// The registered entry.
-pub const SSD: LayerEntry = LayerEntry {
+/// The device layers of this crate.
+pub const ENTRIES: &[LayerEntry] = &[SSD, crate::slc_mlc::ENTRY];
+
+const SSD: LayerEntry = LayerEntry {
     description: Description {
         name: "ssd",
         summary: "A flash device: a translation layer over channels and dies of NAND.",

@@ -46,7 +46,7 @@ pub struct HashTable {
 
 /// The greatest prime below `number`; 1 when there is none.
 pub fn prime_below(number: u32) -> u32 {
-    let prime = |n: u32| n > 1 && (2..).take_while(|d| d * d <= n).all(|d| n % d != 0);
+    let prime = |n: u32| n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     (2..number).rev().find(|n| prime(*n)).unwrap_or(1)
 }
 

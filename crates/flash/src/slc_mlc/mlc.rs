@@ -176,8 +176,9 @@ impl Mlc {
         self.chain(logical).filter(|block| !self.labels[*block as usize].is_data)
     }
 
-    /// The mapping of `logical` is needed: scans the chain unless it is cached.
-    pub fn look_up(&mut self, logical: u32, work: &mut Work) {
+    /// The mapping of `logical` is needed: scans the chain unless it is cached, and tells how many
+    /// pages as `number`.
+    pub fn look_up(&mut self, logical: u32, number: Number, work: &mut Work) {
         if self.cached.contains(logical) {
             self.cached.touch(logical);
             return;
@@ -186,7 +187,7 @@ impl Mlc {
         if scan > 0 {
             let dense = self.dense[logical as usize];
             work.pages(Medium::Mlc, Act::Read, Cause::Mapping, dense, scan);
-            work.tell(Number::Scan, u64::from(scan));
+            work.tell(number, u64::from(scan));
         }
         if self.cache_size == 0 {
             return;
@@ -221,7 +222,7 @@ impl Mlc {
     /// are little used for long).
     pub fn victim(&self) -> Option<u32> {
         let mut longest = None;
-        for logical in self.chains.from_the_back().take(CANDIDATES) {
+        for logical in self.chains.back_to_front().take(CANDIDATES) {
             let used = self.array.next_page(BlockId(self.last[logical as usize]));
             if used * 2 < self.per_block {
                 return Some(logical);

@@ -62,7 +62,7 @@ impl Recent {
     }
 
     /// The numbers, the least recently used first.
-    pub fn from_the_back(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn back_to_front(&self) -> impl Iterator<Item = u32> + '_ {
         let anchor = self.anchor();
         let mut at = anchor;
         std::iter::from_fn(move || {
@@ -73,7 +73,7 @@ impl Recent {
 
     /// The least recently used number.
     pub fn oldest(&self) -> Option<u32> {
-        self.from_the_back().next()
+        self.back_to_front().next()
     }
 
     /// Empties the list.
@@ -102,7 +102,7 @@ mod tests {
             } else {
                 list.remove(number);
             }
-            assert!(list.from_the_back().eq(queue.iter().copied()));
+            assert!(list.back_to_front().eq(queue.iter().copied()));
             assert_eq!(list.len() as usize, queue.len());
             assert_eq!(list.contains(number), queue.contains(&number));
         }

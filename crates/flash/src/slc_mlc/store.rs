@@ -138,7 +138,8 @@ impl Store {
     /// One MLC page is read.
     fn read_page(&mut self, lpn: u32, cause: Cause) {
         let logical = self.mlc.logical(lpn);
-        self.mlc.look_up(logical, &mut self.work);
+        let number = if cause == Cause::Host { Number::ReadScan } else { Number::Scan };
+        self.mlc.look_up(logical, number, &mut self.work);
         let dense = self.mlc.dense[logical as usize];
         self.work.pages(Medium::Mlc, Act::Read, cause, dense, 1);
         let number = match cause {
@@ -445,7 +446,7 @@ impl Store {
             let count = (per_page - offset).min(sectors - at);
             let logical = self.mlc.logical(lpn);
             let Some(log) = self.log_with_room(logical, None)? else { return Ok(()) };
-            self.mlc.look_up(logical, &mut self.work);
+            self.mlc.look_up(logical, Number::Scan, &mut self.work);
             let own = offset..offset + count;
             self.gather(lpn, own.clone(), None, Leaves::Nothing, Cause::Partial);
             if self.verifying() {
@@ -559,7 +560,7 @@ impl Store {
     /// Folds the chain of `logical`: its newest data, those on the SLC flash included, go to a
     /// spare block, in order; the old blocks are erased.
     pub fn fold(&mut self, logical: u32) -> Result<(), FtlError> {
-        self.mlc.look_up(logical, &mut self.work);
+        self.mlc.look_up(logical, Number::Scan, &mut self.work);
         let target = self.mlc.open(true).ok_or_else(|| self.mlc.worn_out())?;
         let pull = self
             .cache

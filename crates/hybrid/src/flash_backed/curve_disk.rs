@@ -23,7 +23,12 @@ pub const ENTRY: LayerEntry = LayerEntry {
         summary: "a disk whose access time depends on the distance only",
         origin: "paper 001, section IV and figure 2: access times measured by distance",
         params: &[
-            Param::required("capacity", Kind::Bytes, "Size of the disk, at least 2 sectors"),
+            Param::with(
+                "capacity",
+                Kind::Bytes,
+                "\"120GB\"",
+                "Size of the disk, at least 2 sectors",
+            ),
             Param::with("half_turn", Kind::Duration, "\"5.556ms\"", "Mean rotational delay"),
             Param::with("single", Kind::Duration, "\"1.1ms\"", "Shortest seek"),
             Param::with("average", Kind::Duration, "\"13ms\"", "Mean seek over random pairs"),

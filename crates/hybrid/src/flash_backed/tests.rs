@@ -243,7 +243,7 @@ fn nothing_acknowledged_is_lost_but_in_the_printed_order() {
 
 /// Far writes at once, from the end of the disk: 40 of two sectors, none beside another.
 fn burst() -> Vec<Arrival> {
-    let place = |at: u64| if at % 2 == 0 { at * 4 } else { DISK - 4 - at * 4 };
+    let place = |at: u64| if at.is_multiple_of(2) { at * 4 } else { DISK - 4 - at * 4 };
     let write = |at| Request::new(Op::Write, Lba(place(at)), 2);
     (0..40).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect()
 }

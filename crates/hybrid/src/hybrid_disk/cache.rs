@@ -34,6 +34,8 @@ pub struct Cache {
     slots: Vec<Slot>,
     free: Vec<u32>,
     pinned: u32,
+    /// Slots that hold nothing and must not be used yet.
+    retired: u32,
 }
 
 /// The bits of sectors `from..to` of a page.
@@ -52,6 +54,7 @@ impl Cache {
             slots: Vec::new(),
             free: Vec::new(),
             pinned: 0,
+            retired: 0,
         }
     }
 
@@ -75,7 +78,7 @@ impl Cache {
 
     /// Pages not used.
     pub fn free(&self) -> u32 {
-        self.pages - self.used()
+        self.pages - self.used() - self.retired
     }
 
     /// Whether there is a page that may go.
@@ -160,6 +163,25 @@ impl Cache {
             }
         }
         self.slots.iter_mut().for_each(|slot| slot.valid = slot.durable);
+        self.retired = 0;
+        let slots = &self.slots;
+        let all = (0..slots.len() as u32).rev();
+        self.free = all.filter(|slot| slots[*slot as usize].valid == 0).collect();
+    }
+
+    /// Takes a page out; its slot is not free until [`Cache::release`].
+    pub fn retire(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        self.slots_of.remove(&state.page);
+        self.pinned -= u32::from(state.pinned);
+        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
+        self.retired += 1;
+    }
+
+    /// A retired slot may be used again.
+    pub fn release(&mut self, slot: u32) {
+        self.retired -= 1;
+        self.free.push(slot);
     }
 
     /// Frees a slot.
@@ -169,7 +191,7 @@ impl Cache {
         self.pinned -= u32::from(state.pinned);
         *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
         self.free.push(slot);
-        if self.slots_of.is_empty() {
+        if self.slots_of.is_empty() && self.retired == 0 {
             // Hand slots out in order again, so that what is written in a row lies in a row.
             self.free.clear();
             self.slots.clear();

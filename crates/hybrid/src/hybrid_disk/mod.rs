@@ -18,14 +18,14 @@
 //! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
 //! waiting for a free page, as `Destage`.
 
-mod cache;
+pub(crate) mod cache;
 mod clean;
-mod cut;
+pub(crate) mod cut;
 pub(crate) mod flow;
 mod lane;
 mod power_cut;
 mod serve;
-mod trimmed;
+pub(crate) mod trimmed;
 
 use crate::admission::{Admission, AdmissionEntry};
 use crate::cleanup::{Cleanup, CleanupEntry};

@@ -6,7 +6,7 @@ use crate::scenario::diagnostic::SourceText;
 use crate::scenario::{Input, Scenario};
 use crate::state::Cache;
 use crate::workload;
-use hybridsim_engine::{Fact, FactSink, Op, Stamped};
+use hybridsim_engine::{Arrival, Fact, FactSink, Op, Stamped};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
@@ -45,6 +45,8 @@ pub struct Job {
     pub base: PathBuf,
     /// Whether every request's latency is wanted, in the order of completion.
     pub latencies: bool,
+    /// Whether the numbers extensions tell are wanted, with their times.
+    pub numbers: bool,
 }
 
 impl Job {
@@ -56,6 +58,7 @@ impl Job {
             sets: Vec::new(),
             base: PathBuf::new(),
             latencies: false,
+            numbers: false,
         }
     }
 
@@ -81,6 +84,12 @@ impl Job {
         Self { name: name.into(), ..self }
     }
 
+    /// Keeps the numbers extensions tell.
+    #[must_use]
+    pub fn with_numbers(self) -> Self {
+        Self { numbers: true, ..self }
+    }
+
     /// Keeps every request's latency.
     #[must_use]
     pub fn with_latencies(self) -> Self {
@@ -97,6 +106,8 @@ pub struct Ran {
     pub pictures: Pictures,
     /// Operation and latency in ns of every request in the order of completion, where asked for.
     pub latencies: Vec<(Op, u64)>,
+    /// Time in seconds, number of the name, and value of what extensions told, where asked for.
+    pub numbers: Vec<(f64, u8, u64)>,
 }
 
 impl Ran {
@@ -192,12 +203,12 @@ impl<'a> Lab<'a> {
         // A registry cannot be shared between threads; making one is cheap.
         let registry = registry::standard();
         let scenario = check(job, &registry)?;
-        let mut latencies = Latencies::default();
+        let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
         let mut watch = |_: &run::Beat| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
             detail: Detail::Full,
             watch: Some(&mut watch),
-            sink: job.latencies.then_some(&mut latencies as &mut dyn FactSink),
+            sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn FactSink),
             cache: Cache::standard(),
             ..Options::default()
         };
@@ -214,7 +225,7 @@ impl<'a> Lab<'a> {
             return Err(failed(&format!("a check failed: {broken}")));
         }
         let pictures = pictures.expect("runs of the lab are observed in full");
-        Ok(Ran { results, pictures, latencies: latencies.0 })
+        Ok(Ran { results, pictures, latencies: kept.list, numbers: kept.told })
     }
 
     /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
@@ -222,20 +233,37 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
     pub fn profile(&self, name: &str, workload: &str, capacity: u64) -> Result<Profile, LabError> {
+        let mut profiler = Profiler::new(true);
+        self.each(name, workload, capacity, &mut |arrival| {
+            profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+        })?;
+        Ok(profiler.finish(&[]))
+    }
+
+    /// Shows `visit` every request of `workload`, as for [`Lab::profile`].
+    ///
+    /// # Errors
+    /// When the scenario is wrong or its workload breaks off.
+    pub fn each(
+        &self,
+        name: &str,
+        workload: &str,
+        capacity: u64,
+        visit: &mut dyn FnMut(&Arrival),
+    ) -> Result<(), LabError> {
         let system = "[part.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let registry = registry::standard();
         let scenario = check(job, &registry)?;
         let opened = workload::open(&scenario, &registry, capacity);
         let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
-        let mut profiler = Profiler::new(true);
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+            visit(&arrival);
         }
-        Ok(profiler.finish(&[]))
+        Ok(())
     }
 }
 
@@ -250,15 +278,26 @@ fn check(job: &Job, registry: &hybridsim_engine::registry::Registry) -> Result<S
     Scenario::check(input, registry).map_err(|problems| failure(job, &problems))
 }
 
-/// Collects the latency of every request.
+/// Collects what jobs ask for.
 #[derive(Default)]
-struct Latencies(Vec<(Op, u64)>);
+struct Kept {
+    latencies: bool,
+    numbers: bool,
+    list: Vec<(Op, u64)>,
+    told: Vec<(f64, u8, u64)>,
+}
 
-impl FactSink for Latencies {
+impl FactSink for Kept {
     fn take(&mut self, facts: &[Stamped]) {
         for stamped in facts {
-            if let Fact::Completed { op, latency, .. } = stamped.fact {
-                self.0.push((op, latency.as_ns()));
+            match stamped.fact {
+                Fact::Completed { op, latency, .. } if self.latencies => {
+                    self.list.push((op, latency.as_ns()));
+                }
+                Fact::Custom { name, value } if self.numbers => {
+                    self.told.push((stamped.time.as_ns() as f64 / 1e9, name, value));
+                }
+                _ => {}
             }
         }
     }

@@ -10,7 +10,10 @@ mod claim;
 mod disk;
 mod lab;
 mod paper000;
+mod paper001;
 mod paper002;
+mod paper003;
+mod paper004;
 
 pub use claim::{Claim, Findings, Order};
 pub use lab::{Job, Lab, LabError, Ran};
@@ -31,7 +34,14 @@ pub struct Artefact {
 }
 
 /// All artefacts, in the order they are told.
-pub const ARTEFACTS: &[&[Artefact]] = &[disk::ARTEFACTS, paper000::ARTEFACTS, paper002::ARTEFACTS];
+pub const ARTEFACTS: &[&[Artefact]] = &[
+    disk::ARTEFACTS,
+    paper000::ARTEFACTS,
+    paper001::ARTEFACTS,
+    paper002::ARTEFACTS,
+    paper003::ARTEFACTS,
+    paper004::ARTEFACTS,
+];
 
 /// All artefacts in one row.
 pub fn all() -> impl Iterator<Item = &'static Artefact> {

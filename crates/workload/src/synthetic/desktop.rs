@@ -82,8 +82,11 @@ struct Desktop {
     read_sizes: Sizes,
     hot: Popularity,
     scatter: Scatter,
-    /// Hot blocks that lie together.
+    /// Hot blocks that lie together, and where the clusters of several lie. (A scatter by
+    /// multiplication would put clusters at regular distances, which a hash table by remainders
+    /// takes badly.)
     cluster: u64,
+    clusters: Option<Shuffle>,
     extents: Extents,
     bursts: Bursts,
     stream: Stream,
@@ -93,7 +96,13 @@ struct Desktop {
 impl Desktop {
     fn hot_block(&mut self) -> u64 {
         let rank = self.hot.draw(&mut self.stream);
-        (self.scatter.place(rank / self.cluster) * self.cluster + rank % self.cluster) * BLOCK
+        match &self.clusters {
+            Some(clusters) => {
+                let (number, within) = (rank / self.cluster, rank % self.cluster);
+                (clusters.place(number) * self.cluster + within) * BLOCK
+            }
+            None => self.scatter.place(rank) * BLOCK,
+        }
     }
 }
 
@@ -227,8 +236,12 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
             Zipf::new(hot_blocks, settings.number("theta")),
             Scatter::identity(hot_blocks),
         ),
-        scatter: Scatter::new((region.sectors / BLOCK / cluster).max(1)),
+        scatter: Scatter::new((region.sectors / BLOCK).max(1)),
         cluster,
+        clusters: (cluster > 1).then(|| {
+            let count = (region.sectors / BLOCK / cluster).max(1);
+            Shuffle::new(count, &mut input.stream("clusters"))
+        }),
         extents: Extents {
             order: Shuffle::new(count, &mut stream),
             size: extent,

@@ -1,0 +1,150 @@
+//! The division of flash: decided once a period, followed by the pages in the background.
+
+use super::optimise::{Division, cheapest};
+use super::serve::Kind;
+use super::{FlashCache, Limits, Scheme};
+use crate::replacement::CachedPage;
+use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
+
+/// Steps of resizing.
+#[derive(Debug)]
+pub struct Resizer {
+    /// Most pages in a step.
+    pub step_pages: usize,
+    /// Trims under way.
+    trims: u32,
+    /// Reused to choose pages.
+    slots: Vec<u32>,
+}
+
+impl Resizer {
+    /// Steps of so many pages.
+    pub fn new(step_pages: usize) -> Self {
+        Self { step_pages, trims: 0, slots: Vec::new() }
+    }
+
+    /// Nothing is under way any more.
+    pub fn stop(&mut self) {
+        self.trims = 0;
+    }
+}
+
+impl FlashCache {
+    /// Limits as the division says.
+    pub(super) fn set_limits(&mut self) {
+        let pages = self.flash_pages * self.division.u;
+        let pages = (pages as u64).clamp(2, u64::from(self.cache.pages));
+        let read = (pages as f64 * self.division.r) as u64;
+        // Neither side is ever without a page.
+        let read = read.clamp(1, pages - 1);
+        self.limits = Limits { read, write: pages - read };
+    }
+
+    /// Pages of I/O have been accessed: at the end of a period the division is decided anew.
+    pub(super) fn account(&mut self, ctx: &mut Ctx<'_>, pages: u64) {
+        self.accessed += pages;
+        if self.accessed < self.period_pages {
+            return;
+        }
+        self.accessed = 0;
+        if self.scheme != Scheme::Fixed {
+            self.decide();
+        }
+        self.tracker.end_period();
+        self.tell_division(ctx);
+    }
+
+    fn decide(&mut self) {
+        let before = self.limits;
+        let fixed = (self.scheme == Scheme::Divided).then_some(self.division.u);
+        let pages = self.flash_pages;
+        self.division =
+            cheapest(&self.grid, &self.costs, &self.tracker, pages, self.erase_worth, fixed);
+        self.set_limits();
+        let least = before.write.saturating_sub(self.shrink_max);
+        if self.limits.write < least {
+            let total = self.limits.read + self.limits.write;
+            self.limits.write = least;
+            let room = u64::from(self.cache.pages) - least.min(u64::from(self.cache.pages) - 1);
+            self.limits.read = total.saturating_sub(least).clamp(1, room);
+        }
+    }
+
+    /// Tells the division in pages of all flash.
+    pub(super) fn tell_division(&self, ctx: &mut Ctx<'_>) {
+        let Limits { read, write } = self.limits;
+        let rest = (self.flash_pages as u64).saturating_sub(read + write);
+        for (name, value) in (0u8..).zip([read, write, rest]) {
+            ctx.observe(Fact::Custom { name, value });
+        }
+    }
+
+    /// The division now; for figures.
+    pub fn division(&self) -> Division {
+        self.division
+    }
+
+    /// A step towards the limits, when nobody waits for anything.
+    pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
+        if self.executing > 0 || self.destaging > 0 || self.resizer.trims > 0 {
+            return;
+        }
+        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+        let Limits { read, write } = self.limits;
+        let beyond = match self.scheme {
+            Scheme::Fixed => (clean + dirty).saturating_sub(read + write).min(clean),
+            _ => clean.saturating_sub(read),
+        };
+        if beyond > 0 {
+            self.drop_clean(ctx, beyond as usize);
+        } else if self.scheme != Scheme::Fixed && dirty > write {
+            self.destage(ctx, (dirty - write) as usize);
+        }
+    }
+
+    /// Drops up to a step of the least recently used clean pages, and tells flash.
+    fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
+        let flow = &self.flow;
+        let free = self.clean_pages.iter().filter(|page| !flow.touches(page.page));
+        let pages: Vec<CachedPage> = free.take(count.min(self.resizer.step_pages)).collect();
+        let mut slots = std::mem::take(&mut self.resizer.slots);
+        slots.clear();
+        for page in pages {
+            self.forget(page);
+            self.cache.retire(page.slot);
+            slots.push(page.slot);
+        }
+        self.trim(ctx, &mut slots);
+        self.resizer.slots = slots;
+    }
+
+    /// Tells flash that retired slots hold nothing; they are free when it knows.
+    pub(super) fn trim(&mut self, ctx: &mut Ctx<'_>, slots: &mut [u32]) {
+        slots.sort_unstable();
+        let size = self.cache.page_sectors;
+        let mut rest = &*slots;
+        while let Some(&first) = rest.first() {
+            let mut count = 1;
+            while rest.get(count) == Some(&(first + count as u32)) {
+                count += 1;
+            }
+            let sectors = count as u32 * size as u32;
+            let mut request = Request::new(Op::Trim, Lba(u64::from(first) * size), sectors);
+            request.flags = Flags::BACKGROUND;
+            let parent = self.open(Kind::Trim, request, ctx.now());
+            self.parent(parent).left = 1;
+            self.resizer.trims += 1;
+            ctx.issue(0, request, u64::from(parent));
+            rest = &rest[count..];
+        }
+    }
+
+    /// Flash knows: the slots are free.
+    pub(super) fn trimmed_slots(&mut self, request: &Request) {
+        self.resizer.trims -= 1;
+        let size = self.cache.page_sectors;
+        for slot in request.lba.0 / size..request.end().0 / size {
+            self.cache.release(slot as u32);
+        }
+    }
+}

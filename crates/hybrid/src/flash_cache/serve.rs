@@ -1,0 +1,462 @@
+//! Requests from above (paper 003, page replacer).
+
+use super::{FlashCache, Scheme};
+use crate::hybrid_disk::cache::bits;
+use crate::hybrid_disk::cut::{Cut, Medium, Run, cut};
+use crate::hybrid_disk::flow::Entered;
+use crate::replacement::CachedPage;
+use hybridsim_engine::{
+    Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
+};
+
+/// What a parent is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request from above; whether it is part of a sequential stream.
+    Request(RequestId, bool),
+    /// Writing to flash what was read from the disk.
+    Stage,
+    /// Reading from flash what is to be written back.
+    DestageRead,
+    /// Writing it to the disk.
+    DestageWrite,
+    /// Telling flash what it need not keep.
+    Trim,
+    /// Writing a page of the map.
+    Map,
+}
+
+/// Something that is done when all its runs are done.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent {
+    pub(super) kind: Kind,
+    pub(super) request: Request,
+    /// Since when it has been doing what it does.
+    since: SimTime,
+    /// What it waits for.
+    waits: Part,
+    /// Its own waiting so far.
+    own: Parts,
+    /// Runs not done.
+    pub(super) left: u32,
+    pub(super) failed: bool,
+}
+
+impl FlashCache {
+    pub(super) fn open(&mut self, kind: Kind, request: Request, since: SimTime) -> u32 {
+        let waits = Part::Queue;
+        let parent =
+            Parent { kind, request, since, waits, own: Parts::NONE, left: 0, failed: false };
+        match self.free_parents.pop() {
+            Some(slot) => {
+                self.parents[slot as usize] = parent;
+                slot
+            }
+            None => {
+                self.parents.push(parent);
+                self.parents.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(super) fn parent(&mut self, slot: u32) -> &mut Parent {
+        &mut self.parents[slot as usize]
+    }
+
+    fn pages_of(&self, request: &Request) -> (u64, u64) {
+        if request.op == Op::Flush {
+            return (u64::MAX, 0);
+        }
+        let size = self.cache.page_sectors;
+        (request.lba.0 / size, (request.end().0 - 1) / size)
+    }
+
+    /// The sectors of `page` that lie in the request: first, and first after.
+    fn sectors_in(&self, request: &Request, page: u64) -> (u64, u64) {
+        let start = page * self.cache.page_sectors;
+        let from = request.lba.0.max(start) - start;
+        (from, self.cache.page_sectors.min(request.end().0 - start))
+    }
+
+    /// A new request from above: starts, or waits behind conflicting ones.
+    pub(super) fn take(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let sequential = moves_data && self.detector.is_sequential(request);
+        let slot = self.open(Kind::Request(id, sequential), *request, ctx.issued(id));
+        // Reads may put what they read into the cache, so they exclude each other too.
+        if self.flow.enter(slot, self.pages_of(request), true, false) == Entered::Free {
+            self.start(ctx, slot);
+        }
+    }
+
+    /// Nothing conflicts any more.
+    fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        self.charge_wait(ctx, slot);
+        let Parent { kind, request, .. } = *self.parent(slot);
+        let sequential = kind_is_sequential(kind);
+        match request.op {
+            Op::Read => self.start_read(ctx, slot, sequential),
+            Op::Write => self.start_write(ctx, slot, sequential),
+            Op::Trim => self.start_trim(ctx, slot),
+            Op::Flush => {
+                self.runs.clear();
+                for medium in [Medium::Flash, Medium::Disk] {
+                    self.runs.push(Run { medium, at: 0, sectors: 0, skip: 0 });
+                }
+                self.execute(ctx, slot);
+            }
+        }
+    }
+
+    /// Books the time since the last change as waiting.
+    fn charge_wait(&mut self, ctx: &Ctx<'_>, slot: u32) {
+        let now = ctx.now();
+        let parent = self.parent(slot);
+        parent.own.add(parent.waits, now.since(parent.since));
+        parent.since = now;
+    }
+
+    /// Notes the pages of a request that is no part of a stream.
+    fn track(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        let (first, last) = self.pages_of(request);
+        for page in first..=last {
+            self.tracker.refer(request.op, page);
+        }
+        self.account(ctx, last - first + 1);
+    }
+
+    fn start_read(&mut self, ctx: &mut Ctx<'_>, slot: u32, sequential: bool) {
+        let request = self.parent(slot).request;
+        let (first, last) = self.pages_of(&request);
+        if !sequential {
+            self.track(ctx, &request);
+        }
+        let mut hits = 0;
+        if self.cache.count(first, last) > 0 {
+            for page in first..=last {
+                let Some(at) = self.cache.find(page) else { continue };
+                let (from, to) = self.sectors_in(&request, page);
+                let wanted = bits(from, to);
+                hits += u64::from(self.cache.slot(at).valid & wanted == wanted);
+                self.used(CachedPage { page, slot: at });
+            }
+        }
+        let misses = clamp(last - first + 1 - hits);
+        ctx.observe(Fact::CacheLookup { op: Op::Read, hits: clamp(hits), misses });
+        if sequential {
+            ctx.observe(Fact::Bypassed { op: Op::Read, sectors: request.sectors });
+        }
+        cut(&self.cache, request.lba.0, request.sectors, Cut::Read, &mut self.runs);
+        self.execute(ctx, slot);
+    }
+
+    /// A page is the most recently used of its kind.
+    fn used(&mut self, page: CachedPage) {
+        match self.is_dirty(page.slot) {
+            true => self.dirty_pages.renew(page),
+            false => self.clean_pages.renew(page),
+        }
+        self.all_pages.renew(page);
+    }
+
+    fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32, sequential: bool) {
+        let request = self.parent(slot).request;
+        let (first, last) = self.pages_of(&request);
+        let pages = last - first + 1;
+        let hits = self.cache.count(first, last);
+        let (hits, misses) = (clamp(hits), clamp(pages - hits));
+        ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
+        if !sequential {
+            self.track(ctx, &request);
+        }
+        let room = match self.scheme {
+            Scheme::Fixed => self.limit(),
+            _ => self.limits.write,
+        };
+        if sequential || pages > room.min(u64::from(self.cache.pages)) {
+            self.go_round(ctx, slot);
+        } else if self.short_of_space.is_empty() {
+            self.write_or_wait(ctx, slot);
+        } else {
+            self.parent(slot).waits = Part::Destage;
+            self.short_of_space.push_back(slot);
+        }
+    }
+
+    /// Dirty pages a write adds, and slots it needs for them.
+    fn needs(&mut self, slot: u32) -> (u64, u64) {
+        let request = self.parent(slot).request;
+        let (first, last) = self.pages_of(&request);
+        let (mut more, mut new) = (0, 0);
+        for page in first..=last {
+            match self.cache.find(page) {
+                Some(at) if self.is_dirty(at) => {}
+                Some(_) => more += 1,
+                None => (more, new) = (more + 1, new + 1),
+            }
+        }
+        (more, new)
+    }
+
+    fn write_or_wait(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let (more, new) = self.needs(slot);
+        if self.make_room(ctx, more, new) {
+            self.write_to_flash(ctx, slot);
+        } else if self.destaging > 0 || self.executing > 0 {
+            self.parent(slot).waits = Part::Destage;
+            self.short_of_space.push_front(slot);
+        } else {
+            self.go_round(ctx, slot);
+        }
+    }
+
+    fn write_to_flash(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let request = self.parent(slot).request;
+        let (first, last) = self.pages_of(&request);
+        for page in first..=last {
+            let at = match self.cache.find(page) {
+                Some(at) => {
+                    self.forget(CachedPage { page, slot: at });
+                    at
+                }
+                None => self.cache.add(page),
+            };
+            let (from, to) = self.sectors_in(&request, page);
+            self.cache.mark(at, from, to);
+            self.remember(CachedPage { page, slot: at }, true);
+        }
+        self.write_map(ctx, last - first + 1);
+        cut(&self.cache, request.lba.0, request.sectors, Cut::Write, &mut self.runs);
+        self.execute(ctx, slot);
+    }
+
+    /// Straight to the disk; what flash has of it is forgotten when the disk has it.
+    fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let parent = self.parent(slot);
+        if let Kind::Request(id, _) = parent.kind {
+            parent.kind = Kind::Request(id, true);
+        }
+        let Request { op, lba, sectors, .. } = parent.request;
+        ctx.observe(Fact::Bypassed { op, sectors });
+        self.runs.clear();
+        self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
+        self.execute(ctx, slot);
+    }
+
+    fn start_trim(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let Request { lba, sectors, .. } = self.parent(slot).request;
+        let request = self.parent(slot).request;
+        self.drop_range(ctx, &request, true);
+        self.runs.clear();
+        self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
+        self.execute(ctx, slot);
+    }
+
+    /// Flash no longer has the newest of a range.
+    fn drop_range(&mut self, ctx: &Ctx<'_>, request: &Request, trims: bool) {
+        let (first, last) = self.pages_of(request);
+        let inside: Vec<CachedPage> = if last - first >= u64::from(self.cache.used()) {
+            self.cache.iter().filter(|page| (first..=last).contains(&page.page)).collect()
+        } else {
+            let find = |page| self.cache.find(page).map(|slot| CachedPage { page, slot });
+            (first..=last).filter_map(find).collect()
+        };
+        for page in inside {
+            let (from, to) = self.sectors_in(request, page.page);
+            if trims && ctx.verifying() {
+                let dropped = self.cache.slot(page.slot).valid & bits(from, to);
+                self.trimmed.add(page.page, dropped);
+            }
+            if self.cache.unmark(page.slot, from, to) {
+                self.forget(page);
+                self.cache.remove(page.slot);
+            }
+        }
+    }
+
+    fn execute(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        self.executing += 1;
+        let request = self.parent(slot).request;
+        self.send(ctx, slot, &request);
+    }
+
+    /// Sends the runs of `request`.
+    pub(super) fn send(&mut self, ctx: &mut Ctx<'_>, slot: u32, request: &Request) {
+        let parent = &mut self.parents[slot as usize];
+        parent.left = self.runs.len() as u32;
+        parent.since = ctx.now();
+        debug_assert!(parent.left > 0, "{request:?} became nothing");
+        for run in &self.runs {
+            let part = request.part(run.skip, run.sectors, Lba(run.at));
+            ctx.issue(run.medium as usize, part, u64::from(slot));
+        }
+    }
+
+    /// A run is done.
+    pub(super) fn child_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let slot = done.tag as u32;
+        let parent = self.parent(slot);
+        parent.left -= 1;
+        parent.failed |= done.outcome == Outcome::Failed;
+        let Parent { kind, left, failed, request, .. } = *parent;
+        let wrote = done.child == Medium::Flash as usize && done.request.op == Op::Write;
+        if wrote && !failed && kind != Kind::Map {
+            self.cache.acknowledge(done.request.lba.0, done.request.sectors);
+        }
+        if left > 0 {
+            return;
+        }
+        match kind {
+            Kind::Request(id, sequential) => self.finish(ctx, slot, id, sequential, done),
+            Kind::Stage => {
+                self.give_back(ctx, request.data);
+                self.leave(ctx, slot);
+            }
+            Kind::DestageRead => self.destage_write(ctx, slot),
+            Kind::DestageWrite => self.destage_end(ctx, slot),
+            Kind::Trim => {
+                self.trimmed_slots(&request);
+                self.free_parents.push(slot);
+            }
+            Kind::Map => {
+                self.give_back(ctx, request.data);
+                self.free_parents.push(slot);
+            }
+        }
+    }
+
+    /// The last run decides: its time at the medium is the request's.
+    fn finish(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        id: RequestId,
+        sequential: bool,
+        done: &Completion,
+    ) {
+        let now = ctx.now();
+        let Parent { own, since, failed, request, .. } = *self.parent(slot);
+        match request.op {
+            Op::Read => self.trimmed.hide(ctx, self.cache.page_sectors, &request),
+            Op::Write => {
+                if sequential && !failed {
+                    self.drop_range(ctx, &request, false);
+                }
+                self.trimmed.written(self.cache.page_sectors, &request);
+            }
+            Op::Trim | Op::Flush => {}
+        }
+        let mut parts = done.parts.plus(Part::Queue, now.since(since) - done.latency);
+        for part in Part::ALL {
+            parts.add(part, own.get(part));
+        }
+        let stages = request.op == Op::Read && !sequential && !failed;
+        let staged = if stages { self.copy_of(ctx, &request) } else { None };
+        if failed {
+            ctx.fail_request(id, parts);
+        } else {
+            ctx.complete(id, parts);
+        }
+        self.executing -= 1;
+        match staged {
+            Some(copy) => self.stage(ctx, slot, copy),
+            None => self.leave(ctx, slot),
+        }
+    }
+
+    /// A request of the cache's own with what a read brought, if any of its pages is not cached.
+    fn copy_of(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Option<Request> {
+        let (first, last) = self.pages_of(request);
+        if self.cache.count(first, last) == last - first + 1 {
+            return None;
+        }
+        let mut copy = Request { op: Op::Write, flags: Flags::BACKGROUND, ..*request };
+        copy.data = ctx.take_data(request.sectors);
+        if ctx.verifying() {
+            let stamps = ctx.data().stamps(request.data, request.sectors).to_vec();
+            ctx.data().stamps_mut(copy.data, request.sectors).copy_from_slice(&stamps);
+        }
+        Some(copy)
+    }
+
+    /// Puts what was read into the cache, as far as there is room without writing back.
+    fn stage(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
+        self.runs.clear();
+        let (first, last) = self.pages_of(&copy);
+        let mut pages = 0;
+        for page in first..=last {
+            if self.cache.find(page).is_some() || !self.room_for_clean() {
+                continue;
+            }
+            let (from, to) = self.sectors_in(&copy, page);
+            let at = self.cache.add(page);
+            self.cache.mark(at, from, to);
+            self.remember(CachedPage { page, slot: at }, false);
+            let size = self.cache.page_sectors;
+            let run = Run {
+                medium: Medium::Flash,
+                at: u64::from(at) * size + from,
+                sectors: (to - from) as u32,
+                skip: (page * size + from - copy.lba.0) as u32,
+            };
+            self.runs.push(run);
+            pages += 1;
+        }
+        *self.parent(slot) = Parent { kind: Kind::Stage, request: copy, ..*self.parent(slot) };
+        if self.runs.is_empty() {
+            self.give_back(ctx, copy.data);
+            self.leave(ctx, slot);
+            return;
+        }
+        self.send(ctx, slot, &copy);
+        self.write_map(ctx, pages);
+    }
+
+    /// Makes room for a clean page by dropping another, if there is none.
+    fn room_for_clean(&mut self) -> bool {
+        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+        let full = match self.scheme {
+            Scheme::Fixed => clean + dirty >= self.limit(),
+            _ => clean >= self.limits.read,
+        };
+        if full || self.cache.free() == 0 {
+            return self.drop_oldest_clean() && self.cache.free() > 0;
+        }
+        true
+    }
+
+    /// Gives up its pages and its name; starts those who waited for it.
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        self.flow.leave(slot);
+        self.free_parents.push(slot);
+        while let Some(next) = self.flow.next_unblocked() {
+            self.start(ctx, next);
+        }
+    }
+
+    /// Brings everything forward that can go forward; the end of every message.
+    pub(super) fn settle(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(slot) = self.short_of_space.pop_front() {
+            self.charge_wait(ctx, slot);
+            let before = self.short_of_space.len();
+            self.write_or_wait(ctx, slot);
+            if self.short_of_space.len() > before {
+                break;
+            }
+        }
+        self.resize(ctx);
+        let pages = self.dirty_pages.len() as u32;
+        if pages != self.dirty_told {
+            self.dirty_told = pages;
+            ctx.observe(Fact::DirtyPages { pages });
+        }
+    }
+}
+
+const fn kind_is_sequential(kind: Kind) -> bool {
+    matches!(kind, Kind::Request(_, true))
+}
+
+fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,71 @@
+//! Figure 7: profiles of the loads.
+
+use super::{EXT3, NTFS, WRITES};
+use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Order};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// The figure.
+pub const ARTEFACT: Artefact = Artefact {
+    id: "004/fig7",
+    title: "Profiles of the desktop loads",
+    method: "The generator `desktop` as in papers/004/evaluation.toml, a whole month. The paper \
+             gives curves and no table; update ratios of 8 and of 128 sectors in two public \
+             Windows logs are 2.5 to 12.7 and 1.1 to 1.6.",
+    run: reproduce,
+};
+
+/// Sectors of the device.
+const SECTORS: u64 = 40_960 * 1024;
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    let mut curves = Vec::new();
+    for ((file_system, extent), name, peak) in [(NTFS, "NTFS", 128), (EXT3, "ext3", 256)] {
+        let text = format!(
+            "generator = {{ kind = \"desktop\", file_system = \"{file_system}\", extent = \
+             \"{extent}\", hot = \"16MiB\", hot_cluster = 7, theta = 0.95 }}"
+        );
+        let profile = lab.profile(name, &text, SECTORS)?;
+        let writes = profile.writes as f64;
+        findings.row(
+            Claim::new("H27", format!("{name}: write requests"))
+                .within_share(WRITES as f64, 0.01)
+                .ours(writes),
+        );
+        let of_size = |sectors: u64| {
+            let class = profile.sizes.iter().find(|class| class.up_to_bytes == sectors * 512);
+            class.map_or(0.0, |class| class.writes as f64)
+        };
+        let small: f64 = [1, 2, 4, 8].iter().map(|sectors| of_size(*sectors)).sum();
+        findings.row(
+            Claim::new("H26", format!("{name}: write requests of up to 8 sectors"))
+                .within(0.68, 0.02)
+                .ours(small / writes),
+        );
+        findings.row(
+            Claim::new("H26", format!("{name}: two humps, at 8 and at {peak} sectors: writes"))
+                .ranked(
+                    Order::Falling,
+                    &[("8", of_size(8)), ("peak", of_size(peak)), ("between", of_size(32))],
+                ),
+        );
+        let update = |sectors: u64| {
+            let class = profile.updates.iter().find(|class| class.up_to_bytes == sectors * 512);
+            class.map_or(f64::NAN, |class| class.update_ratio)
+        };
+        findings.row(
+            Claim::new("H26", format!("{name}: small writes update, large ones hardly: ratios"))
+                .ranked(Order::Falling, &[("8", update(8)), ("peak", update(peak))]),
+        );
+        let points = profile.sizes.iter().map(|c| (c.up_to_bytes as f64 / 512.0, c.writes as f64));
+        curves.push(Curve::ours(name, points.collect()));
+    }
+    findings.plot(Plot {
+        title: "Figure 7(a)".to_owned(),
+        caption: "Writes by the longest size of their class.".to_owned(),
+        x: Axis::logarithmic("Request size", "sectors"),
+        y: Axis::linear("Writes", "count"),
+        curves,
+    });
+    Ok(findings)
+}
