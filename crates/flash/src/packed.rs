@@ -49,6 +49,11 @@ impl Packed {
         self.length
     }
 
+    /// Whether there are no entries.
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Bytes of memory it takes.
     pub const fn bytes(&self) -> usize {
         self.words.len() * size_of::<u32>()
