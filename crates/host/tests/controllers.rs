@@ -102,6 +102,35 @@ fn whatever_the_parameters_reads_return_what_was_written() {
     }
 }
 
+/// Far more writes wait than the cache has lines: what waits must not be gone through at every
+/// event, which would take minutes here.
+#[test]
+fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
+    let registry = registry();
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    let entry = entry.expect("it is registered");
+    let text = |text: &str| Value::Text(text.to_owned());
+    let settings = Settings::default()
+        .and("device", text("child0"))
+        .and("size", Value::Bytes(16 * 512))
+        .and("line_size", Value::Bytes(512))
+        .and("replacement", text("lru"))
+        .and("protected_share", Value::Number(0.5))
+        .and("write_scheme", text("back"))
+        .and("flush", text("demand"))
+        .and("flush_period", Value::Duration(SimDuration::from_ms(30)))
+        .and("flush_cluster", Value::Count(8))
+        .and("read_prefetch", text("none"))
+        .and("reads_wait", Value::Flag(true))
+        .and("shared_read_locks", Value::Flag(true));
+    let children = [100_000];
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 };
+    let load = Load { requests: 12_000, sectors_max: 1, seed: 1 };
+    let began = std::time::Instant::now();
+    rig.check_random(&load, 12_000).unwrap_or_else(|error| panic!("{error}"));
+    assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]

@@ -193,8 +193,12 @@ impl SlcLog {
         place.is_some()
     }
 
-    /// Marks `sector` as a virtual one that goes with the head block.
+    /// Marks `sector` as a virtual one that goes with the head block. While all writes are refused
+    /// the head stays where it is, so one that is marked already must not be listed again.
     pub fn mark(&mut self, sector: u32) {
+        if self.hash.get(sector) == Some(Entry::Virtual(self.head)) {
+            return;
+        }
         if self.hash.place(sector).is_none() && self.hash.set(sector, Entry::Virtual(self.head)) {
             self.marks[self.head as usize].push(sector);
         }
@@ -299,5 +303,31 @@ impl SlcLog {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hash::Probing;
+    use super::*;
+    use crate::array::ProgramOrder;
+    use crate::geometry::{Geometry, Shape};
+
+    #[test]
+    fn a_sector_refused_again_and_again_is_listed_once() {
+        let shape = Shape {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 8,
+            pages_per_block: 4,
+            page_bytes: 1024,
+            spare_bytes: 0,
+        };
+        let geometry = Geometry::new(&shape).expect("a sound shape");
+        let array = Array::new(geometry, ProgramOrder::Sequential, 100);
+        let mut log = SlcLog::new(array, HashTable::new(8, 4, Probing::Linear));
+        (0..1000).for_each(|_| log.mark(5));
+        assert_eq!(log.marks[log.head as usize], [5]);
     }
 }

@@ -8,6 +8,8 @@ const WORDS: usize = (PAGE / 64) as usize;
 #[derive(Debug, Default)]
 pub struct Bits {
     pages: Vec<Option<Box<[u64; WORDS]>>>,
+    /// How many are set.
+    count: u64,
 }
 
 /// Bits `from..to` of a word.
@@ -30,13 +32,14 @@ fn words(from: u64, to: u64) -> impl Iterator<Item = (usize, usize, u64)> {
 impl Bits {
     /// None of `sectors` is set.
     pub fn new(sectors: u64) -> Self {
-        Self { pages: vec![None; sectors.div_ceil(PAGE) as usize] }
+        Self { pages: vec![None; sectors.div_ceil(PAGE) as usize], count: 0 }
     }
 
     /// Sets sectors `from..to`.
     pub fn set(&mut self, from: u64, to: u64) {
         for (page, word, bits) in words(from, to) {
             let page = self.pages[page].get_or_insert_with(|| Box::new([0; WORDS]));
+            self.count += u64::from((bits & !page[word]).count_ones());
             page[word] |= bits;
         }
     }
@@ -45,9 +48,15 @@ impl Bits {
     pub fn clear(&mut self, from: u64, to: u64) {
         for (page, word, bits) in words(from, to) {
             if let Some(page) = &mut self.pages[page] {
+                self.count -= u64::from((bits & page[word]).count_ones());
                 page[word] &= !bits;
             }
         }
+    }
+
+    /// Whether none is set; takes no search.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     fn word(&self, page: usize, word: usize) -> u64 {
@@ -110,5 +119,18 @@ mod tests {
         assert_eq!(bits.run(PAGE - 2, 3 * PAGE, 9), Some((PAGE + 4, PAGE + 5)));
         bits.clear(0, 3 * PAGE);
         assert!(!bits.any(0, 3 * PAGE));
+    }
+
+    #[test]
+    fn it_is_empty_when_the_last_bit_is_cleared() {
+        let mut bits = Bits::new(2 * PAGE);
+        assert!(bits.is_empty());
+        bits.set(10, 200);
+        bits.set(100, 300);
+        bits.clear(0, 299);
+        bits.clear(0, 299);
+        assert!(!bits.is_empty());
+        bits.clear(299, 2 * PAGE);
+        assert!(bits.is_empty());
     }
 }

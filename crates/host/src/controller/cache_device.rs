@@ -417,7 +417,7 @@ impl CacheDevice {
         if self.copying {
             return;
         }
-        let run = if self.only_idle && self.asked > 1 {
+        let run = if self.dirty.is_empty() || (self.only_idle && self.asked > 1) {
             None
         } else {
             self.dirty.run(from, self.size, self.sectors_max)
@@ -457,7 +457,7 @@ impl CacheDevice {
 
     fn set_timers(&mut self, ctx: &mut Ctx<'_>) {
         let times = [self.period, self.idle];
-        let dirty = self.dirty.run(0, self.size, 1).is_some();
+        let dirty = !self.dirty.is_empty();
         for (token, time) in times.into_iter().enumerate() {
             let Some(time) = time.filter(|_| dirty && self.round.is_none()) else { continue };
             if !std::mem::replace(&mut self.timers[token], true) {

@@ -45,6 +45,11 @@ impl Line {
     }
 }
 
+/// Entries a list of lines may have, before those are left out that no longer hold.
+const fn at_most(lines: usize) -> usize {
+    2 * lines + 64
+}
+
 /// The lines.
 #[derive(Debug)]
 pub struct Lines {
@@ -106,12 +111,19 @@ impl Lines {
         let line = &mut self.slots[slot as usize];
         let (could, was_dirty) = (line.may_go(), line.dirty != 0);
         change(line);
+        let (can, rank) = (line.may_go(), line.rank);
         if line.dirty != 0 && !was_dirty {
             self.writes += 1;
             line.since = self.writes;
             self.dirty.push_back((line.since, slot));
+            if self.dirty.len() > at_most(self.slots.len()) {
+                let lines = &self.slots;
+                self.dirty.retain(|(since, slot)| {
+                    let line = &lines[*slot as usize];
+                    line.dirty != 0 && line.since == *since
+                });
+            }
         }
-        let (can, rank) = (line.may_go(), line.rank);
         match (could, can) {
             (true, false) => {
                 self.going.remove(&(rank, slot));
@@ -146,6 +158,13 @@ impl Lines {
                 self.set_rank(slot, tick | 1 << 63);
                 self.protected.push_back((tick | 1 << 63, slot));
                 self.demote(most);
+                if self.protected.len() > at_most(self.slots.len()) {
+                    let lines = &self.slots;
+                    self.protected.retain(|(rank, slot)| {
+                        let line = &lines[*slot as usize];
+                        line.protected && line.rank == *rank
+                    });
+                }
             }
             Replacement::Fifo | Replacement::Random | Replacement::Lifo => {}
         }
@@ -234,5 +253,28 @@ impl Lines {
             line.dirty != 0 && line.since == *since
         };
         self.dirty.iter().take_while(|(since, _)| *since <= number).any(dirty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_stay_short_however_long_their_first_entry_holds() {
+        let mut lines = Lines::new(4, Replacement::Slru(4), Stream::new(1, "lines"));
+        let slots = [7, 8].map(|number| lines.allocate(number).expect("there is room"));
+        for slot in slots {
+            lines.change(slot, |line| line.dirty = 1);
+            lines.touch(slot);
+        }
+        for _ in 0..1000 {
+            lines.change(slots[1], |line| line.dirty = 0);
+            lines.change(slots[1], |line| line.dirty = 1);
+            lines.touch(slots[1]);
+        }
+        assert!(lines.dirty.len() <= at_most(4) && lines.protected.len() <= at_most(4));
+        assert_eq!(lines.oldest_dirty(), Some((1, slots[0])));
+        assert_eq!(lines.protected.front().map(|entry| entry.1), Some(slots[0]));
     }
 }

@@ -303,17 +303,27 @@ impl MemoryCache {
                     self.stalled.push_back(index);
                 }
             }
-            let waiting = self.stalled.len();
-            for _ in 0..waiting {
-                let Some(index) = self.stalled.pop_front() else { break };
-                if !self.begin(ctx, index) {
-                    self.stalled.push_back(index);
-                }
-            }
+            self.begin_stalled(ctx);
             self.write_back(ctx);
             self.end_flushes(ctx);
             if self.ready.is_empty() {
                 return;
+            }
+        }
+    }
+
+    /// Tries the first of those that wait for lines, in order; as the first of all can always go on
+    /// sooner or later, so do the others. Not all are tried: a long queue would cost each event so
+    /// much.
+    fn begin_stalled(&mut self, ctx: &mut Ctx<'_>) {
+        const AT_A_TIME: usize = 64;
+        let mut at = 0;
+        for _ in 0..self.stalled.len().min(AT_A_TIME) {
+            let index = self.stalled[at];
+            if self.begin(ctx, index) {
+                self.stalled.remove(at);
+            } else {
+                at += 1;
             }
         }
     }

@@ -94,6 +94,16 @@ fn registry() -> Registry {
 
 /// The scheduler over a drive with `flash` sectors; after every message the FQueues are compared.
 fn system(settings: &Settings, flash: u64, seed: u64) -> (Node, Rc<RefCell<FlashBacked>>) {
+    shared_system(settings, flash, 0, seed)
+}
+
+/// The same, but somebody else has pinned `taken` sectors (behind the end, so that nobody asks).
+fn shared_system(
+    settings: &Settings,
+    flash: u64,
+    taken: u64,
+    seed: u64,
+) -> (Node, Rc<RefCell<FlashBacked>>) {
     let registry = registry();
     let input = |settings, children| BuildInput {
         settings,
@@ -104,7 +114,8 @@ fn system(settings: &Settings, flash: u64, seed: u64) -> (Node, Rc<RefCell<Flash
     };
     let of_drive = views(&[flash, DISK], Some(Rc::new(Linear)));
     let own = drive_settings("discard");
-    let drive = nv_cache::make(&input(&own, &of_drive));
+    let mut drive = nv_cache::make(&input(&own, &of_drive));
+    drive.extents.reserve(2 * DISK, taken, true);
     let of_scheduler = views(&[DISK], Some(Rc::new(Linear)));
     let made = make(&input(settings, &of_scheduler));
     let scheduler = made.unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -189,6 +200,21 @@ fn every_order_and_option_returns_what_was_written() {
         assert!(count > 1000, "{name}: {count}");
     }
     assert!(idle > 500, "idle: {idle}");
+}
+
+#[test]
+fn nothing_old_is_read_when_somebody_else_pins_too() {
+    for overwrites in ["coalesce", "replace"] {
+        for seed in 0..20 {
+            let settings = option(settings("c-look"), "overwrites", overwrites);
+            let settings = settings.and("idle", Value::Flag(false));
+            let load = Load { requests: 500, sectors_max: 30, seed }.draw(DISK);
+            let (system, _) = shared_system(&settings, 100, 60, seed);
+            let Outcome { fault, facts } = run(system, &load, 8, None);
+            assert_eq!(fault, None, "{overwrites} {seed}");
+            assert!(told(&facts, Told::Redirected) > 0);
+        }
+    }
 }
 
 proptest! {

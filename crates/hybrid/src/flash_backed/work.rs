@@ -335,12 +335,22 @@ impl FlashBacked {
         self.finish(ctx);
     }
 
-    /// Flash does not take the write: to the disk.
+    /// Flash does not take the write: to the disk. What it was to replace in the FQueue is old
+    /// then: already unpinned, or it leaves with the write.
     fn fall_back(&mut self, ctx: &mut Ctx<'_>) {
-        self.broken |= self.active().step == Step::GiveUp;
+        let Active { step, lba, end, request, .. } = *self.active();
+        let (id, request) = request.expect("only requests are redirected");
+        if step == Step::GiveUp {
+            self.broken = true;
+            self.fqueue.remove(lba, end);
+        }
+        self.fqueue.find(lba, end, false, &mut self.met);
+        if !self.met.is_empty() {
+            self.coalesce(ctx, Queued { key: u64::from(id.0), request, since: ctx.now() });
+            return;
+        }
         let active = self.active();
         (active.step, active.failed) = (Step::Pass, false);
-        let (_, request) = active.request.expect("only requests are redirected");
         self.last = request.end();
         self.issue(ctx, request);
     }

@@ -108,9 +108,11 @@ impl Extents {
     pub fn remove(&mut self, lba: u64, end: u64, unwanted: impl Fn(&Extent) -> bool) {
         self.split(lba);
         self.split(end);
+        let mut from = lba;
         while let Some((&start, &extent)) =
-            self.map.range(lba..end).find(|(_, extent)| unwanted(extent))
+            self.map.range(from..end).find(|(_, extent)| unwanted(extent))
         {
+            from = start + 1;
             self.map.remove(&start);
             self.release(extent.at, extent.sectors);
         }
@@ -220,6 +222,18 @@ mod tests {
         assert_eq!(pieces[0].extent.map(|e| (e.at, e.sectors)), Some((2, 2)));
         extents.pieces(20, 30, &mut pieces);
         assert_eq!(pieces[0], Piece { lba: 20, sectors: 10, extent: None });
+    }
+
+    #[test]
+    fn removing_looks_at_every_extent_once() {
+        let mut extents = Extents::new(200);
+        (0..200).for_each(|lba| extents.reserve(lba, 1, lba % 2 == 0));
+        let looked = std::cell::Cell::new(0);
+        extents.remove(0, 200, |extent| {
+            looked.set(looked.get() + 1);
+            !extent.pinned
+        });
+        assert_eq!((looked.get(), extents.free()), (200, 100));
     }
 
     #[test]

@@ -133,9 +133,10 @@ fn scatter(findings: &mut Findings, ran: &[Ran]) {
         let requests = |ran: &Ran| number(ran, "mlc_write_sectors").0;
         findings.row(
             Claim::new("H20", format!("{name}: fewer scattered writes reach MLC: requests"))
-                .ranked(
-                    Order::Falling,
-                    &[("without", requests(without)), ("with", requests(with))],
+                .ranked(Order::Falling, &[("without", requests(without)), ("with", requests(with))])
+                .remark(
+                    "weak evidence: any write the SLC flash takes is one less, so this tells that \
+                     it takes some, and not how the rest lies",
                 ),
         );
     }
