@@ -48,8 +48,8 @@ impl FlashCache {
         self.limits.read + self.limits.write
     }
 
-    /// Tries to make room for `more` dirty pages, `new` of them in slots of their own, none of
-    /// `keep`. Whether there is; if not, pages are being written back.
+    /// Tries to make room for `more` dirty pages, `new` of them in slots of their own. Pages in use
+    /// stay. Whether there is; if not, pages are being written back, or nothing can go.
     pub(super) fn make_room(&mut self, ctx: &mut Ctx<'_>, more: u64, new: u64) -> bool {
         loop {
             let beyond = self.too_many(more, new);
