@@ -145,6 +145,7 @@ impl FlashCache {
         ctx.observe(Fact::Destaged { sectors: request.sectors });
         self.give_back(ctx, request.data);
         let size = self.cache.page_sectors;
+        let mut given_up = Vec::new();
         for page in request.lba.0 / size..request.end().0 / size {
             let slot = self.cache.find(page).expect("nobody else takes pages being written back");
             let page = CachedPage { page, slot };
@@ -152,11 +153,17 @@ impl FlashCache {
             let clean = self.clean_pages.len() as u64;
             if self.scheme != Scheme::Fixed && clean + 1 < self.limits.read {
                 self.remember(page, false);
+            } else if self.resizer.shrinks {
+                // Given up for good, not for another page: flash has to know.
+                self.cache.retire(slot);
+                given_up.push(slot);
             } else {
                 self.cache.remove(slot);
             }
         }
+        self.trim(ctx, &mut given_up);
         self.destaging -= 1;
+        self.resizer.shrinks &= self.destaging > 0;
         self.leave(ctx, slot);
     }
 }

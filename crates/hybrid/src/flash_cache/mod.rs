@@ -93,13 +93,13 @@ const PARAMS: &[Param] = &[
     ),
     Param::with(
         "period_pages",
-        Kind::Count { min: 1, max: 1 << 40 },
+        Kind::Count { min: 1000, max: 1 << 40 },
         "60000",
         "Pages of I/O after which the division is decided anew",
     ),
     Param::with(
         "segments",
-        Kind::Count { min: 1, max: 4096 },
+        Kind::Count { min: 1, max: 256 },
         "16",
         "Segments of the stacks that hit rates are taken from",
     ),
@@ -109,8 +109,8 @@ const PARAMS: &[Param] = &[
         "1",
         "One page in so many is followed by the stacks; 1 follows all, as the paper",
     ),
-    Param::with("u_steps", Kind::Count { min: 2, max: 1000 }, "16", "Sizes tried"),
-    Param::with("r_steps", Kind::Count { min: 1, max: 1000 }, "32", "Divisions tried"),
+    Param::with("u_steps", Kind::Count { min: 2, max: 100 }, "16", "Sizes tried"),
+    Param::with("r_steps", Kind::Count { min: 1, max: 100 }, "32", "Divisions tried"),
     Param::with(
         "shrink_max_pages",
         Kind::Count { min: 1, max: 1 << 40 },

@@ -13,6 +13,8 @@ pub struct Resizer {
     pub step_pages: usize,
     /// Trims under way.
     trims: u32,
+    /// Pages are being written back because the write side has to give up space.
+    pub shrinks: bool,
     /// Reused to choose pages.
     slots: Vec<u32>,
 }
@@ -20,12 +22,12 @@ pub struct Resizer {
 impl Resizer {
     /// Steps of so many pages.
     pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, slots: Vec::new() }
+        Self { step_pages, trims: 0, shrinks: false, slots: Vec::new() }
     }
 
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
-        self.trims = 0;
+        (self.trims, self.shrinks) = (0, false);
     }
 }
 
@@ -99,6 +101,7 @@ impl FlashCache {
             self.drop_clean(ctx, beyond as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
             self.destage(ctx, (dirty - write) as usize);
+            self.resizer.shrinks = self.destaging > 0;
         }
     }
 

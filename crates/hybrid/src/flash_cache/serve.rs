@@ -232,9 +232,15 @@ impl FlashCache {
 
     /// Straight to the disk; what flash has of it is forgotten when the disk has it.
     fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let (first, last) = self.pages_of(&self.parents[slot as usize].request);
+        let holds_some = self.cache.count(first, last) > 0;
         let parent = self.parent(slot);
         if let Kind::Request(id, _) = parent.kind {
             parent.kind = Kind::Request(id, true);
+        }
+        if holds_some {
+            // What flash has may have been flushed: it must not go for what a buffer may lose.
+            parent.request.flags = parent.request.flags.with(Flags::FUA);
         }
         let Request { op, lba, sectors, .. } = parent.request;
         ctx.observe(Fact::Bypassed { op, sectors });
@@ -312,6 +318,8 @@ impl FlashCache {
                 self.give_back(ctx, request.data);
                 self.leave(ctx, slot);
             }
+            // What could not be read must not be written over what the disk has.
+            Kind::DestageRead if failed => self.destage_end(ctx, slot),
             Kind::DestageRead => self.destage_write(ctx, slot),
             Kind::DestageWrite => self.destage_end(ctx, slot),
             Kind::Trim => {
