@@ -2,10 +2,14 @@
 
 mod common;
 
+use common::heard::{heard, trims};
 use common::{count, registry};
 use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::{Fact, SimDuration};
+use hybridsim_engine::{
+    Arrival, Fact, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stamped, Stream,
+};
 use hybridsim_host::conformance::{Load, Rig};
+use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
 
 fn settings(scheme: &str, space: f64, mapping: bool) -> Settings {
@@ -62,4 +66,50 @@ fn every_scheme_returns_what_was_written() {
         }
     }
     assert!(destages > 1000, "{destages}");
+}
+
+/// Reads all over the disk fill the cache; then a few pages are written again and again. Never
+/// less than eight requests at a time.
+struct Busy {
+    stream: Stream,
+    sent: u64,
+}
+
+impl Source for Busy {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let (op, lba) = match self.sent {
+            ..2_000 => (Op::Read, self.stream.below(1_900)),
+            ..20_000 => (Op::Write, self.stream.below(16)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(lba * 8), 8) }))
+    }
+}
+
+#[test]
+fn a_system_that_is_never_idle_adjusts_too() {
+    let registry = registry();
+    let settings = settings("op", 0.9, true);
+    let children = [8_000, 16_000];
+    let rig = Rig {
+        entry: &ENTRY,
+        settings: &settings,
+        registry: &registry,
+        children: &children,
+        seed: 0,
+    };
+    let layer = rig.build().expect("fine");
+    let (flash, asked) = heard("flash", 8_000, 100);
+    let (disk, _) = heard("disk", 16_000, 5_000);
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    let host = Host::plain(HostOptions::closed(8), source);
+    let cache = Node { path: "cache".into(), layer, children: vec![flash, disk] };
+    let mut machine = Machine::new(Node::inner("host", host, vec![cache]), true);
+    let mut facts = Vec::new();
+    machine.run(&mut facts, &mut |_| true).expect("runs");
+    let done = |stamped: &&Stamped| matches!(stamped.fact, Fact::Completed { .. });
+    let last = facts.iter().rfind(done).expect("some").time;
+    let pages: u64 = trims(&asked, last).iter().map(|trim| u64::from(trim.sectors) / 8).sum();
+    assert!(pages > 200, "{pages} pages");
 }

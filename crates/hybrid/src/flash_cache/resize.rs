@@ -15,6 +15,8 @@ pub struct Resizer {
     trims: u32,
     /// Pages are being written back because the write side has to give up space.
     pub shrinks: bool,
+    /// Pages requests have accessed since the last step.
+    accessed: u64,
     /// Reused to choose pages.
     slots: Vec<u32>,
 }
@@ -22,12 +24,23 @@ pub struct Resizer {
 impl Resizer {
     /// Steps of so many pages.
     pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, shrinks: false, slots: Vec::new() }
+        Self { step_pages, trims: 0, shrinks: false, accessed: 0, slots: Vec::new() }
     }
 
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
         (self.trims, self.shrinks) = (0, false);
+    }
+
+    /// Requests have accessed so many pages more.
+    pub fn count(&mut self, pages: u64) {
+        self.accessed = self.accessed.saturating_add(pages);
+    }
+
+    /// Whether it is time for a step: while requests are under way, those since the last step have
+    /// to have accessed as many pages as it may move (assumed: the paper says "gradually").
+    fn is_due(&self, busy: bool) -> bool {
+        self.trims == 0 && !(busy && self.accessed < self.step_pages as u64)
     }
 }
 
@@ -86,9 +99,10 @@ impl FlashCache {
         self.division
     }
 
-    /// A step towards the limits, when nobody waits for anything.
+    /// A step towards the limits: at once when nobody waits for anything, now and then when
+    /// somebody always does.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
-        if self.executing > 0 || self.destaging > 0 || self.resizer.trims > 0 {
+        if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;
         }
         let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
@@ -98,8 +112,10 @@ impl FlashCache {
             _ => clean.saturating_sub(read),
         };
         if beyond > 0 {
+            self.resizer.accessed = 0;
             self.drop_clean(ctx, beyond as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
+            self.resizer.accessed = 0;
             self.destage(ctx, (dirty - write) as usize);
             self.resizer.shrinks = self.destaging > 0;
         }

@@ -366,6 +366,10 @@ impl FlashCache {
             ctx.complete(id, parts);
         }
         self.executing -= 1;
+        if request.op != Op::Flush {
+            let (first, last) = self.pages_of(&request);
+            self.resizer.count(last - first + 1);
+        }
         match staged {
             Some(copy) => self.stage(ctx, slot, copy),
             None => self.leave(ctx, slot),

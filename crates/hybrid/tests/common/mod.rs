@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses some of it")]
 
+pub mod heard;
+
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::param::{Plug, Settings, Value};
 use hybridsim_engine::registry::Registry;
