@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::heard::{heard, trims};
+use common::heard::{Notes, heard};
 use common::{count, registry};
 use hybridsim_engine::param::{Settings, Value};
 use hybridsim_engine::{
-    Arrival, Fact, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stamped, Stream,
+    Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
+    Stamped, Stream,
 };
 use hybridsim_host::conformance::{Load, Rig};
 use hybridsim_host::{Host, HostOptions};
@@ -87,10 +88,10 @@ impl Source for Busy {
     }
 }
 
-#[test]
-fn a_system_that_is_never_idle_adjusts_too() {
+/// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
+fn busy(mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
     let registry = registry();
-    let settings = settings("op", 0.9, true);
+    let settings = settings("op", 0.9, mapping);
     let children = [8_000, 16_000];
     let rig = Rig {
         entry: &ENTRY,
@@ -100,16 +101,50 @@ fn a_system_that_is_never_idle_adjusts_too() {
         seed: 0,
     };
     let layer = rig.build().expect("fine");
-    let (flash, asked) = heard("flash", 8_000, 100);
+    let (flash, asked) = heard("flash", 8_000, FLASH_US);
     let (disk, _) = heard("disk", 16_000, 5_000);
     let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
     let host = Host::plain(HostOptions::closed(8), source);
     let cache = Node { path: "cache".into(), layer, children: vec![flash, disk] };
     let mut machine = Machine::new(Node::inner("host", host, vec![cache]), true);
+    if let Some(cuts) = cuts {
+        machine.fail_power(cuts);
+    }
     let mut facts = Vec::new();
     machine.run(&mut facts, &mut |_| true).expect("runs");
+    (facts, asked)
+}
+
+const FLASH_US: u64 = 2_000;
+
+#[test]
+fn a_system_that_is_never_idle_adjusts_too() {
+    let (facts, asked) = busy(true, None);
     let done = |stamped: &&Stamped| matches!(stamped.fact, Fact::Completed { .. });
     let last = facts.iter().rfind(done).expect("some").time;
-    let pages: u64 = trims(&asked, last).iter().map(|trim| u64::from(trim.sectors) / 8).sum();
+    let before = |note: &&(SimTime, Request)| note.1.op == Op::Trim && note.0 < last;
+    let asked = asked.borrow();
+    let pages: u64 = asked.iter().filter(before).map(|note| u64::from(note.1.sectors) / 8).sum();
     assert!(pages > 200, "{pages} pages");
+}
+
+#[test]
+fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
+    let mut lost = 0;
+    for seed in 0..10 {
+        let cuts = PowerCuts::new(400, 100, Stream::new(seed, "cut"));
+        let (facts, asked) = busy(seed % 2 == 0, Some(cuts));
+        let asked = asked.borrow();
+        let trims = || asked.iter().filter(|note| note.1.op == Op::Trim);
+        let took = SimDuration::from_us(FLASH_US);
+        for cut in facts.iter().filter(|told| matches!(told.fact, Fact::PowerCut { .. })) {
+            let cut = cut.time;
+            for (_, trim) in trims().filter(|note| note.0 < cut && note.0 + took > cut) {
+                lost += 1;
+                let covers = |again: &Request| again.lba <= trim.lba && trim.end() <= again.end();
+                assert!(trims().any(|(at, again)| *at >= cut && covers(again)), "{seed}: {trim:?}");
+            }
+        }
+    }
+    assert!(lost > 1, "{lost} trims were lost");
 }

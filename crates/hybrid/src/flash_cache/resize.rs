@@ -158,6 +158,15 @@ impl FlashCache {
         }
     }
 
+    /// After a power failure: flash may not have heard of the slots that were being given up. The
+    /// map, which says what is in use, tells them.
+    pub(super) fn trim_again(&mut self, ctx: &mut Ctx<'_>) {
+        let mut slots = std::mem::take(&mut self.resizer.slots);
+        self.cache.retired(&mut slots);
+        self.trim(ctx, &mut slots);
+        self.resizer.slots = slots;
+    }
+
     /// Flash knows: the slots are free.
     pub(super) fn trimmed_slots(&mut self, request: &Request) {
         self.resizer.trims -= 1;

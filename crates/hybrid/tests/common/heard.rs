@@ -1,7 +1,7 @@
 //! A device that notes what it is asked for.
 
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Node, Op, Request, RequestId, SimDuration, SimTime,
+    Completion, Ctx, Layer, LayerInfo, Node, Request, RequestId, SimDuration, SimTime,
 };
 use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use std::cell::RefCell;
@@ -20,13 +20,6 @@ pub fn heard(path: &str, capacity: u64, us: u64) -> (Node, Notes) {
     let device = ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us)));
     let notes = Notes::default();
     (Node::leaf(path, Heard { device, notes: notes.clone() }), notes)
-}
-
-/// The trims among them that came before `end`.
-pub fn trims(notes: &Notes, end: SimTime) -> Vec<Request> {
-    let notes = notes.borrow();
-    let trims = notes.iter().filter(|(at, request)| request.op == Op::Trim && *at < end);
-    trims.map(|(_, request)| *request).collect()
 }
 
 impl Layer for Heard {
