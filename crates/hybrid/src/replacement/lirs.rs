@@ -142,6 +142,16 @@ impl Replacement for Lirs {
     }
 
     fn remove(&mut self, page: CachedPage) {
+        let Some(mut known) = self.known.remove(&page.page) else { return };
+        self.out_of_queue(&mut known);
+        if let Some(turn) = known.stack {
+            self.stack.remove(&turn);
+        }
+        self.close -= usize::from(known.close);
+        self.prune();
+    }
+
+    fn evict(&mut self, page: CachedPage) {
         let Some(mut known) = self.known.get(&page.page).copied() else { return };
         self.out_of_queue(&mut known);
         known.slot = None;

@@ -109,6 +109,11 @@ impl Replacement for S3Fifo {
     }
 
     fn remove(&mut self, page: CachedPage) {
+        self.small.remove(page);
+        self.main.remove(page);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
         if self.small.contains(page) {
             self.small.remove(page);
             self.left.add(page.page, self.pages);
