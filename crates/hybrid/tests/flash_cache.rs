@@ -3,8 +3,7 @@
 mod common;
 
 use common::heard::{Notes, heard};
-use common::{count, registry};
-use hybridsim_engine::param::{Settings, Value};
+use common::{count, flash_cache, registry};
 use hybridsim_engine::{
     Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
     Stamped, Stream,
@@ -13,34 +12,6 @@ use hybridsim_host::conformance::{Load, Rig};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
 
-fn settings(scheme: &str, space: f64, mapping: bool) -> Settings {
-    let us = |us| Value::Duration(SimDuration::from_us(us));
-    Settings::default()
-        .and("scheme", Value::Text(scheme.to_owned()))
-        .and("caching_space", Value::Number(space))
-        .and("flash_spare", Value::Number(0.05))
-        .and("page_bytes", Value::Bytes(4096))
-        .and("sequential_bytes", Value::Bytes(16 << 10))
-        .and("streams", Value::Count(1))
-        .and("destage_pages", Value::Count(4))
-        .and("period_pages", Value::Count(100))
-        .and("segments", Value::Count(4))
-        .and("sampled", Value::Count(1))
-        .and("u_steps", Value::Count(16))
-        .and("r_steps", Value::Count(8))
-        .and("shrink_max_pages", Value::Count(1000))
-        .and("program_time", us(200))
-        .and("read_time", us(25))
-        .and("erase_time", us(1500))
-        .and("bus_time", us(102))
-        .and("pages_per_block", Value::Count(64))
-        .and("disk_read_position", us(4400))
-        .and("disk_write_position", us(4900))
-        .and("disk_rate", Value::Rate(72_000_000))
-        .and("erase_worth", us(0))
-        .and("mapping", Value::Flag(mapping))
-}
-
 #[test]
 fn every_scheme_returns_what_was_written() {
     let registry = registry();
@@ -48,7 +19,7 @@ fn every_scheme_returns_what_was_written() {
     for scheme in ["fp", "rw", "op"] {
         for mapping in [false, true] {
             for (flash, space) in [(100, 0.95), (64, 0.4), (800, 0.7)] {
-                let settings = settings(scheme, space, mapping);
+                let settings = flash_cache(scheme, space, mapping);
                 for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
                     let load = Load { requests: 1500, sectors_max: 40, seed };
                     let children = [flash, 2000];
@@ -91,7 +62,7 @@ impl Source for Busy {
 /// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
 fn busy(mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
     let registry = registry();
-    let settings = settings("op", 0.9, mapping);
+    let settings = flash_cache("op", 0.9, mapping);
     let children = [8_000, 16_000];
     let rig = Rig {
         entry: &ENTRY,

@@ -3,7 +3,6 @@
 use super::optimise::{Division, cheapest};
 use super::serve::Kind;
 use super::{FlashCache, Limits, Scheme};
-use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
 /// Steps of resizing.
@@ -18,7 +17,7 @@ pub struct Resizer {
     /// Pages requests have accessed since the last step.
     accessed: u64,
     /// Reused to choose pages.
-    slots: Vec<u32>,
+    pub slots: Vec<u32>,
 }
 
 impl Resizer {
@@ -30,6 +29,13 @@ impl Resizer {
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
         (self.trims, self.shrinks) = (0, false);
+    }
+
+    /// The list for choosing, empty.
+    pub fn take_slots(&mut self) -> Vec<u32> {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        slots
     }
 
     /// Requests have accessed so many pages more.
@@ -125,14 +131,16 @@ impl FlashCache {
     fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
         let flow = &self.flow;
         let free = self.clean_pages.iter().filter(|page| !flow.touches(page.page));
-        let pages: Vec<CachedPage> = free.take(count.min(self.resizer.step_pages)).collect();
-        let mut slots = std::mem::take(&mut self.resizer.slots);
-        slots.clear();
-        for page in pages {
+        let mut pages = std::mem::take(&mut self.listed);
+        pages.clear();
+        pages.extend(free.take(count.min(self.resizer.step_pages)));
+        let mut slots = self.resizer.take_slots();
+        for &page in &pages {
             self.forget(page);
             self.cache.retire(page.slot);
             slots.push(page.slot);
         }
+        self.listed = pages;
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
     }
@@ -161,7 +169,7 @@ impl FlashCache {
     /// After a power failure: flash may not have heard of the slots that were being given up. The
     /// map, which says what is in use, tells them.
     pub(super) fn trim_again(&mut self, ctx: &mut Ctx<'_>) {
-        let mut slots = std::mem::take(&mut self.resizer.slots);
+        let mut slots = self.resizer.take_slots();
         self.cache.retired(&mut slots);
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
