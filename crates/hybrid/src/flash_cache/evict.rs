@@ -98,18 +98,20 @@ impl FlashCache {
     pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize) {
         let flow = &self.flow;
         let free = self.dirty_pages.iter().filter(|page| !flow.touches(page.page));
-        let group = free.take(count.min(self.resizer.step_pages)).map(|page| page.page);
-        let mut pages: Vec<u64> = group.collect();
-        pages.sort_unstable();
+        let mut pages = std::mem::take(&mut self.listed);
+        pages.clear();
+        pages.extend(free.take(count.min(self.resizer.step_pages)));
+        pages.sort_unstable_by_key(|page| page.page);
         let mut rest = pages.as_slice();
-        while let Some(&first) = rest.first() {
+        while let Some(&CachedPage { page: first, .. }) = rest.first() {
             let mut count = 1;
-            while rest.get(count) == Some(&(first + count as u64)) {
+            while rest.get(count).is_some_and(|next| next.page == first + count as u64) {
                 count += 1;
             }
             self.destage_read(ctx, first, count as u64);
             rest = &rest[count..];
         }
+        self.listed = pages;
     }
 
     fn destage_read(&mut self, ctx: &mut Ctx<'_>, first: u64, count: u64) {
@@ -145,7 +147,7 @@ impl FlashCache {
         ctx.observe(Fact::Destaged { sectors: request.sectors });
         self.give_back(ctx, request.data);
         let size = self.cache.page_sectors;
-        let mut given_up = Vec::new();
+        let mut given_up = self.resizer.take_slots();
         for page in request.lba.0 / size..request.end().0 / size {
             let slot = self.cache.find(page).expect("nobody else takes pages being written back");
             let page = CachedPage { page, slot };
@@ -162,6 +164,7 @@ impl FlashCache {
             }
         }
         self.trim(ctx, &mut given_up);
+        self.resizer.slots = given_up;
         self.destaging -= 1;
         self.resizer.shrinks &= self.destaging > 0;
         self.leave(ctx, slot);

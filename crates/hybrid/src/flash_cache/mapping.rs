@@ -99,6 +99,7 @@ impl FlashCache {
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         if self.mapping.pages == 0 {
             ctx.observe(Fact::Recovered { took: Default::default() });
+            self.trim_again(ctx);
             self.settle(ctx);
             return;
         }
@@ -129,6 +130,7 @@ impl FlashCache {
         }
         self.mapping.recovering = None;
         ctx.observe(Fact::Recovered { took: ctx.now().since(since) });
+        self.trim_again(ctx);
         for (id, request) in std::mem::take(&mut self.mapping.waiting) {
             self.take(ctx, id, &request);
         }

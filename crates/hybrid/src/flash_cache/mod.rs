@@ -1,7 +1,6 @@
 //! A flash cache in front of a disk that divides its flash into read cache, write cache and
 //! over-provisioned space (paper 003: FP-FCL, RW-FCL and OP-FCL).
 //!
-//! - `detector`: sequential streams, which go round the cache.
 //! - `serve`: requests from above. `evict`: making room, destaging. `resize`: the partition
 //!   resizer.
 //! - `tracker`, `cost`, `optimise`: what division is cheapest.
@@ -15,7 +14,6 @@
 //! not dirty the disk holds the same.
 
 pub mod cost;
-mod detector;
 mod evict;
 mod mapping;
 pub mod optimise;
@@ -27,9 +25,10 @@ use crate::hybrid_disk::cache::{Cache, PAGE_SECTORS_MAX};
 use crate::hybrid_disk::cut::Run;
 use crate::hybrid_disk::flow::Flow;
 use crate::hybrid_disk::trimmed::Trimmed;
+use crate::replacement::CachedPage;
 use crate::replacement::list::SlotList;
+use crate::streams::Streams;
 use cost::Costs;
-use detector::Detector;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::Description;
@@ -220,8 +219,9 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         parents: Vec::new(),
         free_parents: Vec::new(),
         runs: Vec::new(),
+        listed: Vec::new(),
         short_of_space: VecDeque::new(),
-        detector: Detector::new(
+        streams: Streams::new(
             settings.count("streams") as usize,
             settings.bytes("sequential_bytes") / SECTOR_BYTES,
         ),
@@ -275,9 +275,12 @@ pub struct FlashCache {
     free_parents: Vec<u32>,
     /// Reused for every cut.
     runs: Vec<Run>,
+    /// Reused wherever pages are listed.
+    listed: Vec<CachedPage>,
     /// Writes that wait for room.
     short_of_space: VecDeque<u32>,
-    detector: Detector,
+    /// Sequential ones go round the cache.
+    streams: Streams,
     tracker: Tracker,
     costs: Costs,
     grid: Grid,

@@ -3,7 +3,6 @@
 use super::optimise::{Division, cheapest};
 use super::serve::Kind;
 use super::{FlashCache, Limits, Scheme};
-use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
 /// Steps of resizing.
@@ -15,19 +14,39 @@ pub struct Resizer {
     trims: u32,
     /// Pages are being written back because the write side has to give up space.
     pub shrinks: bool,
+    /// Pages requests have accessed since the last step.
+    accessed: u64,
     /// Reused to choose pages.
-    slots: Vec<u32>,
+    pub slots: Vec<u32>,
 }
 
 impl Resizer {
     /// Steps of so many pages.
     pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, shrinks: false, slots: Vec::new() }
+        Self { step_pages, trims: 0, shrinks: false, accessed: 0, slots: Vec::new() }
     }
 
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
         (self.trims, self.shrinks) = (0, false);
+    }
+
+    /// The list for choosing, empty.
+    pub fn take_slots(&mut self) -> Vec<u32> {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        slots
+    }
+
+    /// Requests have accessed so many pages more.
+    pub fn count(&mut self, pages: u64) {
+        self.accessed = self.accessed.saturating_add(pages);
+    }
+
+    /// Whether it is time for a step: while requests are under way, those since the last step have
+    /// to have accessed as many pages as it may move (assumed: the paper says "gradually").
+    fn is_due(&self, busy: bool) -> bool {
+        self.trims == 0 && !(busy && self.accessed < self.step_pages as u64)
     }
 }
 
@@ -86,9 +105,10 @@ impl FlashCache {
         self.division
     }
 
-    /// A step towards the limits, when nobody waits for anything.
+    /// A step towards the limits: at once when nobody waits for anything, now and then when
+    /// somebody always does.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
-        if self.executing > 0 || self.destaging > 0 || self.resizer.trims > 0 {
+        if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;
         }
         let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
@@ -98,8 +118,10 @@ impl FlashCache {
             _ => clean.saturating_sub(read),
         };
         if beyond > 0 {
+            self.resizer.accessed = 0;
             self.drop_clean(ctx, beyond as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
+            self.resizer.accessed = 0;
             self.destage(ctx, (dirty - write) as usize);
             self.resizer.shrinks = self.destaging > 0;
         }
@@ -109,14 +131,16 @@ impl FlashCache {
     fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
         let flow = &self.flow;
         let free = self.clean_pages.iter().filter(|page| !flow.touches(page.page));
-        let pages: Vec<CachedPage> = free.take(count.min(self.resizer.step_pages)).collect();
-        let mut slots = std::mem::take(&mut self.resizer.slots);
-        slots.clear();
-        for page in pages {
+        let mut pages = std::mem::take(&mut self.listed);
+        pages.clear();
+        pages.extend(free.take(count.min(self.resizer.step_pages)));
+        let mut slots = self.resizer.take_slots();
+        for &page in &pages {
             self.forget(page);
             self.cache.retire(page.slot);
             slots.push(page.slot);
         }
+        self.listed = pages;
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
     }
@@ -140,6 +164,15 @@ impl FlashCache {
             ctx.issue(0, request, u64::from(parent));
             rest = &rest[count..];
         }
+    }
+
+    /// After a power failure: flash may not have heard of the slots that were being given up. The
+    /// map, which says what is in use, tells them.
+    pub(super) fn trim_again(&mut self, ctx: &mut Ctx<'_>) {
+        let mut slots = self.resizer.take_slots();
+        self.cache.retired(&mut slots);
+        self.trim(ctx, &mut slots);
+        self.resizer.slots = slots;
     }
 
     /// Flash knows: the slots are free.

@@ -81,7 +81,7 @@ impl FlashCache {
     /// A new request from above: starts, or waits behind conflicting ones.
     pub(super) fn take(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let moves_data = matches!(request.op, Op::Read | Op::Write);
-        let sequential = moves_data && self.detector.is_sequential(request);
+        let sequential = moves_data && self.streams.is_sequential(request);
         let slot = self.open(Kind::Request(id, sequential), *request, ctx.issued(id));
         // Reads may put what they read into the cache, so they exclude each other too.
         if self.flow.enter(slot, self.pages_of(request), true, false) == Entered::Free {
@@ -261,13 +261,15 @@ impl FlashCache {
     /// Flash no longer has the newest of a range.
     fn drop_range(&mut self, ctx: &Ctx<'_>, request: &Request, trims: bool) {
         let (first, last) = self.pages_of(request);
-        let inside: Vec<CachedPage> = if last - first >= u64::from(self.cache.used()) {
-            self.cache.iter().filter(|page| (first..=last).contains(&page.page)).collect()
+        let mut inside = std::mem::take(&mut self.listed);
+        inside.clear();
+        if last - first >= u64::from(self.cache.used()) {
+            inside.extend(self.cache.iter().filter(|page| (first..=last).contains(&page.page)));
         } else {
             let find = |page| self.cache.find(page).map(|slot| CachedPage { page, slot });
-            (first..=last).filter_map(find).collect()
-        };
-        for page in inside {
+            inside.extend((first..=last).filter_map(find));
+        }
+        for &page in &inside {
             let (from, to) = self.sectors_in(request, page.page);
             if trims && ctx.verifying() {
                 let dropped = self.cache.slot(page.slot).valid & bits(from, to);
@@ -278,6 +280,7 @@ impl FlashCache {
                 self.cache.remove(page.slot);
             }
         }
+        self.listed = inside;
     }
 
     fn execute(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
@@ -366,6 +369,10 @@ impl FlashCache {
             ctx.complete(id, parts);
         }
         self.executing -= 1;
+        if request.op != Op::Flush {
+            let (first, last) = self.pages_of(&request);
+            self.resizer.count(last - first + 1);
+        }
         match staged {
             Some(copy) => self.stage(ctx, slot, copy),
             None => self.leave(ctx, slot),
@@ -381,6 +388,7 @@ impl FlashCache {
         let mut copy = Request { op: Op::Write, flags: Flags::BACKGROUND, ..*request };
         copy.data = ctx.take_data(request.sectors);
         if ctx.verifying() {
+            // Verified runs only.
             let stamps = ctx.data().stamps(request.data, request.sectors).to_vec();
             ctx.data().stamps_mut(copy.data, request.sectors).copy_from_slice(&stamps);
         }
