@@ -92,6 +92,7 @@ impl FlashCache {
         self.short_of_space.clear();
         (self.executing, self.destaging) = (0, 0);
         self.resizer.stop();
+        self.ahead.stop();
         self.mapping.waiting.clear();
         self.mapping.recovering = None;
         Ok(())
