@@ -78,8 +78,8 @@ impl Source for Busy {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         self.sent += 1;
         let (op, lba) = match self.sent {
-            ..2_000 => (Op::Read, self.stream.below(1_900)),
-            ..20_000 => (Op::Write, self.stream.below(16)),
+            0..2_000 => (Op::Read, self.stream.below(1_900)),
+            2_000..20_000 => (Op::Write, self.stream.below(16)),
             _ => return Ok(None),
         };
         Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(lba * 8), 8) }))
