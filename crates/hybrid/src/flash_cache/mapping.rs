@@ -86,6 +86,9 @@ impl FlashCache {
             let dirty = self.dirty[page.slot as usize];
             self.remember(page, dirty);
         }
+        self.tracker.clear();
+        self.streams.clear();
+        self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
         self.free_parents.clear();
