@@ -3,7 +3,8 @@
 mod common;
 
 use common::heard::{Notes, heard};
-use common::{count, flash_cache, registry};
+use common::{count, flash_cache, plug, registry};
+use hybridsim_engine::param::{Settings, Value};
 use hybridsim_engine::{
     Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
     Stamped, Stream,
@@ -11,6 +12,7 @@ use hybridsim_engine::{
 use hybridsim_host::conformance::{Load, Rig};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
+use hybridsim_hybrid::replacement::ReplacementEntry;
 
 #[test]
 fn every_scheme_returns_what_was_written() {
@@ -38,6 +40,30 @@ fn every_scheme_returns_what_was_written() {
         }
     }
     assert!(destages > 1000, "{destages}");
+}
+
+#[test]
+fn any_replacement_serves_and_costs_may_be_observed() {
+    let registry = registry();
+    for entry in registry.iter::<ReplacementEntry>() {
+        let name = entry.description.name;
+        for scheme in ["fp", "rw", "op"] {
+            let settings = flash_cache(scheme, 0.7, true)
+                .and("replacement", plug(name, Settings::default()))
+                .and("costs", Value::Text("observed".to_owned()));
+            let rig = Rig {
+                entry: &ENTRY,
+                settings: &settings,
+                registry: &registry,
+                children: &[100, 2000],
+                seed: 3,
+            };
+            let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
+            let seen = rig.check_random(&load, 8).expect("conforms");
+            let destages = count(&seen.facts, |fact| matches!(fact, Fact::Destaged { .. }));
+            assert!(destages > 10, "{name} {scheme}: {destages}");
+        }
+    }
 }
 
 /// Reads all over the disk fill the cache; then a few pages are written again and again. Never

@@ -2,6 +2,7 @@
 
 use super::optimise::{Division, cheapest};
 use super::serve::Kind;
+use super::sides::Why;
 use super::{FlashCache, Limits, Scheme};
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
@@ -79,8 +80,15 @@ impl FlashCache {
         let before = self.limits;
         let fixed = (self.scheme == Scheme::Divided).then_some(self.division.u);
         let pages = self.flash_pages;
-        self.division =
-            cheapest(&self.grid, &self.costs, &self.tracker, pages, self.erase_worth, fixed);
+        let costs = match &mut self.observed {
+            Some(observed) => {
+                let costs = observed.costs(&self.costs, self.division.u);
+                observed.end_period();
+                costs
+            }
+            None => self.costs,
+        };
+        self.division = cheapest(&self.grid, &costs, &self.tracker, pages, self.erase_worth, fixed);
         self.set_limits();
         let least = before.write.saturating_sub(self.shrink_max);
         if self.limits.write < least {
@@ -111,7 +119,7 @@ impl FlashCache {
         if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;
         }
-        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
         let Limits { read, write } = self.limits;
         let beyond = match self.scheme {
             Scheme::Fixed => (clean + dirty).saturating_sub(read + write).min(clean),
@@ -130,13 +138,12 @@ impl FlashCache {
     /// Drops up to a step of the least recently used clean pages, and tells flash.
     fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
         let flow = &self.flow;
-        let free = self.clean_pages.iter().filter(|page| !flow.touches(page.page));
         let mut pages = std::mem::take(&mut self.listed);
-        pages.clear();
-        pages.extend(free.take(count.min(self.resizer.step_pages)));
+        let count = count.min(self.resizer.step_pages);
+        self.sides.clean.list(count, &|page| !flow.touches(page.page), &mut pages);
         let mut slots = self.resizer.take_slots();
         for &page in &pages {
-            self.forget(page);
+            self.sides.leaves(page, Why::MakesRoom);
             self.cache.retire(page.slot);
             slots.push(page.slot);
         }
