@@ -86,6 +86,9 @@ impl FlashCache {
         for page in self.cache.iter() {
             self.sides.add(page, before.is_dirty(page.slot));
         }
+        self.tracker.clear();
+        self.streams.clear();
+        self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
         self.free_parents.clear();
