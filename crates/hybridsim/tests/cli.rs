@@ -479,3 +479,18 @@ fn every_example_is_drawn_with_all_its_parts() {
         assert_eq!(picture.matches("class=\"name\"").count(), parts + 1, "{picture}");
     }
 }
+
+#[test]
+fn a_trace_is_checked_to_its_end() {
+    let whole = root().join("workloads/git.hst");
+    let output = call(&["trace", "check", whole.to_str().expect("UTF-8")]);
+    let told = text(&output.stdout);
+    assert!(output.status.success() && told.contains(" records as native"), "{told}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut bytes = fs::read(&whole).expect("a bundled trace");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let damaged = folder.path().join("damaged.hst");
+    fs::write(&damaged, bytes).expect("a writable folder");
+    refused(&["trace", "check", damaged.to_str().expect("UTF-8")], 3, &["damaged.hst"]);
+}

@@ -30,7 +30,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "page",
         summary: "Maps every page freely; writes go to a log striped over all planes.",
-        origin: "log-structured page mapping; paper 002's ideal reference, paper 000 chapter 2",
+        origin: "log-structured page mapping; paper 002's ideal reference, paper 000 chapter 2. \
+                 Unlike there, each plane has logs of its own and is collected by itself",
         params: &PARAMS,
     },
     build,

@@ -75,16 +75,16 @@ impl FlashCache {
         }
     }
 
-    pub(super) fn lose_power(&mut self) {
-        let known: Vec<_> = self.cache.iter().collect();
-        for page in known {
-            self.forget(page);
-        }
+    /// The order of use was in memory only; what is dirty the map says.
+    pub(super) fn lose_power(&mut self) -> Result<(), String> {
         self.cache.keep_durable();
-        // The order of use was in memory only; what is dirty the map says.
-        for page in self.cache.iter().collect::<Vec<_>>() {
-            let dirty = self.dirty[page.slot as usize];
-            self.remember(page, dirty);
+        let fresh = (self.fresh)().map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("its policy could not be built again: {}", all.join("; "))
+        })?;
+        let before = std::mem::replace(&mut self.sides, fresh);
+        for page in self.cache.iter() {
+            self.sides.add(page, before.is_dirty(page.slot));
         }
         self.flow = super::Flow::default();
         self.parents.clear();
@@ -94,11 +94,13 @@ impl FlashCache {
         self.resizer.stop();
         self.mapping.waiting.clear();
         self.mapping.recovering = None;
+        Ok(())
     }
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         if self.mapping.pages == 0 {
             ctx.observe(Fact::Recovered { took: Default::default() });
+            self.trim_again(ctx);
             self.settle(ctx);
             return;
         }
@@ -129,6 +131,7 @@ impl FlashCache {
         }
         self.mapping.recovering = None;
         ctx.observe(Fact::Recovered { took: ctx.now().since(since) });
+        self.trim_again(ctx);
         for (id, request) in std::mem::take(&mut self.mapping.waiting) {
             self.take(ctx, id, &request);
         }

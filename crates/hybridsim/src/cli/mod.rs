@@ -136,6 +136,8 @@ struct DrawArgs {
 
 #[derive(Subcommand)]
 enum TraceCommand {
+    /// Read a trace to its end and report what is wrong with it
+    Check(trace::CheckArgs),
     /// Profile a trace: mix, sizes, footprint, locality
     Info(trace::InfoArgs),
     /// Convert a trace to the native format or a common text format
@@ -203,6 +205,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Draw(args) => inspect::draw(registry, &args),
+        Command::Trace(TraceCommand::Check(args)) => trace::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
