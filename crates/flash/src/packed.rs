@@ -11,6 +11,9 @@ use std::fmt;
 /// No number: what every entry holds at first.
 const NONE: u32 = u32::MAX;
 
+/// What processors load at once, mostly; only speed depends on it.
+const CACHE_LINE_BYTES: usize = 64;
+
 /// A table of numbers below 2^32 - 1, or [`u32::MAX`] for none.
 ///
 /// Entries widen when a number needs it, all of them at once; whoever knows the largest number
@@ -102,9 +105,19 @@ impl Packed {
     /// Puts `value` at `index` and says what was there.
     #[inline]
     pub fn replace(&mut self, index: usize, value: u32) -> u32 {
-        let old = self.get(index);
-        self.set(index, value);
-        old
+        assert!(index < self.length, "no entry {index}");
+        if value >= self.mask && value != NONE {
+            self.widen(value);
+        }
+        let (word, shift) = self.place(index);
+        let pair = &mut self.words[word..word + 2];
+        let both = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+        let mask = u64::from(self.mask);
+        let old = (both >> shift) as u32 & self.mask;
+        let both = both & !(mask << shift) | (u64::from(value) & mask) << shift;
+        pair[0] = both as u32;
+        pair[1] = (both >> 32) as u32;
+        if old == self.mask { NONE } else { old }
     }
 
     /// Looks at all the entries in `indices` that there are. In a table larger than the caches
@@ -114,6 +127,15 @@ impl Packed {
     pub fn touch(&self, indices: &[u32]) -> u32 {
         let word = |index: &u32| self.words.get(self.place(*index as usize).0);
         indices.iter().fold(0, |sum, index| sum ^ word(index).copied().unwrap_or(0))
+    }
+
+    /// As [`Packed::touch`] for the `count` entries from `first` on, as far as there are so many.
+    #[inline]
+    pub fn touch_run(&self, first: usize, count: usize) -> u32 {
+        let (first, last) = (self.place(first).0, self.place(first + count).0);
+        let lines = (first..=last).step_by(CACHE_LINE_BYTES / size_of::<u32>());
+        let seen = lines.map(|word| self.words.get(word).copied().unwrap_or(0));
+        seen.fold(0, |sum, word| sum ^ word)
     }
 
     /// All numbers in order.

@@ -77,9 +77,9 @@ const PARAMS: [Param; 7] = [
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
 const RESERVE_BLOCKS: u32 = 2;
 
-/// Pages of a victim looked up together. More would not be under way in a processor at once, and
-/// what was fetched must stay in its caches until its turn comes.
-const LOOK_AHEAD: u32 = 32;
+/// Pages of a victim looked up together, those of one word of valid bits. More would not be under
+/// way in a processor at once, and what was fetched must stay in its caches until its turn comes.
+const LOOK_AHEAD: u32 = 64;
 
 /// What a frontier is for; an index into [`Pool::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,21 +356,61 @@ impl PageMap {
                 self.pools[pool].victim = Some(victim);
                 return Collected::Partly;
             }
-            left -= 1;
             if victim.next == 0 || offset / LOOK_AHEAD != (victim.next - 1) / LOOK_AHEAD {
                 let to = self.pools[pool].open[log as usize];
                 self.look_ahead(victim.block, offset, to, flash);
             }
-            victim.next = offset + 1;
-            let from = self.geometry.page(victim.block, offset);
-            let lpn = flash.array().owner(from);
-            let (to, filled) = self.take_page(pool, log);
-            flash.copy(from, to, cause, After::NOTHING);
-            self.map.set(lpn.0 as usize, to.0);
-            self.close_if_full(pool, filled, flash);
+            left -= self.move_pages(pool, log, &mut victim, (offset, left), flash);
         }
         self.reclaim(pool, &victim, cause, flash);
         Collected::Block
+    }
+
+    /// Moves the valid pages of `victim` from `offset` to the end of that group, but no more than
+    /// `budget` and what fits the open block. Says how many.
+    #[inline]
+    fn move_pages(
+        &mut self,
+        pool: usize,
+        log: Log,
+        victim: &mut Victim,
+        (offset, budget): (u32, u32),
+        flash: &mut FlashOps,
+    ) -> u32 {
+        let pages_per_block = self.geometry.pages_per_block();
+        let frontier = &mut self.pools[pool].open[log as usize];
+        if frontier.next == pages_per_block {
+            self.pools[pool].begin_block(log);
+        }
+        let frontier = &mut self.pools[pool].open[log as usize];
+        let Frontier { block: to, next: first } = *frontier;
+        let word = offset / LOOK_AHEAD;
+        let valid = flash.array().valid_word(victim.block, word);
+        let mut rest = valid & (u64::MAX << (offset % LOOK_AHEAD));
+        let most = budget.min(pages_per_block - first) as usize;
+        let mut owners = [0; LOOK_AHEAD as usize];
+        let (mut count, mut mask) = (0, 0u64);
+        let base = self.geometry.page(victim.block, word * LOOK_AHEAD).0;
+        while rest != 0 && count < most {
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            mask |= 1 << bit;
+            owners[count] = flash.array().owner(Ppn(base + bit)).0;
+            count += 1;
+        }
+        let owners = &owners[..count];
+        frontier.next += count as u32;
+        victim.next = (word + 1) * LOOK_AHEAD - mask.leading_zeros();
+        let cause = if victim.wear { Cause::Wear } else { Cause::Gc };
+        flash.copy_group(victim.block, (word, mask), (to, first), owners, cause);
+        let page = self.geometry.page(to, first).0;
+        for (page, lpn) in (page..).zip(owners) {
+            self.map.set(*lpn as usize, page);
+        }
+        if first + count as u32 == pages_per_block {
+            self.close_if_full(pool, Some(to), flash);
+        }
+        count as u32
     }
 
     /// Erases a victim whose pages have all been moved, and decides what becomes of it.
@@ -444,21 +484,23 @@ impl PageMap {
 
     /// Touches what moving the pages of a victim from `offset` to the end of that group will need:
     /// where they are mapped is all over a table larger than the caches, and looked up together
-    /// the misses overlap.
+    /// the misses overlap. So do those of the spare areas that are looked at next.
     fn look_ahead(&self, block: BlockId, offset: u32, to: Frontier, flash: &FlashOps) {
-        let end = (offset / LOOK_AHEAD + 1) * LOOK_AHEAD;
+        let group = offset / LOOK_AHEAD;
+        let first = self.geometry.page(block, group * LOOK_AHEAD).0;
+        flash.array().touch_owners(Ppn(first.saturating_add(LOOK_AHEAD)), LOOK_AHEAD);
+        if to.next < self.geometry.pages_per_block() {
+            flash.array().touch_owners(self.geometry.page(to.block, to.next), LOOK_AHEAD);
+        }
+        let mut rest = flash.array().valid_word(block, group) & (u64::MAX << (offset % LOOK_AHEAD));
         let mut owners = [0; LOOK_AHEAD as usize];
-        let (mut next, mut count) = (Some(offset), 0);
-        while let Some(offset) = next.filter(|offset| *offset < end) {
-            owners[count] = flash.array().owner(self.geometry.page(block, offset)).0;
+        let mut count = 0;
+        while rest != 0 {
+            owners[count] = flash.array().owner(Ppn(first + rest.trailing_zeros())).0;
             count += 1;
-            next = flash.array().next_valid(block, offset + 1);
+            rest &= rest - 1;
         }
         std::hint::black_box(self.map.touch(&owners[..count]));
-        if to.next + LOOK_AHEAD <= self.geometry.pages_per_block() {
-            let first = self.geometry.page(to.block, to.next);
-            flash.array().touch_owners(&[first, Ppn(first.0 + LOOK_AHEAD - 1)]);
-        }
     }
 
     /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
@@ -534,12 +576,23 @@ impl Ftl for PageMap {
 
     fn expect(&self, lpns: &[Lpn], flash: &FlashOps) {
         let mut pages = [Ppn::NONE; EXPECTED_MAX];
+        let mut indices = [0; EXPECTED_MAX];
+        indices.iter_mut().zip(lpns).for_each(|(index, lpn)| *index = lpn.0);
+        std::hint::black_box(self.map.touch(&indices));
+        let turns = (self.turn..self.pools.len()).chain(0..self.turn).take(lpns.len());
+        for open in turns.map(|pool| self.pools[pool].open[Log::Host as usize]) {
+            if open.next < self.geometry.pages_per_block() {
+                flash.array().touch_owners(self.geometry.page(open.block, open.next), 1);
+            }
+        }
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             if (lpn.0 as usize) < self.map.len() {
                 *page = self.mapped(*lpn);
             }
         }
         flash.array().touch(&pages);
+        let blocks = pages.map(|page| self.geometry.block_of(page));
+        self.policy.expect(&blocks);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
