@@ -88,6 +88,7 @@ impl FlashCache {
         }
         self.tracker.clear();
         self.streams.clear();
+        self.observed = self.observed.map(|_| Default::default());
         self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
