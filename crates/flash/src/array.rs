@@ -225,6 +225,17 @@ impl Array {
         Lpn(self.owner.get(page.0 as usize))
     }
 
+    /// The valid page of `owner` among `count` pages from `first` on, or [`Ppn::NONE`].
+    #[inline]
+    pub fn find(&self, first: Ppn, count: u32, owner: Lpn) -> Ppn {
+        let end = first.0.saturating_add(count).min(self.geometry.pages());
+        let is_it = |page: &Ppn| {
+            let (word, bit) = self.place(*page);
+            self.bits[word] & bit != 0 && self.owner(*page) == owner
+        };
+        (first.0..end).map(Ppn).find(is_it).unwrap_or(Ppn::NONE)
+    }
+
     /// Looks at what invalidating each of `pages` will need, so that misses of the caches overlap;
     /// pages that do not exist are left out.
     #[inline]

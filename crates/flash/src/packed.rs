@@ -31,7 +31,7 @@ pub struct Packed {
 }
 
 /// Bits for numbers up to `largest`, and for none.
-const fn width_for(largest: u32) -> u32 {
+pub const fn width_for(largest: u32) -> u32 {
     match largest {
         NONE => 32,
         _ => u32::BITS - (largest + 1).leading_zeros(),
@@ -100,24 +100,6 @@ impl Packed {
         let both = both & !(mask << shift) | (u64::from(value) & mask) << shift;
         pair[0] = both as u32;
         pair[1] = (both >> 32) as u32;
-    }
-
-    /// Puts `value` at `index` and says what was there.
-    #[inline]
-    pub fn replace(&mut self, index: usize, value: u32) -> u32 {
-        assert!(index < self.length, "no entry {index}");
-        if value >= self.mask && value != NONE {
-            self.widen(value);
-        }
-        let (word, shift) = self.place(index);
-        let pair = &mut self.words[word..word + 2];
-        let both = u64::from(pair[0]) | u64::from(pair[1]) << 32;
-        let mask = u64::from(self.mask);
-        let old = (both >> shift) as u32 & self.mask;
-        let both = both & !(mask << shift) | (u64::from(value) & mask) << shift;
-        pair[0] = both as u32;
-        pair[1] = (both >> 32) as u32;
-        if old == self.mask { NONE } else { old }
     }
 
     /// Looks at all the entries in `indices` that there are. In a table larger than the caches
@@ -234,7 +216,8 @@ mod tests {
             for _ in 0..600 {
                 let index = stream.below(61) as usize;
                 let value = if stream.chance(0.1) { NONE } else { stream.below(below) as u32 };
-                assert_eq!(table.replace(index, value), plain[index]);
+                assert_eq!(table.get(index), plain[index]);
+                table.set(index, value);
                 plain[index] = value;
                 assert!(table.iter().eq(plain), "{width} bits: {table:?}");
             }

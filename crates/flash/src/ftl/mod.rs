@@ -19,6 +19,7 @@ pub mod log_block;
 pub mod log_map;
 pub mod merge;
 pub mod page;
+pub mod page_table;
 pub mod raw;
 pub mod superblock;
 
