@@ -31,8 +31,14 @@ impl Line {
 }
 
 const REASON: &str = "hot blocks of the generator lie in runs, seven by seven as in a Windows log; \
-                      where two runs of 56 sectors meet in the table, more than 8 probes are \
-                      needed";
+                      where two runs of 56 sectors meet in the table, neither the next 8 buckets \
+                      nor a larger table help: even 131,072 buckets refuse as many writes with 8 \
+                      probes as with 1, and 2 writes with 256";
+
+const QUADRATIC: &str = "small writes and hot blocks lie in runs, and the eighth quadratic probe, 49 \
+                         buckets on, is behind most of a run that is in the way, where the eighth \
+                         linear one is still within it; that is so without clusters of blocks too \
+                         (9,958 against 14,904 under NTFS)";
 
 fn study(lab: &Lab, load: (&str, &str)) -> Result<Vec<Line>, LabError> {
     let kinds: Vec<(u64, &str)> =
@@ -82,7 +88,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         let probes = [("1", at(16_384, 1)), ("8", at(16_384, 8)), ("32", at(16_384, 32))];
         let claim = format!("{name}: a small table needs probes: rejects with 16,384 entries");
         findings.row(Claim::new("H21", claim).ranked(Order::Falling, &probes).if_it_differs(
-            "the hot set of 32,768 sectors is twice the table: it is full whatever is probed",
+            "the hot set of 32,768 sectors is twice the table: it is full whatever is probed, and \
+             where runs of 56 sectors meet in it, the next 8 buckets do not help",
         ));
         let gains =
             [("1 to 8", at(32_768, 1) - at(32_768, 8)), ("all", at(32_768, 1) - at(32_768, 32))];
@@ -108,7 +115,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                     format!("{name}: quadratic probing rejects more, 16,384, 8 probes"),
                 )
                 .ranked(Order::Falling, &pair)
-                .if_it_differs(REASON),
+                .if_it_differs(QUADRATIC),
             );
         }
         eight.push(at(16_384, 8));
