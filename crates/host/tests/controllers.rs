@@ -1,4 +1,5 @@
-//! Every bus, controller, cache and idealised device against the conformance suite, whatever its parameters.
+//! Every bus, controller, cache and idealised device against the conformance suite, whatever its
+//! parameters.
 
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};

@@ -1,8 +1,8 @@
 //! Locks on ranges of one address space, granted in order of arrival.
 //!
-//! As [`RangeLocks`](crate::volume::locks::RangeLocks), which compares all owners of a key with each
-//! other, for many owners with nothing but their addresses: they are sorted by them, so that one
-//! costs the logarithm of how many there are, and those near it.
+//! As [`RangeLocks`](crate::volume::locks::RangeLocks), which compares all owners of a key with
+//! each other, for many owners with nothing but their addresses: they are sorted by them, so that
+//! one costs the logarithm of how many there are, and those near it.
 
 use crate::scheduler::sorted::Sorted;
 use hybridsim_engine::schedule::Queued;
@@ -50,7 +50,8 @@ pub struct SpanLocks {
 
 impl SpanLocks {
     /// `owner`, who holds nothing, asks for `from..to`, `exclusive` or shared. Answers whether it
-    /// holds it now; otherwise it waits, and [`SpanLocks::release`] of others names it when it does.
+    /// holds it now; otherwise it waits, and [`SpanLocks::release`] of others names it when it
+    /// does.
     pub fn acquire(&mut self, owner: u32, from: u64, to: u64, exclusive: bool) -> bool {
         let mut held = Held { from, to, exclusive, number: (0, self.arrivals), blockers: 0 };
         self.find(&held);
@@ -130,7 +131,9 @@ mod tests {
         /// They grant what those without an order do, at the same time and in the same order.
         #[test]
         fn the_order_of_addresses_changes_nothing(
-            work in prop::collection::vec((0u32..12, 0u64..40_000, 1u64..6_000, any::<bool>()), 1..300),
+            work in prop::collection::vec(
+                (0u32..12, 0u64..40_000, 1u64..6_000, any::<bool>()), 1..300,
+            ),
         ) {
             let (mut spans, mut ranges) = (SpanLocks::default(), RangeLocks::default());
             let mut here = [false; 12];
