@@ -89,6 +89,8 @@ class Latencies:
     """Writes."""
     trim: Latency
     """Trims."""
+    flush: Latency = Latency(0, *[None] * 10)
+    """Flushes; results of older versions do not tell them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ mod common;
 
 use common::{Host, build, run, settings, text, us};
 use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Cause, Fact, Fault, Layer, Lba, Op, Part, Request, SimDuration, SimTime, Stamped,
+    Arrival, Cause, Fact, Fault, Layer, Lba, Op, Part, Request, SimDuration, SimTime, Stamped,
+    Stream,
 };
 
 fn at(us: u64) -> SimTime {
@@ -309,5 +311,35 @@ fn a_request_waits_for_the_search_it_causes() {
         } else {
             assert!(end_later > end, "{end} to {end_later}");
         }
+    }
+}
+
+#[test]
+fn a_device_wears_the_same_by_a_workload_with_and_without_a_clock() {
+    let registry = hybridsim_flash::defaults::registry();
+    for ftl in hybridsim_flash::ftl::ENTRIES.iter().map(|entry| entry.description.name) {
+        if ftl == "raw" {
+            continue; // Writing again is an error there.
+        }
+        let plug = hybridsim_flash::defaults::plug("ftl", ftl, &registry);
+        let settings = settings().and("ftl", plug).and("program_order", text("any"));
+        let mut stream = Stream::new(3, "requests");
+        let mut draw = |number: u64| {
+            let op = [Op::Write, Op::Write, Op::Read, Op::Trim][stream.below(4) as usize];
+            let sectors = 1 + stream.below(40) as u32;
+            (at(number * 1_000_000), Request::new(op, Lba(stream.below(500)), sectors))
+        };
+        let requests: Vec<_> = (0..800).map(&mut draw).collect();
+        let (_, facts, end) = run(build(&settings).expect("sound"), Host::new(requests.clone()));
+        end.expect("a sound run");
+        let told = facts.iter().filter(|told| matches!(told.fact, Fact::FlashErase { .. })).count();
+        let mut untimed = build(&settings).expect("sound");
+        let arrivals = requests.iter().map(|(at, request)| Arrival { at: *at, request: *request });
+        untimed.precondition(&mut ListSource::new(arrivals.collect())).expect("a sound run");
+        let array = untimed.flash().array();
+        let blocks = (0..array.geometry().blocks()).map(hybridsim_flash::geometry::BlockId);
+        let erases: u32 = blocks.map(|block| array.erases(block)).sum();
+        assert_eq!(erases as usize, told, "{ftl}");
+        assert!(told > 20, "{ftl}: only {told} erases");
     }
 }

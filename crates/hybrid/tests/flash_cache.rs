@@ -2,39 +2,17 @@
 
 mod common;
 
-use common::{count, registry};
+use common::heard::{Notes, heard};
+use common::{count, flash_cache, plug, registry};
 use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::{Fact, SimDuration};
+use hybridsim_engine::{
+    Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
+    Stamped, Stream,
+};
 use hybridsim_host::conformance::{Load, Rig};
+use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
-
-fn settings(scheme: &str, space: f64, mapping: bool) -> Settings {
-    let us = |us| Value::Duration(SimDuration::from_us(us));
-    Settings::default()
-        .and("scheme", Value::Text(scheme.to_owned()))
-        .and("caching_space", Value::Number(space))
-        .and("flash_spare", Value::Number(0.05))
-        .and("page_bytes", Value::Bytes(4096))
-        .and("sequential_bytes", Value::Bytes(16 << 10))
-        .and("streams", Value::Count(1))
-        .and("destage_pages", Value::Count(4))
-        .and("period_pages", Value::Count(100))
-        .and("segments", Value::Count(4))
-        .and("sampled", Value::Count(1))
-        .and("u_steps", Value::Count(16))
-        .and("r_steps", Value::Count(8))
-        .and("shrink_max_pages", Value::Count(1000))
-        .and("program_time", us(200))
-        .and("read_time", us(25))
-        .and("erase_time", us(1500))
-        .and("bus_time", us(102))
-        .and("pages_per_block", Value::Count(64))
-        .and("disk_read_position", us(4400))
-        .and("disk_write_position", us(4900))
-        .and("disk_rate", Value::Rate(72_000_000))
-        .and("erase_worth", us(0))
-        .and("mapping", Value::Flag(mapping))
-}
+use hybridsim_hybrid::replacement::ReplacementEntry;
 
 #[test]
 fn every_scheme_returns_what_was_written() {
@@ -43,7 +21,7 @@ fn every_scheme_returns_what_was_written() {
     for scheme in ["fp", "rw", "op"] {
         for mapping in [false, true] {
             for (flash, space) in [(100, 0.95), (64, 0.4), (800, 0.7)] {
-                let settings = settings(scheme, space, mapping);
+                let settings = flash_cache(scheme, space, mapping);
                 for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
                     let load = Load { requests: 1500, sectors_max: 40, seed };
                     let children = [flash, 2000];
@@ -62,4 +40,142 @@ fn every_scheme_returns_what_was_written() {
         }
     }
     assert!(destages > 1000, "{destages}");
+}
+
+#[test]
+fn any_replacement_serves_and_costs_may_be_observed() {
+    let registry = registry();
+    for entry in registry.iter::<ReplacementEntry>() {
+        let name = entry.description.name;
+        for scheme in ["fp", "rw", "op"] {
+            let settings = flash_cache(scheme, 0.7, true)
+                .and("replacement", plug(name, Settings::default()))
+                .and("costs", Value::Text("observed".to_owned()))
+                .and("write_ahead", Value::Count(10));
+            let rig = Rig {
+                entry: &ENTRY,
+                settings: &settings,
+                registry: &registry,
+                children: &[100, 2000],
+                seed: 3,
+            };
+            let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
+            let seen = rig.check_random(&load, 8).expect("conforms");
+            let destages = count(&seen.facts, |fact| matches!(fact, Fact::Destaged { .. }));
+            assert!(destages > 10, "{name} {scheme}: {destages}");
+        }
+    }
+}
+
+/// Reads all over the disk fill the cache; then a few pages are written again and again. Never
+/// less than eight requests at a time.
+struct Busy {
+    stream: Stream,
+    sent: u64,
+}
+
+impl Source for Busy {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let (op, lba) = match self.sent {
+            0..2_000 => (Op::Read, self.stream.below(1_900)),
+            2_000..20_000 => (Op::Write, self.stream.below(16)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(lba * 8), 8) }))
+    }
+}
+
+/// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
+fn busy(mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    let host = Host::plain(HostOptions::closed(8), source);
+    told(&flash_cache("op", 0.9, mapping), host, cuts)
+}
+
+/// What a run told, and what flash was asked for.
+fn told(settings: &Settings, host: Host, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
+    let registry = registry();
+    let children = [8_000, 16_000];
+    let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &children, seed: 0 };
+    let layer = rig.build().expect("fine");
+    let (flash, asked) = heard("flash", 8_000, FLASH_US);
+    let (disk, _) = heard("disk", 16_000, 5_000);
+    let cache = Node { path: "cache".into(), layer, children: vec![flash, disk] };
+    let mut machine = Machine::new(Node::inner("host", host, vec![cache]), true);
+    if let Some(cuts) = cuts {
+        machine.fail_power(cuts);
+    }
+    let mut facts = Vec::new();
+    machine.run(&mut facts, &mut |_| true).expect("runs");
+    (facts, asked)
+}
+
+const FLASH_US: u64 = 2_000;
+
+#[test]
+fn a_system_that_is_never_idle_adjusts_too() {
+    let (facts, asked) = busy(true, None);
+    let done = |stamped: &&Stamped| matches!(stamped.fact, Fact::Completed { .. });
+    let last = facts.iter().rfind(done).expect("some").time;
+    let before = |note: &&(SimTime, Request)| note.1.op == Op::Trim && note.0 < last;
+    let asked = asked.borrow();
+    let pages: u64 = asked.iter().filter(before).map(|note| u64::from(note.1.sectors) / 8).sum();
+    assert!(pages > 200, "{pages} pages");
+}
+
+#[test]
+fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
+    let mut lost = 0;
+    for seed in 0..10 {
+        let cuts = PowerCuts::new(400, 100, Stream::new(seed, "cut"));
+        let (facts, asked) = busy(seed % 2 == 0, Some(cuts));
+        let asked = asked.borrow();
+        let trims = || asked.iter().filter(|note| note.1.op == Op::Trim);
+        let took = SimDuration::from_us(FLASH_US);
+        for cut in facts.iter().filter(|told| matches!(told.fact, Fact::PowerCut { .. })) {
+            let cut = cut.time;
+            for (_, trim) in trims().filter(|note| note.0 < cut && note.0 + took > cut) {
+                lost += 1;
+                let covers = |again: &Request| again.lba <= trim.lba && trim.end() <= again.end();
+                assert!(trims().any(|(at, again)| *at >= cut && covers(again)), "{seed}: {trim:?}");
+            }
+        }
+    }
+    assert!(lost > 1, "{lost} trims were lost");
+}
+
+/// Bursts of writes all over the disk, a second apart.
+struct Bursts {
+    stream: Stream,
+    sent: u64,
+}
+
+impl Source for Bursts {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let at = SimTime::ZERO + SimDuration::from_ms(1000 * (self.sent / 40));
+        let request = Request::new(Op::Write, Lba(self.stream.below(1_900) * 8), 8);
+        Ok((self.sent < 8_000).then_some(Arrival { at, request }))
+    }
+}
+
+#[test]
+fn what_was_written_back_ahead_makes_room_at_once() {
+    let mean_us = |scheme: &str, pages: u64| {
+        let settings = flash_cache(scheme, 0.3, true).and("write_ahead", Value::Count(pages));
+        let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
+        let host = Host::plain(HostOptions::open(64), source);
+        let (facts, _) = told(&settings, host, None);
+        let latency = |stamped: &Stamped| match stamped.fact {
+            Fact::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+            _ => None,
+        };
+        let all: Vec<u64> = facts.iter().filter_map(latency).collect();
+        all.iter().sum::<u64>() / all.len() as u64
+    };
+    for scheme in ["fp", "rw", "op"] {
+        let (without, with) = (mean_us(scheme, 0), mean_us(scheme, 60));
+        assert!(2 * with < without, "{scheme}: {with} us against {without} us");
+    }
 }

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{cleanup, count, hybrid_disk, registry, settings, threshold};
+use common::heard::heard;
+use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
 use hybridsim_engine::param::{Settings, Value};
 use hybridsim_engine::{
-    Arrival, Fact, Flags, Layer, Lba, Machine, Node, NodeId, Op, Part, Request, SimDuration,
-    SimTime, Stamped, source::ListSource,
+    Arrival, Fact, Flags, Layer, Lba, Machine, Node, NodeId, Op, Part, PowerCuts, Request,
+    SimDuration, SimTime, Stamped, Stream, source::ListSource,
 };
 use hybridsim_host::conformance::Rig;
 use hybridsim_host::device::constant::{ConstantDevice, Timing};
@@ -202,4 +203,50 @@ fn wrong_parameters_are_all_told() {
     let marks = Settings::default().and("low", Value::Number(0.5)).and("high", Value::Number(0.1));
     let marks = settings(8).and("cleanup", common::plug("low-watermark", marks));
     assert!(problems(&marks, &[80, 800]).contains("high: must not be less"));
+}
+
+#[test]
+fn what_policies_know_is_lost_with_the_power() {
+    const SECOND: u64 = 1_000_000;
+    let registry = registry();
+    let remembered = Settings::default().and("remembered", Value::Count(1000));
+    let settings = settings(8).and("admission", plug("second-touch", remembered));
+    let children = [8_000, 100_000];
+    let rig = Rig {
+        entry: hybrid_disk(),
+        settings: &settings,
+        registry: &registry,
+        children: &children,
+        seed: 0,
+    };
+    // Every page is written twice, a hundred seconds apart.
+    let at = |second: u64| SimTime::from_ns(second * SECOND * 1000);
+    let arrivals =
+        (0..200).map(|second| Arrival { at: at(second), request: write(second % 100, 1) });
+    let host = Host::plain(HostOptions::open(64), ListSource::new(arrivals.collect()));
+    let layer: Box<dyn Layer> = rig.build().expect("fine");
+    let (flash, _) = heard("flash", children[0], FLASH_US);
+    let (disk, _) = heard("disk", children[1], DISK_US);
+    let hybrid = Node { path: "hybrid".into(), layer, children: vec![flash, disk] };
+    let mut machine = Machine::new(Node::inner("host", host, vec![hybrid]), true);
+    machine.fail_power(PowerCuts::new(300, 1, Stream::new(1, "cut")));
+    let mut facts = Vec::new();
+    machine.run(&mut facts, &mut |_| true).expect("runs");
+    let cut = facts.iter().find(|told| matches!(told.fact, Fact::PowerCut { .. }));
+    let cut = cut.expect("it failed").time;
+    let round = |second| {
+        let is = |told: &Stamped| told.time == at(second);
+        facts.iter().any(|told| is(told) && matches!(told.fact, Fact::Bypassed { .. }))
+    };
+    let (mut forgotten, mut known) = (0, 0);
+    for second in 100..200 {
+        if at(second - 100) < cut && cut < at(second) {
+            assert!(round(second), "the write at {second} s, after the failure at {cut}");
+            forgotten += 1;
+        } else if cut < at(second - 100) {
+            assert!(!round(second), "the write at {second} s");
+            known += 1;
+        }
+    }
+    assert!(forgotten > 10 && known > 10, "{forgotten}, {known}");
 }

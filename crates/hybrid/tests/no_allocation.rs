@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{cleanup, hybrid_disk, registry, settings};
+use common::{cleanup, flash_cache, hybrid_disk, plug, registry, settings};
+use hybridsim_engine::build::LayerEntry;
+use hybridsim_engine::param::Settings;
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
 };
@@ -33,17 +35,10 @@ impl Source for Mix {
     }
 }
 
-fn allocations(policy: &str, requests: u64) -> u64 {
+fn allocations(entry: &LayerEntry, settings: &Settings, requests: u64) -> u64 {
     let registry = registry();
-    let settings = settings(8).and("cleanup", cleanup(policy));
     let children = [1000, 10_000];
-    let rig = Rig {
-        entry: hybrid_disk(),
-        settings: &settings,
-        registry: &registry,
-        children: &children,
-        seed: 0,
-    };
+    let rig = Rig { entry, settings, registry: &registry, children: &children, seed: 0 };
     let device = |path: &str, capacity, us| {
         Node::leaf(path, ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us))))
     };
@@ -59,13 +54,35 @@ fn allocations(policy: &str, requests: u64) -> u64 {
     allocation_counter::measure(run).count_total
 }
 
+fn check(name: &str, entry: &LayerEntry, settings: &Settings) {
+    let few = allocations(entry, settings, 10_000);
+    let many = allocations(entry, settings, 100_000);
+    assert!((1..200).contains(&few), "{name}: {few} to warm up");
+    assert!(many <= few + 5, "{name}: {few}, then {many}");
+}
+
 #[test]
 fn a_request_takes_no_memory_once_warm() {
     for entry in ENTRIES {
         let policy = entry.description.name;
-        let few = allocations(policy, 10_000);
-        let many = allocations(policy, 100_000);
-        assert!((1..80).contains(&few), "{policy}: {few} to warm up");
-        assert!(many <= few + 3, "{policy}: {few}, then {many}");
+        check(policy, hybrid_disk(), &settings(8).and("cleanup", cleanup(policy)));
+    }
+}
+
+#[test]
+fn choosing_victims_takes_no_memory_once_warm() {
+    for entry in hybridsim_hybrid::replacement::ENTRIES {
+        let policy = entry.description.name;
+        let settings = settings(8)
+            .and("replacement", plug(policy, Settings::default()))
+            .and("cleanup", cleanup("on-demand-partial"));
+        check(policy, hybrid_disk(), &settings);
+    }
+}
+
+#[test]
+fn a_flash_cache_takes_no_memory_for_requests_once_warm() {
+    for scheme in ["fp", "rw", "op"] {
+        check(scheme, &hybridsim_hybrid::flash_cache::ENTRY, &flash_cache(scheme, 0.9, true));
     }
 }

@@ -15,7 +15,6 @@ use hybridsim_engine::{
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
@@ -206,7 +205,7 @@ fn prepare(
         };
         parts.map(key).collect()
     };
-    let mut kept = cache.and_then(|cache| Kept::new(cache, keys()));
+    let mut kept = cache.map(|cache| Kept::new(cache, keys()));
     let keeper = kept.as_mut().map(|kept| kept as &mut dyn Keeper);
     machine.prepare(keeper, &mut |share| match watch {
         Some(watch) => {
@@ -269,13 +268,13 @@ fn warmup(scenario: &Scenario) -> Warmup {
 }
 
 fn label(scenario: &Scenario) -> Label {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let versions = [("hybridsim", env!("CARGO_PKG_VERSION")), ("sources", state::SOURCES)];
     Label {
         title: scenario.title.clone(),
         scenario: scenario.name.clone(),
         trace: workload::name(scenario),
         seed: scenario.seed(),
-        versions: BTreeMap::from([("hybridsim".to_owned(), version)]),
+        versions: versions.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
     }
 }
 
@@ -302,6 +301,12 @@ impl FactSink for Tee<'_, '_> {
             second.take(facts);
         }
     }
+}
+
+/// Begins to measure peak memory anew, so that one run is not told the peak of another before it.
+/// Only Linux can; elsewhere nothing happens.
+pub fn forget_peak_memory() {
+    drop(std::fs::write("/proc/self/clear_refs", "5"));
 }
 
 /// The process's peak memory as Linux tells it; `None` elsewhere.

@@ -19,6 +19,8 @@ const FORMAT: u32 = 1;
 /// another system's text may be longer by as much and still be told from it.
 const HEAD_BYTES: u64 = 1 << 20;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// A hash of the code this program was built from: between two versions results may change, too.
+pub const SOURCES: &str = env!("HYBRIDSIM_SOURCES");
 /// Fast, and halves what a map of numbers takes.
 const COMPRESSION_LEVEL: i32 = 1;
 
@@ -243,14 +245,10 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// `keys` say by path what the state of a part depends on; `None` when the program cannot
-    /// tell itself from an older one that would have prepared devices differently.
-    pub fn new(cache: &'a Cache, keys: BTreeMap<String, String>) -> Option<Self> {
-        let program = fs::metadata(std::env::current_exe().ok()?).ok()?;
-        let built = program.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        let program = format!("program = {} {}\n", program.len(), built.as_nanos());
-        let keys = keys.into_iter().map(|(path, key)| (path, program.clone() + &key)).collect();
-        Some(Self { cache, keys, asked: Instant::now() })
+    /// `keys` say by path what the state of a part depends on, besides the program's code.
+    pub fn new(cache: &'a Cache, keys: BTreeMap<String, String>) -> Self {
+        let key = |(path, key)| (path, format!("program = {SOURCES}\n{key}"));
+        Self { cache, keys: keys.into_iter().map(key).collect(), asked: Instant::now() }
     }
 }
 

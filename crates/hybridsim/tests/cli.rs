@@ -79,6 +79,34 @@ fn json_is_one_document_with_the_promised_keys() {
     assert!(json["components"]["device"].is_object(), "{}", json["components"]);
 }
 
+/// The failure that `args` print as JSON.
+fn told_in_json(args: &[&str]) -> Value {
+    let output = call(args);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(json["error"]["exit_code"].as_i64(), output.status.code().map(i64::from));
+    assert!(!output.stderr.is_empty(), "people are told as well");
+    json["error"].clone()
+}
+
+#[test]
+fn with_json_a_failure_is_a_document_as_well() {
+    let (_folder, toy) = toy();
+    let sets = ["--set", "host.queue_deth=3", "--set", "part.device.latency=5"];
+    let error = told_in_json(&[&["run", &toy, "--json"][..], &sets].concat());
+    assert_eq!(error["exit_code"], 2);
+    let problems = error["problems"].as_array().expect("a list");
+    assert_eq!(problems.len(), 2, "{error}");
+    assert_eq!(problems[0]["key"], "host.queue_deth");
+    assert_eq!(problems[0]["help"], "did you mean `queue_depth`?");
+    assert_eq!((&problems[1]["line"], &problems[1]["column"]), (&1.into(), &1.into()));
+    assert_eq!(told_in_json(&["trace", "info", "nowhere", "--json"])["exit_code"], 3);
+    assert_eq!(told_in_json(&["sweep", &toy, "--json"])["exit_code"], 2);
+    assert_eq!(told_in_json(&["reproduce", "nothing", "--json"])["exit_code"], 2);
+    assert_eq!(told_in_json(&["calibrate", "nowhere", "--json"])["exit_code"], 3);
+    let usage = told_in_json(&["run", "--json", "--nonsense"]);
+    assert!(usage["message"].as_str().expect("a text").contains("--nonsense"), "{usage}");
+}
+
 #[test]
 fn a_result_can_be_run_again_from_its_own_folder() {
     let (folder, toy) = toy();
@@ -115,6 +143,7 @@ fn two_processes_and_observers_agree_on_the_fingerprint() {
 fn mistakes_get_their_exit_codes_and_a_remedy() {
     let (folder, toy) = toy();
     refused(&["run", "nowhere.toml"], 2, &["nowhere.toml", "cannot read"]);
+    assert!(!text(&call(&["run", "nowhere.toml"]).stderr).contains("problem in the scenario"));
     refused(&["run", &toy, "--set", "host.queue_deth=3"], 2, &["did you mean `queue_depth`?"]);
     refused(&["run", &toy, "--set", "part.device.capacity=4k"], 2, &["4kB", "4KiB"]);
     refused(&["run", &toy, "--trace", "nowhere.trace"], 3, &["nowhere.trace"]);
@@ -142,6 +171,29 @@ fn a_request_beyond_the_device_names_the_remedy() {
     let output =
         call(&["run", &toy, "--trace", &trace, "--set", "workload.address=wrap", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_trace_takes_the_place_of_the_whole_workload() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = scenario(&folder, "short.spc", "0,0,4096,r,0.0\n0,8,4096,w,0.5\n0,16,4096,w,1.0\n");
+    let span = |scenario: &str, words: &[&str]| -> f64 {
+        let output = call(&["run", scenario, "--trace", &trace, "--json"]);
+        let told = text(&output.stderr);
+        assert!(output.status.success(), "{told}");
+        assert_eq!(told.is_empty(), words.is_empty(), "{told}");
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["simulated_ns"].as_f64().expect("a number") / 1e9
+    };
+    let open = TOY.replace("closed", "open");
+    let scaled = open.replace("[workload]", "[workload]\ntime_scale = 10");
+    let bare = open.replace("generator =", "time_scale = 10 #");
+    let file = |name: &str, text: &str| scenario(&folder, name, text);
+    assert!(span(&file("open.toml", &open), &[]) < 1.1);
+    // How the scenario's own workload is scaled says nothing of another.
+    assert!(span(&file("scaled.toml", &scaled), &["`time_scale` is not applied"]) < 1.1);
+    assert!(span(&file("bare.toml", &bare), &[]) > 9.9);
 }
 
 #[test]
@@ -211,6 +263,61 @@ fn every_preset_builds() {
         let output = call(&["check", &path]);
         assert!(output.status.success(), "{name}: {}", self::text(&output.stderr));
     }
+}
+
+#[test]
+fn a_calibration_that_means_little_says_so() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let head = "op,bytes,latency_ns\nread,2048,150000\nread,4096,200000\nread,8192,300000\n";
+    let good = scenario(&folder, "good.csv", head);
+    let bad = scenario(&folder, "bad.csv", &format!("{head}read,65536,310000\n"));
+    assert_eq!(text(&call(&["calibrate", &good]).stderr), "");
+    let output = call(&["calibrate", &bad]);
+    let told = text(&output.stderr);
+    assert!(output.status.success() && told.contains("reads do not lie on a line"), "{told}");
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_preconditioning_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = SSD.replace("\"fill\"", "\"steady\"").replace("plane = 64", "plane = 40000");
+    let path = scenario(&folder, "ssd.toml", &text);
+    let child = program(&["run", &path, "--no-cache", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let asked = std::time::Instant::now();
+    let output = child.wait_with_output().expect("it ends");
+    assert!(asked.elapsed().as_secs() < 10, "{:?}", asked.elapsed());
+    assert_eq!(output.status.code(), Some(130), "{}", text_of(&output));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert!(json["error"]["message"].as_str().expect("a text").contains("before anything"));
+}
+
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn a_key_as_messages_write_it_is_explained() {
+    for (key, word) in [
+        ("part.my-ssd.read_time", "ssd.read_time"),
+        ("part.a.ftl.gc", "page.gc"),
+        ("part.a.ftl", "ssd.ftl"),
+        ("host.queue_depth", "host.queue_depth"),
+        ("workload.time_scale", "workload.time_scale"),
+    ] {
+        let told = text(&call(&["explain", key]).stdout);
+        assert!(told.contains(word), "{key}: {told}");
+    }
+    refused(&["explain", "part.a.nonsense"], 2, &["nothing is called `part.a.nonsense`"]);
+    refused(&["explain", "GREEDY"], 2, &["did you mean `greedy`?"]);
+    refused(&["list", "ftls"], 2, &["did you mean `ftl`?"]);
 }
 
 #[test]
@@ -371,4 +478,19 @@ fn every_example_is_drawn_with_all_its_parts() {
         let picture = text(&output.stdout);
         assert_eq!(picture.matches("class=\"name\"").count(), parts + 1, "{picture}");
     }
+}
+
+#[test]
+fn a_trace_is_checked_to_its_end() {
+    let whole = root().join("workloads/git.hst");
+    let output = call(&["trace", "check", whole.to_str().expect("UTF-8")]);
+    let told = text(&output.stdout);
+    assert!(output.status.success() && told.contains(" records as native"), "{told}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut bytes = fs::read(&whole).expect("a bundled trace");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let damaged = folder.path().join("damaged.hst");
+    fs::write(&damaged, bytes).expect("a writable folder");
+    refused(&["trace", "check", damaged.to_str().expect("UTF-8")], 3, &["damaged.hst"]);
 }

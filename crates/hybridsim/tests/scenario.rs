@@ -106,6 +106,61 @@ fn all_mistakes_are_told_at_once_with_their_lines() {
 }
 
 #[test]
+fn a_warm_up_is_said_once() {
+    let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let sets = ["run.warmup_requests=10", "run.warmup_time=1s"];
+    let message = check(text, &sets).expect_err("which of the two?");
+    assert!(message.contains("not both"), "{message}");
+    assert!(sets.iter().all(|set| check(text, &[set]).is_ok()));
+    assert!(check(&format!("run = 3\n{text}"), &[]).is_err());
+}
+
+#[test]
+fn numbers_out_of_range_are_told_in_few_digits() {
+    let text = |share: &str| format!("[part.a]\nkind = \"toy\"\nsize = \"1MiB\"\nshare = {share}");
+    refused(&text("1e300"), &["1e300 is out of range; allowed is 0 to 1"]);
+    refused(&text("-0.25"), &["-0.25 is out of range"]);
+}
+
+#[test]
+fn an_option_for_a_part_that_is_not_there_names_those_that_are() {
+    let text = "[part.abc]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let told = |set: &str| check(text, &[set]).expect_err("there is no such part");
+    assert!(
+        told("part.abd.depth=1").contains("did you mean `abc`?"),
+        "{}",
+        told("part.abd.depth=1")
+    );
+    let message = told("part.zzz.depth=1");
+    assert!(message.contains("has no such part") && message.contains("its parts are: abc"));
+    assert!(message.contains("--set part.zzz.depth") && !message.contains("`kind`"), "{message}");
+    // A new part by options alone is possible, and must then be used.
+    let message = check(text, &["part.b.kind=toy", "part.b.size=1MiB"]).expect_err("unused");
+    assert!(message.contains("several parts have no parent"), "{message}");
+    let sets = ["part.b.kind=toy", "part.b.size=1MiB", "part.abc.below=[\"b\"]"];
+    assert_eq!(check(text, &sets).expect("a system of two").parts.len(), 2);
+}
+
+#[test]
+fn systems_of_absurd_size_are_refused() {
+    use std::fmt::Write;
+    let mut wide = "[part.top]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [".to_owned();
+    (0..10_000).for_each(|at| write!(wide, "\"p{at}\", ").expect("a string"));
+    wide += "]\n";
+    let (mut deep, mut parts) = (String::new(), String::new());
+    for at in 0..10_000 {
+        let part = format!("[part.p{at}]\nkind = \"toy\"\nsize = \"1MiB\"\n");
+        parts += &part;
+        if at < 300 {
+            write!(deep, "{part}below = [\"p{}\"]\n", at + 1).expect("a string");
+        }
+    }
+    refused(&(wide + &parts), &["has 10001 parts; a scenario has at most 10000"]);
+    deep += "[part.p300]\nkind = \"toy\"\nsize = \"1MiB\"";
+    refused(&deep, &["part.p0", "more than 200 parts lie inside each other"]);
+}
+
+#[test]
 fn a_part_has_one_place_and_every_part_is_used() {
     let part =
         |name: &str, rest: &str| format!("[part.{name}]\nkind=\"toy\"\nsize=\"1MiB\"\n{rest}\n");
@@ -194,6 +249,7 @@ fn parameters_of_a_plug_can_be_set_without_repeating_its_kind() {
     let table = format!("{SSD}ftl = {{ kind = \"page\", gc = \"greedy\" }}");
     assert_eq!(gc(&table, &["part.a.ftl.gc=fifo"]), page);
     assert_eq!(gc(SSD, &["part.a.ftl=page", "part.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(SSD, &["part.a.ftl.gc=fifo", "part.a.ftl=page"]), page);
     // Another kind takes nothing over.
     assert_eq!(gc(&table, &["part.a.ftl=block"]), ("block".to_owned(), None));
     let problem = check(SSD, &["part.a.ftl=block", "part.a.ftl.gc=fifo"]).expect_err("no gc");

@@ -102,6 +102,9 @@ pub struct ByKind<T> {
     pub write: T,
     /// Trims.
     pub trim: T,
+    /// Flushes.
+    #[serde(default)]
+    pub flush: T,
 }
 
 /// Latencies in ns.

@@ -47,6 +47,7 @@ pub fn results(
     let requests = run.warmup.requests + latency_ns.all.count;
     remarks(run, &latency_ns.all, &mut warnings);
     let components = components(run);
+    warnings.extend(partial_energy(&components));
     RunResults {
         schema_version: SCHEMA_VERSION,
         label,
@@ -116,12 +117,30 @@ fn remarks(run: &Run<'_>, all: &LatencyResult, warnings: &mut Vec<String>) {
     }
 }
 
+/// Names the devices whose energy is missing in a sum that looks like that of the whole system.
+fn partial_energy(components: &BTreeMap<String, Component>) -> Option<String> {
+    let told = |known: bool| {
+        components.iter().filter(move |(_, component)| {
+            component.power.as_ref().is_some_and(|power| power.energy_j.is_some() == known)
+        })
+    };
+    let missing: Vec<&str> = told(false).map(|(path, _)| path.as_str()).collect();
+    (told(true).count() > 0 && !missing.is_empty()).then(|| {
+        format!(
+            "energy leaves out {}: no power is given there; set its powers, or do not compare \
+             the sum",
+            missing.join(", ")
+        )
+    })
+}
+
 fn latencies(fold: &LatencyFold) -> ByKind<LatencyResult> {
     ByKind {
         all: latency(&fold.all()),
         read: latency(fold.of(Op::Read)),
         write: latency(fold.of(Op::Write)),
         trim: latency(fold.of(Op::Trim)),
+        flush: latency(fold.of(Op::Flush)),
     }
 }
 
@@ -239,8 +258,10 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
     {
         *energy.entry(name.to_owned()).or_insert(0.0) += joules;
     }
-    let draws = info.watts.is_some()
-        || info.flash_joules.is_some()
+    // A part whose power nobody gave has all zeros: its energy is not known, which is not 0 J.
+    let draws = info.watts.is_some_and(|watts| watts.iter().any(|&watts| watts != 0.0))
+        || info.flash_joules.is_some_and(|joules| joules.iter().any(|&joules| joules != 0.0))
+        || info.always_watts.iter().any(|&(_, watts)| watts != 0.0)
         || info.spin_up_joules != 0.0
         || info.search_joules != 0.0;
     energy.retain(|_, joules| joules.is_finite());

@@ -31,7 +31,7 @@ function flash() {
   if (runs.some(run => has(seriesOf(run).erases))) {
     const erases = run => perSecond(run, seriesOf(run).erases);
     timeChart(grid, {
-      id: "erases", title: "Erases per second", caption: RUNS.filter(run => run.results.totals.erases !== null).map(run => `${run.name}: ${number(run.results.totals.erases)} blocks erased after the warm-up`).join("; ") + ".",
+      id: "erases", title: "Erases per second", caption: perRun(RUNS.filter(run => run.results.totals.erases !== null), run => `${number(run.results.totals.erases)} blocks erased after the warm-up`),
       table: () => timeTable([["erases/s", erases, plain]]),
     }, { label: "Erases per second", format: plain, exact: value => plain(value) + "/s" }, run => has(seriesOf(run).erases) ? [{ text: MANY ? "" : "Erases", y: erases(run) }] : []);
   }
@@ -43,7 +43,7 @@ function wear(grid, runs) {
   const count = run => Object.values(run.results.components).map(component => component.erase_count).find(Boolean);
   const place = figure(grid, {
     id: "wear", title: "Wear",
-    caption: runs.filter(count).map(run => `${run.name}: ${number(count(run).mean, 3)} erases per block on average, from ${number(count(run).min)} to ${number(count(run).max)}`).join("; ") + ".",
+    caption: perRun(runs.filter(count), run => `${number(count(run).mean, 3)} erases per block on average, from ${number(count(run).min)} to ${number(count(run).max)}`),
     table: () => ({ head: ["Run", "Device", "Erases", "Blocks"], rows: worn.flatMap(({ run, path, rows }) => rows.map(([erases, blocks]) => [run.name, path, number(erases), number(blocks)])) }),
   });
   const many = worn.length > new Set(worn.map(device => device.run.index)).size;
@@ -79,7 +79,7 @@ function caches() {
   const ratio = run => seriesOf(run).hits.map((hits, at) => hits + seriesOf(run).misses[at] > 0 ? hits / (hits + seriesOf(run).misses[at]) : null);
   if (asked.length > 0) timeChart(grid, {
     id: "hits", title: "Hit ratio",
-    caption: asked.map(run => `${run.name}: ${percent(run.results.totals.hit_ratio)} of pages found`).join("; ") + ".",
+    caption: perRun(asked, run => `${percent(run.results.totals.hit_ratio)} of pages found`),
     table: () => timeTable([["hit ratio", ratio, value => percent(value)]]),
   }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => asked.includes(run) ? [{ text: MANY ? "" : "Hit ratio", y: ratio(run) }] : []);
   if (dirty.length > 0) timeChart(grid, {
@@ -123,7 +123,7 @@ function energy() {
   })).filter(row => row.total > 0);
   const place = figure(grid, {
     id: "states", title: "Energy by state", wide: true,
-    caption: RUNS.filter(run => run.results.totals.energy_j !== null).map(run => `${run.name}: ${quantity("joules", run.results.totals.energy_j)}, ${quantity("joules", run.results.totals.energy_j_per_request)} per request`).join("; ") + ".",
+    caption: perRun(RUNS.filter(run => run.results.totals.energy_j !== null), run => `${quantity("joules", run.results.totals.energy_j)}, ${quantity("joules", run.results.totals.energy_j_per_request)} per request`),
     table: () => ({ head: ["State", ...rows.map(row => row.name)], rows: order.map((name, at) => [words(name), ...rows.map(row => quantity("joules", row.pieces[at][1]))]) }),
   });
   bars(place, [{ name: "", rows }], STATE_COLOURS, value => quantity("joules", value), Math.max(...rows.map(row => row.total)));

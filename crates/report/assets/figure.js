@@ -13,6 +13,10 @@ function element(tag, properties = {}, ...children) {
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const runColour = run => css("--run" + (run % 8));
+// The ninth run has the colour of the first, and another dash.
+const dashOf = run => DASHES[(run + 3 * Math.floor(run / 8)) % 8];
+// A word on every run, where that still is a caption and not a list.
+const perRun = (runs, words) => runs.length > 4 ? "" : runs.map(run => `${run.name}: ${words(run)}`).join("; ") + ".";
 const DASHES = [[], [9, 4], [2, 3], [10, 3, 2, 3], [5, 3], [14, 4], [2, 6], [7, 2, 7, 6]];
 
 const charts = []; // {figure, redraw, inked, show}

@@ -39,7 +39,7 @@ function logSplits(u, side, low, high) {
 const logAxis = options => ({ splits: logSplits, filter: (u, splits) => splits, ...options });
 
 const markerStyle = line => {
-  const dash = line ? line.dash || DASHES[line.run % 8] : [];
+  const dash = line ? line.dash || dashOf(line.run) : [];
   return dash.length === 0 ? "solid" : dash[0] > 3 ? "dashed" : "dotted";
 };
 const colourFor = line => runColour(line.tint ?? line.run);
@@ -61,7 +61,7 @@ function lines(place, { series, x, y, marks = [] }) {
         label: line.label,
         stroke: () => colourFor(line),
         width: line.width || 1.75,
-        dash: line.dash || DASHES[line.run % 8],
+        dash: line.dash || dashOf(line.run),
         fill: line.fill ? () => colourFor(line) + "22" : undefined,
         paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         alpha: line.alpha || 1,

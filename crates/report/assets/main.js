@@ -44,14 +44,15 @@ function latency() {
   if (!DRAWN.some(run => distribution(run, "all").total > 0)) return;
   const grid = section("latency", "Latency", "From arrival to completion, of requests completed after the warm-up.");
   const p = run => run.results.latency_ns.all;
-  const words = DRAWN.map(run => `${run.name}: median ${quantity("ns", p(run).p50)}, 99 % within ${quantity("ns", p(run).p99)}, longest ${quantity("ns", p(run).max)}`).join("; ");
+  const p99 = all => all.count >= 1000 ? `, 99 % within ${quantity("ns", all.p99)}` : "";
+  const words = perRun(DRAWN, run => `median ${quantity("ns", p(run).p50)}${p99(p(run))}, longest ${quantity("ns", p(run).max)}`);
   const x = {
     label: "Latency", name: "Latency", format: value => quantity("ns", value, 2), exact: value => quantity("ns", value),
     scale: { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] },
     axis: logAxis({ space: 40 }),
   };
   const cdf = figure(grid, {
-    id: "cdf", title: "Latency: share of requests done", caption: words + ".",
+    id: "cdf", title: "Latency: share of requests done", caption: words,
     table: () => distributionTable(),
   });
   const cdfLines = lines(cdf, {
@@ -75,21 +76,25 @@ function latency() {
   latencyMaps(grid);
 }
 
+// Nothing happens between the latencies there are: steps, the first of them up from `before`.
+function stepsSeries(run, text, before, least, value) {
+  const { points, total } = distribution(run, state.kind);
+  const shown = points.filter(([ns, seen]) => ns > 0 && total - seen >= least(total));
+  const x = shown.map(([ns]) => ns), y = shown.map(([, seen]) => value(seen, total));
+  if (x.length > 0) {
+    x.unshift(x[0] * .9999);
+    y.unshift(before);
+  }
+  return { run: run.index, label: label(run, MANY ? "" : text), x, y, stepped: true };
+}
+
 function cdfSeries() {
-  return DRAWN.map(run => {
-    const { points, total } = distribution(run, state.kind);
-    const shown = points.filter(([ns]) => ns > 0);
-    return { run: run.index, label: label(run, MANY ? "" : "Done"), x: shown.map(([ns]) => ns), y: shown.map(([, seen]) => seen / total) };
-  });
+  return DRAWN.map(run => stepsSeries(run, "Done", 0, () => 0, (seen, total) => seen / total));
 }
 
 function ccdfSeries() {
-  return DRAWN.map(run => {
-    const { points, total } = distribution(run, state.kind);
-    const least = total >= 1000 ? 10 : 1;
-    const shown = points.filter(([ns, seen]) => ns > 0 && total - seen >= least);
-    return { run: run.index, label: label(run, MANY ? "" : "Slower"), x: shown.map(([ns]) => ns), y: shown.map(([, seen]) => (total - seen) / total) };
-  });
+  const least = total => total >= 1000 ? 10 : 1;
+  return DRAWN.map(run => stepsSeries(run, "Slower", 1, least, (seen, total) => (total - seen) / total));
 }
 
 function distributionTable() {
@@ -205,7 +210,7 @@ function overTime() {
   const rate = value => number(value, 4);
   timeChart(grid, {
     id: "throughput", title: "Requests completed per second",
-    caption: RUNS.map(run => `${run.name}: ${number(run.results.throughput.iops, 4)} per second on average`).join("; ") + ".",
+    caption: perRun(RUNS, run => `${number(run.results.throughput.iops, 4)} per second on average`),
     table: () => timeTable([["requests/s", run => perSecond(run, added(seriesOf(run).reads, seriesOf(run).writes)), rate]]),
   }, { label: "Requests per second", format: rate, exact: value => rate(value) + "/s" }, run => {
     const { reads, writes } = seriesOf(run);
@@ -215,7 +220,7 @@ function overTime() {
   const bytes = run => perSecond(run, added(seriesOf(run).read_bytes, seriesOf(run).write_bytes)).map(value => value === null ? null : value / 1e6);
   timeChart(grid, {
     id: "bandwidth", title: "Bandwidth",
-    caption: RUNS.map(run => `${run.name}: ${quantity("rate", run.results.throughput.bytes_per_s)} on average`).join("; ") + ".",
+    caption: perRun(RUNS, run => `${quantity("rate", run.results.throughput.bytes_per_s)} on average`),
     table: () => timeTable([["MB/s", bytes, rate]]),
   }, { label: "MB/s, reads and writes", format: rate, exact: value => number(value) + " MB/s" }, run => [{ text: MANY ? "" : "Reads and writes", y: bytes(run) }]);
   timeChart(grid, {
@@ -303,9 +308,9 @@ function whereTimeWent() {
   })).filter(set => set.rows.length > 0);
   if (sets.length === 0) return;
   const largest = row => row.pieces.reduce((best, piece) => piece[1] > best[1] ? piece : best);
-  const told = sets[0].rows.map(row => `${row.name}: mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`).join("; ");
+  const told = perRun(sets[0].rows, row => `mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`);
   const place = figure(grid, {
-    id: "parts", title: "Time per request by part", wide: true, caption: told + ".",
+    id: "parts", title: "Time per request by part", wide: true, caption: told,
     table: () => ({
       head: ["Part", ...sets.flatMap(set => set.rows.map(row => MANY ? `${row.name}, ${set.name.toLowerCase()}` : set.name))],
       rows: order.map((part, at) => [words(part), ...sets.flatMap(set => set.rows.map(row => quantity("ns", row.pieces[at][1])))]),

@@ -43,6 +43,11 @@ fn percentile(run: &RunResults, beyond: f64, value: Option<u64>) -> Option<f64> 
     value.filter(|_| enough).map(|ns| ns as f64)
 }
 
+/// Whether what follows is of less than the whole run.
+fn warmed(run: &RunResults) -> bool {
+    run.warmup.ns > 0 || run.warmup.requests > 0
+}
+
 const KINDS: &[Kind] = &[
     Kind { group: "Work", label: "Requests", units: COUNT, value: |run| Some(run.requests as f64) },
     Kind {
@@ -51,12 +56,36 @@ const KINDS: &[Kind] = &[
         units: LENGTH,
         value: |run| Some(run.simulated_ns as f64),
     },
+    Kind {
+        group: "Work",
+        label: "Warm-up, not measured",
+        units: LENGTH,
+        value: |run| warmed(run).then_some(run.warmup.ns as f64),
+    },
+    Kind {
+        group: "Work",
+        label: "Requests measured",
+        units: COUNT,
+        value: |run| warmed(run).then_some(run.latency_ns.all.count as f64),
+    },
     Kind { group: "Work", label: "Throughput", units: RATE, value: |run| run.throughput.iops },
     Kind {
         group: "Work",
         label: "Bandwidth",
         units: BYTES_RATE,
         value: |run| run.throughput.bytes_per_s,
+    },
+    Kind {
+        group: "Work",
+        label: "Power failures",
+        units: COUNT,
+        value: |run| (run.power_cuts > 0).then_some(run.power_cuts as f64),
+    },
+    Kind {
+        group: "Work",
+        label: "Requests lost",
+        units: COUNT,
+        value: |run| (run.power_cuts > 0).then_some(run.requests_lost as f64),
     },
     Kind { group: "Latency", label: "Mean", units: TIME, value: |run| run.latency_ns.all.mean },
     Kind {

@@ -7,6 +7,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Longer names of runs are cut.
 const NAME_WIDTH_MAX: usize = 24;
+/// Where names of runs would make the table wider, they stand above it, and numbers in it.
+const TABLE_WIDTH_MAX: usize = 120;
 
 /// How text may look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,16 +29,27 @@ pub fn table(runs: &[&RunResults], style: Style) -> String {
     let figures = figures(runs);
     let label_width = figures.iter().map(|figure| figure.label.width()).max().unwrap_or(0);
     let unit_width = figures.iter().map(|figure| figure.unit.width()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..runs.len())
+    let value_widths: Vec<usize> = (0..runs.len())
         .map(|at| figures.iter().map(|figure| figure.values[at].width()).max().unwrap_or(0))
-        .zip(&names)
-        .map(|(width, name)| width.max(name.width()))
         .collect();
+    let wide: usize = names.iter().zip(&value_widths).map(|(n, v)| n.width().max(*v) + 2).sum();
     let mut out = String::new();
+    let heads = if label_width + 2 + wide > TABLE_WIDTH_MAX {
+        let heads: Vec<String> = (1..=names.len()).map(|number| format!("[{number}]")).collect();
+        for (head, run) in heads.iter().zip(runs) {
+            let _ = writeln!(out, "{} {}", right(head, label_width + 2), title(run));
+        }
+        out.push('\n');
+        heads
+    } else {
+        names.clone()
+    };
+    let widths: Vec<usize> =
+        heads.iter().zip(value_widths).map(|(head, width)| head.width().max(width)).collect();
     let mut line = String::new();
     line.push_str(&" ".repeat(label_width + 2));
-    for (name, width) in names.iter().zip(&widths) {
-        line.push_str(&right(name, width + 2));
+    for (head, width) in heads.iter().zip(&widths) {
+        line.push_str(&right(head, width + 2));
     }
     let _ = writeln!(out, "{}", style.paint("1", &line));
     let mut group = "";
@@ -120,9 +133,12 @@ fn notes(out: &mut String, runs: &[&RunResults], names: &[String], style: Style)
     }
 }
 
+fn title(run: &RunResults) -> String {
+    clean(if run.label.title.is_empty() { &run.label.scenario } else { &run.label.title })
+}
+
 fn name(run: &RunResults) -> String {
-    let title = if run.label.title.is_empty() { &run.label.scenario } else { &run.label.title };
-    let title = clean(title);
+    let title = title(run);
     if title.width() <= NAME_WIDTH_MAX {
         return title;
     }

@@ -54,3 +54,18 @@ fn json_is_one_document_that_reads_back() {
     json::write_line(&mut line, &run.results).expect("a vector takes everything");
     assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
 }
+
+#[test]
+fn many_runs_have_numbers_in_the_table_and_their_whole_names_above_it() {
+    let title =
+        |number: usize| format!("A system with a name of more than forty letters, {number}");
+    let runs: Vec<Run> = (1..=10).map(|number| sample::run("disk", &title(number))).collect();
+    let results: Vec<_> = runs.iter().map(|run| &run.results).collect();
+    let text = table(&results, Style::default());
+    assert!(text.lines().all(|line| line.width() <= 130), "{text}");
+    for number in 1..=10 {
+        assert!(text.contains(&format!("[{number}] {}\n", title(number))), "{text}");
+    }
+    let few = table(&results[..2], Style::default());
+    assert!(!few.contains("[1]"), "{few}");
+}

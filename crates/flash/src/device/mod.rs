@@ -96,6 +96,52 @@ fn pieces(request: &Request, sectors_per_page: u32) -> impl Iterator<Item = Piec
     })
 }
 
+/// The pages that `request` writes, partly or whole.
+fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
+    let per_page = u64::from(sectors_per_page);
+    let first = request.lba.0 / per_page;
+    let last = (request.end().0 - 1) / per_page;
+    WriteRun {
+        first: Lpn(first as u32),
+        pages: (last - first + 1) as u32,
+        last_whole: request.end().0.is_multiple_of(per_page),
+    }
+}
+
+/// Has `ftl` do what `request` asks for, page by page as a run would, but without a clock.
+fn serve_untimed(
+    ftl: &mut dyn Ftl,
+    flash: &mut FlashOps,
+    request: &Request,
+    sectors_per_page: u32,
+) -> Result<(), FtlError> {
+    if request.op == Op::Flush {
+        return Ok(());
+    }
+    let run = write_run(request, sectors_per_page);
+    if request.op == Op::Write {
+        ftl.begin_write(run);
+    }
+    let hint = Hint { request_pages: run.pages };
+    pieces(request, sectors_per_page).try_for_each(|piece| {
+        let whole = piece.sectors == sectors_per_page;
+        match request.op {
+            Op::Write => {
+                if !whole && ftl.holds(piece.lpn, flash) {
+                    ftl.read(piece.lpn, flash);
+                }
+                ftl.write(piece.lpn, hint, flash)
+            }
+            Op::Read => {
+                ftl.read(piece.lpn, flash);
+                Ok(())
+            }
+            Op::Trim if whole => ftl.trim(piece.lpn, flash),
+            Op::Trim | Op::Flush => Ok(()),
+        }
+    })
+}
+
 impl Ssd {
     /// A device put together from `parts`.
     pub fn new(parts: SsdParts) -> Self {
@@ -173,15 +219,9 @@ impl Ssd {
     }
 
     fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
-        let per_page = u64::from(self.sectors_per_page);
-        let first = request.lba.0 / per_page;
-        let last = (request.end().0 - 1) / per_page;
-        let hint = Hint { request_pages: (last - first + 1) as u32 };
-        self.parts.ftl.begin_write(WriteRun {
-            first: Lpn(first as u32),
-            pages: hint.request_pages,
-            last_whole: request.end().0.is_multiple_of(per_page),
-        });
+        let run = write_run(request, self.sectors_per_page);
+        let hint = Hint { request_pages: run.pages };
+        self.parts.ftl.begin_write(run);
         for piece in pieces(request, self.sectors_per_page) {
             let SsdParts { ftl, flash, .. } = &mut self.parts;
             flash.clear();
@@ -508,17 +548,8 @@ impl Layer for Ssd {
                     request.end()
                 ));
             }
-            for piece in pieces(&request, self.sectors_per_page) {
-                let hint = Hint { request_pages: request.sectors.div_ceil(self.sectors_per_page) };
-                let done = match request.op {
-                    Op::Write => ftl.write(piece.lpn, hint, flash),
-                    Op::Trim if piece.sectors == self.sectors_per_page => {
-                        ftl.trim(piece.lpn, flash)
-                    }
-                    _ => Ok(()),
-                };
-                done.map_err(|error| format!("preconditioning: {error}"))?;
-            }
+            serve_untimed(&mut **ftl, flash, &request, self.sectors_per_page)
+                .map_err(|error| format!("preconditioning: {error}"))?;
         }
         flash.set_recording(true);
         match flash.violation() {

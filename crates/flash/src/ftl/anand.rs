@@ -29,7 +29,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "anand",
         summary: "Chains of blocks per logical block, pages in place, folded when too long.",
-        origin: "paper 000, figures 4.4 and 4.5 (NFTL)",
+        origin: "paper 000, figures 4.4 and 4.5 (NFTL). Unlike there, the page that makes a chain \
+                 fold goes to a unit appended afterwards; walking a chain costs no reads of spare \
+                 areas",
         params: &PARAMS,
     },
     build,

@@ -19,7 +19,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "block",
         summary: "Maps whole blocks; a page written again moves its block.",
-        origin: "paper 002, section 3 (block-level mapping); paper 000, chapter 2 (SmartMedia)",
+        origin: "paper 002, section 3 (block-level mapping); paper 000, chapter 2 (SmartMedia). \
+                 Beyond that, a block whose last page is trimmed is erased at once",
         params: &[],
     },
     build,

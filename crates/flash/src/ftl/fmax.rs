@@ -30,7 +30,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fmax",
         summary: "Two blocks at most per logical one: pages in place, and pages written again.",
-        origin: "paper 000, figures 4.6 and 4.7",
+        origin: "paper 000, figures 4.6 and 4.7. Unlike there, the page that makes units fold is \
+                 written straight into the fresh one; finding the newest copy costs no reads of \
+                 spare areas",
         params: &[],
     },
     build,

@@ -30,7 +30,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "in-place",
         summary: "Fixed places: a used page costs reading, erasing and rewriting its block.",
-        origin: "paper 000, figure 4.1 (page level FTL without wear levelling)",
+        origin: "paper 000, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
+                 pages that hold data are read and written back, and its page counts are mended",
         params: &PARAMS,
     },
     build,

@@ -24,7 +24,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "last",
         summary: "Log blocks apart for large requests, for hot and for cold small ones.",
-        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3",
+        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3. Sizes, threshold \
+                 and window are assumed; a hot page is told by the age of its log block, and the \
+                 victim is the oldest cold one, whatever its merges cost",
         params: &PARAMS,
     },
     build,
@@ -443,6 +445,39 @@ mod tests {
         assert!(copies(&did) > 0 && erases(&did) > 0, "{did:?}");
         bench.audit();
         assert!((0..12).all(|page| bench.read(page).len() == 1));
+    }
+
+    #[test]
+    fn a_log_block_whose_pages_were_all_written_in_place_since_needs_no_merge() {
+        let params = [
+            ("log_share", Value::Number(4.0 / 3.0)),
+            ("sequential_share", Value::Number(0.0)),
+            ("hot_window", Value::Number(0.0)),
+        ];
+        let mut bench = Bench::new(&ENTRY, ProgramOrder::Sequential, (9, 4), 12, &params);
+        bench.write_all(&[9, 10, 11, 9]); // No data block yet: the oldest log block.
+        bench.write_all(&[1, 2, 3, 5]); // The second one.
+        bench.write_all(&[0, 1, 2, 3, 4, 5]); // In place, so the second holds nothing any more.
+        // The third, and one more.
+        let did: Vec<Did> =
+            [1, 2, 3, 1, 2].into_iter().flat_map(|page| bench.write(page)).collect();
+        assert_eq!((copies(&did), erases(&did)), (0, 1), "{did:?}");
+        bench.audit();
+    }
+
+    #[test]
+    fn what_it_remembers_does_not_grow_with_what_was_done() {
+        let mut bench = filled(0.0);
+        let mut size_after = |rounds: u32| {
+            for round in 0..rounds {
+                write_large(&mut bench, round % 3 * 4);
+            }
+            let mut saver = Saver::default();
+            bench.ftl.save(&mut saver).expect("it can be saved");
+            saver.into_bytes().len()
+        };
+        let (early, late) = (size_after(12), size_after(2_000));
+        assert!(late < early + 64, "{early} bytes, and later {late}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl LogMap {
     }
 
     /// Programs the host's page `lpn` at `offset` of `block`. Says which block the old version was
-    /// in, if it was the last valid page there.
+    /// in, if it was the last valid page there; who cannot deal with it calls [`Self::note_emptied`].
     #[inline]
     pub fn program(
         &mut self,
@@ -187,7 +187,8 @@ impl LogMap {
         }
         let open = merge::is_open(block, offset, flash) && merge::pads(block, offset, flash) == 0;
         if open {
-            self.program(lpn, block, offset, flash);
+            let emptied = self.program(lpn, block, offset, flash);
+            self.note_emptied(emptied, logical);
         }
         Ok(open)
     }
@@ -223,7 +224,8 @@ impl LogMap {
         for offset in log.next..end {
             let lpn = Lpn(first + offset);
             if pending == Some(lpn) {
-                self.program(lpn, block, offset, flash);
+                let emptied = self.program(lpn, block, offset, flash);
+                self.note_emptied(emptied, log.logical);
                 continue;
             }
             let from = self.newest[lpn.0 as usize];
@@ -231,9 +233,8 @@ impl LogMap {
                 last = merge::copy_to(from, block, offset, flash);
                 self.newest[lpn.0 as usize] = self.geometry().page(block, offset);
                 let source = self.geometry().block_of(from);
-                if flash.array().valid(source) == 0 {
-                    self.emptied.push(source.0);
-                }
+                let emptied = flash.array().valid(source) == 0;
+                self.note_emptied(emptied.then_some(source), log.logical);
             }
         }
         let old = std::mem::replace(&mut self.data[log.logical as usize], log.block);
@@ -243,8 +244,15 @@ impl LogMap {
         last
     }
 
-    /// A block that a merge since the last call left without valid pages. It may be gone, or be
-    /// used again, by now.
+    /// Keeps in mind that a block lost its last valid page, unless it is the data block of
+    /// `logical`, which whoever moves pages out of it erases.
+    fn note_emptied(&mut self, emptied: Option<BlockId>, logical: u32) {
+        let data = self.data[logical as usize];
+        self.emptied.extend(emptied.map(|block| block.0).filter(|block| *block != data));
+    }
+
+    /// A block that a merge or a write in place since the last call left without valid pages. It
+    /// may be gone, or be used again, by now.
     pub fn emptied(&mut self) -> Option<BlockId> {
         self.emptied.pop().map(BlockId)
     }

@@ -163,8 +163,8 @@ impl Buffer {
     }
 
     /// Forgets the whole pages of a range.
-    pub fn trim(&mut self, first: u32, sectors: u32, per_page: u32) {
-        for lpn in first.div_ceil(per_page)..(first + sectors) / per_page {
+    pub fn trim(&mut self, first: u32, sectors: u32) {
+        for lpn in first.div_ceil(self.per_page)..(first + sectors) / self.per_page {
             if let Some(&place) = self.index.get(&lpn) {
                 self.drop_page(place);
             }

@@ -115,7 +115,7 @@ impl SlcMlcSsd {
             }
             Op::Trim => {
                 if let Some(buffer) = buffer {
-                    buffer.trim(first, sectors, store.mlc.sectors);
+                    buffer.trim(first, sectors);
                 }
                 store.trim(first, sectors);
                 Ok(())

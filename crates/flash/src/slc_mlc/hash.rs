@@ -33,6 +33,9 @@ const VIRTUAL: u32 = 1 << 31;
 /// The bucket is kept for data on their way.
 const CLAIMED: u32 = u32::MAX;
 
+/// What a bucket held: where it is, its key and its value.
+pub type Bucket = (usize, u32, u32);
+
 /// The table.
 #[derive(Clone, Debug)]
 pub struct HashTable {
@@ -44,6 +47,8 @@ pub struct HashTable {
     /// Buckets that make an entry: with entries of pages, one for each sector.
     unit: u32,
     regular: u32,
+    /// Sectors of the write under way: what they lose stays theirs.
+    claims: std::ops::Range<u32>,
     /// Found no bucket when the table was rebuilt; on their way to the MLC flash.
     overflow: Vec<(u32, u32)>,
 }
@@ -66,6 +71,7 @@ impl HashTable {
             probing,
             unit: 1,
             regular: 0,
+            claims: 0..0,
             overflow: Vec::new(),
         }
     }
@@ -135,53 +141,55 @@ impl HashTable {
         }
     }
 
-    /// Whether [`HashTable::set`] can take `sector` and, the table unchanged until then, takes
-    /// none of `claimed` for it. The bucket it would use.
-    fn room(&self, sector: u32, virtual_gives_way: bool, claimed: &[usize]) -> Option<usize> {
+    /// The bucket [`HashTable::set`] would use for `sector`; with `over_marks` that of a mark when
+    /// none is free.
+    fn room(&self, sector: u32, over_marks: bool) -> Option<usize> {
         let window = || (0..self.probes).map(|probe| self.bucket(sector, probe));
-        let free = |at: &usize| self.keys[*at] == NONE && !claimed.contains(at);
-        let dummy = |at: &usize| {
+        let is_mark = |at: &usize| {
             let value = self.values[*at];
-            value & VIRTUAL != 0 && value != CLAIMED && !claimed.contains(at)
+            self.keys[*at] != NONE && value & VIRTUAL != 0 && value != CLAIMED
         };
         self.find(sector)
-            .or_else(|| window().find(free))
-            .or_else(|| if virtual_gives_way { window().find(dummy) } else { None })
+            .or_else(|| window().find(|at| self.keys[*at] == NONE))
+            .or_else(|| if over_marks { window().find(is_mark) } else { None })
     }
 
-    /// Claims a bucket for each of `sectors` sectors from `first` on, in `claimed`; false, and
-    /// nothing claimed, when one has none. A mark gives way to data (assumed).
-    pub fn claim(&mut self, first: u32, sectors: u32, claimed: &mut Vec<usize>) -> bool {
-        claimed.clear();
+    /// Claims a bucket for each of `sectors` sectors from `first` on; false, and nothing claimed,
+    /// when one has none. A mark gives way to data (assumed). `before` is scratch space. From then
+    /// on nothing but their own data takes these buckets, whatever happens meanwhile, until
+    /// [`HashTable::release`].
+    pub fn claim(&mut self, first: u32, sectors: u32, before: &mut Vec<Bucket>) -> bool {
+        before.clear();
         // Those that have a bucket keep it, so that none of the others takes it.
         for sector in first..first + sectors {
-            claimed.extend(self.find(sector));
+            if let Some(at) = self.find(sector).filter(|at| self.values[*at] & VIRTUAL != 0) {
+                self.claim_bucket(at, sector, before);
+            }
         }
-        let known = claimed.len();
         for sector in first..first + sectors {
-            if known > 0 && self.find(sector).is_some() {
+            if self.find(sector).is_some() {
                 continue;
             }
-            let Some(at) = self.room(sector, true, claimed) else {
-                claimed.clear();
+            let Some(at) = self.room(sector, true) else {
+                for (at, key, value) in before.drain(..).rev() {
+                    self.put(at, key, value);
+                }
                 return false;
             };
-            claimed.push(at);
+            self.claim_bucket(at, sector, before);
         }
-        // From now on nothing but its own data takes such a bucket, whatever happens meanwhile.
-        let mut new = claimed[known..].iter();
-        for sector in first..first + sectors {
-            match self.find(sector) {
-                Some(at) if self.values[at] & VIRTUAL != 0 => self.values[at] = CLAIMED,
-                Some(_) => {}
-                None => {
-                    if let Some(&at) = new.next() {
-                        self.put(at, sector, CLAIMED);
-                    }
-                }
-            }
-        }
+        self.claims = first..first + sectors;
         true
+    }
+
+    fn claim_bucket(&mut self, at: usize, sector: u32, before: &mut Vec<Bucket>) {
+        before.push((at, self.keys[at], self.values[at]));
+        self.put(at, sector, CLAIMED);
+    }
+
+    /// The claimed sectors are written.
+    pub const fn release(&mut self) {
+        self.claims = 0..0;
     }
 
     #[inline]
@@ -198,7 +206,7 @@ impl HashTable {
             Entry::Regular(place) => (place, true),
             Entry::Virtual(block) => (block | VIRTUAL, false),
         };
-        let room = self.room(sector, regular, &[]);
+        let room = self.room(sector, regular);
         if let Some(at) = room {
             self.put(at, sector, value);
         }
@@ -216,10 +224,13 @@ impl HashTable {
         kept
     }
 
-    /// Forgets `sector`.
+    /// Forgets `sector`. Its bucket is free, or stays claimed.
     pub fn remove(&mut self, sector: u32) {
         if let Some(at) = self.find(sector) {
-            self.put(at, NONE, VIRTUAL);
+            match self.claims.contains(&sector) {
+                true => self.put(at, sector, CLAIMED),
+                false => self.put(at, NONE, VIRTUAL),
+            }
             return;
         }
         if let Some(at) = self.overflow.iter().position(|(key, _)| *key == sector) {
@@ -263,6 +274,7 @@ impl HashTable {
         self.keys.fill(NONE);
         self.values.fill(NONE);
         self.overflow.clear();
+        self.claims = 0..0;
         self.regular = 0;
     }
 
@@ -349,6 +361,7 @@ mod tests {
                                 assert!(table.set(one, Entry::Regular(step)), "it was claimed");
                                 map.insert(one, Entry::Regular(step));
                             }
+                            table.release();
                         }
                     }
                 }
@@ -363,5 +376,59 @@ mod tests {
                 assert_eq!(table.regular() as usize, regular.count());
             }
         }
+    }
+
+    #[test]
+    fn what_was_claimed_has_room_whatever_is_cleaned_meanwhile() {
+        let mut stream = hybridsim_engine::Stream::new(6, "hash");
+        let (mut claims, mut claimed) = (0, Vec::new());
+        for round in 0..3_000 {
+            let probing = [Probing::Linear, Probing::Quadratic][round % 2];
+            let mut table = HashTable::new(24 + stream.below(20) as u32, 5, probing);
+            for step in 0..20 {
+                let sector = stream.below(200) as u32;
+                table.set(sector, Entry::Regular(step));
+            }
+            let (first, sectors) = (stream.below(190) as u32, 10);
+            if !table.claim(first, sectors, &mut claimed) {
+                continue;
+            }
+            claims += 1;
+            // Cleaning moves the old data of the write away; others want room.
+            (first..first + sectors).filter(|_| stream.chance(0.7)).for_each(|one| {
+                table.remove(one);
+            });
+            for other in 200..260 {
+                table.set(other, Entry::Virtual(3));
+                table.set(other, Entry::Regular(3));
+            }
+            for one in first..first + sectors {
+                assert!(table.set(one, Entry::Regular(9)), "{probing:?}, round {round}: {one}");
+            }
+            table.release();
+        }
+        assert!(claims > 100, "{claims}");
+    }
+
+    #[test]
+    fn a_claim_that_fails_changes_nothing() {
+        let mut stream = hybridsim_engine::Stream::new(7, "hash");
+        let (mut refused, mut claimed) = (0, Vec::new());
+        for round in 0..500 {
+            let probing = [Probing::Linear, Probing::Quadratic][round % 2];
+            let mut table = HashTable::new(32, 3, probing);
+            for step in 0..30 {
+                let sector = stream.below(200) as u32;
+                table.set(sector, Entry::Regular(step));
+                table.set(stream.below(200) as u32, Entry::Virtual(step));
+            }
+            let before = table.clone();
+            if !table.claim(stream.below(190) as u32, 10, &mut claimed) {
+                refused += 1;
+                assert_eq!((&table.keys, table.regular), (&before.keys, before.regular));
+                assert_eq!(table.values, before.values);
+            }
+        }
+        assert!(refused > 100, "{refused}");
     }
 }

@@ -51,7 +51,7 @@ pub struct Store {
     pub writes: u64,
     /// Stamps of the page at hand, in verified runs.
     page: Vec<u64>,
-    buckets: Vec<usize>,
+    buckets: Vec<super::hash::Bucket>,
     moving: Vec<Moving>,
     tail: Vec<u32>,
     kept: Vec<u32>,
@@ -285,6 +285,9 @@ impl Store {
                 self.work.tell(Number::WriteBack, active);
             }
             at += count;
+        }
+        if let Some(cache) = &mut self.cache {
+            cache.log.hash.release();
         }
         self.work.tell(Number::SlcWrite, u64::from(sectors));
         Ok(true)

@@ -39,14 +39,20 @@ impl FlashBacked {
     }
 
     fn look_at_watermarks(&mut self) {
-        let (used, size) = (self.fqueue.used() as f64, self.fqueue.size() as f64);
+        let used = self.fqueue.used();
         if self.broken || self.fqueue.is_empty() {
             self.flushing = false;
         } else if self.flushing {
-            self.flushing = used > self.options.low * size;
-        } else if used >= self.options.high * size {
+            self.flushing = used > self.flush_to;
+        } else if used as f64 >= self.options.high * self.fqueue.size() as f64 {
             (self.flushing, self.flush_turn) = (true, true);
+            self.flush_to = self.low();
         }
+    }
+
+    /// The low watermark in sectors.
+    fn low(&self) -> u64 {
+        (self.options.low * self.fqueue.size() as f64) as u64
     }
 
     /// Whether the FQueue is to be written back now because nothing else is to do.
@@ -106,9 +112,12 @@ impl FlashBacked {
                 self.redirect(ctx, item);
                 return;
             }
-            // Full for this one: make room for those to come, if they can fit at all.
-            let fits_ever = u64::from(sectors) <= self.fqueue.size();
-            self.flushing = fits_ever && !self.fqueue.is_empty();
+            // Full for this one: make room for those to come, if they can fit at all. That may take
+            // more than the low watermark.
+            if more <= self.fqueue.size() && !self.fqueue.is_empty() {
+                self.flushing = true;
+                self.flush_to = self.low().min(self.fqueue.size() - more);
+            }
         }
         if self.met.is_empty() { self.write(ctx, item) } else { self.coalesce(ctx, item) }
     }

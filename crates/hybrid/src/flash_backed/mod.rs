@@ -156,6 +156,7 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         last: Lba(0),
         active: None,
         flushing: false,
+        flush_to: 0,
         flush_turn: true,
         broken: false,
         idle_since: SimTime::ZERO,
@@ -246,6 +247,8 @@ pub struct FlashBacked {
     active: Option<Active>,
     /// Between the watermarks, on the way down.
     flushing: bool,
+    /// How far down, in sectors.
+    flush_to: u64,
     /// While flushing: whether it is the FQueue's turn.
     flush_turn: bool,
     /// The drive could not write back: nothing is redirected or flushed any more.

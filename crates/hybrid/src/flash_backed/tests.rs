@@ -302,6 +302,21 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
 }
 
 #[test]
+fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
+    // Down to 90 % would leave a tenth free: never enough for a quarter.
+    let settings = settings("fcfs").and("idle", Value::Flag(false)).and("low", Value::Number(0.9));
+    let (system, _) = system(&settings, 40, 1);
+    let place = |at: u64| if at.is_multiple_of(2) { at * 8 } else { DISK - 20 - at * 8 };
+    let sectors = |at| if at < 9 { 4 } else { 10 };
+    let write = |at| Request::new(Op::Write, Lba(place(at)), sectors(at));
+    let arrivals = (0..24).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect();
+    let Outcome { fault, facts } = play(system, arrivals, HostOptions::open(64), None);
+    assert_eq!(fault, None);
+    let long = |stamped: &&hybridsim_engine::Stamped| matches!(stamped.fact, Fact::Custom { name, value: 10 } if name == Told::Redirected as u8);
+    assert!(facts.iter().filter(long).count() > 2, "{}", facts.iter().filter(long).count());
+}
+
+#[test]
 fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     let settings = settings("c-look");
     let (system, scheduler) = system(&settings, 40, 5);

@@ -12,6 +12,8 @@ pub struct Costs {
     pub erase: f64,
     /// Moving a page over the chip's bus (`C_BUS`); 0 gives the paper's formula without it.
     pub bus: f64,
+    /// Reading a page for the host (`C_PR`): from the cells and over the bus.
+    pub host_read: f64,
     /// Pages in a block (`NP`).
     pub pages_per_block: f64,
     /// Reading a page from the disk (`C_DR`).
@@ -55,7 +57,7 @@ impl Costs {
 
     /// Reading a page from flash (`C_PR`).
     pub fn page_read(&self) -> f64 {
-        self.read + self.bus
+        self.host_read
     }
 
     /// Erases per page written.
@@ -98,6 +100,7 @@ pub fn published(bus: f64) -> Costs {
         read: 25e-6,
         erase: 1500e-6,
         bus,
+        host_read: 25e-6 + bus,
         pages_per_block: 64.0,
         disk_read: 4.454e-3,
         disk_write: 4.954e-3,

@@ -1,42 +1,28 @@
 //! Making room: clean pages are dropped, dirty ones are written back in groups.
 
 use super::serve::Kind;
+use super::sides::Why;
 use super::{FlashCache, Scheme};
 use crate::hybrid_disk::cut::{Cut, cut};
 use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
+/// What pages are written back for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Others need their slots.
+    Room,
+    /// The write side has to be smaller.
+    Shrink,
+    /// Nothing yet.
+    Ahead,
+}
+
 impl FlashCache {
-    /// A page is in the cache, most recently used.
-    pub(super) fn remember(&mut self, page: CachedPage, dirty: bool) {
-        let slot = page.slot as usize;
-        if slot >= self.dirty.len() {
-            self.dirty.resize(slot + 1, false);
-        }
-        self.dirty[slot] = dirty;
-        match dirty {
-            true => self.dirty_pages.push(page),
-            false => self.clean_pages.push(page),
-        }
-        self.all_pages.push(page);
-    }
-
-    /// A page leaves the lists.
-    pub(super) fn forget(&mut self, page: CachedPage) {
-        self.clean_pages.remove(page);
-        self.dirty_pages.remove(page);
-        self.all_pages.remove(page);
-    }
-
-    /// Whether a page in the cache is dirty.
-    pub(super) fn is_dirty(&self, slot: u32) -> bool {
-        self.dirty.get(slot as usize).is_some_and(|dirty| *dirty)
-    }
-
     /// Pages the write side has too many of, were `more` to come to it and `new` of them to need
     /// a slot of their own; those the cache as a whole has in the fixed scheme.
     fn too_many(&self, more: u64, new: u64) -> u64 {
-        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
         match self.scheme {
             Scheme::Fixed => (clean + dirty + new).saturating_sub(self.limit()),
             _ => (dirty + more).saturating_sub(self.limits.write),
@@ -58,57 +44,99 @@ impl FlashCache {
                 return true;
             }
             let clean_may_go = self.scheme == Scheme::Fixed || beyond == 0;
-            let oldest_is_clean = self.scheme != Scheme::Fixed || self.oldest_is_clean();
-            if clean_may_go && oldest_is_clean && self.drop_oldest_clean() {
+            if clean_may_go && self.drop_next() {
                 continue;
             }
-            if self.destaging == 0 {
-                self.destage(ctx, self.resizer.step_pages);
+            if self.destaging == 0 && self.destage(ctx, self.resizer.step_pages, Purpose::Room) {
+                continue;
             }
             if self.destaging > 0 {
                 return false;
             }
             // Everything dirty is in use: what is clean may help all the same.
-            if !(clean_may_go && self.drop_oldest_clean()) {
+            if !(clean_may_go && self.drop_clean_page()) {
                 return false;
             }
         }
     }
 
-    fn oldest_is_clean(&self) -> bool {
+    /// Drops the page that should go next, if it is clean and nobody uses it.
+    fn drop_next(&mut self) -> bool {
         let flow = &self.flow;
-        let oldest = self.all_pages.iter().find(|page| !flow.touches(page.page));
-        oldest.is_some_and(|page| !self.is_dirty(page.slot))
+        let unused = |page: CachedPage| !flow.touches(page.page);
+        let Some(all) = &mut self.sides.all else { return self.drop_clean_page() };
+        let next = all.first(&unused).filter(|page| !self.sides.is_dirty(page.slot));
+        next.is_some_and(|page| self.drop_page(page))
     }
 
-    /// Drops the least recently used clean page that nobody uses; its slot is free at once, as it
-    /// is going to be written over.
-    pub(super) fn drop_oldest_clean(&mut self) -> bool {
+    /// Drops the clean page that should go first, if there is one that nobody uses.
+    pub(super) fn drop_clean_page(&mut self) -> bool {
         let flow = &self.flow;
-        let Some(page) = self.clean_pages.iter().find(|page| !flow.touches(page.page)) else {
-            return false;
-        };
-        self.forget(page);
+        let page = self.sides.clean.first(&|page| !flow.touches(page.page));
+        page.is_some_and(|page| self.drop_page(page))
+    }
+
+    /// The page's slot is free at once, as it is going to be written over.
+    fn drop_page(&mut self, page: CachedPage) -> bool {
+        self.sides.leaves(page, Why::MakesRoom);
         self.cache.remove(page.slot);
         true
     }
 
-    /// Begins to write back up to `count` of the least recently used dirty pages, a group at most,
-    /// in order of their place on the disk.
-    pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize) {
+    /// Begins to write back up to `count` of the dirty pages that should go first, a group at most,
+    /// in order of their place on the disk; those the disk has by now go at once. Whether there
+    /// were such.
+    pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize, purpose: Purpose) -> bool {
+        self.resizer.purpose = purpose;
         let flow = &self.flow;
-        let free = self.dirty_pages.iter().filter(|page| !flow.touches(page.page));
-        let group = free.take(count.min(self.resizer.step_pages)).map(|page| page.page);
-        let mut pages: Vec<u64> = group.collect();
-        pages.sort_unstable();
+        let mut pages = std::mem::take(&mut self.listed);
+        let count = count.min(self.resizer.step_pages);
+        let unready_only = purpose == Purpose::Ahead;
+        self.sides.next_dirty(count, unready_only, &|page| !flow.touches(page.page), &mut pages);
+        let some_went = self.let_go(ctx, &mut pages);
+        pages.sort_unstable_by_key(|page| page.page);
         let mut rest = pages.as_slice();
-        while let Some(&first) = rest.first() {
+        while let Some(&CachedPage { page: first, .. }) = rest.first() {
             let mut count = 1;
-            while rest.get(count) == Some(&(first + count as u64)) {
+            while rest.get(count).is_some_and(|next| next.page == first + count as u64) {
                 count += 1;
             }
             self.destage_read(ctx, first, count as u64);
             rest = &rest[count..];
+        }
+        self.listed = pages;
+        some_went
+    }
+
+    /// Those of `pages` that the disk has by now leave the list and the cache; whether there were
+    /// such.
+    fn let_go(&mut self, ctx: &mut Ctx<'_>, pages: &mut Vec<CachedPage>) -> bool {
+        let (mut given_up, mut kept) = (self.resizer.take_slots(), 0);
+        for at in 0..pages.len() {
+            let page = pages[at];
+            if self.sides.is_ready(page.slot) {
+                self.give_up(page, &mut given_up);
+            } else {
+                pages[kept] = page;
+                kept += 1;
+            }
+        }
+        let some_went = kept < pages.len();
+        pages.truncate(kept);
+        self.trim(ctx, &mut given_up);
+        self.resizer.slots = given_up;
+        some_went
+    }
+
+    /// A dirty page goes. Where the write side gives up space for good flash has to know, so its
+    /// slot is noted in `given_up`.
+    fn give_up(&mut self, page: CachedPage, given_up: &mut Vec<u32>) {
+        self.sides.leaves(page, Why::MakesRoom);
+        if self.resizer.purpose == Purpose::Shrink {
+            self.cache.retire(page.slot);
+            given_up.push(page.slot);
+        } else {
+            self.cache.remove(page.slot);
         }
     }
 
@@ -145,25 +173,22 @@ impl FlashCache {
         ctx.observe(Fact::Destaged { sectors: request.sectors });
         self.give_back(ctx, request.data);
         let size = self.cache.page_sectors;
-        let mut given_up = Vec::new();
+        let mut given_up = self.resizer.take_slots();
         for page in request.lba.0 / size..request.end().0 / size {
             let slot = self.cache.find(page).expect("nobody else takes pages being written back");
             let page = CachedPage { page, slot };
-            self.forget(page);
-            let clean = self.clean_pages.len() as u64;
-            if self.scheme != Scheme::Fixed && clean + 1 < self.limits.read {
-                self.remember(page, false);
-            } else if self.resizer.shrinks {
-                // Given up for good, not for another page: flash has to know.
-                self.cache.retire(slot);
-                given_up.push(slot);
+            let may_stay = self.scheme != Scheme::Fixed;
+            if self.resizer.purpose == Purpose::Ahead {
+                self.sides.set_ready(page, !failed);
+            } else if may_stay && self.sides.clean.len() + 1 < self.limits.read {
+                self.sides.cleaned(page);
             } else {
-                self.cache.remove(slot);
+                self.give_up(page, &mut given_up);
             }
         }
         self.trim(ctx, &mut given_up);
+        self.resizer.slots = given_up;
         self.destaging -= 1;
-        self.resizer.shrinks &= self.destaging > 0;
         self.leave(ctx, slot);
     }
 }

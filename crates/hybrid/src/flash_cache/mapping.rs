@@ -75,30 +75,37 @@ impl FlashCache {
         }
     }
 
-    pub(super) fn lose_power(&mut self) {
-        let known: Vec<_> = self.cache.iter().collect();
-        for page in known {
-            self.forget(page);
-        }
+    /// The order of use was in memory only; what is dirty the map says.
+    pub(super) fn lose_power(&mut self) -> Result<(), String> {
         self.cache.keep_durable();
-        // The order of use was in memory only; what is dirty the map says.
-        for page in self.cache.iter().collect::<Vec<_>>() {
-            let dirty = self.dirty[page.slot as usize];
-            self.remember(page, dirty);
+        let fresh = (self.fresh)().map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("its policy could not be built again: {}", all.join("; "))
+        })?;
+        let before = std::mem::replace(&mut self.sides, fresh);
+        for page in self.cache.iter() {
+            self.sides.add(page, before.is_dirty(page.slot));
         }
+        self.tracker.clear();
+        self.streams.clear();
+        self.observed = self.observed.map(|_| Default::default());
+        self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
         self.free_parents.clear();
         self.short_of_space.clear();
         (self.executing, self.destaging) = (0, 0);
         self.resizer.stop();
+        self.ahead.stop();
         self.mapping.waiting.clear();
         self.mapping.recovering = None;
+        Ok(())
     }
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         if self.mapping.pages == 0 {
             ctx.observe(Fact::Recovered { took: Default::default() });
+            self.trim_again(ctx);
             self.settle(ctx);
             return;
         }
@@ -129,6 +136,7 @@ impl FlashCache {
         }
         self.mapping.recovering = None;
         ctx.observe(Fact::Recovered { took: ctx.now().since(since) });
+        self.trim_again(ctx);
         for (id, request) in std::mem::take(&mut self.mapping.waiting) {
             self.take(ctx, id, &request);
         }

@@ -1,10 +1,10 @@
 //! A flash cache in front of a disk that divides its flash into read cache, write cache and
 //! over-provisioned space (paper 003: FP-FCL, RW-FCL and OP-FCL).
 //!
-//! - `detector`: sequential streams, which go round the cache.
 //! - `serve`: requests from above. `evict`: making room, destaging. `resize`: the partition
 //!   resizer.
 //! - `tracker`, `cost`, `optimise`: what division is cheapest.
+//! - `ahead`: writing back while nobody waits.
 //! - `mapping`: what keeping the map on flash costs, and recovery.
 //!
 //! Space is counted in pages of the whole flash: `u` of it is cached data, the rest is left to the
@@ -14,22 +14,25 @@
 //! Invariant: flash holds the newest data of every sector marked in the cache; of pages that are
 //! not dirty the disk holds the same.
 
+mod ahead;
 pub mod cost;
-mod detector;
 mod evict;
 mod mapping;
+mod observed;
 pub mod optimise;
 mod resize;
 mod serve;
+mod sides;
 mod tracker;
 
 use crate::hybrid_disk::cache::{Cache, PAGE_SECTORS_MAX};
 use crate::hybrid_disk::cut::Run;
 use crate::hybrid_disk::flow::Flow;
 use crate::hybrid_disk::trimmed::Trimmed;
-use crate::replacement::list::SlotList;
+use crate::replacement::CachedPage;
+use crate::streams::Streams;
+use ahead::Ahead;
 use cost::Costs;
-use detector::Detector;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::Description;
@@ -37,9 +40,11 @@ use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
 use mapping::Mapping;
+use observed::Observed;
 use optimise::{Division, Grid};
 use resize::Resizer;
 use serve::Parent;
+use sides::{Fresh, Sides};
 use std::collections::VecDeque;
 use tracker::Tracker;
 
@@ -92,6 +97,19 @@ const PARAMS: &[Param] = &[
          moved in a step of resizing",
     ),
     Param::with(
+        "write_ahead",
+        Kind::Count { min: 0, max: 1 << 32 },
+        "0",
+        "Most dirty pages that are written back ahead of need, while nobody waits, so that they \
+         can go at once when others need their room (beyond the paper)",
+    ),
+    Param::with(
+        "write_ahead_pause",
+        Kind::Duration,
+        "\"100ms\"",
+        "Nobody must have waited for so long before that",
+    ),
+    Param::with(
         "period_pages",
         Kind::Count { min: 1000, max: 1 << 40 },
         "60000",
@@ -116,6 +134,19 @@ const PARAMS: &[Param] = &[
         Kind::Count { min: 1, max: 1 << 40 },
         "65536",
         "Most pages the write cache gives up in a period",
+    ),
+    Param::with(
+        "replacement",
+        Kind::Plug("replacement"),
+        "\"lru\"",
+        "Which pages go first; the model judges by last use whatever is chosen (beyond the paper)",
+    ),
+    Param::with(
+        "costs",
+        Kind::Choice(&["given", "observed"]),
+        "\"given\"",
+        "`given`: the cost model's times below; `observed`: what operations took lately on flash \
+         and disk, the times below where too little was seen (beyond the paper)",
     ),
     Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page"),
     Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page"),
@@ -168,12 +199,14 @@ enum Scheme {
 
 fn costs(settings: &Settings) -> Costs {
     let seconds = |name| settings.duration(name).as_ns() as f64 / 1e9;
+    let (read, bus) = (seconds("read_time"), seconds("bus_time"));
     let transfer = settings.bytes("page_bytes") as f64 / settings.rate("disk_rate").max(1) as f64;
     Costs {
         program: seconds("program_time"),
-        read: seconds("read_time"),
+        read,
         erase: seconds("erase_time"),
-        bus: seconds("bus_time"),
+        bus,
+        host_read: read + bus,
         pages_per_block: settings.count("pages_per_block") as f64,
         disk_read: seconds("disk_read_position") + transfer,
         disk_write: seconds("disk_write_position") + transfer,
@@ -205,14 +238,13 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     };
     let begun = settings.number("caching_space").min(u_max);
     let segments = settings.count("segments") as usize;
+    let fresh = Sides::builder(input, usable as u32, scheme == Scheme::Fixed);
     let mut cache = FlashCache {
         capacity: input.children[1].capacity,
         scheme,
         cache: Cache::new(page_sectors, usable as u32),
-        dirty: Vec::new(),
-        clean_pages: SlotList::default(),
-        dirty_pages: SlotList::default(),
-        all_pages: SlotList::default(),
+        sides: fresh()?,
+        fresh,
         limits: Limits { read: 0, write: 0 },
         flash_pages: all,
         division: Division { u: begun, r: 0.5 },
@@ -220,13 +252,15 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         parents: Vec::new(),
         free_parents: Vec::new(),
         runs: Vec::new(),
+        listed: Vec::new(),
         short_of_space: VecDeque::new(),
-        detector: Detector::new(
+        streams: Streams::new(
             settings.count("streams") as usize,
             settings.bytes("sequential_bytes") / SECTOR_BYTES,
         ),
         tracker: Tracker::new(segments, usable, settings.count("sampled")),
         costs: costs(settings),
+        observed: (settings.text("costs") == "observed").then(Observed::default),
         grid: Grid {
             u_steps: settings.count("u_steps") as u32,
             r_steps: settings.count("r_steps") as u32,
@@ -238,6 +272,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         shrink_max: settings.count("shrink_max_pages"),
         resizer: Resizer::new(settings.count("destage_pages") as usize),
         mapping,
+        ahead: Ahead::new(settings.count("write_ahead"), settings.duration("write_ahead_pause")),
         trimmed: Trimmed::default(),
         executing: 0,
         destaging: 0,
@@ -259,13 +294,8 @@ pub struct FlashCache {
     capacity: u64,
     scheme: Scheme,
     cache: Cache,
-    /// Whether the disk lacks something of a slot.
-    dirty: Vec<bool>,
-    /// Pages by last use.
-    clean_pages: SlotList,
-    dirty_pages: SlotList,
-    /// Both together, for the scheme that does not tell them apart.
-    all_pages: SlotList,
+    sides: Sides,
+    fresh: Fresh,
     limits: Limits,
     /// Pages of all flash, those the device keeps to itself included.
     flash_pages: f64,
@@ -275,11 +305,16 @@ pub struct FlashCache {
     free_parents: Vec<u32>,
     /// Reused for every cut.
     runs: Vec<Run>,
+    /// Reused wherever pages are listed.
+    listed: Vec<CachedPage>,
     /// Writes that wait for room.
     short_of_space: VecDeque<u32>,
-    detector: Detector,
+    /// Sequential ones go round the cache.
+    streams: Streams,
     tracker: Tracker,
     costs: Costs,
+    /// What operations took, where the model is to go by that.
+    observed: Option<Observed>,
     grid: Grid,
     erase_worth: f64,
     period_pages: u64,
@@ -288,6 +323,7 @@ pub struct FlashCache {
     shrink_max: u64,
     resizer: Resizer,
     mapping: Mapping,
+    ahead: Ahead,
     trimmed: Trimmed,
     /// Requests from above at flash or disk.
     executing: u32,
@@ -338,9 +374,13 @@ impl Layer for FlashCache {
         self.settle(ctx);
     }
 
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.write_ahead(ctx);
+        self.settle(ctx);
+    }
+
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.lose_power();
-        Ok(())
+        self.lose_power()
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {

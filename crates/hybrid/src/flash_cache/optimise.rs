@@ -32,12 +32,16 @@ pub fn cheapest(
     fixed: Option<f64>,
 ) -> Division {
     let mut best = (f64::INFINITY, Division { u: fixed.unwrap_or(grid.u_max), r: 0.5 });
-    let of_grid = (1..grid.u_steps).map(|step| f64::from(step) / f64::from(grid.u_steps));
-    let shares: Vec<f64> = match fixed {
-        Some(u) => vec![u],
-        None => of_grid.filter(|u| *u < grid.u_max).chain([grid.u_max]).collect(),
-    };
-    for u in shares {
+    let of_grid = |step: u32| f64::from(step) / f64::from(grid.u_steps);
+    // The last share tried is the largest there is room for.
+    for step in 1..=grid.u_steps {
+        let u = match fixed {
+            Some(u) if step == 1 => u,
+            Some(_) => break,
+            None if step == grid.u_steps => grid.u_max,
+            None if of_grid(step) < grid.u_max => of_grid(step),
+            None => continue,
+        };
         for step in 0..=grid.r_steps {
             let r = f64::from(step) / f64::from(grid.r_steps);
             let cost = access(costs, demand, pages, u, r, wear);

@@ -1,9 +1,10 @@
 //! The division of flash: decided once a period, followed by the pages in the background.
 
+use super::evict::Purpose;
 use super::optimise::{Division, cheapest};
 use super::serve::Kind;
+use super::sides::Why;
 use super::{FlashCache, Limits, Scheme};
-use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
 /// Steps of resizing.
@@ -13,21 +14,41 @@ pub struct Resizer {
     pub step_pages: usize,
     /// Trims under way.
     trims: u32,
-    /// Pages are being written back because the write side has to give up space.
-    pub shrinks: bool,
+    /// What pages are being written back for.
+    pub purpose: Purpose,
+    /// Pages requests have accessed since the last step.
+    accessed: u64,
     /// Reused to choose pages.
-    slots: Vec<u32>,
+    pub slots: Vec<u32>,
 }
 
 impl Resizer {
     /// Steps of so many pages.
     pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, shrinks: false, slots: Vec::new() }
+        Self { step_pages, trims: 0, purpose: Purpose::Room, accessed: 0, slots: Vec::new() }
     }
 
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
-        (self.trims, self.shrinks) = (0, false);
+        self.trims = 0;
+    }
+
+    /// The list for choosing, empty.
+    pub fn take_slots(&mut self) -> Vec<u32> {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        slots
+    }
+
+    /// Requests have accessed so many pages more.
+    pub fn count(&mut self, pages: u64) {
+        self.accessed = self.accessed.saturating_add(pages);
+    }
+
+    /// Whether it is time for a step: while requests are under way, those since the last step have
+    /// to have accessed as many pages as it may move (assumed: the paper says "gradually").
+    fn is_due(&self, busy: bool) -> bool {
+        self.trims == 0 && !(busy && self.accessed < self.step_pages as u64)
     }
 }
 
@@ -60,8 +81,15 @@ impl FlashCache {
         let before = self.limits;
         let fixed = (self.scheme == Scheme::Divided).then_some(self.division.u);
         let pages = self.flash_pages;
-        self.division =
-            cheapest(&self.grid, &self.costs, &self.tracker, pages, self.erase_worth, fixed);
+        let costs = match &mut self.observed {
+            Some(observed) => {
+                let costs = observed.costs(&self.costs, self.division.u);
+                observed.end_period();
+                costs
+            }
+            None => self.costs,
+        };
+        self.division = cheapest(&self.grid, &costs, &self.tracker, pages, self.erase_worth, fixed);
         self.set_limits();
         let least = before.write.saturating_sub(self.shrink_max);
         if self.limits.write < least {
@@ -86,37 +114,40 @@ impl FlashCache {
         self.division
     }
 
-    /// A step towards the limits, when nobody waits for anything.
+    /// A step towards the limits: at once when nobody waits for anything, now and then when
+    /// somebody always does.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
-        if self.executing > 0 || self.destaging > 0 || self.resizer.trims > 0 {
+        if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;
         }
-        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
         let Limits { read, write } = self.limits;
         let beyond = match self.scheme {
             Scheme::Fixed => (clean + dirty).saturating_sub(read + write).min(clean),
             _ => clean.saturating_sub(read),
         };
         if beyond > 0 {
+            self.resizer.accessed = 0;
             self.drop_clean(ctx, beyond as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
-            self.destage(ctx, (dirty - write) as usize);
-            self.resizer.shrinks = self.destaging > 0;
+            self.resizer.accessed = 0;
+            self.destage(ctx, (dirty - write) as usize, Purpose::Shrink);
         }
     }
 
     /// Drops up to a step of the least recently used clean pages, and tells flash.
     fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
         let flow = &self.flow;
-        let free = self.clean_pages.iter().filter(|page| !flow.touches(page.page));
-        let pages: Vec<CachedPage> = free.take(count.min(self.resizer.step_pages)).collect();
-        let mut slots = std::mem::take(&mut self.resizer.slots);
-        slots.clear();
-        for page in pages {
-            self.forget(page);
+        let mut pages = std::mem::take(&mut self.listed);
+        let count = count.min(self.resizer.step_pages);
+        self.sides.clean.list(count, &|page| !flow.touches(page.page), &mut pages);
+        let mut slots = self.resizer.take_slots();
+        for &page in &pages {
+            self.sides.leaves(page, Why::MakesRoom);
             self.cache.retire(page.slot);
             slots.push(page.slot);
         }
+        self.listed = pages;
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
     }
@@ -140,6 +171,15 @@ impl FlashCache {
             ctx.issue(0, request, u64::from(parent));
             rest = &rest[count..];
         }
+    }
+
+    /// After a power failure: flash may not have heard of the slots that were being given up. The
+    /// map, which says what is in use, tells them.
+    pub(super) fn trim_again(&mut self, ctx: &mut Ctx<'_>) {
+        let mut slots = self.resizer.take_slots();
+        self.cache.retired(&mut slots);
+        self.trim(ctx, &mut slots);
+        self.resizer.slots = slots;
     }
 
     /// Flash knows: the slots are free.

@@ -1,5 +1,6 @@
 //! Requests from above (paper 003, page replacer).
 
+use super::sides::Why;
 use super::{FlashCache, Scheme};
 use crate::hybrid_disk::cache::bits;
 use crate::hybrid_disk::cut::{Cut, Medium, Run, cut};
@@ -81,7 +82,7 @@ impl FlashCache {
     /// A new request from above: starts, or waits behind conflicting ones.
     pub(super) fn take(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let moves_data = matches!(request.op, Op::Read | Op::Write);
-        let sequential = moves_data && self.detector.is_sequential(request);
+        let sequential = moves_data && self.streams.is_sequential(request);
         let slot = self.open(Kind::Request(id, sequential), *request, ctx.issued(id));
         // Reads may put what they read into the cache, so they exclude each other too.
         if self.flow.enter(slot, self.pages_of(request), true, false) == Entered::Free {
@@ -138,7 +139,7 @@ impl FlashCache {
                 let (from, to) = self.sectors_in(&request, page);
                 let wanted = bits(from, to);
                 hits += u64::from(self.cache.slot(at).valid & wanted == wanted);
-                self.used(CachedPage { page, slot: at });
+                self.sides.read(CachedPage { page, slot: at });
             }
         }
         let misses = clamp(last - first + 1 - hits);
@@ -148,15 +149,6 @@ impl FlashCache {
         }
         cut(&self.cache, request.lba.0, request.sectors, Cut::Read, &mut self.runs);
         self.execute(ctx, slot);
-    }
-
-    /// A page is the most recently used of its kind.
-    fn used(&mut self, page: CachedPage) {
-        match self.is_dirty(page.slot) {
-            true => self.dirty_pages.renew(page),
-            false => self.clean_pages.renew(page),
-        }
-        self.all_pages.renew(page);
     }
 
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32, sequential: bool) {
@@ -190,9 +182,12 @@ impl FlashCache {
         let (mut more, mut new) = (0, 0);
         for page in first..=last {
             match self.cache.find(page) {
-                Some(at) if self.is_dirty(at) => {}
+                Some(at) if self.sides.is_dirty(at) => {}
                 Some(_) => more += 1,
-                None => (more, new) = (more + 1, new + 1),
+                None => {
+                    (more, new) = (more + 1, new + 1);
+                    self.sides.expect(page, true);
+                }
             }
         }
         (more, new)
@@ -216,14 +211,17 @@ impl FlashCache {
         for page in first..=last {
             let at = match self.cache.find(page) {
                 Some(at) => {
-                    self.forget(CachedPage { page, slot: at });
+                    self.sides.written(CachedPage { page, slot: at });
                     at
                 }
-                None => self.cache.add(page),
+                None => {
+                    let at = self.cache.add(page);
+                    self.sides.add(CachedPage { page, slot: at }, true);
+                    at
+                }
             };
             let (from, to) = self.sectors_in(&request, page);
             self.cache.mark(at, from, to);
-            self.remember(CachedPage { page, slot: at }, true);
         }
         self.write_map(ctx, last - first + 1);
         cut(&self.cache, request.lba.0, request.sectors, Cut::Write, &mut self.runs);
@@ -261,23 +259,26 @@ impl FlashCache {
     /// Flash no longer has the newest of a range.
     fn drop_range(&mut self, ctx: &Ctx<'_>, request: &Request, trims: bool) {
         let (first, last) = self.pages_of(request);
-        let inside: Vec<CachedPage> = if last - first >= u64::from(self.cache.used()) {
-            self.cache.iter().filter(|page| (first..=last).contains(&page.page)).collect()
+        let mut inside = std::mem::take(&mut self.listed);
+        inside.clear();
+        if last - first >= u64::from(self.cache.used()) {
+            inside.extend(self.cache.iter().filter(|page| (first..=last).contains(&page.page)));
         } else {
             let find = |page| self.cache.find(page).map(|slot| CachedPage { page, slot });
-            (first..=last).filter_map(find).collect()
-        };
-        for page in inside {
+            inside.extend((first..=last).filter_map(find));
+        }
+        for &page in &inside {
             let (from, to) = self.sectors_in(request, page.page);
             if trims && ctx.verifying() {
                 let dropped = self.cache.slot(page.slot).valid & bits(from, to);
                 self.trimmed.add(page.page, dropped);
             }
             if self.cache.unmark(page.slot, from, to) {
-                self.forget(page);
+                self.sides.leaves(page, Why::NoLongerHere);
                 self.cache.remove(page.slot);
             }
         }
+        self.listed = inside;
     }
 
     fn execute(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
@@ -305,6 +306,11 @@ impl FlashCache {
         parent.left -= 1;
         parent.failed |= done.outcome == Outcome::Failed;
         let Parent { kind, left, failed, request, .. } = *parent;
+        if let Some(observed) = &mut self.observed
+            && !kind_is_sequential(kind)
+        {
+            observed.note(done, self.cache.page_sectors);
+        }
         let wrote = done.child == Medium::Flash as usize && done.request.op == Op::Write;
         if wrote && !failed && kind != Kind::Map {
             self.cache.acknowledge(done.request.lba.0, done.request.sectors);
@@ -366,6 +372,11 @@ impl FlashCache {
             ctx.complete(id, parts);
         }
         self.executing -= 1;
+        self.ahead.served(ctx.now());
+        if request.op != Op::Flush {
+            let (first, last) = self.pages_of(&request);
+            self.resizer.count(last - first + 1);
+        }
         match staged {
             Some(copy) => self.stage(ctx, slot, copy),
             None => self.leave(ctx, slot),
@@ -381,6 +392,7 @@ impl FlashCache {
         let mut copy = Request { op: Op::Write, flags: Flags::BACKGROUND, ..*request };
         copy.data = ctx.take_data(request.sectors);
         if ctx.verifying() {
+            // Verified runs only.
             let stamps = ctx.data().stamps(request.data, request.sectors).to_vec();
             ctx.data().stamps_mut(copy.data, request.sectors).copy_from_slice(&stamps);
         }
@@ -393,13 +405,13 @@ impl FlashCache {
         let (first, last) = self.pages_of(&copy);
         let mut pages = 0;
         for page in first..=last {
-            if self.cache.find(page).is_some() || !self.room_for_clean() {
+            if self.cache.find(page).is_some() || !self.room_for_clean(page) {
                 continue;
             }
             let (from, to) = self.sectors_in(&copy, page);
             let at = self.cache.add(page);
             self.cache.mark(at, from, to);
-            self.remember(CachedPage { page, slot: at }, false);
+            self.sides.add(CachedPage { page, slot: at }, false);
             let size = self.cache.page_sectors;
             let run = Run {
                 medium: Medium::Flash,
@@ -421,14 +433,15 @@ impl FlashCache {
     }
 
     /// Makes room for a clean page by dropping another, if there is none.
-    fn room_for_clean(&mut self) -> bool {
-        let (clean, dirty) = (self.clean_pages.len() as u64, self.dirty_pages.len() as u64);
+    fn room_for_clean(&mut self, page: u64) -> bool {
+        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
         let full = match self.scheme {
             Scheme::Fixed => clean + dirty >= self.limit(),
             _ => clean >= self.limits.read,
         };
         if full || self.cache.free() == 0 {
-            return self.drop_oldest_clean() && self.cache.free() > 0;
+            self.sides.expect(page, false);
+            return self.drop_clean_page() && self.cache.free() > 0;
         }
         true
     }
@@ -453,7 +466,8 @@ impl FlashCache {
             }
         }
         self.resize(ctx);
-        let pages = self.dirty_pages.len() as u32;
+        self.set_ahead_timer(ctx);
+        let pages = self.sides.dirty.len() as u32;
         if pages != self.dirty_told {
             self.dirty_told = pages;
             ctx.observe(Fact::DirtyPages { pages });

@@ -20,7 +20,11 @@ pub struct Slot {
     durable: u64,
     /// Must stay.
     pub pinned: bool,
+    /// Holds nothing and must not be used yet.
+    retired: bool,
 }
+
+const EMPTY: Slot = Slot { page: 0, valid: 0, durable: 0, pinned: false, retired: false };
 
 /// The cache's directory.
 #[derive(Debug)]
@@ -103,7 +107,7 @@ impl Cache {
     /// Makes room for a page that is not here; there must be a free one. Write to it at once.
     pub fn add(&mut self, page: u64) -> u32 {
         debug_assert!(self.free() > 0, "no free page");
-        let new = Slot { page, valid: 0, durable: 0, pinned: false };
+        let new = Slot { page, ..EMPTY };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = new;
@@ -154,7 +158,7 @@ impl Cache {
         }
     }
 
-    /// The power failed: only what was acknowledged is here.
+    /// The power failed: only what was acknowledged is here. Retired slots stay retired.
     pub fn keep_durable(&mut self) {
         let lost = |slot: &Slot| slot.valid != 0 && slot.durable == 0;
         for slot in 0..self.slots.len() as u32 {
@@ -163,10 +167,13 @@ impl Cache {
             }
         }
         self.slots.iter_mut().for_each(|slot| slot.valid = slot.durable);
-        self.retired = 0;
         let slots = &self.slots;
-        let all = (0..slots.len() as u32).rev();
-        self.free = all.filter(|slot| slots[*slot as usize].valid == 0).collect();
+        let is_free = |slot: &u32| {
+            let state = &slots[*slot as usize];
+            state.valid == 0 && !state.retired
+        };
+        self.free.clear();
+        self.free.extend((0..slots.len() as u32).rev().filter(is_free));
     }
 
     /// Takes a page out; its slot is not free until [`Cache::release`].
@@ -174,14 +181,24 @@ impl Cache {
         let state = &mut self.slots[slot as usize];
         self.slots_of.remove(&state.page);
         self.pinned -= u32::from(state.pinned);
-        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
+        *state = Slot { retired: true, ..EMPTY };
         self.retired += 1;
     }
 
     /// A retired slot may be used again.
     pub fn release(&mut self, slot: u32) {
         self.retired -= 1;
+        self.slots[slot as usize].retired = false;
         self.free.push(slot);
+    }
+
+    /// Puts the retired slots into `into`, in order.
+    pub fn retired(&self, into: &mut Vec<u32>) {
+        into.clear();
+        if self.retired > 0 {
+            let retired = (0..).zip(&self.slots).filter(|(_, slot)| slot.retired);
+            into.extend(retired.map(|(at, _)| at));
+        }
     }
 
     /// Frees a slot.
@@ -189,7 +206,7 @@ impl Cache {
         let state = &mut self.slots[slot as usize];
         self.slots_of.remove(&state.page);
         self.pinned -= u32::from(state.pinned);
-        *state = Slot { page: 0, valid: 0, durable: 0, pinned: false };
+        *state = EMPTY;
         self.free.push(slot);
         if self.slots_of.is_empty() && self.retired == 0 {
             // Hand slots out in order again, so that what is written in a row lies in a row.

@@ -87,8 +87,9 @@ impl HybridDisk {
                 if self.cleaning.stage != Stage::Off {
                     return;
                 }
+                self.expect_pages(slot);
                 let needed = needed as u32;
-                let mut plan = self.cleanup.on_demand(self.cache_state(), needed);
+                let mut plan = self.policies.cleanup.on_demand(self.cache_state(), needed);
                 plan.pages = plan.pages.max(needed - self.cache.free());
                 // Without anything to clean now, a request that is executed may leave something.
                 if self.start_cleaning(ctx, plan) || self.executing > 0 {
@@ -125,7 +126,7 @@ impl HybridDisk {
             let unpinned = cache.iter().filter(|page| !cache.slot(page.slot).pinned);
             victims.extend(unpinned.filter(|page| eligible(*page)));
         } else {
-            self.replacement.victims(pages as usize, &eligible, &mut victims);
+            self.policies.replacement.victims(pages as usize, &eligible, &mut victims);
         }
         let cleaning = &mut self.cleaning;
         cleaning.pages.clear();
@@ -260,7 +261,7 @@ impl HybridDisk {
         let (first, last) = self.pages_of(&request);
         for page in first..=last {
             let at = self.cache.find(page).expect("nobody else takes pages that are cleaned");
-            self.replacement.remove(CachedPage { page, slot: at });
+            self.policies.replacement.evict(CachedPage { page, slot: at });
             self.cache.remove(at);
             self.cleaning.freed += 1;
         }
@@ -273,7 +274,7 @@ impl HybridDisk {
         if self.cleaning.stage != Stage::Off || self.cache.used() == 0 {
             return;
         }
-        if let Some(plan) = self.cleanup.background(self.cache_state()) {
+        if let Some(plan) = self.policies.cleanup.background(self.cache_state()) {
             self.start_cleaning(ctx, plan);
         }
     }
@@ -285,7 +286,7 @@ impl HybridDisk {
 
     /// The policy's pause; never so short that a policy that declines would be asked for ever.
     fn pause(&self) -> Option<SimDuration> {
-        self.cleanup.idle_after().map(|pause| pause.max(SimDuration::from_us(1)))
+        self.policies.cleanup.idle_after().map(|pause| pause.max(SimDuration::from_us(1)))
     }
 
     pub(super) fn set_idle_timer(&mut self, ctx: &mut Ctx<'_>) {
@@ -305,7 +306,7 @@ impl HybridDisk {
         if !self.is_idle() || ctx.now().since(self.idle_since) < pause {
             return;
         }
-        match self.cleanup.idle(self.cache_state()) {
+        match self.policies.cleanup.idle(self.cache_state()) {
             Some(plan) => drop(self.start_cleaning(ctx, plan)),
             // Asked again after the next pause.
             None => self.idle_since = ctx.now(),

@@ -35,7 +35,7 @@ use clean::Cleaning;
 use cut::{Cut, Run};
 use flow::Flow;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
 use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
@@ -190,17 +190,11 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         problems.push(Problem::new("destage_bytes", message));
     }
     let pages = pages as u32;
-    let (admission, own) = input.plugged::<AdmissionEntry>("admission");
-    let admission = keep((admission.build)(own), &mut problems);
-    let (replacement, own) = input.plugged::<ReplacementEntry>("replacement");
-    let replacement = keep((replacement.build)(own, pages), &mut problems);
-    let (cleanup, own) = input.plugged::<CleanupEntry>("cleanup");
-    let cleanup = keep((cleanup.build)(own, pages), &mut problems);
+    let fresh = Policies::builder(input, pages);
+    let policies = keep(fresh(), &mut problems);
     let (scheduler, own) = input.plugged::<SchedulerEntry>("disk_scheduler");
     let scheduler = keep((scheduler.build)(own), &mut problems);
-    let (Some(admission), Some(replacement), Some(cleanup), Some(scheduler), true) =
-        (admission, replacement, cleanup, scheduler, problems.is_empty())
-    else {
+    let (Some(policies), Some(scheduler), true) = (policies, scheduler, problems.is_empty()) else {
         return Err(problems);
     };
     let depth = |name| settings.count(name) as u32;
@@ -215,9 +209,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
             Lane::new(0, depth("flash_depth"), Order::Fifo(VecDeque::new())),
             Lane::new(1, depth("disk_depth"), by_scheduler),
         ],
-        admission,
-        replacement,
-        cleanup,
+        policies,
+        fresh,
         cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
         parents: Vec::new(),
         free_parents: Vec::new(),
@@ -239,6 +232,40 @@ fn keep<T>(result: Result<T, Vec<Problem>>, problems: &mut Vec<Problem>) -> Opti
     result.map_err(|more| problems.extend(more)).ok()
 }
 
+/// Builds policies from the same parameters again and again.
+type Fresh = Box<dyn Fn() -> Result<Policies, Vec<Problem>>>;
+
+/// The policies.
+struct Policies {
+    admission: Box<dyn Admission>,
+    replacement: Box<dyn Replacement>,
+    cleanup: Box<dyn Cleanup>,
+}
+
+impl Policies {
+    fn builder(input: &BuildInput<'_>, pages: u32) -> Fresh {
+        fn plugged<E: Entry>(input: &BuildInput<'_>) -> (E, Settings) {
+            let (entry, own) = input.plugged::<E>(E::SLOT);
+            (entry, own.clone())
+        }
+        let (admission, of_admission) = plugged::<AdmissionEntry>(input);
+        let (replacement, of_replacement) = plugged::<ReplacementEntry>(input);
+        let (cleanup, of_cleanup) = plugged::<CleanupEntry>(input);
+        Box::new(move || {
+            let mut problems = Vec::new();
+            let admission = keep((admission.build)(&of_admission), &mut problems);
+            let replacement = keep((replacement.build)(&of_replacement, pages), &mut problems);
+            let cleanup = keep((cleanup.build)(&of_cleanup, pages), &mut problems);
+            match (admission, replacement, cleanup) {
+                (Some(admission), Some(replacement), Some(cleanup)) => {
+                    Ok(Self { admission, replacement, cleanup })
+                }
+                _ => Err(problems),
+            }
+        })
+    }
+}
+
 /// The controller.
 pub struct HybridDisk {
     capacity: u64,
@@ -249,9 +276,9 @@ pub struct HybridDisk {
     flow: Flow,
     /// Dispatch queues, by [`cut::Medium`].
     lanes: [Lane; 2],
-    admission: Box<dyn Admission>,
-    replacement: Box<dyn Replacement>,
-    cleanup: Box<dyn Cleanup>,
+    policies: Policies,
+    /// Builds policies that know nothing yet.
+    fresh: Fresh,
     cleaning: Cleaning,
     parents: Vec<Parent>,
     free_parents: Vec<u32>,
@@ -290,8 +317,7 @@ impl Layer for HybridDisk {
     }
 
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.lose_power();
-        Ok(())
+        self.lose_power()
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {

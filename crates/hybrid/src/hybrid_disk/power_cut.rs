@@ -63,16 +63,16 @@ impl Durability {
 }
 
 impl HybridDisk {
-    pub(super) fn lose_power(&mut self) {
-        let known: Vec<_> = self.cache.iter().collect();
-        for page in known {
-            self.replacement.remove(page);
-        }
+    /// What policies knew was in memory only: they begin anew, with the pages that are left.
+    pub(super) fn lose_power(&mut self) -> Result<(), String> {
+        self.policies = (self.fresh)().map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("its policies could not be built again: {}", all.join("; "))
+        })?;
         self.cache.keep_durable();
-        // The order of use was in memory only.
-        for page in self.cache.iter().collect::<Vec<_>>() {
+        for page in self.cache.iter() {
             if !self.cache.slot(page.slot).pinned {
-                self.replacement.update(page, crate::replacement::Access::Add);
+                self.policies.replacement.update(page, crate::replacement::Access::Add);
             }
         }
         self.flow = super::Flow::default();
@@ -85,6 +85,7 @@ impl HybridDisk {
         (self.executing, self.present, self.idle_timer) = (0, 0, false);
         self.durability.waiting.clear();
         self.durability.recovering = None;
+        Ok(())
     }
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {

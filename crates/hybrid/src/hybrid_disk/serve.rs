@@ -148,7 +148,7 @@ impl HybridDisk {
 
     fn used(&mut self, page: u64, slot: u32, access: Access) {
         if !self.cache.slot(slot).pinned {
-            self.replacement.update(CachedPage { page, slot }, access);
+            self.policies.replacement.update(CachedPage { page, slot }, access);
         }
     }
 
@@ -161,7 +161,7 @@ impl HybridDisk {
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
         ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
         let pinned = self.is_pinned(&request);
-        if !pinned && !self.admission.admit(&request, pages, cached) {
+        if !pinned && !self.policies.admission.admit(&request, pages, cached) {
             self.go_round(ctx, slot);
             return;
         }
@@ -185,6 +185,17 @@ impl HybridDisk {
         last - first + 1 - self.cache.count(first, last)
     }
 
+    /// Tells the policy which pages it is to make room for.
+    pub(super) fn expect_pages(&mut self, slot: u32) {
+        let request = self.parent(slot).request;
+        let (first, last) = self.pages_of(&request);
+        for page in first..=last {
+            if self.cache.find(page).is_none() {
+                self.policies.replacement.expect(page);
+            }
+        }
+    }
+
     /// A write that waited for space gets it.
     pub(super) fn write_after_wait(&mut self, ctx: &mut Ctx<'_>, slot: u32, fits: bool) {
         self.charge_wait(ctx, slot);
@@ -203,7 +214,7 @@ impl HybridDisk {
             let (from, to) = self.sectors_in(&request, page);
             self.cache.mark(at, from, to);
             if pin && self.cache.pin(at) {
-                self.replacement.remove(CachedPage { page, slot: at });
+                self.policies.replacement.remove(CachedPage { page, slot: at });
             }
             self.used(page, at, access);
         }
@@ -254,7 +265,7 @@ impl HybridDisk {
             self.trimmed.add(page.page, dropped);
         }
         if self.cache.unmark(page.slot, from, to) {
-            self.replacement.remove(page);
+            self.policies.replacement.remove(page);
             self.cache.remove(page.slot);
         }
     }

@@ -1,6 +1,6 @@
 //! Which sectors are in the non-volatile cache, and where: extents by address, free space by place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sectors that lie together in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,13 @@ pub struct Extent {
     pub valid: bool,
     /// Order of entering the drive's own set.
     pub since: u64,
+}
+
+impl Extent {
+    /// Data of the drive's own.
+    const fn is_own(&self) -> bool {
+        !self.pinned && self.valid
+    }
 }
 
 /// A part of a range: in the cache (an extent cut to the range), or not.
@@ -33,6 +40,8 @@ pub struct Piece {
 pub struct Extents {
     size: u64,
     map: BTreeMap<u64, Extent>,
+    /// The drive's own extents with data: order of entering and first sector.
+    own: BTreeSet<(u64, u64)>,
     /// Free places: first sector, length.
     free: BTreeMap<u64, u64>,
     free_sectors: u64,
@@ -45,7 +54,8 @@ impl Extents {
     /// An empty cache of `size` sectors.
     pub fn new(size: u64) -> Self {
         let (map, free) = (BTreeMap::new(), BTreeMap::from([(0, size)]));
-        Self { size, map, free, free_sectors: size, next: 0, entered: 0 }
+        let own = BTreeSet::new();
+        Self { size, map, own, free, free_sectors: size, next: 0, entered: 0 }
     }
 
     /// Sectors in all.
@@ -85,6 +95,21 @@ impl Extents {
         }
     }
 
+    /// Puts an extent into the map, over one that begins there as the case may be.
+    fn put(&mut self, lba: u64, extent: Extent) {
+        self.take(lba);
+        self.map.insert(lba, extent);
+        if extent.is_own() {
+            self.own.insert((extent.since, lba));
+        }
+    }
+
+    fn take(&mut self, lba: u64) {
+        if let Some(extent) = self.map.remove(&lba) {
+            self.own.remove(&(extent.since, lba));
+        }
+    }
+
     /// Makes `at` the border of two extents if it lies within one.
     fn split(&mut self, at: u64) {
         let Some((&start, &extent)) = self.map.range(..at).next_back() else { return };
@@ -93,15 +118,23 @@ impl Extents {
         }
         let skip = at - start;
         let tail = Extent { at: extent.at + skip, sectors: extent.sectors - skip, ..extent };
-        self.map.insert(at, tail);
-        self.map.insert(start, Extent { sectors: skip, ..extent });
+        self.put(at, tail);
+        self.put(start, Extent { sectors: skip, ..extent });
     }
 
-    /// Changes every extent within `lba..end`; those that reach out of it are cut first.
+    /// Changes every extent within `lba..end`, but not when it entered; those that reach out of it are cut first.
     pub fn change(&mut self, lba: u64, end: u64, mut change: impl FnMut(&mut Extent)) {
         self.split(lba);
         self.split(end);
-        self.map.range_mut(lba..end).for_each(|(_, extent)| change(extent));
+        for (&lba, extent) in self.map.range_mut(lba..end) {
+            change(extent);
+            let key = (extent.since, lba);
+            if extent.is_own() {
+                self.own.insert(key)
+            } else {
+                self.own.remove(&key)
+            };
+        }
     }
 
     /// Takes those extents within `lba..end` out that are `unwanted`.
@@ -113,7 +146,7 @@ impl Extents {
             self.map.range(from..end).find(|(_, extent)| unwanted(extent))
         {
             from = start + 1;
-            self.map.remove(&start);
+            self.take(start);
             self.release(extent.at, extent.sectors);
         }
     }
@@ -129,7 +162,7 @@ impl Extents {
         while left > 0 {
             let (at, took) = self.allocate(left);
             let since = self.entered;
-            self.map.insert(lba, Extent { sectors: took, at, pinned, valid: false, since });
+            self.put(lba, Extent { sectors: took, at, pinned, valid: false, since });
             (lba, left) = (lba + took, left - took);
         }
     }
@@ -173,8 +206,8 @@ impl Extents {
 
     /// Of the drive's own extents with data, the one that entered first.
     pub fn oldest_unpinned(&self) -> Option<(u64, Extent)> {
-        let own = self.iter().filter(|(_, extent)| !extent.pinned && extent.valid);
-        own.min_by_key(|(lba, extent)| (extent.since, *lba))
+        let (_, lba) = self.own.first()?;
+        Some((*lba, self.map[lba]))
     }
 
     #[cfg(test)]
@@ -194,7 +227,10 @@ impl Extents {
             end = lba + extent.sectors;
             apart
         });
-        whole && at == self.size && apart && self.free_sectors == self.free.values().sum()
+        let own = self.iter().filter(|(_, extent)| extent.is_own());
+        let own: BTreeSet<_> = own.map(|(lba, extent)| (extent.since, lba)).collect();
+        let listed = own == self.own;
+        whole && at == self.size && apart && listed && self.free_sectors == self.free.values().sum()
     }
 }
 

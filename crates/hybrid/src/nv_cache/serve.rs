@@ -82,12 +82,13 @@ impl NvCacheDisk {
             None => request.op == Op::Read,
             Some(command) => matches!(command, Command::QueryPinned | Command::QuerySize),
         };
-        if self.flow.enter(slot, range, !shared, false) == Entered::Free {
-            self.start(ctx, slot);
+        if self.flow.enter(slot, range, !shared, false) == Entered::Free && self.start(ctx, slot) {
+            self.end(ctx, slot);
         }
     }
 
-    fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+    /// Begins what nothing conflicts with any more; whether it is over at once.
+    fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
         let job = &mut self.jobs[slot as usize];
         job.parts.add(Part::Queue, ctx.now().since(job.since));
         job.since = ctx.now();
@@ -102,6 +103,9 @@ impl NvCacheDisk {
             }
             (None, _) => self.start_request(ctx, slot, &request),
         }
+        let job = &self.jobs[slot as usize];
+        // A trim of nothing but cached sectors.
+        job.phase == Phase::Serving && job.left == 0
     }
 
     /// Cuts a request between the media.
@@ -140,10 +144,6 @@ impl NvCacheDisk {
             ctx.observe(Fact::CacheLookup { op: request.op, hits, misses });
         }
         self.pieces = pieces;
-        if self.jobs[slot as usize].left == 0 {
-            // A trim of nothing but cached sectors.
-            self.leave(ctx, slot);
-        }
     }
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
@@ -244,8 +244,11 @@ impl NvCacheDisk {
             _ => {
                 let past = request.flags.contains(Flags::PAST_CACHE);
                 let written = job.command.is_none() && request.op == Op::Write && !past;
-                if written && !failed {
-                    let (lba, end) = (request.lba.0, request.end().0);
+                let (lba, end) = (request.lba.0, request.end().0);
+                if written && failed {
+                    // Nobody asked for the room that was reserved for it.
+                    self.extents.remove(lba, end, |extent| !extent.pinned && !extent.valid);
+                } else if written {
                     self.extents.change(lba, end, |extent| extent.valid = true);
                 }
                 self.leave(ctx, slot);
@@ -259,6 +262,22 @@ impl NvCacheDisk {
         if !job.failed && job.phase != Phase::Waiting && self.more_to_move(ctx, slot) {
             return;
         }
+        self.end(ctx, slot);
+    }
+
+    /// It is done, and so are those behind it that have nothing to do. There may be many of them,
+    /// so they are gone through and not called one within the other.
+    fn end(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        self.finish(ctx, slot);
+        while let Some(next) = self.flow.next_unblocked() {
+            if self.start(ctx, next) {
+                self.finish(ctx, next);
+            }
+        }
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let job = self.jobs[slot as usize];
         ctx.data().give_back(job.data);
         let Job { id, parts, failed, .. } = job;
         if failed {
@@ -268,9 +287,6 @@ impl NvCacheDisk {
         }
         self.flow.leave(slot);
         self.free_jobs.push(slot);
-        while let Some(next) = self.flow.next_unblocked() {
-            self.start(ctx, next);
-        }
     }
 
     /// Whether a command has (more) data to move, and begins to.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
 use hybridsim_engine::registry::Registry;
-use hybridsim_engine::{Flags, Lba, Node, Op, PowerCuts, Stream};
+use hybridsim_engine::{Arrival, Flags, Lba, Node, Op, PowerCuts, Stream};
 use hybridsim_host::conformance::Load;
 
 /// Passes requests on and sends a random command with every other one.
@@ -156,6 +156,11 @@ impl Layer for Script {
 
 /// Plays `steps` on a drive of 50 sectors of flash (30 µs a request) and 1000 of disk (300 µs).
 fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
+    play_on(unpin, steps, Place::new("flash", 50, 30).steady())
+}
+
+/// The same on other flash.
+fn play_on(unpin: &str, steps: &[Step], flash: Node) -> Vec<Seen> {
     let registry = Registry::default();
     let settings = drive_settings(unpin);
     let views = views(&[50, 1000], None);
@@ -166,8 +171,7 @@ fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
         path: "nv",
         children: &views,
     };
-    let children =
-        vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
+    let children = vec![flash, Place::new("disk", 1000, 300).steady()];
     let drive = Node::inner("host/s/nv", make(&input), children);
     let seen = std::rc::Rc::default();
     let script =
@@ -241,4 +245,71 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
         assert_eq!(seen, expect, "step {at}");
     }
     assert_eq!(seen.len(), steps.len());
+}
+
+/// A device that fails writes.
+struct NoWrites(u64);
+
+impl Layer for NoWrites {
+    fn capacity(&self) -> u64 {
+        self.0
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: "no-writes", ..LayerInfo::default() }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let none = hybridsim_engine::Parts::NONE;
+        if request.op == Op::Write {
+            ctx.fail_request(id, none);
+        } else {
+            ctx.complete(id, none);
+        }
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+}
+
+#[test]
+fn a_write_that_fails_leaves_no_reservation_behind() {
+    use Step::{Ask, Tell};
+    let steps = [
+        Tell(Command::PowerMode { on: true }, 0, 0),
+        Ask(Op::Write, Flags::NONE, 10, 40),
+        // All of the cache is free again.
+        Tell(PIN, 300, 50),
+    ];
+    let flash = Node::leaf("host/s/nv/flash", NoWrites(50));
+    let seen = play_on("keep", &steps, flash);
+    let done: Vec<bool> = seen.iter().map(|(_, done, _)| *done).collect();
+    assert_eq!(done, [true, false, true]);
+}
+
+#[test]
+fn a_long_queue_of_trims_takes_no_stack() {
+    // Behind a read of the same sectors, so that all of them end at one instant.
+    let trims = 10_000;
+    let pinned = Arrival { at: SimTime::ZERO, request: Request::new(Op::Write, Lba(0), 8) };
+    let trim = Arrival { at: SimTime::ZERO, request: Request::new(Op::Trim, Lba(0), 8) };
+    let mut arrivals = vec![pinned; 2];
+    arrivals.extend(vec![trim; trims]);
+    let registry = Registry::default();
+    let settings = drive_settings("keep");
+    let views = views(&[50, 100], None);
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "nv",
+        children: &views,
+    };
+    let mut drive = make(&input);
+    drive.power_mode = true;
+    let children =
+        vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 100, 300).steady()];
+    let system = Node::inner("host/nv", drive, children);
+    let options = hybridsim_host::HostOptions::open(u32::MAX);
+    let run = move || crate::testing::play(system, arrivals, options, None).fault;
+    assert_eq!(run(), None);
 }

@@ -20,6 +20,8 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 pub struct Clock {
     list: SlotList,
     used: Vec<bool>,
+    /// Reused to choose.
+    spared: Vec<CachedPage>,
 }
 
 impl Replacement for Clock {
@@ -45,7 +47,8 @@ impl Replacement for Clock {
         out: &mut Vec<CachedPage>,
     ) {
         let wanted = out.len() + count;
-        let mut spared = Vec::new();
+        let mut spared = std::mem::take(&mut self.spared);
+        spared.clear();
         for page in self.list.iter().filter(|page| eligible(*page)) {
             if out.len() == wanted {
                 break;
@@ -55,11 +58,12 @@ impl Replacement for Clock {
                 false => out.push(page),
             }
         }
-        for page in spared {
+        for &page in &spared {
             self.list.renew(page);
             if out.len() < wanted {
                 out.push(page);
             }
         }
+        self.spared = spared;
     }
 }

@@ -1,10 +1,10 @@
 //! LIRS: most of the cache for pages whose last two uses were close together, a little for the
 //! others.
 
+use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_engine::registry::Description;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
@@ -17,30 +17,28 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(Lirs::new(pages))),
 };
 
-/// What is known of a page.
-#[derive(Clone, Copy, Debug, Default)]
+/// What is known of a page: it is in the stack, in the queue, or in both.
+#[derive(Clone, Copy, Debug)]
 struct Known {
+    page: u64,
     /// One of those with a short distance between uses.
     close: bool,
     /// Where it is, while it is cached.
     slot: Option<u32>,
-    /// Its turn in the stack S.
-    stack: Option<u64>,
-    /// Its turn in the queue Q.
-    queue: Option<u64>,
 }
 
-/// Stack, queue, and what is known of the pages in them.
+/// Stack, queue, and what is known of the pages in them. The lists are linked by place in `known`.
 #[derive(Debug)]
 pub struct Lirs {
-    known: FxHashMap<u64, Known>,
-    /// By turn; the lowest is the bottom, which is a close page.
-    stack: BTreeMap<u64, u64>,
-    /// Cached pages that are not close, by turn.
-    queue: BTreeMap<u64, u64>,
-    /// Pages of the stack that are not cached, by turn.
-    gone: BTreeMap<u64, u64>,
-    turn: u64,
+    known: Vec<Known>,
+    free: Vec<u32>,
+    places: FxHashMap<u64, u32>,
+    /// The stack S, bottom first; the bottom is a close page.
+    stack: SlotList,
+    /// The queue Q: cached pages that are not close.
+    queue: SlotList,
+    /// Pages of the stack that are not cached, by when they left.
+    gone: SlotList,
     close: usize,
     close_max: usize,
     gone_max: usize,
@@ -51,87 +49,109 @@ impl Lirs {
     fn new(pages: u32) -> Self {
         let pages = pages as usize;
         Self {
-            known: FxHashMap::default(),
-            stack: BTreeMap::new(),
-            queue: BTreeMap::new(),
-            gone: BTreeMap::new(),
-            turn: 0,
+            known: Vec::new(),
+            free: Vec::new(),
+            places: FxHashMap::default(),
+            stack: SlotList::default(),
+            queue: SlotList::default(),
+            gone: SlotList::default(),
             close: 0,
             close_max: pages.saturating_sub((pages / 100).max(1)).max(1),
             gone_max: pages,
         }
     }
 
-    fn next_turn(&mut self) -> u64 {
-        self.turn += 1;
-        self.turn
+    /// The page in the lists.
+    fn listed(&self, at: u32) -> CachedPage {
+        CachedPage { page: self.known[at as usize].page, slot: at }
     }
 
-    fn stack_top(&mut self, page: u64, known: &mut Known) {
-        if let Some(turn) = known.stack.take() {
-            self.stack.remove(&turn);
-            self.gone.remove(&turn);
+    fn place(&mut self, page: u64) -> u32 {
+        if let Some(&at) = self.places.get(&page) {
+            return at;
         }
-        let turn = self.next_turn();
-        self.stack.insert(turn, page);
-        known.stack = Some(turn);
-    }
-
-    fn queue_last(&mut self, page: u64, known: &mut Known) {
-        self.out_of_queue(known);
-        let turn = self.next_turn();
-        self.queue.insert(turn, page);
-        known.queue = Some(turn);
-    }
-
-    fn out_of_queue(&mut self, known: &mut Known) {
-        if let Some(turn) = known.queue.take() {
-            self.queue.remove(&turn);
-        }
+        let known = Known { page, close: false, slot: None };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.known[at as usize] = known;
+                at
+            }
+            None => {
+                self.known.push(known);
+                self.known.len() as u32 - 1
+            }
+        };
+        self.places.insert(page, at);
+        at
     }
 
     /// Makes room among the close pages, and takes what is not close off the bottom.
     fn prune(&mut self) {
-        while let Some((&turn, &page)) = self.stack.first_key_value() {
-            let mut known = self.known[&page];
+        while let Some(bottom) = self.stack.oldest() {
+            let known = &mut self.known[bottom.slot as usize];
             if known.close && self.close <= self.close_max {
                 break;
             }
-            self.stack.remove(&turn);
-            self.gone.remove(&turn);
-            known.stack = None;
-            if known.close {
-                known.close = false;
+            self.stack.remove(bottom);
+            self.gone.remove(bottom);
+            if std::mem::take(&mut known.close) {
                 self.close -= 1;
-                self.queue_last(page, &mut known);
+                self.queue.remove(bottom);
+                self.queue.push(bottom);
             }
-            self.keep(page, known);
+            self.keep(bottom);
         }
     }
 
-    /// Notes what is known now; a page that is nowhere is forgotten.
-    fn keep(&mut self, page: u64, known: Known) {
-        if known.stack.is_none() && known.queue.is_none() {
-            self.known.remove(&page);
-        } else {
-            self.known.insert(page, known);
+    /// A page that is nowhere is forgotten.
+    fn keep(&mut self, page: CachedPage) {
+        if !self.stack.contains(page) && !self.queue.contains(page) {
+            self.places.remove(&page.page);
+            self.free.push(page.slot);
         }
     }
 
     fn used(&mut self, page: CachedPage, added: bool) {
-        let mut known = self.known.get(&page.page).copied().unwrap_or_default();
-        let in_stack = known.stack.is_some();
+        let at = self.place(page.page);
+        let listed = self.listed(at);
+        let in_stack = self.stack.contains(listed);
+        let known = &mut self.known[at as usize];
         known.slot = Some(page.slot);
         let first_ones = added && !in_stack && self.close < self.close_max;
         if !known.close && (in_stack || first_ones) {
             known.close = true;
             self.close += 1;
-            self.out_of_queue(&mut known);
+            self.queue.remove(listed);
         } else if !known.close {
-            self.queue_last(page.page, &mut known);
+            self.queue.remove(listed);
+            self.queue.push(listed);
         }
-        self.stack_top(page.page, &mut known);
-        self.known.insert(page.page, known);
+        self.gone.remove(listed);
+        self.stack.remove(listed);
+        self.stack.push(listed);
+        self.prune();
+    }
+
+    /// A page leaves the cache; while it is in the stack it may be remembered.
+    fn leave(&mut self, page: CachedPage, remembered: bool) {
+        let Some(&at) = self.places.get(&page.page) else { return };
+        let listed = self.listed(at);
+        let known = &mut self.known[at as usize];
+        known.slot = None;
+        self.queue.remove(listed);
+        if known.close || !remembered {
+            self.stack.remove(listed);
+            self.close -= usize::from(std::mem::take(&mut known.close));
+        } else if self.stack.contains(listed) {
+            self.gone.push(listed);
+        }
+        self.keep(listed);
+        while self.gone.len() > self.gone_max {
+            let Some(oldest) = self.gone.oldest() else { break };
+            self.gone.remove(oldest);
+            self.stack.remove(oldest);
+            self.keep(oldest);
+        }
         self.prune();
     }
 }
@@ -142,25 +162,11 @@ impl Replacement for Lirs {
     }
 
     fn remove(&mut self, page: CachedPage) {
-        let Some(mut known) = self.known.get(&page.page).copied() else { return };
-        self.out_of_queue(&mut known);
-        known.slot = None;
-        match known.stack {
-            Some(turn) if known.close => {
-                self.stack.remove(&turn);
-                (known.stack, known.close) = (None, false);
-                self.close -= 1;
-            }
-            Some(turn) => drop(self.gone.insert(turn, page.page)),
-            None => {}
-        }
-        self.keep(page.page, known);
-        while self.gone.len() > self.gone_max {
-            let Some((turn, page)) = self.gone.pop_first() else { break };
-            self.stack.remove(&turn);
-            self.known.remove(&page);
-        }
-        self.prune();
+        self.leave(page, false);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
+        self.leave(page, true);
     }
 
     fn victims(
@@ -169,12 +175,12 @@ impl Replacement for Lirs {
         eligible: &dyn Fn(CachedPage) -> bool,
         out: &mut Vec<CachedPage>,
     ) {
-        let cached = |page: &u64| {
-            let slot = self.known[page].slot?;
-            Some(CachedPage { page: *page, slot })
+        let close = self.stack.iter().filter(|page| self.known[page.slot as usize].close);
+        let cached = |page: CachedPage| {
+            let slot = self.known[page.slot as usize].slot?;
+            Some(CachedPage { page: page.page, slot })
         };
-        let close = self.stack.values().filter(|page| self.known[page].close);
-        let pages = self.queue.values().chain(close).filter_map(cached);
+        let pages = self.queue.iter().chain(close).filter_map(cached);
         out.extend(pages.filter(|page| eligible(*page)).take(count));
     }
 }

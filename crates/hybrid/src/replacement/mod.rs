@@ -40,14 +40,23 @@ pub enum Access {
 /// The cache itself knows what is in it (`is_in_cache`), so that a policy cannot get it wrong.
 /// Pinned pages are taken out with [`Replacement::remove`] and not told of again.
 pub trait Replacement {
+    /// A page that is not in the cache is going to come and there is no room for it; told before
+    /// victims are chosen, perhaps more than once.
+    fn expect(&mut self, _page: u64) {}
+
     /// A page was used.
     fn update(&mut self, page: CachedPage, access: Access);
 
-    /// A page left the cache, or was pinned.
+    /// A page left the cache because it was trimmed, or was pinned.
     fn remove(&mut self, page: CachedPage);
 
+    /// A page left the cache to make room; what a policy remembers of such pages it notes here.
+    fn evict(&mut self, page: CachedPage) {
+        self.remove(page);
+    }
+
     /// Appends up to `count` different pages to `out`, first the one that should go first, only
-    /// such that are `eligible`. They stay known until [`Replacement::remove`].
+    /// such that are `eligible`. They stay known until [`Replacement::evict`].
     fn victims(
         &mut self,
         count: usize,
@@ -133,8 +142,9 @@ mod tests {
             }
             if free.is_empty() {
                 out.clear();
+                policy.expect(page);
                 policy.victims(1, &|_| true, &mut out);
-                policy.remove(out[0]);
+                policy.evict(out[0]);
                 slots.remove(&out[0].page).expect("a cached page");
                 free.push(out[0].slot);
             }
@@ -198,6 +208,9 @@ mod tests {
                 }
                 _ => {
                     let eligible = |page: CachedPage| page.page % 3 != u64::from(which % 3);
+                    if known.is_none() {
+                        policy.expect(u64::from(which % 40));
+                    }
                     let mut out = vec![CachedPage { page: 999, slot: 999 }];
                     policy.victims(usize::from(count % 20), &eligible, &mut out);
                     let may = cached.iter().filter(|page| eligible(**page)).count();
@@ -212,7 +225,7 @@ mod tests {
                     if count % 2 == 0 {
                         for page in &out[1..] {
                             cached.retain(|other| other != page);
-                            policy.remove(*page);
+                            policy.evict(*page);
                             free.push(page.slot);
                         }
                     }

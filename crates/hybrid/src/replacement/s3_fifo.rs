@@ -29,6 +29,9 @@ pub struct S3Fifo {
     uses: Vec<u8>,
     small_max: usize,
     pages: usize,
+    /// Reused to choose: those to be looked at again, and those spared meanwhile.
+    waiting: Vec<CachedPage>,
+    spared: Vec<CachedPage>,
 }
 
 impl S3Fifo {
@@ -42,6 +45,8 @@ impl S3Fifo {
             uses: Vec::new(),
             small_max: (pages / 10).max(1),
             pages,
+            waiting: Vec::new(),
+            spared: Vec::new(),
         }
     }
 
@@ -71,7 +76,8 @@ impl S3Fifo {
         out: &mut Vec<CachedPage>,
     ) {
         let mut beyond = self.small.len().saturating_sub(self.small_max);
-        let mut used = Vec::new();
+        let mut used = std::mem::take(&mut self.waiting);
+        used.clear();
         for page in self.small.iter() {
             if beyond == 0 || out.len() == wanted {
                 break;
@@ -83,11 +89,12 @@ impl S3Fifo {
                 out.push(page);
             }
         }
-        for page in used {
+        for &page in &used {
             self.small.remove(page);
             self.main.push(page);
             self.uses[page.slot as usize] = 0;
         }
+        self.waiting = used;
     }
 }
 
@@ -109,6 +116,11 @@ impl Replacement for S3Fifo {
     }
 
     fn remove(&mut self, page: CachedPage) {
+        self.small.remove(page);
+        self.main.remove(page);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
         if self.small.contains(page) {
             self.small.remove(page);
             self.left.add(page.page, self.pages);
@@ -125,7 +137,9 @@ impl Replacement for S3Fifo {
     ) {
         let wanted = out.len() + count;
         self.take_from_small(wanted, eligible, out);
-        let mut waiting = Vec::new();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut spared = std::mem::take(&mut self.spared);
+        waiting.clear();
         for page in self.main.iter() {
             if out.len() == wanted {
                 break;
@@ -135,15 +149,16 @@ impl Replacement for S3Fifo {
         // Whoever is spared goes behind the others, with one use less.
         for _ in 0..USES_MAX {
             waiting.iter().for_each(|page| self.main.renew(*page));
-            let mut spared = Vec::new();
-            for page in std::mem::take(&mut waiting) {
+            spared.clear();
+            for page in waiting.drain(..) {
                 if out.len() == wanted {
                     break;
                 }
                 Self::look_at(&mut self.uses, page, eligible, &mut spared, out);
             }
-            waiting = spared;
+            std::mem::swap(&mut waiting, &mut spared);
         }
+        (self.waiting, self.spared) = (waiting, spared);
         if out.len() < wanted {
             let beyond = self.small.len().saturating_sub(self.small_max);
             let rest = self.small.iter().skip(beyond).filter(|page| eligible(*page));

@@ -20,6 +20,10 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 pub struct Sieve {
     list: SlotList,
     used: Vec<bool>,
+    /// By slot, the last choice of victims that took it.
+    chosen: Vec<u64>,
+    /// Choices so far.
+    turn: u64,
     hand: Option<CachedPage>,
 }
 
@@ -28,6 +32,7 @@ impl Replacement for Sieve {
         let slot = page.slot as usize;
         if slot >= self.used.len() {
             self.used.resize(slot + 1, false);
+            self.chosen.resize(slot + 1, 0);
         }
         self.used[slot] = access != Access::Add;
         if access == Access::Add {
@@ -49,7 +54,7 @@ impl Replacement for Sieve {
         out: &mut Vec<CachedPage>,
     ) {
         let wanted = out.len() + count;
-        let from = out.len();
+        self.turn += 1;
         // Once round clears every mark, so what is eligible is found in two rounds.
         for _ in 0..2 * self.list.len() {
             if out.len() == wanted {
@@ -58,9 +63,11 @@ impl Replacement for Sieve {
             let Some(page) = self.hand.or_else(|| self.list.oldest()) else { break };
             self.hand = self.list.after(page.slot);
             let used = &mut self.used[page.slot as usize];
-            if !eligible(page) || std::mem::take(used) || out[from..].contains(&page) {
+            let chosen = &mut self.chosen[page.slot as usize];
+            if !eligible(page) || std::mem::take(used) || *chosen == self.turn {
                 continue;
             }
+            *chosen = self.turn;
             out.push(page);
         }
     }

@@ -54,6 +54,11 @@ impl Replacement for TwoQueue {
     }
 
     fn remove(&mut self, page: CachedPage) {
+        self.fresh.remove(page);
+        self.kept.remove(page);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
         if self.fresh.contains(page) {
             self.fresh.remove(page);
             self.left.add(page.page, self.left_max);

@@ -69,6 +69,12 @@ pub struct WTinyLfu {
     window_max: usize,
     protected_max: usize,
     main_max: usize,
+    /// Reused to choose.
+    accepted: Vec<CachedPage>,
+    /// By slot, the last choice of victims that took it.
+    chosen: Vec<u64>,
+    /// Choices so far.
+    turn: u64,
 }
 
 impl WTinyLfu {
@@ -83,6 +89,9 @@ impl WTinyLfu {
             window_max,
             protected_max: (pages as usize).saturating_sub(window_max) * 4 / 5,
             main_max: (pages as usize).saturating_sub(window_max),
+            accepted: Vec::new(),
+            chosen: Vec::new(),
+            turn: 0,
         }
     }
 
@@ -136,7 +145,9 @@ impl Replacement for WTinyLfu {
         out: &mut Vec<CachedPage>,
     ) {
         let wanted = out.len() + count;
-        let mut accepted = Vec::new();
+        let mut accepted = std::mem::take(&mut self.accepted);
+        accepted.clear();
+        self.turn += 1;
         {
             // A page is about to come into the window, so its oldest has to leave it.
             let beyond = (self.window.len() + 1).saturating_sub(self.window_max);
@@ -160,15 +171,24 @@ impl Replacement for WTinyLfu {
         // What lost against no one: those already passed over in the main part, then the rest.
         let from = wanted - count;
         if out.len() < wanted {
-            let chosen: std::collections::BTreeSet<u32> =
-                out[from..].iter().map(|page| page.slot).collect();
+            for page in &out[from..] {
+                let slot = page.slot as usize;
+                if slot >= self.chosen.len() {
+                    self.chosen.resize(slot + 1, 0);
+                }
+                self.chosen[slot] = self.turn;
+            }
+            let is_chosen = |page: &CachedPage| {
+                self.chosen.get(page.slot as usize).is_some_and(|turn| *turn == self.turn)
+            };
             let all = self.probation.iter().chain(self.protected.iter()).chain(self.window.iter());
-            let rest = all.filter(|page| eligible(*page) && !chosen.contains(&page.slot));
+            let rest = all.filter(|page| eligible(*page) && !is_chosen(page));
             out.extend(rest.take(wanted - out.len()));
         }
-        for page in accepted {
+        for &page in &accepted {
             self.window.remove(page);
             self.probation.push(page);
         }
+        self.accepted = accepted;
     }
 }

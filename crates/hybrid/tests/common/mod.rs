@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses some of it")]
 
+pub mod heard;
+
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::param::{Plug, Settings, Value};
 use hybridsim_engine::registry::Registry;
@@ -56,6 +58,39 @@ pub fn settings(page_sectors: u64) -> Settings {
         .and("force_destage", Value::Flag(true))
         .and("pinned", Value::Tables(Vec::new()))
         .and("journal", Value::Flag(false))
+}
+
+/// A flash cache that adjusts often and in small steps.
+pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
+    let us = |us| Value::Duration(SimDuration::from_us(us));
+    Settings::default()
+        .and("scheme", Value::Text(scheme.to_owned()))
+        .and("caching_space", Value::Number(space))
+        .and("flash_spare", Value::Number(0.05))
+        .and("page_bytes", Value::Bytes(4096))
+        .and("sequential_bytes", Value::Bytes(16 << 10))
+        .and("streams", Value::Count(1))
+        .and("destage_pages", Value::Count(4))
+        .and("period_pages", Value::Count(100))
+        .and("segments", Value::Count(4))
+        .and("sampled", Value::Count(1))
+        .and("u_steps", Value::Count(16))
+        .and("r_steps", Value::Count(8))
+        .and("shrink_max_pages", Value::Count(1000))
+        .and("program_time", us(200))
+        .and("read_time", us(25))
+        .and("erase_time", us(1500))
+        .and("bus_time", us(102))
+        .and("pages_per_block", Value::Count(64))
+        .and("disk_read_position", us(4400))
+        .and("disk_write_position", us(4900))
+        .and("disk_rate", Value::Rate(72_000_000))
+        .and("erase_worth", us(0))
+        .and("write_ahead", Value::Count(0))
+        .and("write_ahead_pause", us(300))
+        .and("replacement", plug("lru", Settings::default()))
+        .and("costs", Value::Text("given".to_owned()))
+        .and("mapping", Value::Flag(mapping))
 }
 
 /// How many facts are so.

@@ -44,12 +44,8 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
     let erase = format!("\"{:.0} ns\"", known.erase_ns);
     line("erase_time", erase, "as given: it cannot be seen from outside");
     for scattered in &calibration.scattered {
-        let comment = told(&scattered.erases, "", 3);
-        let _ = writeln!(
-            text,
-            "# A scattered write of {} bytes costs {comment} erases.",
-            scattered.bytes
-        );
+        let comment = told(&scattered.erases, " erases", 3);
+        let _ = writeln!(text, "# A scattered write of {} bytes costs {comment}.", scattered.bytes);
     }
     text
 }

@@ -88,6 +88,7 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     let known = Known { page_bytes, erase_ns: erase.as_ns() as f64 };
     let calibration = calibrate(&readings, known)?;
+    doubts(&calibration).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     if let Some(out) = &args.out {
         let name = out.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
         let text = preset(&name, &calibration, capacity.unwrap_or(1 << 30));
@@ -101,6 +102,28 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
         note(&format!("preset: {}", out.display()));
     }
     Ok(())
+}
+
+/// Below this share of the scatter a line does not explain latencies.
+const R_SQUARED_MIN: f64 = 0.9;
+
+/// What speaks against the figures.
+fn doubts(calibration: &Calibration) -> Vec<String> {
+    let lines = [("reads", &calibration.read), ("writes", &calibration.write)];
+    let doubt = |(name, line): (&str, &Option<Line>)| {
+        let line = line.as_ref()?;
+        let scatters = line.r_squared < R_SQUARED_MIN
+            || line.page_ns.margin.is_some_and(|margin| margin >= line.page_ns.value);
+        scatters.then(|| {
+            format!(
+                "{name} do not lie on a line (R^2 {:.2}, time per page {}): their figures mean \
+                 little; measure at more lengths, and nothing else meanwhile",
+                line.r_squared,
+                micros(&line.page_ns)
+            )
+        })
+    };
+    lines.into_iter().filter_map(doubt).collect()
 }
 
 fn keep(args: &CalibrateArgs, measured: &[Reading]) -> Result<(), Failure> {

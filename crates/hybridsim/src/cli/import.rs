@@ -75,7 +75,9 @@ pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
         Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
     })?;
     let what = if imported.is_preset { "preset" } else { "scenario" };
-    note(&format!("{}: a {what} with {} warnings", out.display(), imported.warnings.len()));
+    let count = imported.warnings.len();
+    let end = if count == 1 { "" } else { "s" };
+    note(&format!("{}: a {what} with {count} warning{end}", out.display()));
     Ok(())
 }
 

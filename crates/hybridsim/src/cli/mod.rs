@@ -136,6 +136,8 @@ struct DrawArgs {
 
 #[derive(Subcommand)]
 enum TraceCommand {
+    /// Read a trace to its end and report what is wrong with it
+    Check(trace::CheckArgs),
     /// Profile a trace: mix, sizes, footprint, locality
     Info(trace::InfoArgs),
     /// Convert a trace to the native format or a common text format
@@ -167,24 +169,28 @@ struct FuzzArgs {
 /// Runs the command line `args` (program name first) with the entries of `registry`; returns the
 /// exit code.
 pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::OsString>) -> u8 {
+    let args: Vec<std::ffi::OsString> = args.into_iter().collect();
+    let wants_json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to standard output and are no failure.
-            let code = if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
-            {
-                0
-            } else {
-                Exit::Usage as u8
-            };
             // A closed pipe while printing help is nobody's concern.
             drop(error.print());
-            return code;
+            // Help and version go to standard output and are no failure.
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                return 0;
+            }
+            if wants_json {
+                let message = error.to_string();
+                let message = message.trim_end().trim_start_matches("error: ");
+                output::document(Exit::Usage, message, serde_json::json!([]));
+            }
+            return Exit::Usage as u8;
         }
     };
     match dispatch(registry, cli.command) {
         Ok(()) => 0,
-        Err(failure) => output::report(&failure),
+        Err(failure) => output::report(&failure, wants_json),
     }
 }
 
@@ -199,6 +205,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Draw(args) => inspect::draw(registry, &args),
+        Command::Trace(TraceCommand::Check(args)) => trace::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),

@@ -1,6 +1,7 @@
 //! Standard output, standard error and exit codes.
 
 use crate::scenario::diagnostic::Diagnostics;
+use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
 
 /// Exit codes, as documented.
@@ -22,8 +23,12 @@ pub enum Exit {
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub enum Failure {
-    /// With an exit code and a message.
+    /// With an exit code and a message; nothing has been printed.
     Message(Exit, String),
+    /// The scenario is wrong; nothing has been printed.
+    Scenario(Diagnostics),
+    /// As `Message`, but results of what was done have been printed.
+    AfterResults(Exit, String),
     /// Standard output was closed; that is how a reader says it has seen enough.
     ClosedPipe,
 }
@@ -37,7 +42,7 @@ impl Failure {
 
 impl From<Diagnostics> for Failure {
     fn from(diagnostics: Diagnostics) -> Self {
-        Self::Message(Exit::Usage, diagnostics.to_string())
+        Self::Scenario(diagnostics)
     }
 }
 
@@ -66,14 +71,27 @@ pub fn note(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Tells of `failure` and returns its exit code.
-pub fn report(failure: &Failure) -> u8 {
-    match failure {
-        Failure::ClosedPipe => 0,
-        Failure::Message(exit, message) => {
-            let prefix = if message.starts_with("error") { "" } else { "error: " };
-            note(&format!("{prefix}{message}"));
-            *exit as u8
-        }
+/// Tells of `failure` and returns its exit code. Where JSON was asked for and no results stand on
+/// standard output, the failure does, so that there always is one document.
+pub fn report(failure: &Failure, wants_json: bool) -> u8 {
+    let (exit, message, problems) = match failure {
+        Failure::ClosedPipe => return 0,
+        Failure::Message(exit, message) => (*exit, message.clone(), Some(json!([]))),
+        Failure::AfterResults(exit, message) => (*exit, message.clone(), None),
+        Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(list.to_json())),
+    };
+    if let Some(problems) = problems.filter(|_| wants_json) {
+        document(exit, &message, problems);
     }
+    let prefix = if message.starts_with("error") { "" } else { "error: " };
+    note(&format!("{prefix}{message}"));
+    exit as u8
+}
+
+/// Prints a failure as JSON; whoever closed standard output does not want it.
+pub fn document(exit: Exit, message: &str, problems: Value) {
+    let error = json!({
+        "error": { "exit_code": exit as u8, "message": message, "problems": problems }
+    });
+    drop(print(&serde_json::to_string_pretty(&error).expect("texts and numbers can be written")));
 }

@@ -65,9 +65,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     match stopped {
         None => Ok(()),
         Some((id, LabError::Interrupted)) => {
-            Err(Failure::Message(Exit::Interrupted, format!("{id}: interrupted")))
+            Err(Failure::AfterResults(Exit::Interrupted, format!("{id}: interrupted")))
         }
-        Some((id, error)) => Err(Failure::Message(Exit::Run, format!("{id}: {error}"))),
+        Some((id, error)) => Err(Failure::AfterResults(Exit::Run, format!("{id}: {error}"))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The commands that simulate: run, compare, fuzz.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, report};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use crate::fuzz::{self, Verdict};
@@ -59,11 +59,13 @@ pub fn simulate(
     if let Some(out) = &args.out {
         prepare(out, args.force)?;
     }
-    let interrupted = interrupt_flag();
+    let kept = Arc::new(AtomicBool::new(false));
+    let interrupted = interrupts(args.json, Arc::clone(&kept));
     let mut runs: Vec<Done> = Vec::new();
     for (scenario, name) in scenarios.iter().zip(&names) {
+        run::forget_peak_memory();
         let save_state = matches!(kind, Kind::Single(Some(_)));
-        let done = one(registry, scenario, args, save_state, &interrupted)?;
+        let done = one(registry, scenario, args, save_state, (&interrupted, &kept))?;
         if let Some(out) = &args.out {
             let folder = if compare { out.join(name) } else { out.clone() };
             save(&folder, &done)?;
@@ -79,7 +81,7 @@ pub fn simulate(
     if let (Kind::Single(Some(path)), Some(Done { state: Some(state), .. })) = (kind, runs.first())
     {
         state::write(path, state).map_err(|error| {
-            Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
+            Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
         })?;
     }
     if args.verify {
@@ -101,7 +103,9 @@ fn read_all(
         if args.verify {
             input.sets.push("run.verify=true".to_owned());
         }
-        scenarios.push(Scenario::check(input, registry)?);
+        let scenario = Scenario::check(input, registry)?;
+        scenario.notes.iter().for_each(|text| note(&format!("note: {}: {text}", path.display())));
+        scenarios.push(scenario);
     }
     Ok(scenarios)
 }
@@ -135,12 +139,23 @@ pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
 }
 
 pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
+    interrupts(false, Arc::new(AtomicBool::new(true)))
+}
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once, and so does the first while
+/// there is nothing worth waiting for, which `kept` says: large devices take long to make.
+fn interrupts(wants_json: bool, kept: Arc<AtomicBool>) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
     // A second handler cannot be set when the library runs inside another program; that program
     // then decides what Ctrl-C does.
     drop(ctrlc::set_handler(move || {
-        if setter.swap(true, Ordering::Relaxed) {
+        let nothing_kept = !kept.load(Ordering::Relaxed);
+        if setter.swap(true, Ordering::Relaxed) || nothing_kept {
+            if nothing_kept {
+                let message = "interrupted before anything was simulated".to_owned();
+                report(&Failure::Message(Exit::Interrupted, message), wants_json);
+            }
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
     }));
@@ -152,11 +167,14 @@ fn one(
     scenario: &Scenario,
     args: &SimulateArgs,
     save_state: bool,
-    interrupted: &AtomicBool,
+    (interrupted, kept): (&AtomicBool, &AtomicBool),
 ) -> Result<Done, Failure> {
     let progress = Progress::new(args.progress, &scenario.title);
     let mut watch = |beat: &run::Beat| {
         progress.update(beat);
+        if !beat.preparing {
+            kept.store(true, Ordering::Relaxed);
+        }
         !interrupted.load(Ordering::Relaxed)
     };
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
@@ -197,9 +215,7 @@ fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     if let Some(out) = &args.out {
         let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
-        let titles: Vec<&str> =
-            results.iter().map(|results| results.label.title.as_str()).collect();
-        write(out, "report.html", &hybridsim_report::html::page(&titles.join(", "), &shown))?;
+        write(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))?;
     }
     if args.json {
         print(&match (compare, results.as_slice()) {
@@ -219,6 +235,19 @@ fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure
     Ok(())
 }
 
+/// What to call all of it.
+fn title(runs: &[&RunResults]) -> String {
+    let titles = |runs: &[&RunResults]| {
+        runs.iter().map(|run| run.label.title.clone()).collect::<Vec<_>>().join(", ")
+    };
+    match runs {
+        [first, second, rest @ ..] if rest.len() > 2 => {
+            format!("{} and {} more", titles(&[first, second]), rest.len())
+        }
+        all => titles(all),
+    }
+}
+
 /// Whether standard output is a terminal that takes colours (<https://no-color.org>).
 pub(super) fn wants_ansi() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -236,12 +265,12 @@ fn verdict(runs: &[Done]) -> Result<(), Failure> {
                 _ => Exit::Run,
             };
             let message = format!("{}: {fault}", done.results.label.title);
-            return Err(Failure::Message(exit, message));
+            return Err(Failure::AfterResults(exit, message));
         }
         if !done.results.violations.is_empty() {
             let list = done.results.violations.join("\n  ");
             let message = format!("{}: a check failed\n  {list}", done.results.label.title);
-            return Err(Failure::Message(Exit::Run, message));
+            return Err(Failure::AfterResults(Exit::Run, message));
         }
     }
     Ok(())

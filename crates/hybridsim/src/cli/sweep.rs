@@ -131,14 +131,14 @@ fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
              from there",
             rows.len()
         );
-        return Err(Failure::Message(Exit::Interrupted, message));
+        return Err(Failure::AfterResults(Exit::Interrupted, message));
     }
     let failed = |(_, outcome): &&(&Point, Outcome)| matches!(outcome, Outcome::Failed(_));
     match rows.iter().filter(failed).count() {
         0 => Ok(()),
         count => {
             let message = format!("{count} of {asked} points failed; the table says why");
-            Err(Failure::Message(Exit::Points, message))
+            Err(Failure::AfterResults(Exit::Points, message))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The commands that look at traces: info and convert.
+//! The commands that look at traces: check, info and convert.
 
 use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, When};
@@ -39,6 +39,12 @@ pub struct InfoArgs {
     /// Print one JSON document instead of rows
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    open: OpenArgs,
 }
 
 #[derive(clap::Args)]
@@ -110,6 +116,31 @@ fn warn(path: &Path, warnings: &[Warning]) {
             if warning.count > 1 { format!(" ({} times)", warning.count) } else { String::new() };
         note(&format!("warning: {}{}: {}{times}", path.display(), warning.place, warning.message));
     }
+}
+
+/// Reads a trace to its end, which finds what is wrong with it, and says how much there was.
+pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
+    let mut reader = open(registry, &args.open, OpenOptions::default())?;
+    let progress = Progress::new(args.open.progress, "reading");
+    let result = count(&mut reader, &progress);
+    progress.finish();
+    warn(&args.open.file, reader.warnings());
+    let records = result?;
+    let path = args.open.file.display();
+    print(&format!("{path}: {records} records as {}, read to the end", reader.format.name))
+}
+
+/// Records up to the end of the trace.
+fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError> {
+    let mut records = 0;
+    while reader.next()?.is_some() {
+        records += 1;
+        if records % 65_536 == 0 {
+            let fraction = reader.progress();
+            progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+        }
+    }
+    Ok(records)
 }
 
 pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {

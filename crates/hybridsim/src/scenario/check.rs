@@ -257,7 +257,16 @@ fn number(value: &Datum, min: f64, max: f64) -> Result<f64, String> {
     if number.is_finite() && (min..=max).contains(&number) {
         Ok(number)
     } else {
-        Err(format!("{number} is out of range; allowed is {}", range(min, max, f64::MAX)))
+        let range = range(min, max, f64::MAX);
+        Err(format!("{} is out of range; allowed is {range}", short(number)))
+    }
+}
+
+/// A number as people write it: hundreds of digits help nobody.
+fn short(number: f64) -> String {
+    match number.abs() {
+        1e-6..1e15 | 0.0 => number.to_string(),
+        _ => format!("{number:e}"),
     }
 }
 

@@ -61,6 +61,30 @@ impl Diagnostics {
             .count()
     }
 
+    /// The list as JSON: `key`, `message` and `help`, and where it is written `file`, `line` and
+    /// `column` (in characters), counted from 1.
+    pub fn to_json(&self) -> serde_json::Value {
+        let one = |diagnostic: &Diagnostic| {
+            let mut value = serde_json::json!({
+                "key": diagnostic.key,
+                "message": diagnostic.message,
+                "help": diagnostic.help,
+            });
+            if let Some(span) = &diagnostic.span {
+                let text = &self.sources[span.file].text;
+                let before = &text.as_bytes()[..span.range.start.min(text.len())];
+                let line_start =
+                    before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+                let column = 1 + String::from_utf8_lossy(&before[line_start..]).chars().count();
+                value["file"] = self.sources[span.file].name.clone().into();
+                value["line"] = self.line(span).into();
+                value["column"] = column.into();
+            }
+            value
+        };
+        self.list.iter().map(one).collect()
+    }
+
     fn render_one(&self, diagnostic: &Diagnostic) -> String {
         let title = if diagnostic.key.is_empty() {
             diagnostic.message.clone()
@@ -89,6 +113,12 @@ impl Diagnostics {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [Diagnostic { span: None, key, .. }] = self.list.as_slice()
+            && key.is_empty()
+        {
+            // Not about what a scenario says, and there is no list to count.
+            return f.write_str(&self.render_one(&self.list[0]));
+        }
         for diagnostic in &self.list {
             writeln!(f, "{}", self.render_one(diagnostic))?;
         }

@@ -93,6 +93,7 @@ impl Table {
     /// Lays `over` on top of this table: its values win. Tables in both are merged, but a table
     /// that chooses another `kind` replaces the old one whole. A table without `kind` over a bare
     /// name keeps the name as its kind: `ftl = "page"` is short for `ftl = { kind = "page" }`.
+    /// Of two options that say kind and parameters, either may come first.
     pub fn overlay(&mut self, over: Self) {
         for (key, span, item) in over.entries {
             match self.entries.iter_mut().find(|(name, ..)| *name == key) {
@@ -106,7 +107,18 @@ impl Table {
 impl Item {
     fn overlay(&mut self, over: Self) {
         let Datum::Table(mut new) = over.value else {
-            *self = over;
+            match &mut self.value {
+                // Texts are numbered, the scenario first, then options, then presets: here one
+                // option names the kind of what an earlier one began.
+                Datum::Table(old)
+                    if matches!(over.value, Datum::Text(_))
+                        && old.get("kind").is_none()
+                        && (1..over.span.file).contains(&self.span.file) =>
+                {
+                    old.insert("kind", over.span.clone(), over);
+                }
+                _ => *self = over,
+            }
             return;
         };
         match &mut self.value {

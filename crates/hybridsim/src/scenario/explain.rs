@@ -59,6 +59,17 @@ fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [P
 /// A sentence with the nearest key when nothing matches.
 pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
     let key = key.trim().trim_start_matches('[').trim_end_matches(']');
+    explain_word(registry, key).or_else(|problem| {
+        // A path as scenarios and messages have it: in `part.ssd.ftl.gc` the name of the part is
+        // the user's, and what is plugged in on the way is not known here.
+        let steps: Vec<&str> = key.split('.').collect();
+        let own = if steps[0] == "part" { 2 } else { 1 };
+        let ends = (own..steps.len()).map(|from| steps[from..].join("."));
+        ends.map(|end| explain_word(registry, &end)).find_map(Result::ok).ok_or(problem)
+    })
+}
+
+fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
     let mut out = String::new();
     for slot in registry.slots() {
         for entry in registry.descriptions(slot).filter(|entry| entry.name == key) {
@@ -85,10 +96,14 @@ pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
     }
     if out.is_empty() {
         let keys: Vec<String> = known.iter().map(Known::key).collect();
-        let names =
-            known.iter().map(|known| known.param.name).chain(keys.iter().map(String::as_str));
-        let hint =
-            near(key, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let mut names: Vec<&str> = keys.iter().map(String::as_str).collect();
+        names.extend(known.iter().map(|known| known.param.name));
+        for slot in registry.slots() {
+            names.push(slot);
+            names.extend(registry.descriptions(slot).map(|entry| entry.name));
+        }
+        let hint = near(&key.to_lowercase(), names.into_iter())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(format!("nothing is called `{key}`{hint}"));
     }
     Ok(out)
@@ -138,8 +153,10 @@ pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
     }
     if out.is_empty() {
         let slots: Vec<&str> = registry.slots().chain(["preset"]).collect();
+        let hint = near(&slot.to_lowercase(), slots.iter().copied())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(format!(
-            "there is no kind of thing called `{slot}`; there are: {}",
+            "there is no kind of thing called `{slot}`{hint}; there are: {}",
             slots.join(", ")
         ));
     }

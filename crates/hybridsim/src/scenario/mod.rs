@@ -109,6 +109,8 @@ pub struct Scenario {
     pub base: PathBuf,
     /// The texts it came from, for messages about it.
     pub sources: Vec<SourceText>,
+    /// What whoever asked for it should know.
+    pub notes: Vec<String>,
 }
 
 /// What to read a scenario from.
@@ -120,7 +122,8 @@ pub struct Input {
     pub base: PathBuf,
     /// `--set key=value` options, in order.
     pub sets: Vec<String>,
-    /// A trace that takes the place of the scenario's workload, relative to the current folder.
+    /// A trace that takes the place of the scenario's workload, relative to the current folder:
+    /// of the whole `[workload]` table, unless that names no source of requests itself.
     pub trace: Option<PathBuf>,
 }
 
@@ -158,8 +161,10 @@ impl Scenario {
             Ok(root) => root,
             Err(list) => return Err(Diagnostics { sources, list }),
         };
+        let mut notes = Vec::new();
         if let Some(trace) = &input.trace {
-            replace_trace(&mut root, trace, &mut sources)?;
+            notes.extend(replace_workload(&mut root));
+            set_trace(&mut root, trace, &mut sources)?;
         }
         for set in &input.sets {
             document::apply_set(&mut root, set, &mut sources)?;
@@ -168,7 +173,7 @@ impl Scenario {
         let scenario = check_root(&mut checker, &root, input.base, &mut sources);
         match scenario {
             Some(mut scenario) if checker.problems.is_empty() => {
-                scenario.sources = sources;
+                (scenario.sources, scenario.notes) = (sources, notes);
                 Ok(scenario)
             }
             _ => Err(Diagnostics { sources, list: checker.problems }),
@@ -195,26 +200,51 @@ fn check_root(
             .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
     };
     let run = section(checker, root, "run", &[RUN]);
+    let time = run.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
+    if run.count_opt("warmup_requests") > Some(0) && time {
+        let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();
+        checker.problem(root.get("run").map(|item| &item.span), "run", message, None);
+    }
     let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
     let workload = workload(checker, root);
     let (parts, system) = parts::check(checker, root, &base, sources)?;
     let name = sources[0].name.clone();
-    Some(Scenario { title, name, run, workload, host, parts, system, base, sources: Vec::new() })
+    let (sources, notes) = (Vec::new(), Vec::new());
+    Some(Scenario { title, name, run, workload, host, parts, system, base, sources, notes })
 }
 
-/// Puts `trace` in the place of whatever the scenario replays or generates.
-fn replace_trace(
+/// Takes out the workload of a scenario that has one, and tells what else went with it: how one
+/// trace is to be scaled and cut says nothing of another. Without a source of requests, what the
+/// table says can only be meant for the trace to come.
+fn replace_workload(root: &mut Table) -> Option<String> {
+    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
+    if table.get("trace").is_none() && table.get("generator").is_none() {
+        return None;
+    }
+    let keys = table.iter().map(|(key, ..)| key);
+    let gone: Vec<String> = keys
+        .filter(|key| !["trace", "generator", "format"].contains(key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    root.remove("workload");
+    (!gone.is_empty()).then(|| {
+        format!(
+            "--trace takes the place of the whole [workload]: its {} {} not applied; where wanted, \
+             add --set workload.KEY=VALUE",
+            gone.join(", "),
+            if gone.len() == 1 { "is" } else { "are" }
+        )
+    })
+}
+
+/// Makes `trace` what is replayed.
+fn set_trace(
     root: &mut Table,
     trace: &Path,
     sources: &mut Vec<SourceText>,
 ) -> Result<(), Diagnostics> {
     let path = std::path::absolute(trace)
         .map_err(|error| Diagnostics::single(format!("--trace {}: {error}", trace.display())))?;
-    if let Some(workload) = root.table_mut("workload") {
-        for key in ["generator", "format"] {
-            workload.remove(key);
-        }
-    }
     let quoted = toml::Value::from(path.to_string_lossy().into_owned());
     document::apply_set(root, &format!("workload.trace={quoted}"), sources)
 }

@@ -25,6 +25,11 @@ pub struct Part {
     pub span: Span,
 }
 
+/// The most parts of a scenario, and the most inside each other. The machine numbers layers with
+/// 16 bits and follows trees by calls; nobody simulates so many disks.
+const PARTS_MAX: usize = 10_000;
+const DEPTH_MAX: usize = 200;
+
 /// Checks all parts; returns them, children first, and the index of the top one.
 pub fn check(
     checker: &mut Checker<'_>,
@@ -34,10 +39,28 @@ pub fn check(
 ) -> Option<(Vec<Part>, usize)> {
     let mut parts = Vec::new();
     match root.get("part").map(|item| (&item.value, &item.span)) {
+        Some((Datum::Table(tables), span)) if tables.iter().count() > PARTS_MAX => {
+            let count = tables.iter().count();
+            let message = format!("has {count} parts; a scenario has at most {PARTS_MAX}");
+            checker.problem(Some(span), "part", message, None);
+            return None;
+        }
         Some((Datum::Table(tables), _)) => {
+            let written = tables.iter().filter(|(_, at, _)| at.file == 0);
+            let known: Vec<&str> = written.map(|(name, ..)| name).collect();
             for (name, key_span, item) in tables.iter() {
                 let key = join("part", name);
                 match &item.value {
+                    Datum::Table(table)
+                        if !known.is_empty() && is_misnamed(table, key_span, sources) =>
+                    {
+                        let help = match near(name, known.iter().copied()) {
+                            Some(near) => format!("did you mean `{near}`?"),
+                            None => format!("its parts are: {}", known.join(", ")),
+                        };
+                        let message = "the scenario has no such part".to_owned();
+                        checker.problem(Some(&item.span), &key, message, Some(help));
+                    }
                     Datum::Table(table) => {
                         parts.extend(part(checker, name, table, key_span, base, sources));
                     }
@@ -59,6 +82,14 @@ pub fn check(
         }
     }
     link(checker, root, parts)
+}
+
+/// Whether a part that only `--set` options speak of, and which says neither `kind` nor `preset`,
+/// is meant to be one the scenario has.
+fn is_misnamed(table: &Table, key_span: &Span, sources: &[SourceText]) -> bool {
+    sources[key_span.file].name.starts_with("--set")
+        && table.get("kind").is_none()
+        && table.get("preset").is_none()
 }
 
 fn part(
@@ -161,7 +192,11 @@ fn link(
     }
     let system = top(checker, root, &parts, &parent_of)?;
     let mut order = Vec::new();
-    post_order(&parts, system, &mut order, 0);
+    if !post_order(&parts, system, &mut order, 0) {
+        let message = format!("more than {DEPTH_MAX} parts lie inside each other");
+        checker.problem(Some(&parts[system].span), &join("part", &names[system]), message, None);
+        return None;
+    }
     for (at, part) in parts.iter().enumerate() {
         if !order.contains(&at) {
             let message = "is not used by the system".to_owned();
@@ -181,14 +216,17 @@ fn link(
     Some((sorted, place(system)))
 }
 
-fn post_order(parts: &[Part], at: usize, order: &mut Vec<usize>, depth: usize) {
-    if depth > parts.len() || order.contains(&at) {
-        return;
+/// Puts the parts below `at`, and then `at`, into `order`; `false` if they lie too deep.
+fn post_order(parts: &[Part], at: usize, order: &mut Vec<usize>, depth: usize) -> bool {
+    if depth > DEPTH_MAX {
+        return false;
     }
-    for &child in &parts[at].children {
-        post_order(parts, child, order, depth + 1);
+    let children = parts[at].children.iter();
+    if !children.copied().all(|child| post_order(parts, child, order, depth + 1)) {
+        return false;
     }
     order.push(at);
+    true
 }
 
 fn top(

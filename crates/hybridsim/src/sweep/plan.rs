@@ -184,12 +184,13 @@ impl Plan {
     }
 }
 
-/// The hash of all that decides a result: scenario, version, and the trace as far as a look at
-/// the file tells.
+/// The hash of all that decides a result: scenario, the program's code, and the trace and the
+/// saved state as far as a look at the files tells.
 fn key(scenario: &Scenario, registry: &Registry) -> String {
-    let mut text = format!("{}\n{}\n", env!("CARGO_PKG_VERSION"), resolve(scenario, registry));
-    if let Some(trace) = scenario.workload.text_opt("trace") {
-        let path = scenario.base.join(trace);
+    let mut text = format!("{}\n{}\n", crate::state::SOURCES, resolve(scenario, registry));
+    let files = [scenario.workload.text_opt("trace"), scenario.run.text_opt("state")];
+    for file in files.into_iter().flatten() {
+        let path = scenario.base.join(file);
         let about =
             fs::metadata(&path).ok().and_then(|file| Some((file.len(), file.modified().ok()?)));
         text.push_str(&format!("{about:?}"));

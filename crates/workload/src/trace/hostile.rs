@@ -234,6 +234,7 @@ fn nothing_to_read() {
     check(&folder.file(b"hello world\n"), None, "no known trace format fits");
     check(&folder.file(b"hello world\n"), Some("spcc"), "there is no trace format \"spcc\"");
     check(&folder.file(&gzip(b"")), None, "unpacks to nothing");
+    check(&folder.file(&gzip(b"")), Some("spc"), "unpacks to nothing");
     check(&folder.file(b"\x1f\x8b\x08"), None, "the gzip data break off");
     check(&folder.file(b"BZh9garbage"), None, "the bzip2 data break off");
 }

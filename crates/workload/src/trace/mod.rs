@@ -183,20 +183,18 @@ pub fn open_with(
     path: &Path,
     options: &OpenOptions,
 ) -> Result<OpenTrace, TraceError> {
-    let (entry, also, input) = match &options.format {
-        Some(name) => {
-            let entry = named(entries, name).map_err(|m| TraceError::new(path, Place::File, m))?;
-            (entry, Vec::new(), Input::open(path)?)
-        }
+    let named = options.format.as_deref().map(|name| named(entries, name)).transpose();
+    let named = named.map_err(|message| TraceError::new(path, Place::File, message))?;
+    let mut input = Input::open(path)?;
+    let head = input.head()?;
+    if head.bytes.is_empty() {
+        return Err(input.error(Place::File, "unpacks to nothing; there is no request"));
+    }
+    let (entry, also) = match named {
+        Some(entry) => (entry, Vec::new()),
         None => {
-            let mut input = Input::open(path)?;
-            let head = input.head()?;
-            if head.bytes.is_empty() {
-                return Err(input.error(Place::File, "unpacks to nothing; there is no request"));
-            }
             let choice = choose(entries, &head);
-            let (entry, also) = choice.map_err(|message| input.error(Place::File, message))?;
-            (entry, also, input)
+            choice.map_err(|message| input.error(Place::File, message))?
         }
     };
     check_settings(&entry.description, &options.settings)

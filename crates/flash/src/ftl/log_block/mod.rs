@@ -10,8 +10,9 @@
 //! than two blocks are free and another log is needed, the oldest log is merged; one block is
 //! always free, because a full merge needs it.
 //!
-//! The paper sends every write to a log, even when the place in the data block is erased, and
-//! erases a data block that was never programmed; both can be chosen otherwise, as BAST does.
+//! The paper sends every write to a log, even when the place in the data block is erased, erases
+//! a data block that was never programmed, and knows no partial merge (a log that holds the first
+//! pages in order is completed and switched); each can be chosen otherwise, as BAST does.
 
 #[cfg(test)]
 mod tests;
@@ -31,16 +32,21 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "log-block",
         summary: "Maps whole blocks; writes go to log blocks, merged when full or needed.",
-        origin: "paper 000, figures 4.2 and 4.3",
+        origin: "paper 000, figures 4.2 and 4.3. Unlike there, a log is merged for want of free \
+                 blocks only when a block without one is written; which one, the paper leaves open",
         params: &PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 5] = params("false", "true");
+const PARAMS: [Param; 5] = params("false", "true", "false");
 
-/// The parameters, with defaults for the two that tell the paper's scheme from BAST.
-pub(super) const fn params(first: &'static str, erase: &'static str) -> [Param; 5] {
+/// The parameters, with defaults for the three that tell the paper's scheme from BAST.
+pub(super) const fn params(
+    first: &'static str,
+    erase: &'static str,
+    partial: &'static str,
+) -> [Param; 5] {
     [
         Param::optional(
             "log_blocks",
@@ -70,7 +76,7 @@ pub(super) const fn params(first: &'static str, erase: &'static str) -> [Param; 
         Param::with(
             "partial_merge",
             Kind::Flag,
-            "false",
+            partial,
             "Whether a log that holds the first pages of its block in order is completed with the \
              rest and becomes the data block.",
         ),

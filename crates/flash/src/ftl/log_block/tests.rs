@@ -68,6 +68,16 @@ fn bast_writes_in_place_first() {
     });
 }
 
+#[test]
+fn bast_completes_a_log_that_begins_in_order() {
+    let mut bench = bench(&bast::ENTRY, &[("log_blocks", Value::Count(2))]);
+    bench.write_all(&[0, 1, 2, 3, 4, 0, 1]);
+    // Data block 0, log 3: pages 2 and 3 join it, and nothing is copied twice.
+    let did = bench.write(4);
+    assert_eq!(did[..3], [(Copy, 14), (Copy, 15), (Erase, 0)]);
+    bench.audit();
+}
+
 /// Which block the merge of a victim erases last: the log's.
 fn merged(victim: &str) -> (u32, usize) {
     let params = [("log_blocks", Value::Count(3)), ("victim", Value::Text(victim.to_owned()))];

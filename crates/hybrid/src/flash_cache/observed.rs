@@ -1,0 +1,107 @@
+//! What operations cost on the devices below, observed instead of given: the cost model then fits
+//! whatever stands there, a volume of disks or an SSD of many chips.
+
+use super::cost::Costs;
+use crate::hybrid_disk::cut::Medium;
+use hybridsim_engine::{Completion, Op, Part};
+
+/// Fewer pages than this say nothing.
+const PAGES_MIN: f64 = 100.0;
+
+/// Seconds and pages of one kind of operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    seconds: f64,
+    pages: f64,
+}
+
+impl Taken {
+    fn mean(self) -> Option<f64> {
+        (self.pages >= PAGES_MIN).then(|| self.seconds / self.pages)
+    }
+}
+
+/// What operations took lately, waiting behind others not counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observed {
+    flash_read: Taken,
+    flash_write: Taken,
+    disk_read: Taken,
+    disk_write: Taken,
+}
+
+impl Observed {
+    /// An operation is done.
+    pub fn note(&mut self, done: &Completion, page_sectors: u64) {
+        let flash = done.child == Medium::Flash as usize;
+        let taken = match (done.request.op, flash) {
+            (Op::Read, true) => &mut self.flash_read,
+            (Op::Write, true) => &mut self.flash_write,
+            (Op::Read, false) => &mut self.disk_read,
+            (Op::Write, false) => &mut self.disk_write,
+            (Op::Trim | Op::Flush, _) => return,
+        };
+        let waited = done.parts.get(Part::Queue).min(done.latency);
+        taken.seconds += (done.latency - waited).as_ns() as f64 / 1e9;
+        taken.pages += f64::from(done.request.sectors) / page_sectors as f64;
+    }
+
+    /// Half of what is known is forgotten, as hit rates are.
+    pub fn end_period(&mut self) {
+        let all = [
+            &mut self.flash_read,
+            &mut self.flash_write,
+            &mut self.disk_read,
+            &mut self.disk_write,
+        ];
+        for taken in all {
+            taken.seconds /= 2.0;
+            taken.pages /= 2.0;
+        }
+    }
+
+    /// Costs as observed while a share `u` of flash was in use; `given` where too little was.
+    ///
+    /// What a write takes includes its share of collection at `u`. The model says how that changes
+    /// with `u`, so that what was observed sets its level and the given times its shape.
+    pub fn costs(&self, given: &Costs, u: f64) -> Costs {
+        let level = self.flash_write.mean().map_or(1.0, |mean| mean / given.page_write(u));
+        Costs {
+            program: level * given.program,
+            read: level * given.read,
+            erase: level * given.erase,
+            bus: level * given.bus,
+            pages_per_block: given.pages_per_block,
+            host_read: self.flash_read.mean().unwrap_or(given.host_read),
+            disk_read: self.disk_read.mean().unwrap_or(given.disk_read),
+            disk_write: self.disk_write.mean().unwrap_or(given.disk_write),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cost::published;
+    use super::*;
+
+    #[test]
+    fn what_was_observed_sets_the_level() {
+        let given = published(0.0);
+        let mut observed = Observed::default();
+        let near = |got: f64, expect: f64| assert!((got / expect - 1.0).abs() < 1e-9, "{got}");
+        assert_eq!(observed.costs(&given, 0.8), given);
+        // Twice as fast as the model says at 0.8: so everywhere.
+        let seconds = 100.0 * given.page_write(0.8) / 2.0;
+        observed.flash_write = Taken { seconds, pages: 100.0 };
+        observed.disk_read = Taken { seconds: 1.0, pages: 1000.0 };
+        observed.disk_write = Taken { seconds: 1.0, pages: 99.0 };
+        let costs = observed.costs(&given, 0.8);
+        near(costs.page_write(0.5), given.page_write(0.5) / 2.0);
+        near(costs.page_read(), given.page_read());
+        near(costs.disk_read, 1e-3);
+        near(costs.disk_write, given.disk_write);
+        observed.end_period();
+        near(observed.costs(&given, 0.8).disk_read, 1e-3);
+        near(observed.costs(&given, 0.8).page_write(0.5), given.page_write(0.5));
+    }
+}

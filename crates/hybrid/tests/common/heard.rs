@@ -1,0 +1,54 @@
+//! A device that notes what it is asked for.
+
+use hybridsim_engine::{
+    Completion, Ctx, Layer, LayerInfo, Node, Request, RequestId, SimDuration, SimTime,
+};
+use hybridsim_host::device::constant::{ConstantDevice, Timing};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a device was asked for, and when.
+pub type Notes = Rc<RefCell<Vec<(SimTime, Request)>>>;
+
+struct Heard {
+    device: ConstantDevice,
+    notes: Notes,
+}
+
+/// A device of `capacity` sectors that takes `us` microseconds for everything, and its notes.
+pub fn heard(path: &str, capacity: u64, us: u64) -> (Node, Notes) {
+    let device = ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us)));
+    let notes = Notes::default();
+    (Node::leaf(path, Heard { device, notes: notes.clone() }), notes)
+}
+
+impl Layer for Heard {
+    fn capacity(&self) -> u64 {
+        self.device.capacity()
+    }
+
+    fn info(&self) -> LayerInfo {
+        self.device.info()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.notes.borrow_mut().push((ctx.now(), *request));
+        self.device.request(ctx, id, request);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.device.completion(ctx, done);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        self.device.wake(ctx, token);
+    }
+
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.device.power_cut(now)
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.device.power_on(ctx);
+    }
+}
