@@ -47,7 +47,7 @@ impl Series {
         100.0 * operation_joules(self.with(size)) / operation_joules(&self.ran[0])
     }
 
-    /// What a page costs without SLC flash and with 256 MB, beside rows `at` and `at + 1` of table 3.
+    /// What a page costs without SLC flash and with 256 MB, beside rows of table 3 from `at` on.
     fn costs(&self, at: usize) -> String {
         costs([&self.ran[0], self.with(256)], [&TABLE_3[at], &TABLE_3[at + 1]])
     }
@@ -61,10 +61,10 @@ impl Series {
             taken / (taken + count("throttle_reject_sectors") + count("hash_reject_sectors"));
         let (k_min, _) = range(self.with(size), "log_space_blocks");
         format!(
-            "Algorithm 2 accepts whatever the hash table knows, and each refused write makes itself \
-             known (step 5). With k down at {k_min} blocks it accepted {:.0} % of small writes; the \
-             ratio allows {:.0} %. In the Windows logs 1 % of blocks, few enough for those blocks \
-             of the log, get 35 to 43 % of small writes, so it could not refuse them there either",
+            "Algorithm 2 accepts whatever the hash table knows, and a refused write makes itself \
+             known (step 5). With k down at {k_min} blocks it accepted {:.0} % of small writes, \
+             the ratio allows {:.0} %. In the Windows logs 1 % of blocks, few enough for those \
+             of the log, get 35 to 43 % of small writes: it could not refuse them there either",
             100.0 * share,
             100.0 * share * ratio / self.wear_ratio(size),
         )
