@@ -312,8 +312,11 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     let arrivals = (0..24).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect();
     let Outcome { fault, facts } = play(system, arrivals, HostOptions::open(64), None);
     assert_eq!(fault, None);
-    let long = |stamped: &&hybridsim_engine::Stamped| matches!(stamped.fact, Fact::Custom { name, value: 10 } if name == Told::Redirected as u8);
-    assert!(facts.iter().filter(long).count() > 2, "{}", facts.iter().filter(long).count());
+    let redirected = Told::Redirected as u8;
+    let long = facts.iter().filter(
+        |stamped| matches!(stamped.fact, Fact::Custom { name, value: 10 } if name == redirected),
+    );
+    assert!(long.count() > 2);
 }
 
 #[test]
