@@ -122,7 +122,8 @@ impl Extents {
         self.put(start, Extent { sectors: skip, ..extent });
     }
 
-    /// Changes every extent within `lba..end`, but not when it entered; those that reach out of it are cut first.
+    /// Changes every extent within `lba..end`, but not when it entered; those that reach out of
+    /// it are cut first.
     pub fn change(&mut self, lba: u64, end: u64, mut change: impl FnMut(&mut Extent)) {
         self.split(lba);
         self.split(end);

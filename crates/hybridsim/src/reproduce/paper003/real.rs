@@ -111,9 +111,9 @@ fn tell(findings: &mut Findings, piece: &Piece, fixed: &[Ran], full: &Ran) {
             .ours(full.mean_ms() / best.1)
             .remark(&remark)
             .if_it_differs(
-                "while the piece is gone through the first time hardly anything comes again, so the \
-                 stacks promise no gain from space and the model leaves most of flash free; when it \
-                 is gone through again, the cache that would have had it was given up",
+                "while the piece is gone through the first time hardly anything comes again, so \
+                 the stacks promise no gain from space and the model leaves most of flash free; \
+                 when it is gone through again, the cache that would have had it was given up",
             ),
     );
     findings.plot(Plot {

@@ -4,14 +4,17 @@
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-const CONFIGURATION_1: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one 10K disk, 200,000 \
-     requests of which the second half counts. Sizes, mix and skew of the generators are those of \
-     the recipes; footprint and rate are assumed, as the traces are not at hand at full length, \
-     and the paper's numbers are readings of axes.";
+const CONFIGURATION_1: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one \
+                               10K disk, 200,000 requests of which the second half counts. Sizes, \
+                               mix and skew of the generators are those of the recipes; footprint \
+                               and rate are assumed, as the traces are not at hand at full \
+                               length, and the paper's numbers are readings of axes.";
 
-const CONFIGURATION_2: &str = "Configuration 2, a sixty-fourth of its size: 256 MiB of flash over three 10K disks, striped \
-     (assumed), 200,000 requests of which the second half counts. Of the workload only the mixture \
-     is known; sizes, footprint and rate are assumed, and the paper's numbers are readings of axes.";
+const CONFIGURATION_2: &str = "Configuration 2, a sixty-fourth of its size: 256 MiB of flash over \
+                               three 10K disks, striped (assumed), 200,000 requests of which the \
+                               second half counts. Of the workload only the mixture is known; \
+                               sizes, footprint and rate are assumed, and the paper's numbers are \
+                               readings of axes.";
 
 macro_rules! artefact {
     ($name:ident, $id:literal, $title:literal, $method:expr, $workload:expr) => {
@@ -78,8 +81,8 @@ const SEARCH_WORKLOAD: Workload = Workload {
             others; at four times the rate it is busy nine tenths of it, and the mean is 8.9 ms",
 };
 
-/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB, and
-/// the rate: 12 ms between requests for each of the three disks).
+/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB,
+/// and the rate: 12 ms between requests for each of the three disks).
 const EXCHANGE_WORKLOAD: Workload = Workload {
     name: "Exchange",
     scenario: "003/config2.toml",
