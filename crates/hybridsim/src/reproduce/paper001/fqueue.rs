@@ -77,6 +77,17 @@ fn by_wait(week: &Week, value: impl Fn(&Ran) -> f64) -> String {
     format!("{}, never {:.2}", told.join(", "), value(&week.never[3]))
 }
 
+/// From which size on more of it changes nothing.
+fn fits(week: &Week) -> String {
+    let told = by_size(&week.never, |ran| sum(ran, "flush_back_ns") / 1e9);
+    let told: Vec<String> = told.iter().map(|(size, s)| format!("{size} {s:.0} s")).collect();
+    format!(
+        "once all that the week redirects fits, a larger FQueue changes nothing; time of flushing \
+         back: {}",
+        told.join(", ")
+    )
+}
+
 fn by_size(ran: &[Ran], value: impl Fn(&Ran) -> f64) -> Vec<(&'static str, f64)> {
     NAMES.into_iter().zip(ran.iter().map(value)).collect()
 }
@@ -115,10 +126,7 @@ fn times(week: &Week, findings: &mut Findings) {
             format!("{name}: write access time falls with size (no idle processing)"),
         )
         .ranked(Order::Falling, &by_size(&week.never, |ran| foreground_ns(ran) / base))
-        .if_it_differs(
-            "flushing a tenth of a larger FQueue finds requests farther apart in time, not \
-                 nearer in place; the decrease stops where the week's hot data fit",
-        ),
+        .if_it_differs(&fits(week)),
     );
     let share = sum(&week.idle[0], "idle_sync_ns") / base;
     findings.row(
@@ -139,7 +147,8 @@ fn times(week: &Week, findings: &mut Findings) {
             "B14",
             format!("{name}: share of flush-back falls with size (no idle processing)"),
         )
-        .ranked(Order::Falling, &by_size(&week.never, flushed)),
+        .ranked(Order::Falling, &by_size(&week.never, flushed))
+        .if_it_differs(&fits(week)),
     );
     let whole = |ran: &Ran| (foreground_ns(ran) + sum(ran, "idle_sync_ns")) / base;
     let claim = Claim::new("B15", format!("{name}: with idle-time processing counted, 100 MB"));
@@ -202,7 +211,8 @@ fn duty(week: &Week, findings: &mut Findings) {
             "B18",
             format!("{name}: overwritten in memory grows with size (no idle processing)"),
         )
-        .ranked(Order::Rising, &by_size(&week.never, overwritten)),
+        .ranked(Order::Rising, &by_size(&week.never, overwritten))
+        .if_it_differs(&fits(week)),
     );
     findings.row(
         Claim::new("B18", format!("{name}: share of written sectors, 100 MB (no idle processing)"))
