@@ -152,7 +152,7 @@ fn systems_of_absurd_size_are_refused() {
         let part = format!("[part.p{at}]\nkind = \"toy\"\nsize = \"1MiB\"\n");
         parts += &part;
         if at < 300 {
-            write!(deep, "{part}below = [\"p{}\"]\n", at + 1).expect("a string");
+            writeln!(deep, "{part}below = [\"p{}\"]", at + 1).expect("a string");
         }
     }
     refused(&(wide + &parts), &["has 10001 parts; a scenario has at most 10000"]);
