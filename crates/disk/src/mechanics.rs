@@ -40,6 +40,19 @@ impl From<&Place> for Arm {
     }
 }
 
+/// Sectors to read or write, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The first one.
+    pub lba: Lba,
+    /// How many, at least one.
+    pub sectors: u32,
+    /// Whether they are written.
+    pub write: bool,
+    /// Of how many it is told when they have passed, at least one.
+    pub mark: u32,
+}
+
 /// What reaching and moving a run of sectors takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
@@ -53,12 +66,25 @@ pub struct Access {
     pub rotate: SimDuration,
     /// Sectors passing under the head.
     pub transfer: SimDuration,
-    /// When the first sector of the run has passed.
-    pub first_sector: SimTime,
+    /// When the sectors up to the run's mark have passed.
+    pub marked: SimTime,
     /// When the last one has.
     pub end: SimTime,
     /// The place just behind the last sector.
     pub last: Place,
+}
+
+/// The head at a sector about to pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Cylinders crossed.
+    pub distance: u32,
+    /// Moving the arm or switching heads.
+    pub seek: SimDuration,
+    /// When the sector begins to pass.
+    pub time: SimTime,
+    /// Where that is.
+    pub place: Place,
 }
 
 impl Mechanics {
@@ -96,18 +122,11 @@ impl Mechanics {
         if write { time + self.write_settle } else { time }
     }
 
-    /// Moves `sectors` sectors from `lba` on, the arm leaving `from` at `start`; the first one not
-    /// before `data_ready` (a write's data must have arrived). The run must lie within the drive.
-    pub fn access(
-        &self,
-        start: SimTime,
-        from: Arm,
-        lba: Lba,
-        sectors: u32,
-        write: bool,
-        data_ready: SimTime,
-    ) -> Access {
-        let mut place = self.layout.locate(lba);
+    /// Moves the sectors of `run`, which must lie within the drive, the arm leaving `from` at
+    /// `start`; the first one not before `data_ready` (a write's data must have arrived).
+    pub fn access(&self, start: SimTime, from: Arm, run: &Run, data_ready: SimTime) -> Access {
+        let write = run.write;
+        let mut place = self.layout.locate(run.lba);
         let first_seek = self.move_time(from, Arm::from(&place), write);
         let mut access = Access {
             distance: from.cylinder.abs_diff(place.cylinder),
@@ -115,15 +134,16 @@ impl Mechanics {
             first_seek,
             rotate: SimDuration::ZERO,
             transfer: SimDuration::ZERO,
-            first_sector: SimTime::ZERO,
+            marked: SimTime::ZERO,
             end: (start + first_seek).max(data_ready),
             last: place,
         };
-        let mut left = sectors;
+        let mut left = run.sectors;
+        let mut mark = run.mark;
         loop {
             let first = place;
             let (span, last, next) = self.on_track(&mut place, &mut left);
-            self.pass(&mut access, &first, span);
+            self.pass(&mut access, &first, span, &mut mark);
             if left == 0 {
                 access.last = place.skip(last);
                 return access;
@@ -137,6 +157,15 @@ impl Mechanics {
             access.end += switch;
             place = next;
         }
+    }
+
+    /// The arm leaves `from` at `start` for sector `lba`, to read from there on.
+    pub fn arrive(&self, start: SimTime, from: Arm, lba: Lba) -> Arrival {
+        let place = self.layout.locate(lba);
+        let seek = self.move_time(from, Arm::from(&place), false);
+        let wait = Rotation::ahead(self.rotation.angle_at(start + seek), place.angle());
+        let time = start + seek + self.rotation.time_of(wait.into());
+        Arrival { distance: from.cylinder.abs_diff(place.cylinder), seek, time, place }
     }
 
     /// How much of `left` sectors is on the track of `place`: the sectors passed over, bad ones
@@ -159,16 +188,19 @@ impl Mechanics {
         }
     }
 
-    /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`.
+    /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`;
+    /// `mark` of them are still to come up to the mark.
     #[inline]
-    fn pass(&self, access: &mut Access, place: &Place, take: u32) {
+    fn pass(&self, access: &mut Access, place: &Place, take: u32, mark: &mut u32) {
         let rotation = &self.rotation;
         let (begin, angle) = (access.end, rotation.angle_at(access.end));
         let mut wait = u128::from(Rotation::ahead(angle, place.angle()));
         let span = u128::from(place.sector_angle) * u128::from(take);
-        if access.first_sector == SimTime::ZERO {
-            access.first_sector = begin + rotation.time_of(wait + u128::from(place.sector_angle));
+        if (1..=take).contains(mark) {
+            let to_mark = u128::from(place.sector_angle) * u128::from(*mark);
+            access.marked = begin + rotation.time_of(wait + to_mark);
         }
+        *mark = mark.saturating_sub(take);
         if self.zero_latency {
             wait = landing_wait(wait, angle, place, take);
         }

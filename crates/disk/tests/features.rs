@@ -112,9 +112,9 @@ fn overheads_around_the_data_add_up() {
     assert_eq!(bus(&text, Op::Read), us(100));
     // At a watermark of all of it, the drive has connected again by then.
     assert_eq!(bus(&all, Op::Read), us(1_003));
-    // Twice as long over the link as on the medium: the link begins a millisecond before.
-    assert_eq!(bus(&text, Op::Write), us(1_000));
-    assert_eq!(bus(&all, Op::Write), us(1_000 + 7 + 11 + 5));
+    // Twice as long over the link as on the medium: the last sector has come when the ninth passed.
+    assert_eq!(bus(&text, Op::Write), us(1_100));
+    assert_eq!(bus(&all, Op::Write), us(1_100 + 7 + 11 + 5));
     let late = all + "minimum_seek_delay = \"2ms\"\n";
     // A write waits for the longer of data and movement, a read for neither.
     assert_eq!(bus(&late, Op::Write), us(2_000 + 11 + 5));
@@ -244,4 +244,23 @@ fn a_mems_store_without_room_is_refused() {
         let problems = build_at(&text, "mems").err().expect("refused");
         assert!(problems[0].message.contains("no sector"), "{change}: {problems:?}");
     }
+}
+
+#[test]
+fn an_idle_drive_reads_on_behind_a_hit_if_asked_to() {
+    use DiskCacheOutcome::{Hit, Miss, Partial};
+    let text = format!("{DRIVE}read_ahead_max = 20\n");
+    // Sectors 0 to 29 are in the buffer after the first read, up to 39 or not after the second.
+    let work = [(0, Op::Read, 0, 10), (50, Op::Read, 10, 10), (50, Op::Read, 30, 8)];
+    let told = |text: &str| served(text, &work).1;
+    assert_eq!(told(&format!("{text}read_ahead_on_hit = true\n")), [Miss, Hit, Hit]);
+    assert_eq!(told(&text), [Miss, Hit, Miss]);
+    // What is there of a read goes out at once, the rest when it has come.
+    let partly = [(0, Op::Read, 0, 10), (50, Op::Read, 25, 10)];
+    let quick = "read_hit_overhead = \"1us\"\nread_miss_overhead = \"5us\"\n\
+                 host_rate = \"5.12MB/s\"\n";
+    let (done, told) = served(&format!("{text}{quick}"), &partly);
+    assert_eq!(told, [Miss, Partial]);
+    // The medium's last sector and its way over the link, or all of it over the link.
+    assert!(done[1].latency >= SimDuration::from_us(5 + 100), "{:?}", done[1].latency);
 }

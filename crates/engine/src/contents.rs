@@ -22,8 +22,11 @@ impl DataSlice {
         self.buffer == u32::MAX
     }
 
-    /// The same data from `sectors` further on.
+    /// The same data from `sectors` further on. A part of no data is no data, and equal to it.
     pub const fn skip(self, sectors: u32) -> Self {
+        if self.is_none() {
+            return Self::NONE;
+        }
         Self { buffer: self.buffer, offset: self.offset.wrapping_add(sectors) }
     }
 }

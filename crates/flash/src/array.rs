@@ -87,10 +87,13 @@ pub struct Array {
     /// Erases each block survives; empty where all survive `endurance`.
     limits: Vec<u32>,
     blocks: Vec<Block>,
-    /// Per block `words` words of valid bits, then `words` words of programmed bits. With 256
-    /// pages to the block both fit one cache line.
+    /// Per block `words` words of valid bits, then, unless pages are programmed one after the
+    /// other, `words` words of programmed bits. With 256 pages to the block both fit one cache
+    /// line.
     bits: Vec<u64>,
     words: usize,
+    /// Words of `bits` to the block.
+    stride: usize,
     /// What the spare area of each page says: the logical page it was programmed for.
     owner: Packed,
     valid_pages: u64,
@@ -104,14 +107,16 @@ impl Array {
     /// An erased array whose blocks can be erased `endurance` times.
     pub fn new(geometry: Geometry, order: ProgramOrder, endurance: u32) -> Self {
         let words = geometry.pages_per_block().div_ceil(64) as usize;
+        let stride = if order == ProgramOrder::Sequential { words } else { words * 2 };
         Self {
             geometry,
             order,
             endurance: endurance.max(1),
             limits: Vec::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
-            bits: vec![0; geometry.blocks() as usize * words * 2],
+            bits: vec![0; geometry.blocks() as usize * stride],
             words,
+            stride,
             owner: Packed::new(geometry.pages() as usize, 0),
             valid_pages: 0,
             programs: 0,
@@ -220,6 +225,17 @@ impl Array {
         Lpn(self.owner.get(page.0 as usize))
     }
 
+    /// The valid page of `owner` among `count` pages from `first` on, or [`Ppn::NONE`].
+    #[inline]
+    pub fn find(&self, first: Ppn, count: u32, owner: Lpn) -> Ppn {
+        let end = first.0.saturating_add(count).min(self.geometry.pages());
+        let is_it = |page: &Ppn| {
+            let (word, bit) = self.place(*page);
+            self.bits[word] & bit != 0 && self.owner(*page) == owner
+        };
+        (first.0..end).map(Ppn).find(is_it).unwrap_or(Ppn::NONE)
+    }
+
     /// Looks at what invalidating each of `pages` will need, so that misses of the caches overlap;
     /// pages that do not exist are left out.
     #[inline]
@@ -232,10 +248,11 @@ impl Array {
         std::hint::black_box(seen);
     }
 
-    /// Looks at the spare areas of `pages`, for the same reason.
+    /// Looks at the spare areas of the pages from `first` on, for the same reason; no more than
+    /// `count`, and those that there are.
     #[inline]
-    pub fn touch_owners(&self, pages: &[Ppn; 2]) {
-        std::hint::black_box(self.owner.touch(&pages.map(|page| page.0)));
+    pub fn touch_owners(&self, first: Ppn, count: u32) {
+        std::hint::black_box(self.owner.touch_run(first.0 as usize, count as usize));
     }
 
     /// What `page` holds.
@@ -243,17 +260,28 @@ impl Array {
         let (word, bit) = self.place(page);
         if self.bits[word] & bit != 0 {
             PageState::Valid
-        } else if self.bits[word + self.words] & bit != 0 {
+        } else if self.is_programmed(page, word, bit) {
             PageState::Invalid
         } else {
             PageState::Free
         }
     }
 
+    /// Whether `page`, whose valid bit is `bit` of `word`, is not erased.
+    #[inline]
+    fn is_programmed(&self, page: Ppn, word: usize, bit: u64) -> bool {
+        match self.order {
+            ProgramOrder::Sequential => {
+                self.geometry.offset_of(page) < self.next_page(self.geometry.block_of(page))
+            }
+            ProgramOrder::Ascending | ProgramOrder::Any => self.bits[word + self.words] & bit != 0,
+        }
+    }
+
     /// The first valid page of `block` at offset `from` or behind it.
     #[inline]
     pub fn next_valid(&self, block: BlockId, from: u32) -> Option<u32> {
-        let base = block.0 as usize * self.words * 2;
+        let base = block.0 as usize * self.stride;
         let mut word = from as usize / 64;
         if word >= self.words {
             return None;
@@ -276,7 +304,10 @@ impl Array {
         if from >= pages {
             return None;
         }
-        let base = block.0 as usize * self.words * 2 + self.words;
+        if self.order == ProgramOrder::Sequential {
+            return Some(from.max(self.next_page(block))).filter(|offset| *offset < pages);
+        }
+        let base = block.0 as usize * self.stride + self.words;
         let mut word = from as usize / 64;
         let mut bits = !self.bits[base + word] & (u64::MAX << (from % 64));
         while bits == 0 {
@@ -309,10 +340,12 @@ impl Array {
     pub fn audit(&self) -> Result<(), String> {
         let (mut valid_pages, mut free, mut retired) = (0u64, 0, 0);
         for (number, block) in self.blocks.iter().enumerate() {
-            let base = number * self.words * 2;
-            let (valid, programmed) = self.bits[base..base + self.words * 2].split_at(self.words);
+            let base = number * self.stride;
+            let (valid, programmed) = self.bits[base..base + self.stride].split_at(self.words);
             let count: u32 = valid.iter().map(|word| word.count_ones()).sum();
-            if count != block.valid || valid.iter().zip(programmed).any(|(v, p)| v & !p != 0) {
+            let beyond = self.next_valid(BlockId(number as u32), block.next).is_some();
+            let erased = valid.iter().zip(programmed).any(|(v, p)| v & !p != 0);
+            if count != block.valid || beyond || erased {
                 return Err(format!("block {number}: {count} valid pages, counted {block:?}"));
             }
             valid_pages += u64::from(count);
@@ -348,7 +381,7 @@ impl Array {
         let (blocks, pages) = (self.geometry.blocks() as usize, self.geometry.pages() as usize);
         state::same_length("the list of limits", self.limits.len(), limits)?;
         state::same_length("the list of blocks", self.blocks.len(), blocks)?;
-        state::same_length("the list of page states", self.bits.len(), blocks * self.words * 2)?;
+        state::same_length("the list of page states", self.bits.len(), blocks * self.stride)?;
         state::same_length("the list of owners", self.owner.len(), pages)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
@@ -359,7 +392,7 @@ impl Array {
     fn place(&self, page: Ppn) -> (usize, u64) {
         let block = self.geometry.block_of(page).0;
         let offset = page.0 - block * self.geometry.pages_per_block();
-        let word = block as usize * self.words * 2 + offset as usize / 64;
+        let word = block as usize * self.stride + offset as usize / 64;
         (word, 1 << (offset % 64))
     }
 
@@ -396,7 +429,8 @@ impl Array {
             self.violate(Violation::Unusable(id));
             return false;
         }
-        if !in_order || self.bits[word + self.words] & bit != 0 {
+        let sequential = self.order == ProgramOrder::Sequential;
+        if !in_order || (!sequential && self.bits[word + self.words] & bit != 0) {
             self.violate(Violation::Program(page));
             return false;
         }
@@ -404,7 +438,9 @@ impl Array {
         block.next = block.next.max(offset + 1);
         block.valid += 1;
         self.bits[word] |= bit;
-        self.bits[word + self.words] |= bit;
+        if !sequential {
+            self.bits[word + self.words] |= bit;
+        }
         self.owner.set(page.0 as usize, owner.0);
         self.programs += 1;
         true
@@ -435,7 +471,7 @@ impl Array {
     pub(crate) fn check_read(&mut self, page: Ppn) -> bool {
         let sound = page.0 < self.geometry.pages() && {
             let (word, bit) = self.place(page);
-            self.bits[word + self.words] & bit != 0
+            self.is_programmed(page, word, bit)
         };
         if !sound {
             self.violate(Violation::ReadErased(page));
@@ -461,6 +497,58 @@ impl Array {
         moved
     }
 
+    /// Moves pages of `from` to the pages of `to` from offset `first` on, one after the other,
+    /// owners included: those at offset `64 * word` plus the numbers of the bits of `mask`, whose
+    /// owners are `owners`. False when [`Array::relocate`] has to look at them one by one, since a
+    /// rule is broken or the chip does not program in order; nothing has changed then.
+    #[inline]
+    pub(crate) fn relocate_group(
+        &mut self,
+        from: BlockId,
+        (word, mask): (u32, u64),
+        (to, first): (BlockId, u32),
+        owners: &[u32],
+    ) -> bool {
+        let source = from.0 as usize * self.stride + word as usize;
+        let count = owners.len() as u32;
+        let target = &self.blocks[to.0 as usize];
+        let sound = self.order == ProgramOrder::Sequential
+            && count == mask.count_ones()
+            && self.bits[source] & mask == mask
+            && from != to
+            && !target.retired
+            && target.next == first
+            && first + count <= self.geometry.pages_per_block();
+        if !sound {
+            return false;
+        }
+        self.bits[source] &= !mask;
+        self.blocks[from.0 as usize].valid -= count;
+        let target = &mut self.blocks[to.0 as usize];
+        self.free_blocks -= u32::from(target.next == 0);
+        target.next += count;
+        target.valid += count;
+        let base = to.0 as usize * self.stride;
+        let (at, shift) = (base + first as usize / 64, first % 64);
+        let ones = u128::from(u64::MAX >> (64 - count)) << shift;
+        self.bits[at] |= ones as u64;
+        if ones >> 64 != 0 {
+            self.bits[at + 1] |= (ones >> 64) as u64;
+        }
+        let page = self.geometry.page(to, first).0 as usize;
+        for (page, owner) in (page..).zip(owners) {
+            self.owner.set(page, *owner);
+        }
+        self.programs += u64::from(count);
+        true
+    }
+
+    /// The valid pages of `block` among offsets `64 * word` to `64 * word + 63`.
+    #[inline]
+    pub(crate) fn valid_word(&self, block: BlockId, word: u32) -> u64 {
+        self.bits[block.0 as usize * self.stride + word as usize]
+    }
+
     /// Erases `block`; false when it is worn out now, or the rules forbid it.
     pub(crate) fn erase(&mut self, id: BlockId) -> bool {
         let limit = self.endurance_of(id);
@@ -477,8 +565,8 @@ impl Array {
         block.erases += 1;
         block.retired = block.erases >= limit;
         let retired = block.retired;
-        let base = id.0 as usize * self.words * 2;
-        self.bits[base..base + self.words * 2].fill(0);
+        let base = id.0 as usize * self.stride;
+        self.bits[base..base + self.stride].fill(0);
         match (was_free, retired) {
             (false, false) => self.free_blocks += 1,
             (true, true) => self.free_blocks -= 1,

@@ -221,6 +221,35 @@ impl FlashOps {
         self.note(OpKind::Copy, cause, block, to.0, from.0, after)
     }
 
+    /// Moves valid pages of `from` to the pages of `to` from offset `first` on, as so many calls of
+    /// [`FlashOps::copy`] would: those at offset `64 * word` plus the numbers of the bits of
+    /// `mask`, at least one, whose owners are `owners`.
+    #[inline]
+    pub(crate) fn copy_group(
+        &mut self,
+        from: BlockId,
+        (word, mask): (u32, u64),
+        (to, first): (BlockId, u32),
+        owners: &[u32],
+        cause: Cause,
+    ) {
+        let geometry = *self.array.geometry();
+        let (source, target) = (geometry.page(from, word * 64).0, geometry.page(to, first).0);
+        let at_once = self.array.relocate_group(from, (word, mask), (to, first), owners);
+        let die = geometry.die_of(to);
+        let mut bits = mask;
+        for page in target..target + owners.len() as u32 {
+            let from = source + bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+            if !at_once {
+                self.copy(Ppn(from), Ppn(page), cause, After::NOTHING);
+            } else if self.recording {
+                let after = After::NOTHING;
+                self.list.push(FlashOp { kind: OpKind::Copy, cause, die, after, page, from });
+            }
+        }
+    }
+
     /// Erases `block`; false when it is worn out now and must not be used again.
     #[inline]
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: After) -> bool {

@@ -11,6 +11,9 @@ use std::fmt;
 /// No number: what every entry holds at first.
 const NONE: u32 = u32::MAX;
 
+/// What processors load at once, mostly; only speed depends on it.
+const CACHE_LINE_BYTES: usize = 64;
+
 /// A table of numbers below 2^32 - 1, or [`u32::MAX`] for none.
 ///
 /// Entries widen when a number needs it, all of them at once; whoever knows the largest number
@@ -28,7 +31,7 @@ pub struct Packed {
 }
 
 /// Bits for numbers up to `largest`, and for none.
-const fn width_for(largest: u32) -> u32 {
+pub const fn width_for(largest: u32) -> u32 {
     match largest {
         NONE => 32,
         _ => u32::BITS - (largest + 1).leading_zeros(),
@@ -99,14 +102,6 @@ impl Packed {
         pair[1] = (both >> 32) as u32;
     }
 
-    /// Puts `value` at `index` and says what was there.
-    #[inline]
-    pub fn replace(&mut self, index: usize, value: u32) -> u32 {
-        let old = self.get(index);
-        self.set(index, value);
-        old
-    }
-
     /// Looks at all the entries in `indices` that there are. In a table larger than the caches
     /// they are best looked up together, as soon as it is known that they will be needed: then the
     /// misses overlap. The sum is of no use but that a compiler may not leave the work out.
@@ -114,6 +109,15 @@ impl Packed {
     pub fn touch(&self, indices: &[u32]) -> u32 {
         let word = |index: &u32| self.words.get(self.place(*index as usize).0);
         indices.iter().fold(0, |sum, index| sum ^ word(index).copied().unwrap_or(0))
+    }
+
+    /// As [`Packed::touch`] for the `count` entries from `first` on, as far as there are so many.
+    #[inline]
+    pub fn touch_run(&self, first: usize, count: usize) -> u32 {
+        let (first, last) = (self.place(first).0, self.place(first + count).0);
+        let lines = (first..=last).step_by(CACHE_LINE_BYTES / size_of::<u32>());
+        let seen = lines.map(|word| self.words.get(word).copied().unwrap_or(0));
+        seen.fold(0, |sum, word| sum ^ word)
     }
 
     /// All numbers in order.
@@ -212,7 +216,8 @@ mod tests {
             for _ in 0..600 {
                 let index = stream.below(61) as usize;
                 let value = if stream.chance(0.1) { NONE } else { stream.below(below) as u32 };
-                assert_eq!(table.replace(index, value), plain[index]);
+                assert_eq!(table.get(index), plain[index]);
+                table.set(index, value);
                 plain[index] = value;
                 assert!(table.iter().eq(plain), "{width} bits: {table:?}");
             }

@@ -1,6 +1,6 @@
 //! Bringing a device into the state a measurement should start from, without time or facts.
 
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::ftl::{Ftl, FtlError, Hint};
 use crate::geometry::Lpn;
 use crate::ops::FlashOps;
 use hybridsim_engine::Stream;
@@ -69,6 +69,9 @@ pub fn run(
     done
 }
 
+/// Pages drawn at once, so that they can be expected together.
+const DRAWN_MAX: usize = 16;
+
 /// `watch` is asked after so many pages written, or programmed where each write costs many.
 const PAGES_PER_WATCH: u64 = 1 << 14;
 
@@ -122,7 +125,7 @@ impl Preparing<'_> {
         let programs_max = self.flash.array().programs() + PROGRAMS_PER_WINDOW * pages;
         let mut left = count;
         let mut watch_at = 0;
-        let mut drawn = [Lpn(0); EXPECTED_MAX];
+        let mut drawn = [Lpn(0); DRAWN_MAX];
         while left > 0 && self.flash.array().programs() < programs_max {
             if self.flash.array().programs() >= watch_at {
                 watch_at = self.flash.array().programs() + PAGES_PER_WATCH;
@@ -131,7 +134,7 @@ impl Preparing<'_> {
                     break;
                 }
             }
-            let drawn = &mut drawn[..left.min(EXPECTED_MAX as u64) as usize];
+            let drawn = &mut drawn[..left.min(DRAWN_MAX as u64) as usize];
             drawn.fill_with(|| Lpn(self.stream.below(pages) as u32));
             self.ftl.expect(drawn, self.flash);
             for &lpn in &*drawn {

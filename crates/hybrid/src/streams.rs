@@ -25,6 +25,11 @@ impl Streams {
         Self { streams: vec![Stream::default(); count.max(1)], cutoff, turn: 0 }
     }
 
+    /// Forgets all it has seen.
+    pub fn clear(&mut self) {
+        self.streams.fill(Stream::default());
+    }
+
     /// Notes a request; whether it is part of a sequential stream.
     pub fn is_sequential(&mut self, request: &Request) -> bool {
         self.turn += 1;
@@ -68,5 +73,8 @@ mod tests {
         assert!(at(24), "and on");
         assert!(!at(500), "a third takes the place of the older one");
         assert!(!at(1024), "which has been forgotten");
+        streams.clear();
+        let goes_on = Request::new(Op::Write, Lba(32), 8);
+        assert!(!streams.is_sequential(&goes_on), "all are forgotten");
     }
 }

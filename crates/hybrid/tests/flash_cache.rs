@@ -50,7 +50,8 @@ fn any_replacement_serves_and_costs_may_be_observed() {
         for scheme in ["fp", "rw", "op"] {
             let settings = flash_cache(scheme, 0.7, true)
                 .and("replacement", plug(name, Settings::default()))
-                .and("costs", Value::Text("observed".to_owned()));
+                .and("costs", Value::Text("observed".to_owned()))
+                .and("write_ahead", Value::Count(10));
             let rig = Rig {
                 entry: &ENTRY,
                 settings: &settings,
@@ -77,8 +78,8 @@ impl Source for Busy {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         self.sent += 1;
         let (op, lba) = match self.sent {
-            ..2_000 => (Op::Read, self.stream.below(1_900)),
-            ..20_000 => (Op::Write, self.stream.below(16)),
+            0..2_000 => (Op::Read, self.stream.below(1_900)),
+            2_000..20_000 => (Op::Write, self.stream.below(16)),
             _ => return Ok(None),
         };
         Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(lba * 8), 8) }))
@@ -87,21 +88,19 @@ impl Source for Busy {
 
 /// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
 fn busy(mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    let host = Host::plain(HostOptions::closed(8), source);
+    told(&flash_cache("op", 0.9, mapping), host, cuts)
+}
+
+/// What a run told, and what flash was asked for.
+fn told(settings: &Settings, host: Host, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
     let registry = registry();
-    let settings = flash_cache("op", 0.9, mapping);
     let children = [8_000, 16_000];
-    let rig = Rig {
-        entry: &ENTRY,
-        settings: &settings,
-        registry: &registry,
-        children: &children,
-        seed: 0,
-    };
+    let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &children, seed: 0 };
     let layer = rig.build().expect("fine");
     let (flash, asked) = heard("flash", 8_000, FLASH_US);
     let (disk, _) = heard("disk", 16_000, 5_000);
-    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
-    let host = Host::plain(HostOptions::closed(8), source);
     let cache = Node { path: "cache".into(), layer, children: vec![flash, disk] };
     let mut machine = Machine::new(Node::inner("host", host, vec![cache]), true);
     if let Some(cuts) = cuts {
@@ -144,4 +143,39 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
         }
     }
     assert!(lost > 1, "{lost} trims were lost");
+}
+
+/// Bursts of writes all over the disk, a second apart.
+struct Bursts {
+    stream: Stream,
+    sent: u64,
+}
+
+impl Source for Bursts {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let at = SimTime::ZERO + SimDuration::from_ms(1000 * (self.sent / 40));
+        let request = Request::new(Op::Write, Lba(self.stream.below(1_900) * 8), 8);
+        Ok((self.sent < 8_000).then_some(Arrival { at, request }))
+    }
+}
+
+#[test]
+fn what_was_written_back_ahead_makes_room_at_once() {
+    let mean_us = |scheme: &str, pages: u64| {
+        let settings = flash_cache(scheme, 0.3, true).and("write_ahead", Value::Count(pages));
+        let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
+        let host = Host::plain(HostOptions::open(64), source);
+        let (facts, _) = told(&settings, host, None);
+        let latency = |stamped: &Stamped| match stamped.fact {
+            Fact::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+            _ => None,
+        };
+        let all: Vec<u64> = facts.iter().filter_map(latency).collect();
+        all.iter().sum::<u64>() / all.len() as u64
+    };
+    for scheme in ["fp", "rw", "op"] {
+        let (without, with) = (mean_us(scheme, 0), mean_us(scheme, 60));
+        assert!(2 * with < without, "{scheme}: {with} us against {without} us");
+    }
 }

@@ -107,9 +107,11 @@ fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
     let mut cuts = 0;
     for scheme in ["fp", "rw", "op"] {
         for mapping in [false, true] {
+            let ahead = if mapping { 32 } else { 0 };
             let system = format!(
                 "[part.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
                  scheme = \"{scheme}\"\nmapping = {mapping}\nperiod_pages = 2000\n\
+                 write_ahead = {ahead}\nwrite_ahead_pause = \"1us\"\n\
                  destage_pages = 16\nsequential_bytes = \"64KiB\"\n\
                  [part.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
                  planes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 8\n\

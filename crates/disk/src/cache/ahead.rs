@@ -35,6 +35,8 @@ pub struct AheadPolicy {
     pub max: u64,
     /// Whether sectors read ahead may replace those just returned.
     pub over_requested: bool,
+    /// Whether an idle drive reads ahead behind a hit.
+    pub on_hit: bool,
     /// Sectors in a segment.
     pub segment: u64,
 }
@@ -50,8 +52,14 @@ impl AheadPolicy {
         last: &Place,
         sequential: bool,
     ) -> u64 {
-        let room =
-            if self.over_requested { end } else { start.max(end.saturating_sub(self.segment)) };
+        // DiskSim's most sectors ahead are counted behind the read, whatever is kept of it; reading
+        // to the end of a track knows no such bound.
+        let bounded = self.max < u64::MAX && self.limit != AheadLimit::NextTrack;
+        let room = if self.over_requested || bounded {
+            end
+        } else {
+            start.max(end.saturating_sub(self.segment))
+        };
         let to = match self.limit {
             AheadLimit::None => end,
             AheadLimit::Track => end_of_track(mechanics, end, last).0,

@@ -282,6 +282,11 @@ impl Segments {
         self.segments[segment].state == State::Clean
     }
 
+    /// Whether `segment` holds what was read from the medium, and no more sectors than that.
+    pub fn is_read(&self, segment: usize) -> bool {
+        self.is_clean(segment) && !self.segments[segment].written
+    }
+
     fn drop_data(&mut self, segment: usize) {
         let s = &mut self.segments[segment];
         if matches!(s.state, State::Dirty(_) | State::Destaging(..)) {

@@ -9,7 +9,7 @@ use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.
-pub(super) const PARAMS: [Param; 26] = [
+pub(super) const PARAMS: [Param; 25] = [
     Param::with(
         "read_hit_overhead",
         Kind::Duration,
@@ -66,12 +66,6 @@ pub(super) const PARAMS: [Param; 26] = [
         FRACTION,
         "0",
         "Part of a read that must be in the buffer before it goes over the link.",
-    ),
-    Param::with(
-        "write_watermark",
-        FRACTION,
-        "0",
-        "Part of a write that must be in the buffer before the medium is written.",
     ),
     time("read_completion_overhead", "To report a read complete."),
     time("write_completion_overhead", "To report a write complete."),
@@ -150,8 +144,6 @@ pub struct WriteTimes {
     pub command: SimDuration,
     /// From the beginning of its command time until its first data may pass the link.
     pub data: SimDuration,
-    /// Part of the data in the buffer before the medium is written.
-    pub watermark: f64,
     /// Leaving the link after the data.
     pub disconnect: SimDuration,
     /// From the end of the write on the medium until the host knows.
@@ -164,8 +156,6 @@ pub struct WriteTimes {
 pub struct Handshake {
     /// Part of a read in the buffer before it goes over the link.
     pub read_watermark: f64,
-    /// Part of a write in the buffer before it goes to the medium.
-    pub write_watermark: f64,
     /// Reporting a read complete.
     pub read_completion: SimDuration,
     /// Reporting a write complete.
@@ -197,7 +187,6 @@ impl Handshake {
         };
         Self {
             read_watermark: settings.number("read_watermark"),
-            write_watermark: settings.number("write_watermark"),
             read_completion: time("read_completion_overhead"),
             write_completion: time("write_completion_overhead"),
             preparation: time("data_preparation_overhead"),
@@ -289,23 +278,76 @@ impl Electronics {
         let times = WriteTimes {
             command,
             data: command + handshake.preparation,
-            watermark: if goes_on { handshake.write_watermark } else { 0.0 },
             disconnect: handshake.write_disconnect,
             report: again + handshake.write_completion,
         };
         extra.map_or(times, |extra| WriteTimes {
             command: extra.seek,
             data: extra.away + handshake.reselect[0] + handshake.preparation,
-            // The arm is in place when the data come, and does not wait.
-            watermark: 0.0,
             disconnect: extra.disconnect,
             ..times
         })
+    }
+
+    /// How many sectors of a read of `sectors` are in the buffer when the drive connects again
+    /// (DiskSim's "high water mark" as a part of the request).
+    #[inline]
+    pub fn read_mark(&self, sectors: u32) -> u32 {
+        ((f64::from(sectors) * self.handshake.read_watermark) as u32).max(1)
+    }
+
+    /// How many of the first sectors of a write of `sectors` are in the buffer before the medium is
+    /// written. DiskSim's rule for drives with the extra disconnect, for all their writes.
+    #[inline]
+    pub fn write_lead(&self, sectors: u32) -> u32 {
+        match self.handshake.extra_disconnect {
+            None => 1,
+            Some(_) if sectors < 45 => sectors.min(10),
+            Some(_) => 15,
+        }
     }
 
     /// Whether commands are looked at while the one before is still going on.
     #[inline]
     pub fn overlaps(&self) -> bool {
         self.queue_depth > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn electronics(read_watermark: f64, extra: bool) -> Electronics {
+        let zero = SimDuration::ZERO;
+        let disconnect = ExtraDisconnect { seek: zero, away: zero, disconnect: zero };
+        let extra_disconnect = extra.then_some(disconnect);
+        let handshake = Handshake { read_watermark, extra_disconnect, ..Handshake::default() };
+        Electronics::new(Overheads::default(), handshake, Link::default(), 1)
+    }
+
+    #[test]
+    fn marks_are_whole_sectors() {
+        let check = |share, sectors, mark| {
+            assert_eq!(electronics(share, false).read_mark(sectors), mark, "{share} of {sectors}");
+        };
+        check(0.0, 8, 1);
+        check(0.75, 1, 1);
+        check(0.75, 2, 1);
+        check(0.75, 3, 2);
+        check(0.75, 8, 6);
+        check(1.0, 8, 8);
+    }
+
+    #[test]
+    fn drives_with_the_extra_disconnect_write_with_a_lead() {
+        let check = |extra, sectors, lead| {
+            assert_eq!(electronics(0.0, extra).write_lead(sectors), lead, "{extra} {sectors}");
+        };
+        check(false, 100, 1);
+        check(true, 1, 1);
+        check(true, 9, 9);
+        check(true, 44, 10);
+        check(true, 45, 15);
     }
 }

@@ -14,7 +14,7 @@ pub use params::PARAMS;
 
 use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
-use crate::mechanics::{Access, Arm, Mechanics};
+use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::registry::Description;
@@ -172,14 +172,23 @@ impl HardDisk {
 
     /// When the mechanism begins with a command that needs it, chosen now: after `delay`, its
     /// overhead, which runs from its arrival when the drive looks at commands early, and after
-    /// spinning up.
-    fn begin(&mut self, ctx: &mut Ctx<'_>, item: &Queued, delay: SimDuration) -> Begin {
+    /// spinning up. A read-ahead goes on meanwhile if the command is `joining` it, and else stops.
+    fn begin(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        item: &Queued,
+        delay: SimDuration,
+        joining: bool,
+    ) -> Begin {
         let (now, issued) = (ctx.now(), item.since);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
         let ready = now.max(looked_at + delay);
-        self.settle_sweep(ctx, ready);
+        let stop = if joining { ready } else { now };
+        self.settle_sweep(ctx, stop);
         let ready = match &self.sweep {
-            Some(sweep) if !self.stops_in_sector => sweep.sector_end(&self.mechanics, ready),
+            Some(sweep) if !self.stops_in_sector => {
+                ready.max(sweep.sector_end(&self.mechanics, stop))
+            }
             _ => ready,
         };
         let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
@@ -202,12 +211,11 @@ impl HardDisk {
         &mut self,
         ctx: &mut Ctx<'_>,
         start: SimTime,
-        lba: u64,
-        sectors: u32,
-        write: bool,
+        run: &Run,
         data_ready: SimTime,
     ) -> Access {
-        let access = self.mechanics.access(start, self.arm, Lba(lba), sectors, write, data_ready);
+        let Run { lba, sectors, write, .. } = *run;
+        let access = self.mechanics.access(start, self.arm, run, data_ready);
         if !access.seek.is_zero() {
             ctx.observe(Fact::Seek { distance: access.distance, time: access.seek });
         }
@@ -219,7 +227,7 @@ impl HardDisk {
         self.clock.plan(PowerState::Active, passing);
         self.clock.plan(transfer, access.end);
         self.arm = Arm::from(&access.last);
-        self.head = Lba(lba + u64::from(sectors));
+        self.head = Lba(lba.0 + u64::from(sectors));
         self.free_at = access.end;
         access
     }

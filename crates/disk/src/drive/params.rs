@@ -151,7 +151,6 @@ pub const PARAMS: &[Param] = &[
     electronics::PARAMS[22],
     electronics::PARAMS[23],
     electronics::PARAMS[24],
-    electronics::PARAMS[25],
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(
@@ -178,7 +177,14 @@ pub const PARAMS: &[Param] = &[
         "read_ahead_over_requested",
         Kind::Flag,
         "true",
-        "Whether sectors read ahead may replace those just returned.",
+        "Whether sectors read ahead may replace those just returned; with `read_ahead_max` they do \
+         as far as that goes (as in DiskSim).",
+    ),
+    Param::with(
+        "read_ahead_on_hit",
+        Kind::Flag,
+        "false",
+        "Whether an idle drive goes on reading ahead behind a read found whole in the buffer.",
     ),
     Param::with(
         "write_cache",
@@ -415,6 +421,7 @@ fn ahead(settings: &Settings, buffer: &SegmentsSpec) -> AheadPolicy {
         min: settings.count("read_ahead_min"),
         max: settings.count_opt("read_ahead_max").unwrap_or(u64::MAX),
         over_requested: settings.flag("read_ahead_over_requested"),
+        on_hit: settings.flag("read_ahead_on_hit"),
         segment: buffer.sectors,
     }
 }

@@ -1,7 +1,8 @@
 //! Reads: from the buffer, from a read-ahead still running, or from the medium.
 
-use super::{Begin, HardDisk, forced, outcome, request_id};
+use super::{Begin, Electronics, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
+use crate::mechanics::{Arm, Run};
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
     Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
@@ -57,6 +58,37 @@ impl HardDisk {
         ctx.observe(outcome(Op::Read, DiskCacheOutcome::Hit));
         ctx.complete_at(request_id(item), ready + link, parts);
         self.stay_ahead(found.segment, request.end().0);
+        if self.ahead.on_hit {
+            self.go_on_ahead(ctx, item, found);
+        }
+    }
+
+    /// Behind a hit an idle drive reads on from where its segment ends, as far as it would have
+    /// after a read from the medium.
+    fn go_on_ahead(&mut self, ctx: &mut Ctx<'_>, item: &Queued, found: Found) {
+        let (now, segment) = (ctx.now(), found.segment);
+        let idle = now >= self.free_at && self.scheduler.is_empty() && self.buffer.dirty() == 0;
+        let reading = self.sweep.is_some_and(|sweep| sweep.segment == segment);
+        if !idle || reading || !self.buffer.is_read(segment) {
+            return;
+        }
+        let (end, from) = (item.request.end().0, self.buffer.start_of(segment));
+        let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
+        let limit = self.ahead.end(&self.mechanics, from, end, &last, true);
+        if limit <= found.until {
+            return;
+        }
+        let start = self.clock.wake(now + self.electronics.overhead(Op::Read, false));
+        let at = self.mechanics.arrive(start, self.arm, Lba(found.until));
+        self.arm = Arm::from(&at.place);
+        self.head = Lba(found.until);
+        if !at.seek.is_zero() {
+            ctx.observe(Fact::Seek { distance: at.distance, time: at.seek });
+        }
+        ctx.observe(Fact::Rotate { time: at.time.since(start + at.seek) });
+        self.clock.plan(PowerState::Seek, start + at.seek);
+        self.clock.plan(PowerState::Active, at.time);
+        self.sweep = Some(Sweep::new(segment, found.until, at.time, at.place, limit));
     }
 
     /// A read-ahead whose stream is being consumed stays ahead of it.
@@ -81,40 +113,48 @@ impl HardDisk {
             return self.finish_hit(ctx, item, found);
         }
         let (reading, electronics) = (self.sweep.map(|sweep| sweep.segment), self.electronics);
-        let begin = self.begin(ctx, item, electronics.overhead(Op::Read, false));
+        let lba = item.request.lba.0;
+        let joining = !forced(&item.request) && self.is_ahead(lba);
+        let partly = joining && self.sweep.is_some_and(|sweep| lba < sweep.told);
+        let begin = self.begin(ctx, item, electronics.overhead(Op::Read, partly), joining);
         if let Some(segment) = reading
-            && !forced(&item.request)
+            && joining
         {
             // The read-ahead went on during the command overhead and may have got it all; the
             // other segments are as they were.
-            let (lba, end) = (item.request.lba.0, item.request.end().0);
-            let found = self.buffer.find_in(segment, lba).filter(|found| found.until >= end);
-            if let Some(found) = found {
+            let found = self.buffer.find_in(segment, lba);
+            let whole = found.filter(|found| found.until >= item.request.end().0);
+            if let Some(found) = whole {
                 self.electronics = electronics;
                 return self.finish_hit(ctx, item, found);
             }
             if self.joins_sweep(item, begin.at) {
-                return self.join_sweep(ctx, item, begin);
+                return self.join_sweep(ctx, item, begin, partly);
             }
         }
         self.sweep = None;
         let found = self.held(ctx.now(), item, reading);
-        self.read_medium(ctx, item, begin, found);
+        self.read_medium(ctx, item, begin, found, electronics);
+    }
+
+    /// Whether the read-ahead has read sector `lba`, or would.
+    fn is_ahead(&self, lba: u64) -> bool {
+        self.sweep
+            .is_some_and(|sweep| (self.buffer.start_of(sweep.segment)..=sweep.limit).contains(&lba))
     }
 
     /// Whether the read-ahead has read the first sector, or will, no later than a seek would.
     fn joins_sweep(&self, item: &Queued, start: SimTime) -> bool {
         let (Some(mut sweep), lba) = (self.sweep, item.request.lba.0) else { return false };
-        if !(self.buffer.start_of(sweep.segment)..=sweep.limit).contains(&lba) {
-            return false;
-        }
         let seek = self.mechanics.positioning(start, self.head, &item.request);
         lba <= sweep.told || sweep.reach(&self.mechanics, lba) <= start + seek
     }
 
     /// The head will come by: lets the read-ahead go on until it has all that is wanted.
-    fn join_sweep(&mut self, ctx: &mut Ctx<'_>, item: &Queued, begin: Begin) {
+    /// What it had when the command came, if that is `partly` what is wanted, goes out at once.
+    fn join_sweep(&mut self, ctx: &mut Ctx<'_>, item: &Queued, begin: Begin, partly: bool) {
         let Some(mut sweep) = self.sweep else { return };
+        let mut before = sweep;
         let (lba, end) = (item.request.lba.0, item.request.end().0);
         let (start, told) = (begin.at, sweep.told);
         let reached = if lba > told { sweep.reach(&self.mechanics, lba).max(start) } else { start };
@@ -132,13 +172,18 @@ impl HardDisk {
         self.head = Lba(end);
         self.free_at = read;
         self.sweep = Some(sweep);
-        let first = if lba < told { start } else { reached };
         let parts = begin
             .parts
             .plus(Part::Rotate, reached.since(start))
             .plus(Part::Transfer, read.since(reached));
         let begin = Begin { parts, ..begin };
-        self.finish_read(ctx, item, DiskCacheOutcome::Partial, first, read, &begin);
+        let link = if partly {
+            begin.at + self.electronics.handshake.preparation
+        } else {
+            let mark = lba + u64::from(self.electronics.read_mark(item.request.sectors));
+            self.link_start(before.reach(&self.mechanics, mark).max(reached), &begin)
+        };
+        self.finish_read(ctx, item, DiskCacheOutcome::Partial, link, read, &begin);
     }
 
     /// What the buffer holds of the beginning of a read the mechanism takes on; the segment
@@ -166,12 +211,15 @@ impl HardDisk {
         item: &Queued,
         begin: Begin,
         found: Option<Found>,
+        before: Electronics,
     ) {
         let (lba, end) = (item.request.lba.0, item.request.end().0);
         let from = found.map_or(lba, |found| found.until);
         let sectors = (end - from) as u32;
         let found_again = begin.at + self.find_again(item);
-        let access = self.move_sectors(ctx, begin.at, from, sectors, false, found_again);
+        let mark = self.electronics.read_mark(sectors);
+        let run = Run { lba: Lba(from), sectors, write: false, mark };
+        let access = self.move_sectors(ctx, begin.at, &run, found_again);
         let seek = access.seek + found_again.since(begin.at + access.first_seek);
         let segment = match found {
             Some(found) if self.buffer.is_clean(found.segment) => Some(found.segment),
@@ -201,12 +249,17 @@ impl HardDisk {
             .plus(Part::Seek, seek)
             .plus(Part::Rotate, access.rotate)
             .plus(Part::Transfer, access.transfer);
-        let (what, first) = match found {
-            Some(_) => (DiskCacheOutcome::Partial, begin.at),
-            None => (DiskCacheOutcome::Miss, access.first_sector),
-        };
         let begin = Begin { parts, ..begin };
-        self.finish_read(ctx, item, what, first, access.end, &begin);
+        let (what, link) = match found {
+            // What is there goes out at once.
+            Some(_) => {
+                let looked_at = if before.overlaps() { item.since } else { ctx.now() };
+                let ready = ctx.now().max(looked_at + before.overhead(Op::Read, true));
+                (DiskCacheOutcome::Partial, ready + before.handshake.preparation)
+            }
+            None => (DiskCacheOutcome::Miss, self.link_start(access.marked, &begin)),
+        };
+        self.finish_read(ctx, item, what, link, access.end, &begin);
     }
 
     /// What a read takes at least to find its track, also the one the head is on, in a drive that
@@ -227,27 +280,28 @@ impl HardDisk {
         self.buffer.holds_either(lba - 1, before_track)
     }
 
-    /// Data pass the link as they come from the medium, the first at `first`, the last at `read`.
+    /// When data begin to pass the link that come from the medium: those up to the mark have passed
+    /// the head at `marked`, and by then the drive has connected again. In DiskSim it begins to
+    /// connect then; request by request that makes the reads of a HP C2247A late by as much.
+    fn link_start(&self, marked: SimTime, begin: &Begin) -> SimTime {
+        let handshake = &self.electronics.handshake;
+        marked.max(begin.left_link + handshake.reselect[0] + handshake.preparation)
+    }
+
+    /// Data pass the link from `start` on, as they come from the medium, the last at `read`.
     fn finish_read(
         &mut self,
         ctx: &mut Ctx<'_>,
         item: &Queued,
         what: DiskCacheOutcome,
-        first: SimTime,
+        start: SimTime,
         read: SimTime,
         begin: &Begin,
     ) {
         let electronics = &self.electronics;
-        let handshake = &electronics.handshake;
-        // The link begins when the watermark is reached, sectors coming evenly (DiskSim's "high
-        // water mark", a part of the request).
-        let waiting = read.since(first).as_ns() as f64 * handshake.read_watermark;
-        // Meanwhile the drive connects again.
-        let connected = handshake.reselect[0] + handshake.preparation;
-        let first = first + SimDuration::from_ns_f64(waiting).max(connected);
-        let start = first.max(begin.left_link + connected);
         let link = electronics.to_host(item.request.bytes());
-        let end = (read + electronics.sector[0]).max(start + link) + handshake.read_completion;
+        let end = (read + electronics.sector[0]).max(start + link)
+            + electronics.handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
         ctx.complete_at(request_id(item), end, begin.parts.plus(Part::Bus, end.since(read)));
         if !self.electronics.overlaps() {

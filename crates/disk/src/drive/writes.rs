@@ -2,9 +2,11 @@
 
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
+use crate::mechanics::Run;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Durable, Lba, Op, Part, Parts, Request, RequestId, SimDuration, SimTime,
+    Ctx, DiskCacheOutcome, Durable, Lba, Op, Part, Parts, Request, RequestId, SECTOR_BYTES,
+    SimDuration, SimTime,
 };
 
 impl HardDisk {
@@ -95,15 +97,15 @@ impl HardDisk {
         let request = &item.request;
         let times = self.electronics.write_times(self.written == request.lba.0);
         self.written = request.end().0;
-        let begin = self.begin(ctx, item, times.command);
+        let begin = self.begin(ctx, item, times.command, false);
         self.sweep = None;
         self.buffer.overwrite(request.lba.0, request.end().0, None);
         // Data may come before the arm moves, but not before the command.
         let asked = begin.at + times.data.saturating_sub(times.command);
         let moved = begin.at + self.electronics.handshake.seek_delay;
-        let data_ready = (asked + self.link_lead(request, times.watermark)).max(moved);
-        let access =
-            self.move_sectors(ctx, begin.at, request.lba.0, request.sectors, true, data_ready);
+        let data_ready = (asked + self.link_lead(request)).max(moved);
+        let run = Run { lba: request.lba, sectors: request.sectors, write: true, mark: 1 };
+        let access = self.move_sectors(ctx, begin.at, &run, data_ready);
         // A short write to where the head is may be on the medium before the link is left.
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
         let end = access.end.max(left) + times.report;
@@ -122,16 +124,16 @@ impl HardDisk {
         }
     }
 
-    /// How long before the medium the link must begin, so that it is never waited for: a sector,
-    /// or as much as a slower link takes longer than the medium, or the watermark's part.
-    fn link_lead(&self, request: &Request, watermark: f64) -> SimDuration {
-        let link = self.electronics.from_host(request.bytes());
+    /// How long before the medium the link must begin, so that no sector is waited for: each must
+    /// be in the buffer when it comes by, and the first ones when the first does.
+    fn link_lead(&self, request: &Request) -> SimDuration {
+        let electronics = &self.electronics;
+        let first = electronics.write_lead(request.sectors);
+        let first = electronics.from_host(u64::from(first) * SECTOR_BYTES);
         let place = self.mechanics.layout.locate(request.lba);
-        let span = u128::from(place.sector_angle) * u128::from(request.sectors);
-        let mark = link.as_ns() as f64 * watermark;
-        link.saturating_sub(self.mechanics.rotation.time_of(span))
-            .max(self.electronics.sector[1])
-            .max(SimDuration::from_ns_f64(mark))
+        let before_last = u128::from(place.sector_angle) * u128::from(request.sectors - 1);
+        let all = electronics.from_host(request.bytes());
+        all.saturating_sub(self.mechanics.rotation.time_of(before_last)).max(first)
     }
 
     /// Writes the buffered data nearest to the head to the medium, of those that hold a write
@@ -169,7 +171,8 @@ impl HardDisk {
         start: SimTime,
     ) {
         self.buffer.begin_destage(segment);
-        self.move_sectors(ctx, start, lba, sectors, true, start);
+        let run = Run { lba: Lba(lba), sectors, write: true, mark: 1 };
+        self.move_sectors(ctx, start, &run, start);
         self.destaging = Some(segment);
     }
 

@@ -92,7 +92,8 @@ impl Layout {
                 continue;
             }
             free_cylinder = spec.last_cylinder + 1;
-            let zone = Zone::new(spec, heads, zones.last().map_or(0, |zone| zone.end));
+            let first = zones.last().map_or(0, |zone| zone.end);
+            let zone = Zone::new(spec, heads, first, sparing);
             if let Err(what) = pieces.add_zone(spec, heads, zone.first, sparing) {
                 problems.push(Problem::new("zones", format!("zone {number} has {what}")));
             }
@@ -225,7 +226,7 @@ impl Layout {
             head: at.head,
             sector,
             left_on_track: left as u32,
-            track_start: at.start,
+            track_start: at.start.wrapping_add(zone.push(track)),
             sector_angle: zone.sector,
             sectors_per_track: zone.sectors_per_track,
             next: lba + left,
@@ -394,6 +395,30 @@ mod tests {
         let surface = Mapping::Surface { band: 2 };
         check(surface, [0.0, 0.25, 0.375, 0.625, 0.125, 0.375, 0.5, 0.75]);
         assert_eq!(turns(Mapping::Cylinder, 3), 0.375);
+    }
+
+    #[test]
+    fn slips_push_on_the_tracks_behind_them() {
+        let spec = ZoneSpec {
+            last_cylinder: 2,
+            sectors_per_track: 10,
+            spares: 2,
+            slips: vec![3, 7, 45],
+            ..ZoneSpec::default()
+        };
+        let sectors = |sparing, lba| {
+            let layout = Layout::new(2, &[spec.clone()], Mapping::Cylinder, sparing, None);
+            let place = layout.expect("a good layout").locate(Lba(lba));
+            (place.cylinder, place.track_start / place.sector_angle)
+        };
+        // Eighteen blocks a cylinder: two slips in the first, the third in the last.
+        assert_eq!(sectors(Sparing::CylinderEnd, 0), (0, 0));
+        assert_eq!(sectors(Sparing::CylinderEnd, 18), (1, 2));
+        assert_eq!(sectors(Sparing::CylinderEnd, 36), (2, 2));
+        // Eight a track: the slip at 45 is on the fifth of six.
+        assert_eq!(sectors(Sparing::TrackEnd, 8), (0, 2));
+        assert_eq!(sectors(Sparing::TrackEnd, 40), (2, 3));
+        assert_eq!(sectors(Sparing::ZoneEnd, 36), (1, 0));
     }
 
     #[test]

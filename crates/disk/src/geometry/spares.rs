@@ -62,6 +62,23 @@ impl Sparing {
         }
     }
 
+    /// The first tracks of a zone, ascending, whose angles the slips before them push on, a sector
+    /// each: where cylinders or tracks have spares of their own a drive skews from where the data
+    /// of the one before end, as DiskSim has it.
+    pub(super) fn pushed(self, slips: &[u64], track: u32, heads: u32) -> Vec<u32> {
+        let (unit, tracks) = match self {
+            Self::TrackEnd => (u64::from(track), 1),
+            Self::CylinderEnd | Self::CylinderFront => {
+                (u64::from(track) * u64::from(heads), u64::from(heads))
+            }
+            _ => return Vec::new(),
+        };
+        let first = |slip: &u64| u32::try_from((slip / unit + 1).saturating_mul(tracks));
+        let mut pushed: Vec<u32> = slips.iter().filter_map(|slip| first(slip).ok()).collect();
+        pushed.sort_unstable();
+        pushed
+    }
+
     /// Sectors in a unit that has its own spares, in a zone of `all` sectors.
     fn unit(self, track: u64, heads: u64, all: u64) -> u64 {
         match self {
@@ -129,20 +146,9 @@ impl Pieces {
         let (track, heads) = (u64::from(spec.sectors_per_track), u64::from(heads));
         let cylinders = u64::from(spec.last_cylinder - spec.first_cylinder) + 1;
         let all = cylinders * heads * track;
-        let spares = if sparing == Sparing::ZoneTracks {
-            spec.spares.saturating_mul(track)
-        } else {
-            spec.spares
-        };
-        let mut slips: Vec<u64> = spec.slips.clone();
-        slips.sort_unstable();
-        slips.dedup();
-        if let Some(beyond) = slips.iter().chain(&spec.defects).find(|&&slip| slip >= all) {
-            return Err(format!("a bad sector at {beyond}, but it has only {all} sectors"));
-        }
-        if spec.defects.len() % 2 == 1 {
-            return Err("a list of `defects` that is not in pairs".to_owned());
-        }
+        let by_track = sparing == Sparing::ZoneTracks;
+        let spares = spec.spares.saturating_mul(if by_track { track } else { 1 });
+        let slips = slips(spec, by_track, cylinders * heads)?;
         let (begin, end) = (spec.reserved_sectors, all.saturating_sub(spec.spare_sectors));
         let whole = spares == 0 && slips.is_empty();
         let unit = if whole { all } else { sparing.unit(track, heads, all) };
@@ -168,17 +174,21 @@ impl Pieces {
         if self.blocks == before {
             return Err(format!("{all} sectors, of which none is left for data"));
         }
-        self.move_defects(spec, first, before)
+        self.move_defects(spec, by_track, first, before);
+        Ok(())
     }
 
-    /// Notes the moved sectors of a zone whose blocks begin at `before`.
-    fn move_defects(&mut self, spec: &ZoneSpec, first: u64, before: u64) -> Result<(), String> {
+    /// Notes the moved sectors, or tracks, of a zone whose blocks begin at `before`.
+    fn move_defects(&mut self, spec: &ZoneSpec, by_track: bool, first: u64, before: u64) {
+        let size = if by_track { u64::from(spec.sectors_per_track) } else { 1 };
         for pair in spec.defects.chunks_exact(2) {
-            if let Some(block) = self.block_at(first + pair[0]).filter(|block| *block >= before) {
-                self.moved.push((block, first + pair[1]));
+            for at in 0..size {
+                let (from, to) = (first + pair[0] * size + at, first + pair[1] * size + at);
+                if let Some(block) = self.block_at(from).filter(|block| *block >= before) {
+                    self.moved.push((block, to));
+                }
             }
         }
-        Ok(())
     }
 
     /// The block in `sector`, if it holds data.
@@ -222,6 +232,27 @@ impl Pieces {
         }
         (out.list, out.blocks)
     }
+}
+
+/// The bad sectors of a zone of so many `tracks` that are left out, ascending. With spare tracks
+/// its `slips` and `defects` are whole tracks, as in DiskSim.
+fn slips(spec: &ZoneSpec, by_track: bool, tracks: u64) -> Result<Vec<u64>, String> {
+    let track = u64::from(spec.sectors_per_track);
+    let (what, size, all) =
+        if by_track { ("track", track, tracks) } else { ("sector", 1, tracks * track) };
+    if let Some(beyond) = spec.slips.iter().chain(&spec.defects).find(|&&bad| bad >= all) {
+        return Err(format!("a bad {what} at {beyond}, but it has only {all} {what}s"));
+    }
+    if spec.defects.len() % 2 == 1 {
+        return Err("a list of `defects` that is not in pairs".to_owned());
+    }
+    let mut slips = spec.slips.clone();
+    slips.sort_unstable();
+    slips.dedup();
+    if slips.len() as u64 * size > PIECES_MAX as u64 {
+        return Err(format!("more than {PIECES_MAX} bad sectors"));
+    }
+    Ok(slips.iter().flat_map(|slip| slip * size..(slip + 1) * size).collect())
 }
 
 #[cfg(test)]
@@ -268,8 +299,16 @@ mod tests {
         check(Sparing::CylinderEnd, &[3, 12]);
         check(Sparing::TrackEnd, &[3, 9, 12, 19]);
         check(Sparing::CylinderFront, &[3, 12]);
-        check(Sparing::ZoneTracks, &[3, 12, 17, 18, 19]);
         check(Sparing::DiskEnd, &[3, 12, 19]);
+    }
+
+    #[test]
+    fn with_spare_tracks_whole_tracks_are_left_out_and_moved() {
+        let slip = |spec: &mut ZoneSpec| (spec.spares, spec.slips) = (1, vec![1]);
+        assert_eq!(sectors(Sparing::ZoneTracks, slip), without(&[5, 6, 7, 8, 9]));
+        let moved = |spec: &mut ZoneSpec| (spec.spares, spec.defects) = (1, vec![0, 3]);
+        let expected: Vec<u64> = (15..20).chain(5..15).collect();
+        assert_eq!(sectors(Sparing::ZoneTracks, moved), expected);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Zones: cylinders that share a number of sectors per track, and how they are described.
 
+use super::spares::Sparing;
 use crate::rotation::{Angle, angle_of_turns};
 use hybridsim_engine::param::{Kind, Param, Settings};
 
@@ -156,10 +157,12 @@ pub(crate) struct Zone {
     track_skew: Angle,
     cylinder_skew: Angle,
     band_skew: Angle,
+    /// The first tracks that are pushed on by one more slip.
+    pushed: Vec<u32>,
 }
 
 impl Zone {
-    pub fn new(spec: &ZoneSpec, heads: u32, first: u64) -> Self {
+    pub fn new(spec: &ZoneSpec, heads: u32, first: u64, sparing: Sparing) -> Self {
         let cylinders = spec.last_cylinder - spec.first_cylinder + 1;
         let sectors = u64::from(cylinders) * u64::from(heads) * u64::from(spec.sectors_per_track);
         Self {
@@ -173,7 +176,18 @@ impl Zone {
             track_skew: angle_of_turns(spec.skew.track),
             cylinder_skew: angle_of_turns(spec.skew.cylinder),
             band_skew: angle_of_turns(spec.skew.band),
+            pushed: sparing.pushed(&spec.slips, spec.sectors_per_track, heads),
         }
+    }
+
+    /// How far slips push `track` on.
+    #[inline]
+    pub fn push(&self, track: u32) -> Angle {
+        if self.pushed.is_empty() {
+            return 0;
+        }
+        let slips = self.pushed.partition_point(|&first| first <= track);
+        self.sector.wrapping_mul(slips as u64)
     }
 
     /// The angle of the first sector of the track reached from the zone's first track by so many

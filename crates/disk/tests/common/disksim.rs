@@ -313,7 +313,6 @@ fn electronics(out: &mut toml::Table, spec: &Value, bus: (f64, f64)) {
             out.insert(name.into(), ms(spec.n(key)));
         }
     }
-    out.insert("write_watermark".into(), spec.n("Low (write) water mark").into());
     out.insert("read_watermark".into(), spec.n("High (read) water mark").into());
     // The slowest of drive, bus and controller sets the pace.
     for (name, bus_ms) in [("host_rate", bus.0), ("host_write_rate", bus.1)] {
@@ -343,6 +342,8 @@ fn buffer(out: &mut toml::Table, spec: &Value) {
     out.insert("read_ahead_max".into(), int(spec.n("Maximum read-ahead (blks)")));
     let over = spec.n("Read-ahead over requested") != 0.0;
     out.insert("read_ahead_over_requested".into(), over.into());
+    let on_hit = spec.n("Read-ahead on idle hit") > 0.0;
+    out.insert("read_ahead_on_hit".into(), on_hit.into());
     let on_writes = spec.n("Allow read hits on write data") > 0.0;
     out.insert("read_hits_on_writes".into(), on_writes.into());
     out.insert("write_cache".into(), (spec.n("Fast write level") > 0.0).into());

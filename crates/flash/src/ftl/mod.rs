@@ -19,6 +19,7 @@ pub mod log_block;
 pub mod log_map;
 pub mod merge;
 pub mod page;
+pub mod page_table;
 pub mod raw;
 pub mod superblock;
 
@@ -148,7 +149,7 @@ pub trait Ftl {
 }
 
 /// Pages told of at once in [`Ftl::expect`], at most.
-pub const EXPECTED_MAX: usize = 16;
+pub const EXPECTED_MAX: usize = 32;
 
 /// What a translation layer is built from.
 pub struct FtlInput<'a> {

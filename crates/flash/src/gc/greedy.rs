@@ -48,6 +48,10 @@ impl VictimPolicy for Greedy {
         }
     }
 
+    fn expect(&self, blocks: &[BlockId]) {
+        self.lists.touch(blocks);
+    }
+
     fn removed(&mut self, _pool: usize, block: BlockId) {
         self.lists.remove(block);
     }

@@ -28,6 +28,11 @@ pub trait VictimPolicy {
     /// `block` has only `valid` valid pages left. Also told of blocks that are no candidates.
     fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32);
 
+    /// [`VictimPolicy::invalidated`] will probably be told of these blocks next: what it will look
+    /// at in tables larger than the caches is best looked up together. Nothing that happens may
+    /// depend on it, and blocks need not exist.
+    fn expect(&self, _blocks: &[BlockId]) {}
+
     /// `block` is no candidate any more.
     fn removed(&mut self, pool: usize, block: BlockId);
 
@@ -111,10 +116,12 @@ pub const ENTRIES: &[GcEntry] = &[
 
 const NONE: u32 = u32::MAX;
 
+/// A block's neighbours, and the list it is in, or [`NONE`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     previous: u32,
     next: u32,
+    list: u32,
 }
 
 /// Blocks in doubly linked lists: a block is in at most one; everything takes constant time.
@@ -124,9 +131,8 @@ struct BlockLists {
     heads: Vec<u32>,
     /// Per list the block at its tail.
     tails: Vec<u32>,
+    /// Per block.
     links: Vec<Link>,
-    /// Per block the list it is in, or [`NONE`].
-    lists: Vec<u32>,
 }
 
 impl BlockLists {
@@ -134,8 +140,7 @@ impl BlockLists {
         Self {
             heads: vec![NONE; lists],
             tails: vec![NONE; lists],
-            links: vec![Link { previous: NONE, next: NONE }; blocks as usize],
-            lists: vec![NONE; blocks as usize],
+            links: vec![Link { previous: NONE, next: NONE, list: NONE }; blocks as usize],
         }
     }
 
@@ -148,7 +153,6 @@ impl BlockLists {
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let lists: Self = from.take()?;
         state::same_length("the list of candidates", lists.links.len(), self.links.len())?;
-        state::same_length("the list of candidates", lists.lists.len(), self.lists.len())?;
         state::same_length("the list of heads", lists.heads.len(), self.heads.len())?;
         state::same_length("the list of tails", lists.tails.len(), self.tails.len())?;
         *self = lists;
@@ -157,7 +161,7 @@ impl BlockLists {
 
     #[inline]
     fn list_of(&self, block: BlockId) -> Option<usize> {
-        let list = self.lists[block.0 as usize];
+        let list = self.links[block.0 as usize].list;
         if list == NONE { None } else { Some(list as usize) }
     }
 
@@ -169,10 +173,9 @@ impl BlockLists {
 
     #[inline]
     fn push_tail(&mut self, list: usize, block: BlockId) {
-        debug_assert_eq!(self.lists[block.0 as usize], NONE, "already in a list");
+        debug_assert_eq!(self.links[block.0 as usize].list, NONE, "already in a list");
         let tail = self.tails[list];
-        self.links[block.0 as usize] = Link { previous: tail, next: NONE };
-        self.lists[block.0 as usize] = list as u32;
+        self.links[block.0 as usize] = Link { previous: tail, next: NONE, list: list as u32 };
         self.tails[list] = block.0;
         if tail == NONE {
             self.heads[list] = block.0;
@@ -183,8 +186,11 @@ impl BlockLists {
 
     #[inline]
     fn remove(&mut self, block: BlockId) {
-        let Some(list) = self.list_of(block) else { return };
-        let Link { previous, next } = self.links[block.0 as usize];
+        let Link { previous, next, list } = self.links[block.0 as usize];
+        if list == NONE {
+            return;
+        }
+        let list = list as usize;
         if previous == NONE {
             self.heads[list] = next;
         } else {
@@ -195,7 +201,16 @@ impl BlockLists {
         } else {
             self.links[next as usize].previous = previous;
         }
-        self.lists[block.0 as usize] = NONE;
+        self.links[block.0 as usize].list = NONE;
+    }
+
+    /// Looks at the links of `blocks` and of their neighbours, so that misses of the caches overlap.
+    #[inline]
+    fn touch(&self, blocks: &[BlockId]) {
+        let links = blocks.iter().filter_map(|block| self.links.get(block.0 as usize));
+        let neighbour = |at: u32| self.links.get(at as usize).map_or(0, |link| link.list);
+        let seen = links.map(|link| neighbour(link.previous) ^ neighbour(link.next));
+        std::hint::black_box(seen.fold(0, |sum, list| sum ^ list));
     }
 }
 

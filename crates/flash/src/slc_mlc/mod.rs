@@ -37,3 +37,4 @@ pub use device::SlcMlcSsd;
 pub use filter::{COUNTERS, Filter, Search, threshold};
 pub use hash::{HashTable, Probing};
 pub use params::{ENTRY, PARAMS, build_slc_mlc};
+pub use work::NAMES;

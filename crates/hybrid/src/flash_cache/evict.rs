@@ -7,6 +7,17 @@ use crate::hybrid_disk::cut::{Cut, cut};
 use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
+/// What pages are written back for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Others need their slots.
+    Room,
+    /// The write side has to be smaller.
+    Shrink,
+    /// Nothing yet.
+    Ahead,
+}
+
 impl FlashCache {
     /// Pages the write side has too many of, were `more` to come to it and `new` of them to need
     /// a slot of their own; those the cache as a whole has in the fixed scheme.
@@ -36,8 +47,8 @@ impl FlashCache {
             if clean_may_go && self.drop_next() {
                 continue;
             }
-            if self.destaging == 0 {
-                self.destage(ctx, self.resizer.step_pages);
+            if self.destaging == 0 && self.destage(ctx, self.resizer.step_pages, Purpose::Room) {
+                continue;
             }
             if self.destaging > 0 {
                 return false;
@@ -72,13 +83,17 @@ impl FlashCache {
         true
     }
 
-    /// Begins to write back up to `count` of the least recently used dirty pages, a group at most,
-    /// in order of their place on the disk.
-    pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize) {
+    /// Begins to write back up to `count` of the dirty pages that should go first, a group at most,
+    /// in order of their place on the disk; those the disk has by now go at once. Whether there
+    /// were such.
+    pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize, purpose: Purpose) -> bool {
+        self.resizer.purpose = purpose;
         let flow = &self.flow;
         let mut pages = std::mem::take(&mut self.listed);
         let count = count.min(self.resizer.step_pages);
-        self.sides.dirty.list(count, &|page| !flow.touches(page.page), &mut pages);
+        let unready_only = purpose == Purpose::Ahead;
+        self.sides.next_dirty(count, unready_only, &|page| !flow.touches(page.page), &mut pages);
+        let some_went = self.let_go(ctx, &mut pages);
         pages.sort_unstable_by_key(|page| page.page);
         let mut rest = pages.as_slice();
         while let Some(&CachedPage { page: first, .. }) = rest.first() {
@@ -90,6 +105,39 @@ impl FlashCache {
             rest = &rest[count..];
         }
         self.listed = pages;
+        some_went
+    }
+
+    /// Those of `pages` that the disk has by now leave the list and the cache; whether there were
+    /// such.
+    fn let_go(&mut self, ctx: &mut Ctx<'_>, pages: &mut Vec<CachedPage>) -> bool {
+        let (mut given_up, mut kept) = (self.resizer.take_slots(), 0);
+        for at in 0..pages.len() {
+            let page = pages[at];
+            if self.sides.is_ready(page.slot) {
+                self.give_up(page, &mut given_up);
+            } else {
+                pages[kept] = page;
+                kept += 1;
+            }
+        }
+        let some_went = kept < pages.len();
+        pages.truncate(kept);
+        self.trim(ctx, &mut given_up);
+        self.resizer.slots = given_up;
+        some_went
+    }
+
+    /// A dirty page goes. Where the write side gives up space for good flash has to know, so its
+    /// slot is noted in `given_up`.
+    fn give_up(&mut self, page: CachedPage, given_up: &mut Vec<u32>) {
+        self.sides.leaves(page, Why::MakesRoom);
+        if self.resizer.purpose == Purpose::Shrink {
+            self.cache.retire(page.slot);
+            given_up.push(page.slot);
+        } else {
+            self.cache.remove(page.slot);
+        }
     }
 
     fn destage_read(&mut self, ctx: &mut Ctx<'_>, first: u64, count: u64) {
@@ -129,24 +177,18 @@ impl FlashCache {
         for page in request.lba.0 / size..request.end().0 / size {
             let slot = self.cache.find(page).expect("nobody else takes pages being written back");
             let page = CachedPage { page, slot };
-            let stays = self.scheme != Scheme::Fixed;
-            if stays && self.sides.clean.len() + 1 < self.limits.read {
+            let may_stay = self.scheme != Scheme::Fixed;
+            if self.resizer.purpose == Purpose::Ahead {
+                self.sides.set_ready(page, !failed);
+            } else if may_stay && self.sides.clean.len() + 1 < self.limits.read {
                 self.sides.cleaned(page);
-                continue;
-            }
-            self.sides.leaves(page, Why::MakesRoom);
-            if self.resizer.shrinks {
-                // Given up for good, not for another page: flash has to know.
-                self.cache.retire(slot);
-                given_up.push(slot);
             } else {
-                self.cache.remove(slot);
+                self.give_up(page, &mut given_up);
             }
         }
         self.trim(ctx, &mut given_up);
         self.resizer.slots = given_up;
         self.destaging -= 1;
-        self.resizer.shrinks &= self.destaging > 0;
         self.leave(ctx, slot);
     }
 }

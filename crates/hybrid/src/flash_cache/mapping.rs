@@ -86,12 +86,17 @@ impl FlashCache {
         for page in self.cache.iter() {
             self.sides.add(page, before.is_dirty(page.slot));
         }
+        self.tracker.clear();
+        self.streams.clear();
+        self.observed = self.observed.map(|_| Default::default());
+        self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
         self.free_parents.clear();
         self.short_of_space.clear();
         (self.executing, self.destaging) = (0, 0);
         self.resizer.stop();
+        self.ahead.stop();
         self.mapping.waiting.clear();
         self.mapping.recovering = None;
         Ok(())

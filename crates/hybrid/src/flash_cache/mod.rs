@@ -4,6 +4,7 @@
 //! - `serve`: requests from above. `evict`: making room, destaging. `resize`: the partition
 //!   resizer.
 //! - `tracker`, `cost`, `optimise`: what division is cheapest.
+//! - `ahead`: writing back while nobody waits.
 //! - `mapping`: what keeping the map on flash costs, and recovery.
 //!
 //! Space is counted in pages of the whole flash: `u` of it is cached data, the rest is left to the
@@ -13,6 +14,7 @@
 //! Invariant: flash holds the newest data of every sector marked in the cache; of pages that are
 //! not dirty the disk holds the same.
 
+mod ahead;
 pub mod cost;
 mod evict;
 mod mapping;
@@ -29,6 +31,7 @@ use crate::hybrid_disk::flow::Flow;
 use crate::hybrid_disk::trimmed::Trimmed;
 use crate::replacement::CachedPage;
 use crate::streams::Streams;
+use ahead::Ahead;
 use cost::Costs;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
@@ -92,6 +95,19 @@ const PARAMS: &[Param] = &[
         "128",
         "Dirty pages written back at a time, in order of their place on the disk, and most pages \
          moved in a step of resizing",
+    ),
+    Param::with(
+        "write_ahead",
+        Kind::Count { min: 0, max: 1 << 32 },
+        "0",
+        "Most dirty pages that are written back ahead of need, while nobody waits, so that they \
+         can go at once when others need their room (beyond the paper)",
+    ),
+    Param::with(
+        "write_ahead_pause",
+        Kind::Duration,
+        "\"100ms\"",
+        "Nobody must have waited for so long before that",
     ),
     Param::with(
         "period_pages",
@@ -256,6 +272,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         shrink_max: settings.count("shrink_max_pages"),
         resizer: Resizer::new(settings.count("destage_pages") as usize),
         mapping,
+        ahead: Ahead::new(settings.count("write_ahead"), settings.duration("write_ahead_pause")),
         trimmed: Trimmed::default(),
         executing: 0,
         destaging: 0,
@@ -306,6 +323,7 @@ pub struct FlashCache {
     shrink_max: u64,
     resizer: Resizer,
     mapping: Mapping,
+    ahead: Ahead,
     trimmed: Trimmed,
     /// Requests from above at flash or disk.
     executing: u32,
@@ -353,6 +371,11 @@ impl Layer for FlashCache {
             return;
         }
         self.child_done(ctx, done);
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.write_ahead(ctx);
         self.settle(ctx);
     }
 

@@ -1,5 +1,6 @@
 //! The division of flash: decided once a period, followed by the pages in the background.
 
+use super::evict::Purpose;
 use super::optimise::{Division, cheapest};
 use super::serve::Kind;
 use super::sides::Why;
@@ -13,8 +14,8 @@ pub struct Resizer {
     pub step_pages: usize,
     /// Trims under way.
     trims: u32,
-    /// Pages are being written back because the write side has to give up space.
-    pub shrinks: bool,
+    /// What pages are being written back for.
+    pub purpose: Purpose,
     /// Pages requests have accessed since the last step.
     accessed: u64,
     /// Reused to choose pages.
@@ -24,12 +25,12 @@ pub struct Resizer {
 impl Resizer {
     /// Steps of so many pages.
     pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, shrinks: false, accessed: 0, slots: Vec::new() }
+        Self { step_pages, trims: 0, purpose: Purpose::Room, accessed: 0, slots: Vec::new() }
     }
 
     /// Nothing is under way any more.
     pub fn stop(&mut self) {
-        (self.trims, self.shrinks) = (0, false);
+        self.trims = 0;
     }
 
     /// The list for choosing, empty.
@@ -130,8 +131,7 @@ impl FlashCache {
             self.drop_clean(ctx, beyond as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
             self.resizer.accessed = 0;
-            self.destage(ctx, (dirty - write) as usize);
-            self.resizer.shrinks = self.destaging > 0;
+            self.destage(ctx, (dirty - write) as usize, Purpose::Shrink);
         }
     }
 

@@ -372,6 +372,7 @@ impl FlashCache {
             ctx.complete(id, parts);
         }
         self.executing -= 1;
+        self.ahead.served(ctx.now());
         if request.op != Op::Flush {
             let (first, last) = self.pages_of(&request);
             self.resizer.count(last - first + 1);
@@ -465,6 +466,7 @@ impl FlashCache {
             }
         }
         self.resize(ctx);
+        self.set_ahead_timer(ctx);
         let pages = self.sides.dirty.len() as u32;
         if pages != self.dirty_told {
             self.dirty_told = pages;

@@ -79,6 +79,9 @@ pub struct Sides {
     pub all: Option<Order>,
     /// By slot.
     is_dirty: Vec<bool>,
+    /// By slot: dirty pages that the disk has by now, and how many they are.
+    is_ready: Vec<bool>,
+    ready: u64,
 }
 
 impl Sides {
@@ -93,6 +96,8 @@ impl Sides {
                 dirty: order()?,
                 all: together.then(order).transpose()?,
                 is_dirty: vec![false; pages as usize],
+                is_ready: vec![false; pages as usize],
+                ready: 0,
             })
         })
     }
@@ -102,8 +107,37 @@ impl Sides {
         self.is_dirty[slot as usize]
     }
 
+    /// Whether a dirty page may go without being written back: it has been, ahead of need.
+    pub fn is_ready(&self, slot: u32) -> bool {
+        self.is_ready[slot as usize]
+    }
+
+    /// Number of such pages.
+    pub fn ready(&self) -> u64 {
+        self.ready
+    }
+
+    /// A dirty page may go, or no longer.
+    pub fn set_ready(&mut self, page: CachedPage, ready: bool) {
+        let before = std::mem::replace(&mut self.is_ready[page.slot as usize], ready);
+        self.ready = self.ready + u64::from(ready) - u64::from(before);
+    }
+
     fn side(&mut self, dirty: bool) -> &mut Order {
         if dirty { &mut self.dirty } else { &mut self.clean }
+    }
+
+    /// Puts the `count` dirty pages into `out` that should go first, of those that may.
+    pub fn next_dirty(
+        &mut self,
+        count: usize,
+        unready_only: bool,
+        may_go: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let is_ready = &self.is_ready;
+        let suits = |page: CachedPage| !(unready_only && is_ready[page.slot as usize]);
+        self.dirty.list(count, &|page| suits(page) && may_go(page), out);
     }
 
     /// A page is going to come and may need room.
@@ -135,6 +169,7 @@ impl Sides {
 
     /// A cached page has been written.
     pub fn written(&mut self, page: CachedPage) {
+        self.set_ready(page, false);
         if self.is_dirty(page.slot) {
             self.dirty.policy.update(page, Access::Write);
         } else {
@@ -149,6 +184,7 @@ impl Sides {
 
     /// The disk has all of a dirty page now, and it stays.
     pub fn cleaned(&mut self, page: CachedPage) {
+        self.set_ready(page, false);
         self.dirty.leaves(page, Why::NoLongerHere);
         self.is_dirty[page.slot as usize] = false;
         self.clean.add(page);
@@ -156,6 +192,7 @@ impl Sides {
 
     /// A page leaves the cache.
     pub fn leaves(&mut self, page: CachedPage, why: Why) {
+        self.set_ready(page, false);
         let dirty = self.is_dirty(page.slot);
         self.side(dirty).leaves(page, why);
         if let Some(all) = &mut self.all {

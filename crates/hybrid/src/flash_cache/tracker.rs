@@ -52,6 +52,11 @@ impl Stack {
         }
     }
 
+    /// Forgets all pages and hits.
+    fn clear(&mut self) {
+        *self = Self::new(self.segments.len(), self.segment_pages);
+    }
+
     /// Whether a page is in it.
     pub fn holds(&self, page: u64) -> bool {
         self.at.contains_key(&page)
@@ -211,6 +216,13 @@ impl Tracker {
         self.write.refer(page);
     }
 
+    /// Forgets all it has seen; it was in memory only.
+    pub fn clear(&mut self) {
+        self.read.clear();
+        self.write.clear();
+        self.read_hits_of_writes = 0.0;
+    }
+
     /// A period ends: older counts weigh half.
     pub fn end_period(&mut self) {
         self.read.decay(0.5);
@@ -303,6 +315,9 @@ mod tests {
         assert_eq!(tracker.read_hits(400.0), 0.0);
         tracker.refer(Op::Write, 1000);
         assert!(!tracker.read.holds(1000), "written, it leaves the read side");
+        tracker.clear();
+        assert!(!tracker.write.holds(1000), "all is forgotten");
+        assert_eq!((tracker.read_share(), tracker.write_hits(400.0)), (0.5, 0.0));
     }
 
     #[test]

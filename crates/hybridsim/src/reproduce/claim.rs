@@ -74,7 +74,10 @@ pub struct Claim {
     /// Agreement is from here to there.
     bounds: (f64, f64),
     verdict: Option<Verdict>,
+    /// Why it differs, or is not comparable.
     reason: Option<String>,
+    /// What is told in any case.
+    remark: Option<String>,
 }
 
 impl Claim {
@@ -90,6 +93,7 @@ impl Claim {
             bounds: (f64::NEG_INFINITY, f64::INFINITY),
             verdict: None,
             reason: None,
+            remark: None,
         }
     }
 
@@ -202,10 +206,10 @@ impl Claim {
         }
     }
 
-    /// A remark that is told in any case.
+    /// A remark that is told in any case. It is no reason: a row that differs still needs one.
     #[must_use]
     pub fn remark(self, remark: &str) -> Self {
-        Self { reason: Some(remark.to_owned()), ..self }
+        Self { remark: Some(remark.to_owned()), ..self }
     }
 
     /// The row with its verdict.
@@ -213,10 +217,11 @@ impl Claim {
         let claim = match self.verdict {
             None => self.not_comparable("nothing was measured"),
             Some(Verdict::Differs) if self.reason.is_none() => {
-                self.remark("the cause has not been found")
+                self.if_it_differs("the cause has not been found")
             }
             Some(_) => self,
         };
+        let told: Vec<String> = [claim.reason, claim.remark].into_iter().flatten().collect();
         Row {
             id: claim.id.to_owned(),
             artefact: artefact.to_owned(),
@@ -226,7 +231,7 @@ impl Claim {
             unit: claim.unit.to_owned(),
             tolerance: claim.tolerance,
             verdict: claim.verdict.unwrap_or(Verdict::NotComparable),
-            reason: claim.reason,
+            reason: (!told.is_empty()).then(|| told.join("; ")),
         }
     }
 }
@@ -262,6 +267,17 @@ mod tests {
         check(claim().at_most("few", 0.5).ours(0.6), Differs, "≤ 0.5");
         check(claim().within(1.0, 0.5).ours(f64::NAN), NotComparable, "± 0.5");
         check(claim().within(1.0, 0.5), NotComparable, "± 0.5");
+    }
+
+    #[test]
+    fn a_remark_is_no_reason() {
+        let told = |claim: Claim| claim.judged("009/fig1").reason.expect("something is told");
+        let differs = || Claim::new("X1", "something").exactly(3.0).ours(4.0);
+        assert_eq!(told(differs().remark("note")), "the cause has not been found; note");
+        assert_eq!(told(differs().if_it_differs("why").remark("note")), "why; note");
+        assert_eq!(told(differs().remark("note").if_it_differs("why")), "why; note");
+        let agrees = Claim::new("X1", "something").exactly(3.0).ours(3.0);
+        assert_eq!(told(agrees.if_it_differs("why").remark("note")), "note");
     }
 
     #[test]

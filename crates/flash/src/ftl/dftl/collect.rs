@@ -30,7 +30,7 @@ impl Dftl {
         let mut attempts = self.attempts();
         while self.planes[plane].free_for_data() <= self.free_low {
             attempts -= 1;
-            if attempts == 0 || !self.collect(plane, flash)? {
+            if attempts == 0 || !self.collect(plane, false, flash)? {
                 if self.planes[plane].free_for_data() > 1 {
                     break;
                 }
@@ -88,12 +88,19 @@ impl Dftl {
         Some(block)
     }
 
-    /// Collects one data block of `plane`; false when none is worth it or fits.
-    fn collect(&mut self, plane: usize, flash: &mut FlashOps) -> Result<bool, FtlError> {
+    /// Collects one data block of `plane`; false when none is worth it or fits. With `must_gain`
+    /// it holds an invalid page.
+    pub(super) fn collect(
+        &mut self,
+        plane: usize,
+        must_gain: bool,
+        flash: &mut FlashOps,
+    ) -> Result<bool, FtlError> {
         let pages_per_block = u64::from(self.geometry.pages_per_block());
         let frontier = self.planes[plane].frontier;
         let room = pages_per_block - u64::from(frontier.next)
             + u64::from(self.planes[plane].free_for_data()) * pages_per_block;
+        let room = if must_gain { room.min(pages_per_block - 1) } else { room };
         let Some(victim) = self.choose(plane, room, flash) else { return Ok(false) };
         let mut offset = 0;
         while let Some(at) = flash.array().next_valid(victim, offset) {

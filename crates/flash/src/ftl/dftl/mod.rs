@@ -44,7 +44,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 6] = [
+const PARAMS: [Param; 7] = [
     Param::with(
         "cache_entries",
         Kind::Count { min: 1, max: u32::MAX as u64 },
@@ -75,6 +75,12 @@ const PARAMS: [Param; 6] = [
         Kind::Count { min: 1, max: 1 << 20 },
         "1",
         "Garbage collection runs in a plane while it has this many free data blocks or fewer.",
+    ),
+    Param::optional(
+        "gc_idle_free_blocks",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "An idle device collects a block in a plane while it has this many free data blocks or \
+         fewer; gc_free_blocks when not given. Needs idle_after.",
     ),
 ];
 
@@ -136,6 +142,7 @@ struct Dftl {
     turn: usize,
     policy: Box<dyn VictimPolicy>,
     free_low: u32,
+    free_low_idle: u32,
     batch: bool,
     /// A translation page could not be written: what is stored can still be read.
     dead: bool,
@@ -275,6 +282,8 @@ impl Dftl {
             turn: 0,
             policy,
             free_low: settings.count("gc_free_blocks") as u32,
+            free_low_idle: (settings.count_opt("gc_idle_free_blocks"))
+                .unwrap_or(settings.count("gc_free_blocks")) as u32,
             batch: settings.flag("batch_updates"),
             dead: false,
             moved: Vec::with_capacity(geometry.pages_per_block() as usize),
@@ -433,6 +442,20 @@ impl Ftl for Dftl {
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
         self.map[lpn.0 as usize] != Ppn::NONE
+    }
+
+    fn idle(&mut self, flash: &mut FlashOps) -> Result<bool, FtlError> {
+        if self.dead {
+            return Ok(false);
+        }
+        for plane in 0..self.planes.len() {
+            // Nothing is gained by moving full blocks about, and it would go on for ever.
+            let low = self.planes[plane].free_for_data() <= self.free_low_idle;
+            if low && self.collect(plane, true, flash)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn mapping_ram_bytes(&self) -> u64 {

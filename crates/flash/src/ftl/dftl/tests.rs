@@ -170,3 +170,28 @@ fn a_device_without_room_for_map_and_spare_blocks_is_refused() {
     let Err(problems) = layer(&plain, &geometry(1, 40), 560) else { panic!("must be refused") };
     assert_eq!(problems[0].param, "over_provisioning");
 }
+
+#[test]
+fn an_idle_device_collects_ahead_so_that_writes_do_not_wait() {
+    let mut stream = hybridsim_engine::Stream::new(2, "writes");
+    let settings = settings(64).and("gc_idle_free_blocks", Value::Count(6));
+    let mut bench = Bench::new(&settings, 300);
+    let moved = |did: &[(OpKind, Cause)]| did.iter().any(|(_, cause)| *cause == Cause::Gc);
+    let collecting = (0..2_000).filter(|_| moved(&bench.write(stream.below(300) as u32)));
+    assert!(collecting.count() > 20, "writes wait for it now and then");
+    bench.flash.clear();
+    let mut steps = 0;
+    while bench.ftl.idle(&mut bench.flash).expect("a sound device") {
+        steps += 1;
+        assert!(steps < 1_000, "it must come to an end");
+    }
+    assert!(moved(&bench.note()) && steps > 0);
+    assert!(!bench.ftl.idle(&mut bench.flash).expect("a sound device"), "nothing is left to do");
+    // Four of the six free blocks can be filled before the next collection.
+    let waits = (0..4 * 16).find(|_| {
+        let did = bench.write(stream.below(300) as u32);
+        did.contains(&(OpKind::Copy, Cause::Gc)) && did.contains(&(OpKind::Erase, Cause::Gc))
+    });
+    assert!(waits.is_none(), "write {waits:?} waited");
+    bench.ftl.audit(&bench.flash).expect("sound books");
+}

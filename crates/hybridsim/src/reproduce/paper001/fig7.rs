@@ -43,11 +43,10 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .at_most("does not differ significantly", 0.10)
                 .ours(most - least)
                 .remark(&values.join(", "))
-                .if_it_differs(&format!(
-                    "{}; the long bursts of this generator (assumed) build queues in which sorting \
+                .if_it_differs(
+                    "the long bursts of this generator (assumed) build queues in which sorting \
                      alone saves much of what redirection would; weeks with short queues agree",
-                    values.join(", ")
-                )),
+                ),
         );
         reductions.push((name, 1.0 - normalised[2]));
         findings.row(

@@ -4,26 +4,43 @@
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-const METHOD: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one 10K \
-                      disk, 200,000 requests of which the second half counts. Sizes, mix and skew \
-                      of the generators are those of the recipes; footprint and rate are assumed, \
-                      as the traces are not at hand at full length, and the paper's numbers are \
-                      readings of axes.";
+const CONFIGURATION_1: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one 10K disk, 200,000 \
+     requests of which the second half counts. Sizes, mix and skew of the generators are those of \
+     the recipes; footprint and rate are assumed, as the traces are not at hand at full length, \
+     and the paper's numbers are readings of axes.";
+
+const CONFIGURATION_2: &str = "Configuration 2, a sixty-fourth of its size: 256 MiB of flash over three 10K disks, striped \
+     (assumed), 200,000 requests of which the second half counts. Of the workload only the mixture \
+     is known; sizes, footprint and rate are assumed, and the paper's numbers are readings of axes.";
 
 macro_rules! artefact {
-    ($name:ident, $id:literal, $title:literal, $workload:expr) => {
+    ($name:ident, $id:literal, $title:literal, $method:expr, $workload:expr) => {
         /// A workload under the three schemes.
         pub const $name: Artefact =
-            Artefact { id: $id, title: $title, method: METHOD, run: |lab| study(lab, &$workload) };
+            Artefact { id: $id, title: $title, method: $method, run: |lab| study(lab, &$workload) };
     };
 }
 
-artefact!(FINANCIAL, "003/financial", "Three schemes, Financial", FINANCIAL_WORKLOAD);
-artefact!(SEARCH, "003/search", "Three schemes, Search Engine", SEARCH_WORKLOAD);
-artefact!(EXCHANGE, "003/exchange", "Three schemes, a mail server's mixture", EXCHANGE_WORKLOAD);
+artefact!(
+    FINANCIAL,
+    "003/financial",
+    "Three schemes, Financial",
+    CONFIGURATION_1,
+    FINANCIAL_WORKLOAD
+);
+artefact!(SEARCH, "003/search", "Three schemes, Search Engine", CONFIGURATION_1, SEARCH_WORKLOAD);
+artefact!(
+    EXCHANGE,
+    "003/exchange",
+    "Three schemes, a mail server's mixture",
+    CONFIGURATION_2,
+    EXCHANGE_WORKLOAD
+);
 
 struct Workload {
     name: &'static str,
+    /// The machine it runs on.
+    scenario: &'static str,
     generator: &'static str,
     /// What the paper says of its curves.
     expect: Expect,
@@ -39,6 +56,7 @@ enum Expect {
 
 const FINANCIAL_WORKLOAD: Workload = Workload {
     name: "Financial",
+    scenario: "003/config1.toml",
     generator: "{ kind = \"server\", preset = \"financial-24\", size = \"480MiB\", \
                 requests = 200000, interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
     expect: Expect::Writes,
@@ -46,24 +64,27 @@ const FINANCIAL_WORKLOAD: Workload = Workload {
 
 const SEARCH_WORKLOAD: Workload = Workload {
     name: "Search Engine",
+    scenario: "003/config1.toml",
     generator: "{ kind = \"server\", preset = \"websearch\", size = \"2GiB\", requests = 200000, \
                 interarrival_ms = { kind = \"exponential\", mean = 20.0 } }",
     expect: Expect::Reads,
 };
 
-/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB).
+/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB, and
+/// the rate: 12 ms between requests for each of the three disks).
 const EXCHANGE_WORKLOAD: Workload = Workload {
     name: "Exchange",
+    scenario: "003/config2.toml",
     generator: "{ kind = \"server\", preset = \"custom\", sizes_sectors = [16], weights = [1.0], \
                 read = 0.4, sequential = 0.05, volumes = 4, size = \"600MiB\", requests = 200000, \
-                interarrival_ms = { kind = \"exponential\", mean = 12.0 } }",
+                interarrival_ms = { kind = \"exponential\", mean = 4.0 } }",
     expect: Expect::Writes,
 };
 
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
 fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
-    Job::paper("003/config1.toml")
+    Job::paper(workload.scenario)
         .named(format!("{}, {scheme} {space}", workload.name))
         .set("workload.generator", workload.generator)
         .set("part.cache.scheme", format!("\"{scheme}\""))
@@ -148,12 +169,12 @@ fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_s
             );
         }
     }
-    let least = best(&results.fixed, |ran| ran.mean_ms()).1;
+    let most = results.fixed.iter().map(Ran::mean_ms).fold(0.0, f64::max);
     let high = if workload.name == "Financial" { 1.2 } else { 14.0 };
     findings.row(
-        Claim::new("O18", "mean response at the best size, ms")
-            .between(&format!("on an axis to {high}"), high / 20.0, high)
-            .ours(least)
+        Claim::new("O18", "mean response at the worst size of FP-FCL, ms")
+            .between(&format!("in the upper half of an axis to {high}"), high / 2.0, high)
+            .ours(most)
             .if_it_differs(
                 "rate and footprint of the scaled workload are assumed: every page missed costs \
                  4 to 8 ms on the one disk, so the mean is about the share of misses of that",

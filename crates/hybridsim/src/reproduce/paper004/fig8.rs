@@ -72,7 +72,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     for (size, with_10, with_20) in speed_ups {
         let claim = format!("{size} MB: C2 is slower than C3, as it throttles sooner: RS");
         let pair = [("C2", with_10), ("C3", with_20)];
-        findings.row(Claim::new("H16", claim).ranked(Order::NotFalling, &pair).if_it_differs(
+        findings.row(Claim::new("H16", claim).ranked(Order::Rising, &pair).if_it_differs(
             "the two differ in MLC endurance only; a refused write costs about as much as an \
              accepted one whose block is soon emptied",
         ));
@@ -114,7 +114,7 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
         let named: Vec<(&str, f64)> = rising.iter().map(|(size, rs)| (&**size, *rs)).collect();
         findings.row(
             Claim::new("H16", format!("{name}: RS rises with the size of the SLC flash"))
-                .ranked(Order::NotFalling, &named)
+                .ranked(Order::Rising, &named)
                 .if_it_differs("the hash table grows with the flash; see figure 11"),
         );
         findings.row(
