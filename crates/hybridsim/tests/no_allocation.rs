@@ -13,6 +13,8 @@ const HYBRID: &str = "[part.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\n
                       [part.flash]\npreset = \"paper000-hybrid-flash-256mb\"\n\
                       blocks_per_plane = 80\n\
                       [part.disk]\npreset = \"seagate-cheetah-9lp\"\n";
+const BOTH: &str = "[part.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"80MiB\"\n\
+                    mlc_size = \"96MiB\"\nmlc_pages_per_block = 32\nslc_size = \"4MiB\"\n";
 
 /// Allocations of a run of `requests` requests.
 fn allocations(system: &str, requests: u64) -> u64 {
@@ -43,7 +45,8 @@ fn nothing_is_allocated_per_request() {
         (layer, format!("[part.ssd]\n{kind}\n{preset}\n{sizes}\n"))
     });
     let block_layers = block_layers.iter().map(|(layer, system)| (*layer, system.as_str()));
-    let systems = [("disk", DISK), ("ssd", SSD), ("hybrid", HYBRID)].into_iter();
+    let systems =
+        [("disk", DISK), ("ssd", SSD), ("hybrid", HYBRID), ("SLC and MLC", BOTH)].into_iter();
     for (name, system) in systems.chain(block_layers) {
         let (short, long) = (allocations(system, 60_000), allocations(system, 120_000));
         // Lists that grow to their final length by doubling may do so once more, and the tables of

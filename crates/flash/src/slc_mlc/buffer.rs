@@ -4,9 +4,11 @@
 //! page written to longest ago goes on to the hot-data filter as one write.
 
 use super::recent::Recent;
+use super::state::below;
 use super::store::Store;
 use super::work::Number;
 use crate::ftl::FtlError;
+use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
 use rustc_hash::FxHashMap;
 
 /// A page of the buffer.
@@ -167,6 +169,37 @@ impl Buffer {
                 self.drop_page(place);
             }
         }
+    }
+
+    /// Puts down which sectors it holds.
+    pub(super) fn save(&self, to: &mut Saver) {
+        let pages: Vec<(u32, u64)> = self.pages.iter().map(|page| (page.lpn, page.mask)).collect();
+        to.put(&(pages, &self.by_use, &self.free));
+    }
+
+    /// Takes back what [`Buffer::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another buffer, or its lists do not agree.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (pages, by_use, free): (Vec<(u32, u64)>, Recent, Vec<u32>) = from.take()?;
+        same_length("the list of buffered pages", pages.len(), self.pages.len())?;
+        below("the list of free places", &free, self.pages.len())?;
+        self.by_use.replace(by_use)?;
+        self.index.clear();
+        for (place, (page, held)) in (0..).zip(self.pages.iter_mut().zip(pages)) {
+            (page.lpn, page.mask) = held;
+            if self.by_use.contains(place) {
+                self.index.insert(page.lpn, place);
+            }
+        }
+        let used = self.index.len();
+        let listed = free.iter().any(|place| self.by_use.contains(*place));
+        if used != self.by_use.len() as usize || used + free.len() != self.pages.len() || listed {
+            return Err(StateError("the lists of the buffer do not agree".to_owned()));
+        }
+        self.free = free;
+        Ok(())
     }
 
     /// Sets what a sector holds, if it is here.

@@ -9,6 +9,7 @@
 use super::recent::Recent;
 use super::store::Store;
 use crate::ftl::FtlError;
+use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -67,6 +68,23 @@ impl Density {
         }
         self.dense.touch(logical);
         self.set(logical, true, store)
+    }
+
+    /// Puts down what it has counted.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(&self.counts, &self.dense, self.accesses));
+    }
+
+    /// Takes back what [`Density::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another device.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (counts, dense): (Vec<u16>, Recent);
+        (counts, dense, self.accesses) = from.take()?;
+        same_length("the count of accesses", counts.len(), self.counts.len())?;
+        self.counts = counts;
+        self.dense.replace(dense)
     }
 
     /// Changes the mode of `logical`: its data is copied.

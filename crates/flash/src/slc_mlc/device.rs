@@ -6,6 +6,7 @@ use super::store::Store;
 use super::work::{Act, Medium, NAMES, Number, Run, Times};
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
+use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
     Cause, Completion, Contents, Ctx, Durable, Fact, Fault, Layer, LayerInfo, Op, Part, Parts,
     PowerState, Request, RequestId, SimDuration, SimTime, Stream, Undo,
@@ -74,6 +75,16 @@ impl SlcMlcSsd {
             recovering: None,
             waiting: Vec::new(),
         }
+    }
+
+    /// What it remembers from run to run.
+    pub(super) const fn remembered(&self) -> (&Store, Option<&Buffer>) {
+        (&self.parts.store, self.parts.buffer.as_ref())
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn remembered_mut(&mut self) -> (&mut Store, Option<&mut Buffer>) {
+        (&mut self.parts.store, self.parts.buffer.as_mut())
     }
 
     /// The flash and its tables; for tests.
@@ -259,6 +270,20 @@ impl Layer for SlcMlcSsd {
 
     fn info(&self) -> LayerInfo {
         LayerInfo { custom: NAMES, ..self.parts.info.clone() }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.put_down(to);
+        to.put(&(self.free, self.told_until, self.untold, self.wake_set));
+        to.put(&(self.free_blocks_told, self.recovering));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.take_back(from)?;
+        (self.free, self.told_until, self.untold, self.wake_set) = from.take()?;
+        (self.free_blocks_told, self.recovering) = from.take()?;
+        Ok(())
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {

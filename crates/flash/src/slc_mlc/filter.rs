@@ -7,6 +7,8 @@
 //! i = j = p has cost 0; what is meant is the sum of c[k] |k - i| below p and of c[k] |k - j|
 //! above. Even then its loop stays where it starts, at 0; trying all ten splits takes no longer.
 
+use hybridsim_engine::state::{Loader, Saver, StateError};
+
 /// Sizes are told apart up to 2^10 sectors.
 pub const COUNTERS: usize = 11;
 
@@ -151,6 +153,23 @@ impl Filter {
     #[inline]
     pub const fn is_hot(&self, sectors: u32) -> bool {
         sectors <= self.threshold
+    }
+
+    /// Puts down what it has counted.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(self.counters, self.left, self.threshold));
+    }
+
+    /// Takes back what [`Filter::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another filter.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.counters, self.left, self.threshold) = from.take()?;
+        if self.left == 0 || self.left > self.every {
+            return Err(StateError(format!("{} writes to the next threshold", self.left)));
+        }
+        Ok(())
     }
 
     /// What is in memory only: sizes seen so far.

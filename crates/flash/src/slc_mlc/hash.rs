@@ -5,6 +5,8 @@
 //! them; there are no marks of what was deleted. An entry is *regular*, and tells the place of a
 //! sector on flash, or *virtual* (section 3.4), and tells the block with which it goes.
 
+use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
+
 /// How buckets follow one another when the first is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probing {
@@ -42,6 +44,8 @@ pub struct HashTable {
     prime: u32,
     probes: u32,
     probing: Probing,
+    /// Buckets that make an entry: with entries of pages, one for each sector.
+    unit: u32,
     regular: u32,
     /// Sectors of the write under way: what they lose stays theirs.
     claims: std::ops::Range<u32>,
@@ -65,10 +69,17 @@ impl HashTable {
             prime: prime_below(buckets),
             probes: probes.clamp(1, buckets),
             probing,
+            unit: 1,
             regular: 0,
             claims: 0..0,
             overflow: Vec::new(),
         }
+    }
+
+    /// The table with entries of `unit` buckets each; `buckets` and `probes` count buckets still.
+    #[must_use]
+    pub fn with_entries_of(self, unit: u32) -> Self {
+        Self { unit: unit.max(1), ..self }
     }
 
     /// Number of regular entries.
@@ -80,16 +91,25 @@ impl HashTable {
     #[inline]
     fn bucket(&self, sector: u32, probe: u32) -> usize {
         let step = match self.probing {
-            Probing::Linear => probe,
-            Probing::Quadratic => probe * probe,
+            Probing::Linear => u64::from(probe),
+            Probing::Quadratic => {
+                let entry = u64::from(probe / self.unit);
+                entry * entry * u64::from(self.unit) + u64::from(probe % self.unit)
+            }
         };
-        let at = u64::from(sector % self.prime) + u64::from(step);
+        let at = u64::from(sector % self.prime) + step;
         let count = self.keys.len() as u64;
         (if at < count { at } else { at % count }) as usize
     }
 
     #[inline]
     fn find(&self, sector: u32) -> Option<usize> {
+        let first = (sector % self.prime) as usize;
+        if self.probing == Probing::Linear
+            && let Some(window) = self.keys.get(first..first + self.probes as usize)
+        {
+            return window.iter().position(|key| *key == sector).map(|at| first + at);
+        }
         (0..self.probes).map(|probe| self.bucket(sector, probe)).find(|at| self.keys[*at] == sector)
     }
 
@@ -224,6 +244,29 @@ impl HashTable {
         if self.get(sector) == Some(Entry::Virtual(block)) {
             self.remove(sector);
         }
+    }
+
+    /// Puts down what it knows.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(&self.keys, &self.values, self.regular, &self.overflow));
+    }
+
+    /// Takes back what [`HashTable::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of a table of another size, or finds other than it says.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (keys, values): (Vec<u32>, Vec<u32>);
+        (keys, values, self.regular, self.overflow) = from.take()?;
+        same_length("the hash table", keys.len(), self.keys.len())?;
+        same_length("the hash table", values.len(), self.values.len())?;
+        (self.keys, self.values) = (keys, values);
+        let known = |entry: &(u32, u32)| self.place(entry.0) == Some(entry.1);
+        let entries = self.entries();
+        if entries.len() != self.regular as usize || !entries.iter().all(known) {
+            return Err(StateError("the hash table does not find what is in it".to_owned()));
+        }
+        Ok(())
     }
 
     /// Forgets everything.

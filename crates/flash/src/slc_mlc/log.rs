@@ -5,9 +5,11 @@
 //! of a page names its sectors and says how old their data are.
 
 use super::hash::{Entry, HashTable, NONE};
+use super::state::below;
 use super::work::{Act, Medium, Number, Work};
 use crate::array::Array;
 use crate::geometry::{BlockId, Lpn, Ppn};
+use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
 use hybridsim_engine::{Cause, Contents};
 
 /// A sector on its way to the head.
@@ -266,6 +268,47 @@ impl SlcLog {
     pub fn found(&mut self, sector: u32, place: u32) -> bool {
         self.live[(place / self.sectors) as usize] += 1;
         self.hash.set_or_keep_aside(sector, place)
+    }
+
+    /// Puts down what it holds.
+    pub(super) fn save(&self, to: &mut Saver) {
+        self.array.save(to);
+        self.hash.save(to);
+        to.put(&(&self.names, &self.written, &self.opened, &self.live, &self.marks));
+        to.put(&(self.head, self.tail, self.used, self.usable, self.k));
+        to.put(&(self.erases, self.opened_count));
+    }
+
+    /// Takes back what [`SlcLog::save`] put down.
+    ///
+    /// # Errors
+    /// When it is of another log.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.array.restore(from)?;
+        self.hash.restore(from)?;
+        type Tables = (Vec<u32>, Vec<u64>, Vec<u64>, Vec<u8>, Vec<Vec<u32>>);
+        let (names, written, opened, live, marks): Tables = from.take()?;
+        let blocks = self.opened.len();
+        same_length("the list of names", names.len(), self.names.len())?;
+        same_length("the list of ages", written.len(), self.written.len())?;
+        same_length("the list of blocks", opened.len(), blocks)?;
+        same_length("the list of live places", live.len(), self.live.len())?;
+        same_length("the list of marks", marks.len(), blocks)?;
+        (self.names, self.written, self.opened) = (names, written, opened);
+        (self.live, self.marks) = (live, marks);
+        (self.head, self.tail, self.used, self.usable, self.k) = from.take()?;
+        (self.erases, self.opened_count) = from.take()?;
+        let retired = self.array.retired_blocks() as usize;
+        below("the log", &[self.head, self.tail], blocks)?;
+        let places = self.names.len();
+        if self.hash.entries().iter().any(|(_, place)| *place as usize >= places)
+            || [self.head, self.tail].contains(&NONE)
+            || self.usable as usize + retired != blocks
+            || self.used > self.usable
+        {
+            return Err(StateError("the SLC log is of another device".to_owned()));
+        }
+        Ok(())
     }
 
     /// Checks the ring and its books.

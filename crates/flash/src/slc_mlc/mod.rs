@@ -27,6 +27,7 @@ pub mod model;
 mod params;
 mod recent;
 mod recovery;
+mod state;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -93,7 +93,15 @@ pub const PARAMS: &[Param] = &[
     Param::optional(
         "hash_entries",
         Kind::Count { min: 2, max: 1 << 28 },
-        "Buckets of the hash table; without it half as many as SLC pages.",
+        "Entries of the hash table; without it half as many as SLC pages.",
+    ),
+    Param::with(
+        "hash_unit",
+        Kind::Choice(&["page", "sector"]),
+        "\"page\"",
+        "What an entry of the hash table finds. Section 4.2 has SLC pages, section 5.4 sectors of \
+         512 bytes; with these, table 3's 12.58 valid pages in a tail block of 64 would need more \
+         entries than there are. A page's entry is one bucket for each of its sectors.",
     ),
     Param::with(
         "probing",
@@ -105,7 +113,7 @@ pub const PARAMS: &[Param] = &[
         "probes",
         Kind::Count { min: 1, max: 1024 },
         "8",
-        "Buckets looked at for a sector; a write of which one sector has none goes to MLC.",
+        "Entries looked at; a write of which one sector finds none goes to MLC.",
     ),
     Param::with("throttle", Kind::Flag, "true", "Whether the utilization throttle works."),
     Param::with(
@@ -343,13 +351,19 @@ fn cache(settings: &Settings, logical_blocks: u32) -> Result<Cache, Vec<Problem>
     if places >= 1 << 31 {
         return Err(vec![Problem::new("slc_size", "must be less than 1 TiB")]);
     }
-    let entries = hash_entries(settings);
-    check_memory(places * 13 + u64::from(entries) * 8)?;
+    let unit = if settings.text("hash_unit") == "page" { slc.sectors_per_page() } else { 1 };
+    let buckets = u64::from(hash_entries(settings)) * u64::from(unit);
+    if buckets > 1 << 31 {
+        let message = format!("{buckets} buckets of a sector each; 2,147,483,648 at most");
+        return Err(vec![Problem::new("hash_entries", message)]);
+    }
+    check_memory(places * 13 + buckets * 8)?;
     let probing = match settings.text("probing") {
         "quadratic" => Probing::Quadratic,
         _ => Probing::Linear,
     };
-    let hash = HashTable::new(entries, settings.count("probes") as u32, probing);
+    let probes = settings.count("probes") as u32 * unit;
+    let hash = HashTable::new(buckets as u32, probes, probing).with_entries_of(unit);
     let (endurance, mlc_endurance) =
         (settings.count("slc_endurance") as u32, settings.count("mlc_endurance") as u32);
     let array = Array::new(slc, ProgramOrder::Sequential, endurance);

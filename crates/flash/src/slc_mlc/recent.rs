@@ -1,10 +1,13 @@
 //! Lists of logical blocks by recency: which mapping is cached, which chain is written to.
 
+use hybridsim_engine::state::{StateError, same_length};
+use serde::{Deserialize, Serialize};
+
 /// No block.
 pub const NONE: u32 = u32::MAX;
 
 /// A list of numbers below a bound, the latest used first. All operations take constant time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recent {
     /// (towards the front, towards the back) of each number; the last pair is the anchor.
     links: Vec<(u32, u32)>,
@@ -74,6 +77,35 @@ impl Recent {
     /// The least recently used number.
     pub fn oldest(&self) -> Option<u32> {
         self.back_to_front().next()
+    }
+
+    /// Becomes `other`, which was put down by a list of the same numbers.
+    ///
+    /// # Errors
+    /// When it was not, or its links do not lead round.
+    pub fn replace(&mut self, other: Self) -> Result<(), StateError> {
+        same_length("a list by recency", other.links.len(), self.links.len())?;
+        let broken = || StateError("a list by recency does not hang together".to_owned());
+        let (mut at, mut count) = (other.anchor(), 0);
+        loop {
+            let next = other.links[at as usize].1;
+            if other.links.get(next as usize).is_none_or(|link| link.0 != at) {
+                return Err(broken());
+            }
+            if next == other.anchor() {
+                break;
+            }
+            (at, count) = (next, count + 1);
+            if count > other.listed {
+                return Err(broken());
+            }
+        }
+        let linked = other.links.iter().filter(|link| link.0 != NONE).count() as u32;
+        if (count, linked) != (other.listed, other.listed + 1) {
+            return Err(broken());
+        }
+        *self = other;
+        Ok(())
     }
 
     /// Empties the list.

@@ -55,6 +55,7 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
         ("quadratic", with("probing", text("quadratic"))),
         ("one probe", with("probes", Value::Count(1))),
         ("large table", with("hash_entries", Value::Count(64))),
+        ("a table of sectors", with("hash_unit", text("sector"))),
         ("no mapping cache", with("mapping_cache", Value::Count(0))),
         ("all to SLC", with("filter", text("all"))),
         ("long chains", with("logs_max", Value::Count(100))),

@@ -1,6 +1,8 @@
 //! The utilization throttle (paper 004, section 3.4, Algorithm 2), and the watch over the
 //! write-back policy (section 3.6).
 
+use hybridsim_engine::state::{Loader, Saver, StateError};
+
 /// Protects the SLC flash from wearing out before the MLC flash.
 #[derive(Clone, Copy, Debug)]
 pub struct Throttle {
@@ -52,6 +54,20 @@ impl Throttle {
         }
         self.relaxed = 0;
         k.saturating_add(self.step).min(k_max)
+    }
+
+    /// Puts down what it has counted.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(self.counted, self.relaxed));
+    }
+
+    /// Takes back what [`Throttle::save`] put down.
+    ///
+    /// # Errors
+    /// When the bytes end.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.counted, self.relaxed) = from.take()?;
+        Ok(())
     }
 
     /// What is in memory only.
@@ -110,6 +126,20 @@ impl WriteBack {
         }
         *usual += (share - *usual) * WEIGHT;
         self.active != before
+    }
+
+    /// Puts down what it has seen.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(self.active, self.written, self.updates, self.usual));
+    }
+
+    /// Takes back what [`WriteBack::save`] put down.
+    ///
+    /// # Errors
+    /// When the bytes end.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.active, self.written, self.updates, self.usual) = from.take()?;
+        Ok(())
     }
 
     /// What is in memory only.

@@ -1,7 +1,7 @@
 //! Figure 7 (the text's; the caption says 8): schedulers.
 
-use super::{foreground_ns, machines, sum};
-use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError};
+use super::{count, foreground_ns, machines, sum};
+use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Ran};
 
 /// The figure.
 pub const ARTEFACT: Artefact = Artefact {
@@ -43,34 +43,55 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .at_most("does not differ significantly", 0.10)
                 .ours(most - least)
                 .remark(&values.join(", "))
-                .if_it_differs(
-                    "the long bursts of this generator (assumed) build queues in which sorting \
-                     alone saves much of what redirection would; weeks with short queues agree",
-                ),
+                .if_it_differs(&sorting(&plain, &backed)),
         );
-        reductions.push((name, 1.0 - normalised[2]));
+        let each = |ran: &Ran, what| sum(ran, what) / count(ran, what) / 1e6;
+        let times = [each(&backed[2], "flash_write_ns"), each(&plain[2], "disk_write_ns")];
+        reductions.push((name, 1.0 - normalised[2], times));
         findings.row(
             Claim::new("B12", format!("{name}: write access time is less than without"))
                 .between("decreases", 0.0, 0.999)
                 .ours(normalised[2]),
         );
     }
+    reduction(&mut findings, reductions);
+    Ok(findings)
+}
+
+/// A week: its name, how much less its writes take, and a write's ms to flash and to the disk.
+type Reduction = (&'static str, f64, [f64; 2]);
+
+fn reduction(findings: &mut Findings, reductions: Vec<Reduction>) {
     let (real, generated): (Vec<_>, Vec<_>) =
-        reductions.into_iter().partition(|(name, _)| name.ends_with("real"));
-    let best = generated.into_iter().fold(("", 0.0), |best, one| match one.1 > best.1 {
+        reductions.into_iter().partition(|(name, ..)| name.ends_with("real"));
+    let best = generated.into_iter().fold(("", 0.0, [0.0; 2]), |best, one| match one.1 > best.1 {
         true => one,
         false => best,
     });
-    for (name, reduction) in [best].into_iter().chain(real) {
+    for (name, reduction, [flash, disk]) in [best].into_iter().chain(real) {
         findings.row(
             Claim::new("B12", format!("{name}: reduction at 80 MB, C-LOOK (greatest, or real)"))
                 .between("up to 0.7", 0.4, 0.8)
                 .ours(reduction)
-                .if_it_differs(
-                    "a generated week, the numbers of which are assumed: hardly a write finds \
-                     another waiting, so nearly all are redirected",
-                ),
+                .if_it_differs(&format!(
+                    "where 0.9 of the work is done in idle time, as the paper has it for HP, what \
+                     users wait for is the flash: 0.7 less means a flash write takes 0.2 to 0.3 of \
+                     a disk write. Here it is {flash:.1} of {disk:.1} ms; the card's times in \
+                     figure 2 did not survive, its overhead of 0.7 ms is assumed"
+                )),
         );
     }
-    Ok(findings)
+}
+
+/// Why the schedulers differ, in times: what sorting saves without an FQueue, and with one.
+fn sorting(plain: &[Ran], backed: &[Ran]) -> String {
+    let saved =
+        |time: &dyn Fn(&Ran) -> f64, ran: &[Ran]| 100.0 * (1.0 - time(&ran[2]) / time(&ran[0]));
+    format!(
+        "the denominators differ: without an FQueue C-LOOK takes {:.0} % less than FCFS, with one \
+         {:.0} %, as writing to flash takes as long in any order. The bursts of this generator \
+         (assumed) build long queues, in which sorting saves much; weeks with short ones agree",
+        saved(&|ran| sum(ran, "disk_write_ns"), plain),
+        saved(&foreground_ns, backed)
+    )
 }

@@ -5,13 +5,20 @@ mod fig11;
 mod fig2;
 mod fig7;
 mod fqueue;
+mod memory;
 
 use super::{Artefact, Job, Lab, Ran};
 use hybridsim_observe::results::CustomResult;
 
 /// Its artefacts.
-pub const ARTEFACTS: &[Artefact] =
-    &[fig2::ARTEFACT, distance::ARTEFACT, fig7::ARTEFACT, fqueue::ARTEFACT, fig11::ARTEFACT];
+pub const ARTEFACTS: &[Artefact] = &[
+    fig2::ARTEFACT,
+    distance::ARTEFACT,
+    fig7::ARTEFACT,
+    fqueue::ARTEFACT,
+    fig11::ARTEFACT,
+    memory::ARTEFACT,
+];
 
 /// A week of work.
 #[derive(Clone, Debug)]

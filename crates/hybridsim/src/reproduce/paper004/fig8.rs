@@ -1,6 +1,7 @@
 //! Figures 8 and 12(b) and table 4: speed, wear and energy over the size of the SLC flash.
 
-use super::{EXT3, LARGE_WRITES, NTFS, job, mean, operation_joules, range};
+use super::analysis::TABLE_3;
+use super::{EXT3, NTFS, costs, job, mean, number, operation_joules, range};
 use crate::reproduce::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -46,6 +47,29 @@ impl Series {
         100.0 * operation_joules(self.with(size)) / operation_joules(&self.ran[0])
     }
 
+    /// What a page costs without SLC flash and with 256 MB, beside rows of table 3 from `at` on.
+    fn costs(&self, at: usize) -> String {
+        costs([&self.ran[0], self.with(256)], [&TABLE_3[at], &TABLE_3[at + 1]])
+    }
+
+    /// Why the throttle does not hold `ratio`: the share of small writes it accepted, and the
+    /// share that would wear no faster.
+    fn accepted(&self, size: u64, ratio: f64) -> String {
+        let count = |name| number(self.with(size), name).0;
+        let taken = count("slc_write_sectors");
+        let share =
+            taken / (taken + count("throttle_reject_sectors") + count("hash_reject_sectors"));
+        let (k_min, _) = range(self.with(size), "log_space_blocks");
+        format!(
+            "Algorithm 2 accepts whatever the hash table knows, and a refused write makes itself \
+             known (step 5). With k down at {k_min} blocks it accepted {:.0} % of small writes, \
+             the ratio allows {:.0} %. In the Windows logs 1 % of blocks, few enough for those \
+             of the log, get 35 to 43 % of small writes: it could not refuse them there either",
+            100.0 * share,
+            100.0 * share * ratio / self.wear_ratio(size),
+        )
+    }
+
     /// Mean erases of an SLC block over those of an MLC block.
     fn wear_ratio(&self, size: u64) -> f64 {
         mean(self.with(size), "slc_wear") / mean(self.with(size), "mlc_wear")
@@ -68,14 +92,17 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     let dense: Vec<Ran> = ran.collect();
     let mut findings = Findings::default();
     speed(&mut findings, &ntfs, &ext3, &same);
-    let speed_ups = [8, 16, 32].map(|size| (size, durable.speed_up(size), ntfs.speed_up(size)));
-    for (size, with_10, with_20) in speed_ups {
+    for size in [8, 16, 32] {
         let claim = format!("{size} MB: C2 is slower than C3, as it throttles sooner: RS");
-        let pair = [("C2", with_10), ("C3", with_20)];
-        findings.row(Claim::new("H16", claim).ranked(Order::Rising, &pair).if_it_differs(
-            "the two differ in MLC endurance only; a refused write costs about as much as an \
-             accepted one whose block is soon emptied",
-        ));
+        let pair = [("C2", durable.speed_up(size)), ("C3", ntfs.speed_up(size))];
+        findings
+            .row(Claim::new("H16", claim).ranked(Order::Rising, &pair).if_it_differs(&format!(
+            "the two differ in MLC endurance only, which only the throttle looks at. SLC blocks \
+             wear {:.0} and {:.0} times as fast as MLC blocks: where both are above 20, it refuses \
+             all it can under either, and the two run alike",
+            durable.wear_ratio(size),
+            ntfs.wear_ratio(size)
+        )));
     }
     density_rows(&mut findings, &ntfs, &dense);
     wear(&mut findings, "C3", 20.0, &ntfs, &all);
@@ -94,16 +121,17 @@ fn density(extra_mb: u64) -> Job {
 }
 
 fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
-    for (name, published, ours) in [
-        ("C3, NTFS", 1.84, ntfs.speed_up(256)),
-        ("C3, ext3", 1.38, ext3.speed_up(256)),
-        ("C1, NTFS", 1.3, same.speed_up(256)),
+    let [why, why_ext3] = [(ntfs, 0), (ext3, 2)].map(|(series, at)| series.costs(at));
+    for (name, published, ours, why) in [
+        ("C3, NTFS", 1.84, ntfs.speed_up(256), &why),
+        ("C3, ext3", 1.38, ext3.speed_up(256), &why_ext3),
+        ("C1, NTFS", 1.3, same.speed_up(256), &why),
     ] {
         findings.row(
             Claim::new("H15", format!("RS ratio with 256 MB, {name}"))
                 .within(published, 0.15)
                 .ours(ours)
-                .if_it_differs(LARGE_WRITES),
+                .if_it_differs(why),
         );
     }
     for (name, series) in [("NTFS", ntfs), ("ext3", ext3)] {
@@ -149,10 +177,22 @@ fn density_rows(findings: &mut Findings, ntfs: &Series, dense: &[Ran]) {
     if let Some(last) = dense.last() {
         findings.row(
             Claim::new("H17", "RS of density control with 1,024 MB")
-                .at_most("below the ideal 1.2 of reads and 2 of writes", 1.2)
+                .at_most("below the ideal, 1.2 on reads and 2 on writes", ideal(&ntfs.ran[0]))
                 .ours(conventional / last.mean_ms()),
         );
     }
+}
+
+/// The speed-up of a load of which reads take 1/1.2 and writes half the time. (Once 1.2 was the
+/// bound here for all, which is that of reads alone.)
+fn ideal(conventional: &Ran) -> f64 {
+    let latency = &conventional.results.latency_ns;
+    let total = |what: &hybridsim_observe::results::LatencyResult| {
+        what.count as f64 * what.mean.unwrap_or(0.0)
+    };
+    let (read, write) = (total(&latency.read), total(&latency.write));
+    let ideal = (read + write) / (read / 1.2 + write / 2.0);
+    (ideal * 1e4).round() / 1e4
 }
 
 fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes: &[u64]) {
@@ -163,11 +203,7 @@ fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes:
             0..=16 => claim.within_share(ratio, 0.05),
             _ => claim.at_most("no higher than the endurance ratio", ratio * 1.05),
         };
-        findings.row(claim.ours(ours).if_it_differs(
-            "what Algorithm 2 goes on accepting, data that the hash table knows, wears the flash \
-             that fast by itself: the generator's hot blocks are written all the time, and below \
-             a k of 2 nothing more can be refused",
-        ));
+        findings.row(claim.ours(ours).if_it_differs(&series.accepted(size, ratio)));
     }
     let (low, high) = range(series.with(256), "slc_wear");
     let claim = Claim::new("H22", format!("{name}: SLC wear, greatest minus least"));
@@ -179,17 +215,18 @@ fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes:
 
 fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
     let tables = [
-        ("NTFS", ntfs, [83.8, 68.9, 58.0, 54.2, 52.2]),
-        ("ext3", ext3, [94.2, 87.0, 78.6, 73.6, 70.9]),
+        ("NTFS", 0, ntfs, [83.8, 68.9, 58.0, 54.2, 52.2]),
+        ("ext3", 2, ext3, [94.2, 87.0, 78.6, 73.6, 70.9]),
     ];
-    for (name, series, published) in tables {
+    for (name, row, series, published) in tables {
+        let why = series.costs(row);
         for (size, percent) in SIZES_MB.into_iter().zip(published) {
             findings.row(
                 Claim::new("H24", format!("table 4: ES ratio, {name}, {size} MB"))
                     .unit("%")
                     .within(percent, 10.0)
                     .ours(series.energy_percent(size))
-                    .if_it_differs(LARGE_WRITES),
+                    .if_it_differs(&why),
             );
         }
     }

@@ -1,0 +1,65 @@
+//! What the FQueue takes: section IV.A and the conclusions. And what the paper leaves to others.
+
+use super::machines;
+use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Ran};
+
+/// The artefact.
+pub const ARTEFACT: Artefact = Artefact {
+    id: "001/memory",
+    title: "Memory and flash of the FQueue; related work",
+    method: "The FQueue as simulated, of 100 and of 80 MB: what the scheduler says it keeps in \
+             memory, and what the drive says it has of flash.",
+    run: reproduce,
+};
+
+const SECTOR_BYTES: f64 = 512.0;
+
+/// Bytes of memory and of flash.
+fn footprint(ran: &Ran) -> [f64; 2] {
+    let constant = |part: &str, name: &str| {
+        let part = ran.results.components.get(part);
+        part.and_then(|part| part.constants.get(name)).copied().unwrap_or(f64::NAN) * SECTOR_BYTES
+    };
+    [constant("scheduler", "fqueue_sectors_max"), constant("drive", "nv_cache_sectors")]
+}
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    let machine = &machines(lab)[0];
+    let short = |mb| machine.backed(mb).set("workload.generator.requests", 1000);
+    let ran = lab.run(&[short(100), short(80)])?;
+    let [memory, _] = footprint(&ran[0]);
+    for (megabytes, published) in [(512.0, 0.2), (1024.0, 0.1)] {
+        findings.row(
+            Claim::new("B20", format!("an FQueue of 100 MB, share of {megabytes} MB of memory"))
+                .within(published, 0.01)
+                .ours(memory / (megabytes * 1024.0 * 1024.0)),
+        );
+    }
+    let [memory, flash] = footprint(&ran[1]);
+    findings.row(
+        Claim::new("B23", "80 MB of both NVCache and DRAM: flash of it")
+            .unit("MB")
+            .within(80.0, 0.1)
+            .ours(flash / 1e6),
+    );
+    findings.row(
+        Claim::new("B23", "and memory over flash, which must be the same")
+            .exactly(1.0)
+            .ours(memory / flash),
+    );
+    findings.row(
+        Claim::new("B21", "four spin-down algorithms on hybrid disks (related work, section V)")
+            .not_comparable(
+                "named only; they and their figures are in another paper. The drive has the NV \
+                 cache power mode, its disk stops by `spin_down_after`",
+            ),
+    );
+    findings.row(
+        Claim::new("B22", "shortest mimicked time first, anticipatory scheduling (section V)")
+            .not_comparable(
+                "named only, without figures of their own; \"tangential\" by the paper's word",
+            ),
+    );
+    Ok(findings)
+}
