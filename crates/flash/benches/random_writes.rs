@@ -203,8 +203,8 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
         print!("simulated {:.0} writes/s, ", requests as f64 / simulated);
     }
     println!(
-        "{gib} GiB, {ftl} ({pace}), over-provisioning {:.0} %, {mode}: {:.3} M writes per CPU-second, write \
-         amplification {amplification:.3}, preconditioned in {ready:.1} s",
+        "{gib} GiB, {ftl} ({pace}), over-provisioning {:.0} %, {mode}: {:.3} M writes per \
+         CPU-second, write amplification {amplification:.3}, preconditioned in {ready:.1} s",
         ratio * 100.0,
         requests as f64 / seconds / 1e6
     );

@@ -448,6 +448,9 @@ fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
     let rows: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(rows[1]["set"]["host.queue_depth"], "4");
     assert!(rows[1]["results"]["latency_ns"]["all"]["mean"].as_f64().expect("a mean") > 0.0);
+    let told = text(&call(&["sweep", &base, "--vary", "host.queue_depth=1,4"]).stdout);
+    assert!(told.contains("only 500 requests were measured") && told.contains("(2 of 2 points)"));
+    assert!(told.lines().nth(1).expect("a row").contains(" - "), "no p99 of 500: {told}");
     let wrong = call(&["sweep", &base, "--vary", "host.queue_dept=1,4"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("queue_depth"), "{}", text(&wrong.stderr));

@@ -106,6 +106,27 @@ fn all_mistakes_are_told_at_once_with_their_lines() {
 }
 
 #[test]
+fn keys_of_a_replay_are_not_taken_for_a_generator() {
+    let text = "[workload]\ngenerator = { kind = \"uniform\", requests = 5 }\n\
+                [part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let check = |sets: &[&str]| {
+        let input = Input {
+            source: SourceText { name: "toy.toml".into(), text: text.to_owned() },
+            base: PathBuf::new(),
+            sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+            trace: None,
+        };
+        Scenario::check(input, &registry()).map_err(|diagnostics| diagnostics.to_string())
+    };
+    let scenario = check(&[]).expect("a generator");
+    let message = check(&["workload.count=3", "workload.time_scale=2"]).expect_err("no trace");
+    assert!(message.contains("workload.count: shapes the replay of a trace"), "{message}");
+    assert!(message.contains("workload.time_scale") && message.contains("2 problems"));
+    assert!(check(&["workload.time_scale=1"]).is_ok(), "defaults may be spelt out");
+    assert!(resolve(&scenario, &registry()).contains("time_scale"), "as resolved scenarios do");
+}
+
+#[test]
 fn a_warm_up_is_said_once() {
     let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
     let sets = ["run.warmup_requests=10", "run.warmup_time=1s"];
@@ -152,7 +173,7 @@ fn systems_of_absurd_size_are_refused() {
         let part = format!("[part.p{at}]\nkind = \"toy\"\nsize = \"1MiB\"\n");
         parts += &part;
         if at < 300 {
-            write!(deep, "{part}below = [\"p{}\"]\n", at + 1).expect("a string");
+            writeln!(deep, "{part}below = [\"p{}\"]", at + 1).expect("a string");
         }
     }
     refused(&(wide + &parts), &["has 10001 parts; a scenario has at most 10000"]);

@@ -80,6 +80,7 @@ pub fn page(title: &str, runs: &[Run]) -> String {
         names => names.clone(),
         groups => Value::from(Serde(groups(&figures))),
         notes => Value::from(Serde(notes(runs, &names))),
+        unfinished => unfinished(runs, &names),
         sources => Value::from(Serde(sources)),
         licence => LICENCE,
         policy => policy(&script, &style),
@@ -117,6 +118,12 @@ fn groups(figures: &[Figure]) -> Vec<Group<'_>> {
         }
     }
     groups
+}
+
+/// Names of the runs that were broken off, which nobody should take for the others.
+fn unfinished(runs: &[Run], names: &[String]) -> Vec<String> {
+    let broken_off = runs.iter().zip(names).filter(|(run, _)| !run.results.complete);
+    broken_off.map(|(_, name)| name.clone()).collect()
 }
 
 fn notes(runs: &[Run], names: &[String]) -> Vec<Note> {

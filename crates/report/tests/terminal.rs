@@ -1,7 +1,7 @@
 //! The terminal's table, and JSON.
 
 use hybridsim_report::terminal::{Style, single, table};
-use hybridsim_report::{Run, json};
+use hybridsim_report::{Run, html, json};
 use unicode_width::UnicodeWidthStr;
 
 #[allow(dead_code)]
@@ -68,4 +68,15 @@ fn many_runs_have_numbers_in_the_table_and_their_whole_names_above_it() {
     }
     let few = table(&results[..2], Style::default());
     assert!(!few.contains("[1]"), "{few}");
+}
+
+#[test]
+fn a_page_says_first_which_runs_were_broken_off() {
+    let [whole, mut broken] = runs();
+    broken.results.complete = false;
+    broken.results.label.title = "Cut <off>".to_owned();
+    let page = html::page("Both", &[whole.clone(), broken]);
+    let told = page.find("<strong>Cut &lt;off&gt;</strong> did not reach its end");
+    assert!(told.is_some_and(|at| at < page.find("<table").expect("the summary")));
+    assert!(!html::page("One", &[whole]).contains("did not reach its end"));
 }

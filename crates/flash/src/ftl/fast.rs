@@ -23,9 +23,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fast",
         summary: "Block map with log blocks shared by all, one of them for sequential writes.",
-        origin: "Lee et al., TECS 6(3), 2007; paper 002, section 4. Unlike there, a write that breaks \
-                 a sequence becomes part of the merge it causes, and on chips that program pages \
-                 in order a first write goes in place only if it is the next page",
+        origin: "Lee et al., TECS 6(3), 2007; paper 002, section 4. Unlike there, a write that \
+                 breaks a sequence becomes part of the merge it causes, and on chips that program \
+                 pages in order a first write goes in place only if it is the next page",
         params: &PARAMS,
     },
     build,

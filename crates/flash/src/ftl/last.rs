@@ -24,9 +24,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "last",
         summary: "Log blocks apart for large requests, for hot and for cold small ones.",
-        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3. Sizes, threshold \
-                 and window are assumed; a hot page is told by the age of its log block, and the \
-                 victim is the oldest cold one, whatever its merges cost",
+        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3. Sizes, \
+                 threshold and window are assumed; a hot page is told by the age of its log block, \
+                 and the victim is the oldest cold one, whatever its merges cost",
         params: &PARAMS,
     },
     build,

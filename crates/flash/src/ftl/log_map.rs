@@ -151,7 +151,8 @@ impl LogMap {
     }
 
     /// Programs the host's page `lpn` at `offset` of `block`. Says which block the old version was
-    /// in, if it was the last valid page there; who cannot deal with it calls [`Self::note_emptied`].
+    /// in, if it was the last valid page there; who cannot deal with it then calls
+    /// [`Self::note_emptied`].
     #[inline]
     pub fn program(
         &mut self,

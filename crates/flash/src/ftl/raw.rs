@@ -21,7 +21,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "raw",
         summary: "No translation: trimming a block erases it, rewriting a page is an error.",
-        origin: "paper 000, section 3.2 (flash visible to the host). Erasing is asked for by trimming",
+        origin: "paper 000, section 3.2 (flash visible to the host). Erasing is asked for by \
+                 trimming",
         params: &[],
     },
     build,

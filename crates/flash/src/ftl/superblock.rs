@@ -28,8 +28,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "superblock",
         summary: "Maps pages freely within groups of neighbouring blocks.",
-        origin: "Kang, Jo, Kim, Lee, EMSOFT 2006; named in paper 002, section 2.3. Unlike there, a map \
-                 that is not cached costs one read, whatever its depth; sizes are assumed",
+        origin: "Kang, Jo, Kim, Lee, EMSOFT 2006; named in paper 002, section 2.3. Unlike there, a \
+                 map that is not cached costs one read, whatever its depth; sizes are assumed",
         params: &PARAMS,
     },
     build,

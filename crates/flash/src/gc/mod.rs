@@ -204,7 +204,8 @@ impl BlockLists {
         self.links[block.0 as usize].list = NONE;
     }
 
-    /// Looks at the links of `blocks` and of their neighbours, so that misses of the caches overlap.
+    /// Looks at the links of `blocks` and of their neighbours, so that misses of the caches
+    /// overlap.
     #[inline]
     fn touch(&self, blocks: &[BlockId]) {
         let links = blocks.iter().filter_map(|block| self.links.get(block.0 as usize));

@@ -322,9 +322,12 @@ impl Layer for FlashBacked {
     }
 
     fn info(&self) -> LayerInfo {
+        // Where it is left out, the drive tells when the run begins.
+        let size = self.options.fqueue.map(|size| ("fqueue_sectors_max", size as f64));
+        let constants = size.into_iter().collect();
         LayerInfo {
             kind: ENTRY.description.name,
-            constants: vec![("fqueue_sectors_max", self.fqueue.size() as f64)],
+            constants,
             custom: CUSTOM,
             ..LayerInfo::default()
         }

@@ -2,6 +2,14 @@
 
 use hybridsim_report::study::{Plot, Quantity, Row, Verdict};
 
+/// A bound as it is told: whole, or with four digits that matter.
+fn short(value: f64) -> String {
+    match value == value.trunc() {
+        true => value.to_string(),
+        false => format!("{value:.3e}").parse().unwrap_or(value).to_string(),
+    }
+}
+
 /// What an artefact found.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -105,7 +113,7 @@ impl Claim {
     /// The source gives `value`; agreement is within `delta` of it.
     #[must_use]
     pub fn within(self, value: f64, delta: f64) -> Self {
-        let tolerance = format!("± {delta}");
+        let tolerance = format!("± {}", short(delta));
         let published = Some(Quantity::Number(value));
         Self { published, tolerance, bounds: (value - delta, value + delta), ..self }
     }
@@ -115,27 +123,31 @@ impl Claim {
     pub fn within_share(self, value: f64, share: f64) -> Self {
         let delta = (value * share).abs();
         let percent = share * 100.0;
-        Self { tolerance: format!("± {percent} %"), ..self.within(value, delta) }
+        Self { tolerance: format!("± {} %", short(percent)), ..self.within(value, delta) }
     }
 
     /// The source says something that means from `low` to `high`.
     #[must_use]
     pub fn between(self, words: &str, low: f64, high: f64) -> Self {
         let published = Some(Quantity::Words(words.to_owned()));
-        Self { published, tolerance: format!("{low} to {high}"), bounds: (low, high), ..self }
+        let tolerance = match low == high {
+            true => format!("exactly {}", short(low)),
+            false => format!("{} to {}", short(low), short(high)),
+        };
+        Self { published, tolerance, bounds: (low, high), ..self }
     }
 
     /// The source says something that means `low` or more.
     #[must_use]
     pub fn at_least(self, words: &str, low: f64) -> Self {
-        let tolerance = format!("≥ {low}");
+        let tolerance = format!("≥ {}", short(low));
         Self { tolerance, ..self.between(words, low, f64::INFINITY) }
     }
 
     /// The source says something that means `high` or less.
     #[must_use]
     pub fn at_most(self, words: &str, high: f64) -> Self {
-        let tolerance = format!("≤ {high}");
+        let tolerance = format!("≤ {}", short(high));
         Self { tolerance, ..self.between(words, f64::NEG_INFINITY, high) }
     }
 
@@ -249,6 +261,8 @@ mod tests {
         check(claim().within_share(-2.0, 0.1).ours(-2.2), Reproduced, "± 10 %");
         check(claim().within_share(2.0, 0.1).ours(2.21), Differs, "± 10 %");
         check(claim().between("about 3", 2.0, 5.0).ours(5.1), Differs, "2 to 5");
+        check(claim().between("some", 1.0, 1.182_237_3).ours(1.1), Reproduced, "1 to 1.182");
+        check(claim().between("yes", 1.0, 1.0).ours(0.0), Differs, "exactly 1");
         check(claim().at_least("most", 0.5).ours(0.5), Reproduced, "≥ 0.5");
         check(claim().at_most("few", 0.5).ours(0.6), Differs, "≤ 0.5");
         check(claim().within(1.0, 0.5).ours(f64::NAN), NotComparable, "± 0.5");

@@ -294,7 +294,27 @@ fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
             let message = "says no source of requests".to_owned();
             checker.problem(span, "workload", message, Some(help.to_owned()));
         }
-        _ => {}
+        (false, true) => replay_keys(checker, root, &settings),
+        (true, false) => {}
     }
     settings
+}
+
+/// What shapes the replay of a trace does nothing to a generator; who writes it expects something.
+fn replay_keys(checker: &mut Checker<'_>, root: &Table, settings: &Settings) {
+    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return };
+    let groups: &[&'static [Param]] = &[WORKLOAD, hybridsim_workload::shape::PARAMS];
+    let defaults = checker.settings(&Table::default(), groups, &[], "workload", None);
+    let value = |of: &Settings, key: &str| {
+        of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
+    };
+    for (key, span, _) in table.iter().filter(|(key, ..)| *key != "generator") {
+        // Resolved scenarios spell out every default.
+        if value(settings, key) != value(&defaults, key) {
+            let message = "shapes the replay of a trace, and this workload is generated".to_owned();
+            let help = "set it in the generator, if that has such a key (see `hybridsim explain`), \
+                        or remove it";
+            checker.problem(Some(span), &format!("workload.{key}"), message, Some(help.into()));
+        }
+    }
 }

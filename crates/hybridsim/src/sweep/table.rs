@@ -95,15 +95,22 @@ pub fn terminal(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
                 .any(|(_, outcome)| matches!(outcome, Outcome::Done(run) if read(run).is_some()))
         })
         .collect();
-    let last = |key: &&str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let end = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    // Two parts may have a key of the same name.
+    let last = |key: &&str| match keys.iter().filter(|other| end(other) == end(key)).count() {
+        1 => end(key),
+        _ => (*key).to_owned(),
+    };
     let mut lines: Vec<Vec<String>> = Vec::with_capacity(rows.len() + 1);
     let names = figures.iter().map(|(name, _)| (*name).to_owned());
     lines.push(keys.iter().map(last).chain(names).collect());
     for (point, outcome) in rows {
         let mut line: Vec<String> = point.values.iter().map(|value| bare(value)).collect();
         match outcome {
-            Outcome::Done(run) => line.extend(figures.iter().map(|(_, read)| {
-                read(run).map_or_else(|| "-".to_owned(), hybridsim_report::figures::number)
+            Outcome::Done(run) => line.extend(figures.iter().map(|(name, read)| {
+                // With fewer than ten requests beyond it a percentile means little.
+                let told = read(run).filter(|_| *name != "p99_us" || measured(run) >= 1000);
+                told.map_or_else(|| "-".to_owned(), hybridsim_report::figures::number)
             })),
             Outcome::Failed(reason) => {
                 line.push(format!("failed: {}", reason.lines().next().unwrap_or_default()));
@@ -111,7 +118,37 @@ pub fn terminal(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
         }
         lines.push(line);
     }
-    aligned(&lines, keys.len())
+    aligned(&lines, keys.len()) + &warnings(rows)
+}
+
+fn measured(run: &RunResults) -> u64 {
+    run.latency_ns.all.count
+}
+
+/// At most so many different warnings are told.
+const WARNINGS_MAX: usize = 8;
+
+/// What runs warn of, each sentence once.
+fn warnings(rows: &[(&Point, &Outcome)]) -> String {
+    let mut told: Vec<(&str, usize)> = Vec::new();
+    for (_, outcome) in rows {
+        let Outcome::Done(run) = outcome else { continue };
+        for warning in &run.warnings {
+            match told.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, count)) => *count += 1,
+                None => told.push((warning, 1)),
+            }
+        }
+    }
+    let mut out = String::new();
+    for (at, (text, count)) in told.iter().enumerate().take(WARNINGS_MAX) {
+        let head = if at == 0 { "\nWarnings\n" } else { "" };
+        out += &format!("{head}  {}. {text} ({count} of {} points)\n", at + 1, rows.len());
+    }
+    if told.len() > WARNINGS_MAX {
+        out += &format!("  and {} more, in --json\n", told.len() - WARNINGS_MAX);
+    }
+    out
 }
 
 /// Names to the left, figures to the right. A row that is cut short does not widen its columns.

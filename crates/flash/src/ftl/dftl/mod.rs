@@ -37,8 +37,9 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "dftl",
         summary: "Page map kept in flash; the entries in use are cached in memory.",
-        origin: "Gupta, Kim, Urgaonkar, ASPLOS 2009; paper 002, section 4. Unlike there, each plane's \
-                 data and the map's blocks are collected apart, not the worst block of the device",
+        origin: "Gupta, Kim, Urgaonkar, ASPLOS 2009; paper 002, section 4. Unlike there, each \
+                 plane's data and the map's blocks are collected apart, not the worst block of \
+                 the device",
         params: &PARAMS,
     },
     build,

@@ -17,8 +17,10 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Bytes of memory and of flash.
 fn footprint(ran: &Ran) -> [f64; 2] {
     let constant = |part: &str, name: &str| {
-        let part = ran.results.components.get(part);
-        part.and_then(|part| part.constants.get(name)).copied().unwrap_or(f64::NAN) * SECTOR_BYTES
+        let mut parts = ran.results.components.iter();
+        let part = parts.find(|(path, _)| path.rsplit('/').next() == Some(part));
+        part.and_then(|(_, part)| part.constants.get(name)).copied().unwrap_or(f64::NAN)
+            * SECTOR_BYTES
     };
     [constant("scheduler", "fqueue_sectors_max"), constant("drive", "nv_cache_sectors")]
 }
@@ -26,7 +28,11 @@ fn footprint(ran: &Ran) -> [f64; 2] {
 fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     let mut findings = Findings::default();
     let machine = &machines(lab)[0];
-    let short = |mb| machine.backed(mb).set("workload.generator.requests", 1000);
+    // Given, it is checked against the drive when the run begins.
+    let short = |mb: u32| {
+        let job = machine.backed(mb).set("workload.generator.requests", 1000);
+        job.set("part.scheduler.fqueue", format!("\"{mb}MB\""))
+    };
     let ran = lab.run(&[short(100), short(80)])?;
     let [memory, _] = footprint(&ran[0]);
     for (megabytes, published) in [(512.0, 0.2), (1024.0, 0.1)] {
