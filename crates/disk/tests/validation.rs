@@ -17,8 +17,8 @@ struct Drive {
     /// The exact demerit of DiskSim 4.0 with the same parameters (ms). For the ST41601N that of
     /// DiskSim 2.0; 4.0 does not finish its log.
     disksim: f64,
-    /// The bound to keep (ms): DiskSim's figure, save for two drives that are not quite as close. They
-    /// differ from it by less than other angles of the platters, which are chance, make out.
+    /// The bound to keep (ms): DiskSim's figure, save for two drives that are not quite as close.
+    /// They differ from it by less than other angles of the platters, which are chance, make out.
     bound: f64,
 }
 

@@ -1,11 +1,12 @@
-//! Every bus, controller and cache against the conformance suite, whatever its parameters.
+//! Every bus, controller, cache and idealised device against the conformance suite, whatever its
+//! parameters.
 
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::{SimDuration, Stream};
 use hybridsim_host::conformance::{Load, Rig};
-use hybridsim_host::{bus, controller, scheduler};
+use hybridsim_host::{bus, controller, device, scheduler};
 use proptest::prelude::*;
 
 fn registry() -> Registry {
@@ -62,7 +63,7 @@ fn settings(entry: &LayerEntry, children: usize, registry: &Registry, seed: u64)
 }
 
 fn entries() -> impl Iterator<Item = &'static LayerEntry> {
-    bus::ENTRIES.iter().chain(controller::ENTRIES)
+    bus::ENTRIES.iter().chain(controller::ENTRIES).chain(device::ENTRIES)
 }
 
 /// Children the entry takes: as many as its parameters name, or a few.
@@ -70,6 +71,7 @@ fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
     let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
     let count = match entry.description.name {
         "cache-device" => 2,
+        "constant-device" => 0,
         _ if singles > 0 => singles,
         _ => 1 + (seed % 4) as usize,
     };

@@ -121,7 +121,7 @@ impl Draw<'_> {
         let name = format!("p{}", self.count);
         let mut keys = String::new();
         for param in kind.params {
-            keys += &self.key(param, depth);
+            keys += &self.key(kind.name, param, depth);
         }
         let sizes = small(kind.name, &mut self.stream);
         for param in kind.params.iter().filter(|param| param.default.is_none()) {
@@ -138,8 +138,21 @@ impl Draw<'_> {
         name
     }
 
-    /// One key: children always, plugs often, the rest keeps its default.
-    fn key(&mut self, param: &Param, depth: u32) -> String {
+    /// How many children a part of kind `kind` gets.
+    fn members(&mut self, kind: &str, depth: u32) -> u64 {
+        // Other numbers are there to be refused now and then.
+        match kind {
+            "cache-device" if self.stream.chance(0.9) => 2,
+            // Whoever is above mostly takes one device, and a bus gives access to all it has.
+            "bus" if self.stream.chance(0.8) => 1,
+            // Four suit every array.
+            _ if depth > 0 || self.stream.chance(0.6) => 4,
+            _ => 2 + self.stream.below(5),
+        }
+    }
+
+    /// One key of a part of kind `kind`: children always, plugs often, the rest keeps its default.
+    fn key(&mut self, kind: &str, param: &Param, depth: u32) -> String {
         match param.kind {
             // A scheduler that sends NV cache commands needs somebody who knows them.
             Kind::Part if param.name == "drive" => {
@@ -164,9 +177,7 @@ impl Draw<'_> {
                 format!("{} = [\"{name}\"]\n", param.name)
             }
             Kind::Parts => {
-                // Four suit every array; other numbers are there to be refused now and then.
-                let four = depth > 0 || self.stream.chance(0.6);
-                let members = if four { 4 } else { 2 + self.stream.below(5) };
+                let members = self.members(kind, depth);
                 let names: Vec<String> =
                     (0..members).map(|_| format!("\"{}\"", self.part(depth + 1))).collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))

@@ -170,6 +170,7 @@ fn a_part_has_one_place_and_every_part_is_used() {
     let twice =
         part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");
     refused(&twice, &["already used"]);
+    refused(&(part("a", "below = [\"c\", \"c\"]") + &part("c", "")), &["already used"]);
     let unused = format!("system = \"a\"\n{}{}", part("a", ""), part("b", ""));
     refused(&unused, &["part.b", "not used"]);
 }

@@ -18,7 +18,8 @@ impl HardDisk {
         let mut stream = Stream::new(now.as_ns(), "power");
         self.undo.cut(&mut self.contents, now, &mut stream, |sector| buffer.is_unwritten(sector));
         self.buffer = Segments::new(*buffer.spec());
-        let head = Head { now, last: self.head, positioner: None };
+        // At the end of time no scheduler holds anything back.
+        let head = Head { now: SimTime::NEVER, last: self.head, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
         self.outside.clear();
         self.stalled.clear();

@@ -407,7 +407,8 @@ mod tests {
             ..ZoneSpec::default()
         };
         let sectors = |sparing, lba| {
-            let layout = Layout::new(2, &[spec.clone()], Mapping::Cylinder, sparing, None);
+            let layout =
+                Layout::new(2, std::slice::from_ref(&spec), Mapping::Cylinder, sparing, None);
             let place = layout.expect("a good layout").locate(Lba(lba));
             (place.cylinder, place.track_start / place.sector_angle)
         };

@@ -530,7 +530,7 @@ impl PageMap {
             array.retired_blocks(),
             self.geometry.blocks(),
             array.endurance(),
-            self.map.len()
+            self.map.pages()
         );
         match array.retired_blocks() {
             0 => FtlError::Full(message),
@@ -587,7 +587,7 @@ impl Ftl for PageMap {
             }
         }
         for (page, lpn) in pages.iter_mut().zip(lpns) {
-            if (lpn.0 as usize) < self.map.len() {
+            if (lpn.0 as usize) < self.map.pages() {
                 *page = self.map.about(*lpn);
                 self.map.touch_page(*page, flash.array());
             }
@@ -622,7 +622,7 @@ impl Ftl for PageMap {
     fn mapping_ram_bytes(&self) -> u64 {
         let policies =
             [self.policy.ram_bytes(), self.wear.ram_bytes(), self.temperature.ram_bytes()];
-        self.map.len() as u64 * 4 + policies.iter().skip(1).sum::<u64>()
+        self.map.pages() as u64 * 4 + policies.iter().skip(1).sum::<u64>()
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {

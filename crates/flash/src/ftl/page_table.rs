@@ -51,7 +51,7 @@ impl PageTable {
 
     /// Logical pages.
     #[inline]
-    pub const fn len(&self) -> usize {
+    pub const fn pages(&self) -> usize {
         self.groups.len()
     }
 
@@ -115,7 +115,7 @@ impl PageTable {
     /// # Errors
     /// When it is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (pages, room) = (self.len(), self.groups.room());
+        let (pages, room) = (self.pages(), self.groups.room());
         if from.take::<u32>()? != self.near {
             return Err(StateError("the page map is of another width".to_owned()));
         }
@@ -123,7 +123,7 @@ impl PageTable {
         self.groups = Packed::new(0, 0);
         self.groups = from.take()?;
         self.groups.make_room(room);
-        state::same_length("the page map", self.len(), pages)
+        state::same_length("the page map", self.pages(), pages)
     }
 
     /// Counts the pages that are stored.
@@ -132,7 +132,7 @@ impl PageTable {
     /// The first one that is not where the table says.
     pub fn audit(&self, array: &Array) -> Result<u64, String> {
         let mut stored = 0;
-        for lpn in (0..self.len() as u32).map(Lpn).filter(|lpn| self.holds(*lpn)) {
+        for lpn in (0..self.pages() as u32).map(Lpn).filter(|lpn| self.holds(*lpn)) {
             let page = self.get(lpn, array);
             if page == Ppn::NONE || array.owner(page) != lpn {
                 return Err(format!("logical page {} is mapped to a page of another", lpn.0));

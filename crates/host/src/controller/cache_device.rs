@@ -16,7 +16,7 @@
 //! goes to the device.
 
 use super::bits::Bits;
-use crate::volume::locks::{Range, RangeLocks};
+use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
@@ -125,7 +125,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         ops: Vec::new(),
         free: Vec::new(),
         ready: VecDeque::new(),
-        locks: RangeLocks::default(),
+        locks: SpanLocks::default(),
         asked: 0,
         at_device: 0,
         used: SimTime::ZERO,
@@ -186,7 +186,7 @@ pub struct CacheDevice {
     free: Vec<u32>,
     /// Operations that hold their locks and may begin.
     ready: VecDeque<u32>,
-    locks: RangeLocks,
+    locks: SpanLocks,
     /// Requests not complete.
     asked: u64,
     /// Requests at the device, and when it last completed one.
@@ -220,9 +220,7 @@ impl CacheDevice {
             }
         };
         let (from, to) = (request.lba.0, request.end().0);
-        if step == Step::Flush
-            || self.locks.acquire(index, Range { key: 0, from, to, exclusive: !shared })
-        {
+        if step == Step::Flush || self.locks.acquire(index, from, to, !shared) {
             self.ready.push_back(index);
         }
     }

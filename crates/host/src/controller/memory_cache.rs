@@ -14,7 +14,7 @@
 //! of which a write is under way, so the device never gets old data after new ones.
 
 use super::lines::{Lines, Replacement};
-use crate::volume::locks::{Range, RangeLocks};
+use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
@@ -188,7 +188,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         ready: VecDeque::new(),
         stalled: VecDeque::new(),
         flushes: VecDeque::new(),
-        locks: RangeLocks::default(),
+        locks: SpanLocks::default(),
         writing: Vec::new(),
         wanted: 0,
         broken: false,
@@ -231,7 +231,7 @@ pub struct MemoryCache {
     stalled: VecDeque<u32>,
     /// Flushes that wait for what was written up to a number.
     flushes: VecDeque<(u32, u64)>,
-    locks: RangeLocks,
+    locks: SpanLocks,
     /// Numbers of the writes being written back.
     writing: Vec<u64>,
     /// Everything dirty up to this number is to be written back.
@@ -289,8 +289,7 @@ impl MemoryCache {
             return;
         }
         let numbers = self.numbers(request);
-        let range = Range { key: 0, from: numbers.start, to: numbers.end, exclusive: !shared };
-        if self.locks.acquire(index, range) {
+        if self.locks.acquire(index, numbers.start, numbers.end, !shared) {
             self.ready.push_back(index);
         }
     }

@@ -46,7 +46,8 @@ pub const TIMEOUT: Param = Param::with(
     Kind::Choice(&["none", "full", "half"]),
     "\"none\"",
     "full: what has waited for `timeout_after` goes before all others, in the order of \
-     `timeout_scheduler`; half: and what has waited for half of it has priority",
+     `timeout_scheduler`, or, with `priority`, as if somebody waited for it; half: what has waited \
+     for half of it goes before others in that order, what has waited for all of it has priority",
 );
 /// How long that is.
 pub const TIMEOUT_AFTER: Param =
@@ -81,9 +82,9 @@ pub const OVERLAP: Param = Param::with(
      queued-writes: and reads within a waiting write are answered from it",
 );
 
-/// Which scheduler, in the order they are asked.
-const LATE: usize = 0;
-const URGENT: usize = 1;
+/// Which scheduler, in the order they are asked: DiskSim's priority, timeout and base queues.
+const URGENT: usize = 0;
+const LATE: usize = 1;
 const USUAL: usize = 2;
 
 /// How requests may be joined.
@@ -145,7 +146,7 @@ impl IoQueue {
         let (half, priority) = (kind == "half", settings.text("priority") == "sync");
         let late = if kind == "none" { None } else { scheduler("timeout_scheduler") };
         let urgent = if priority || half { scheduler("priority_scheduler") } else { None };
-        let schedulers = [late, urgent, scheduler("scheduler")];
+        let schedulers = [urgent, late, scheduler("scheduler")];
         let after = settings.duration("timeout_after");
         if after.is_zero() && kind != "none" {
             problems.push(Problem::new("timeout_after", "must be more than nothing"));
@@ -227,10 +228,14 @@ impl IoQueue {
                 let rest = self.timeout.map_or(SimDuration::ZERO, |timeout| timeout.after / 2);
                 self.remember(at + rest, key, false);
                 if with == USUAL {
-                    self.give(item, URGENT);
+                    self.give(item, LATE);
                 }
-            } else {
-                self.give(item, LATE);
+                continue;
+            }
+            let first = self.priority || self.timeout.is_some_and(|timeout| timeout.half);
+            let late = if first { URGENT } else { LATE };
+            if with != late {
+                self.give(item, late);
             }
         }
     }
@@ -256,7 +261,7 @@ impl IoQueue {
     /// The next request.
     pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         self.expire(head.now);
-        for at in [LATE, URGENT, USUAL] {
+        for at in [URGENT, LATE, USUAL] {
             let head = &self.own(head, at);
             self.tidy(at, head);
             let Some(scheduler) = &mut self.schedulers[at] else { continue };
@@ -367,5 +372,60 @@ impl IoQueue {
             at = places.below(at.0)?;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::fcfs::Fcfs;
+
+    fn queue(priority: bool, timeout: Option<Timeout>) -> IoQueue {
+        let fcfs = || Some(Box::new(Fcfs::default()) as Box<dyn Scheduler>);
+        IoQueue {
+            schedulers: [fcfs(), fcfs(), fcfs()],
+            waiting: FxHashMap::default(),
+            places: None,
+            ages: VecDeque::new(),
+            timeout,
+            priority,
+            joins: Joins { reads: false, writes: false, sectors_max: 1 },
+            overlaps: false,
+            answers_reads: false,
+            arrivals: 0,
+            last: [Lba(0); 3],
+            refill: Vec::new(),
+        }
+    }
+
+    /// Requests at these milliseconds, urgent or not; their order when they are asked for at `now`.
+    fn order(mut queue: IoQueue, requests: &[(u64, bool)], now: u64) -> Vec<u64> {
+        let at = |ms: u64| SimTime::from_ns(ms * 1_000_000);
+        for &(ms, urgent) in requests {
+            let flags = if urgent { Flags::SYNC } else { Flags::NONE };
+            let request = Request { flags, ..Request::new(Op::Read, Lba(ms), 1) };
+            queue.push(request, at(ms));
+        }
+        let head = Head { now: at(now), last: Lba(0), positioner: None };
+        std::iter::from_fn(|| queue.pop(&head)).map(|item| item.request.lba.0).collect()
+    }
+
+    #[test]
+    fn who_is_urgent_or_late_goes_first() {
+        let work = [(0, false), (10, false), (20, true), (30, false)];
+        let timeout = |half| Some(Timeout { after: SimDuration::from_ms(20), half });
+        assert_eq!(order(queue(false, None), &work, 31), [0, 10, 20, 30]);
+        assert_eq!(order(queue(true, None), &work, 31), [20, 0, 10, 30]);
+        // What has waited for 20 ms goes first; with priorities, behind those somebody waits for.
+        assert_eq!(order(queue(false, timeout(false)), &work, 25), [0, 10, 20, 30]);
+        assert_eq!(order(queue(true, timeout(false)), &work, 31), [20, 0, 10, 30]);
+        let late = [(0, true), (5, false), (20, false), (24, true)];
+        assert_eq!(order(queue(true, timeout(false)), &late, 24), [0, 24, 5, 20]);
+        assert_eq!(order(queue(true, timeout(false)), &late, 25), [0, 24, 5, 20]);
+        // Half of the time is enough to pass those who have not waited so long.
+        assert_eq!(order(queue(true, timeout(true)), &late, 31), [0, 24, 5, 20]);
+        let swept = [(20, false), (5, false)];
+        assert_eq!(order(queue(false, timeout(true)), &swept, 16), [5, 20]);
+        assert_eq!(order(queue(false, timeout(true)), &swept, 14), [20, 5]);
     }
 }

@@ -47,9 +47,9 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .at_most("saturating", 0.1)
                 .ours((times[2] - times[3]) / times[2])
                 .if_it_differs(&format!(
-                    "of the time users wait at 4x, {:.2} is still that of flash, as nearly all is \
-                     redirected and synchronised in idle time; it saturates where the disk is left",
-                    sum(&ran[3], "flash_write_ns") / foreground_ns(&ran[3])
+                    "writes to flash are {:.0} % of the time at 4x, so doubling its speed once \
+                     more still saves up to half of that",
+                    100.0 * sum(&ran[3], "flash_write_ns") / foreground_ns(&ran[3])
                 )),
         );
         curves.push(Curve::ours(name, SPEEDS.iter().map(|s| f64::from(*s)).zip(times).collect()));

@@ -1,6 +1,6 @@
 //! Figures 8, 9, 10, 12 and 13: what the size of the FQueue does.
 
-use super::{Machine, count, foreground_ns, machines, sum};
+use super::{Machine, count, foreground_ns, machines, sum, told};
 use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Order, Ran};
 use hybridsim_engine::Op;
 use hybridsim_report::study::{Axis, Curve, Plot};
@@ -43,6 +43,18 @@ impl Week {
         sum(&self.plain, "disk_write_ns")
     }
 
+    /// Why sizes of the FQueue may come out alike.
+    fn alike(&self) -> String {
+        let most = |ran: &Ran| told(ran, "fqueue_sectors").map_or(0.0, |told| told.max as f64);
+        let used: Vec<String> =
+            self.never.iter().map(|ran| format!("{:.0}", most(ran) * 512.0 / 1e6)).collect();
+        format!(
+            "of 10, 40, 80 and 100 MB at most {} are ever in use: sizes the week does not fill are \
+             alike",
+            used.join(", ")
+        )
+    }
+
     fn run(lab: &Lab, machine: &Machine) -> Result<Self, LabError> {
         let never = |mb: u32| {
             let name = format!("{}, {mb} MB, no idle processing", machine.name);
@@ -75,17 +87,6 @@ fn by_wait(week: &Week, value: impl Fn(&Ran) -> f64) -> String {
         WAITS.iter().zip(&week.waited).map(|(wait, ran)| format!("{wait} {:.2}", value(ran)));
     let told: Vec<String> = told.collect();
     format!("{}, never {:.2}", told.join(", "), value(&week.never[3]))
-}
-
-/// From which size on more of it changes nothing.
-fn fits(week: &Week) -> String {
-    let told = by_size(&week.never, |ran| sum(ran, "flush_back_ns") / 1e9);
-    let told: Vec<String> = told.iter().map(|(size, s)| format!("{size} {s:.0} s")).collect();
-    format!(
-        "once all that the week redirects fits, a larger FQueue changes nothing; time of flushing \
-         back: {}",
-        told.join(", ")
-    )
 }
 
 fn by_size(ran: &[Ran], value: impl Fn(&Ran) -> f64) -> Vec<(&'static str, f64)> {
@@ -126,7 +127,7 @@ fn times(week: &Week, findings: &mut Findings) {
             format!("{name}: write access time falls with size (no idle processing)"),
         )
         .ranked(Order::Falling, &by_size(&week.never, |ran| foreground_ns(ran) / base))
-        .if_it_differs(&fits(week)),
+        .if_it_differs(&week.alike()),
     );
     let share = sum(&week.idle[0], "idle_sync_ns") / base;
     findings.row(
@@ -148,7 +149,7 @@ fn times(week: &Week, findings: &mut Findings) {
             format!("{name}: share of flush-back falls with size (no idle processing)"),
         )
         .ranked(Order::Falling, &by_size(&week.never, flushed))
-        .if_it_differs(&fits(week)),
+        .if_it_differs(&week.alike()),
     );
     let whole = |ran: &Ran| (foreground_ns(ran) + sum(ran, "idle_sync_ns")) / base;
     let claim = Claim::new("B15", format!("{name}: with idle-time processing counted, 100 MB"));
@@ -212,7 +213,7 @@ fn duty(week: &Week, findings: &mut Findings) {
             format!("{name}: overwritten in memory grows with size (no idle processing)"),
         )
         .ranked(Order::Rising, &by_size(&week.never, overwritten))
-        .if_it_differs(&fits(week)),
+        .if_it_differs(&week.alike()),
     );
     findings.row(
         Claim::new("B18", format!("{name}: share of written sectors, 100 MB (no idle processing)"))

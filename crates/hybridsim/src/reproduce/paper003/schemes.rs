@@ -44,6 +44,8 @@ struct Workload {
     generator: &'static str,
     /// What the paper says of its curves.
     expect: Expect,
+    /// Why response times are on another level.
+    level: &'static str,
 }
 
 #[derive(PartialEq)]
@@ -60,6 +62,10 @@ const FINANCIAL_WORKLOAD: Workload = Workload {
     generator: "{ kind = \"server\", preset = \"financial-24\", size = \"480MiB\", \
                 requests = 200000, interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
     expect: Expect::Writes,
+    level: "the footprint is assumed, and a page missed costs 4 to 8 ms on the one disk: with 176 \
+            MiB, a sixteenth of the trace's 710,908 distinct addresses of 4 KiB, the mean is 5.0 \
+            ms at this size and 0.79 instead of 2.8 at 0.8; how skewed the trace is beyond that is \
+            not known",
 };
 
 const SEARCH_WORKLOAD: Workload = Workload {
@@ -68,6 +74,8 @@ const SEARCH_WORKLOAD: Workload = Workload {
     generator: "{ kind = \"server\", preset = \"websearch\", size = \"2GiB\", requests = 200000, \
                 interarrival_ms = { kind = \"exponential\", mean = 20.0 } }",
     expect: Expect::Reads,
+    level: "the rate is assumed: the disk is busy a third of the time, so hardly anybody waits for \
+            others; at four times the rate it is busy nine tenths of it, and the mean is 8.9 ms",
 };
 
 /// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB, and
@@ -79,6 +87,8 @@ const EXCHANGE_WORKLOAD: Workload = Workload {
                 read = 0.4, sequential = 0.05, volumes = 4, size = \"600MiB\", requests = 200000, \
                 interarrival_ms = { kind = \"exponential\", mean = 4.0 } }",
     expect: Expect::Writes,
+    level: "the rate is assumed: each disk is busy a third of the time, so hardly anybody waits \
+            for others; at twice the rate the mean at a tenth of flash rises from 3.0 to 5.1 ms",
 };
 
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
@@ -175,10 +185,7 @@ fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_s
         Claim::new("O18", "mean response at the worst size of FP-FCL, ms")
             .between(&format!("in the upper half of an axis to {high}"), high / 2.0, high)
             .ours(most)
-            .if_it_differs(
-                "rate and footprint of the scaled workload are assumed: every page missed costs \
-                 4 to 8 ms on the one disk, so the mean is about the share of misses of that",
-            ),
+            .if_it_differs(workload.level),
     );
 }
 

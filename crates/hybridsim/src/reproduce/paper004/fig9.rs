@@ -71,6 +71,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             .unit("s")
             .at_most("a few seconds", 10.0)
             .ours(whole.wall_s)
+            .if_it_differs("time on the clock: what else the machine did counts")
             .remark("on this machine, with whatever else ran beside it"),
     );
     Ok(findings)
