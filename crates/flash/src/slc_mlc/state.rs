@@ -46,8 +46,9 @@ impl Mlc {
         }
         (self.map, self.l2p, self.next, self.last) = (map, l2p, next, last);
         (self.in_order, self.dense) = (in_order, dense);
-        let (labels, written, spares, trims): (Vec<(u64, bool)>, Vec<u64>, _, Vec<(u32, u64)>) =
-            from.take()?;
+        type Spare = (Vec<(u64, bool)>, Vec<u64>);
+        let (labels, written): Spare = from.take()?;
+        let (spares, trims): (_, Vec<(u32, u64)>) = from.take()?;
         same_length("the list of spare areas", labels.len(), blocks)?;
         same_length("the list of ages", written.len(), self.written.len())?;
         let label = |(opened, is_data)| Label { opened, is_data };
