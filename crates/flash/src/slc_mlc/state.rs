@@ -24,8 +24,7 @@ impl Mlc {
             self.labels.iter().map(|label| (label.opened, label.is_data)).collect();
         let mut trims: Vec<(u32, u64)> = self.trims.iter().map(|(at, when)| (*at, *when)).collect();
         trims.sort_unstable();
-        to.put(&(labels, &self.written));
-        to.put(&(&self.spares, trims));
+        to.put(&(labels, &self.written, &self.spares, trims));
         self.wear.save(to);
         to.put(&(&self.chains, &self.cached, self.erases, self.opened, self.dense_count));
     }
@@ -47,7 +46,8 @@ impl Mlc {
         }
         (self.map, self.l2p, self.next, self.last) = (map, l2p, next, last);
         (self.in_order, self.dense) = (in_order, dense);
-        let (labels, written): (Vec<(u64, bool)>, Vec<u64>) = from.take()?;
+        type Spare = (Vec<(u64, bool)>, Vec<u64>);
+        let (labels, written): Spare = from.take()?;
         let (spares, trims): (_, Vec<(u32, u64)>) = from.take()?;
         same_length("the list of spare areas", labels.len(), blocks)?;
         same_length("the list of ages", written.len(), self.written.len())?;
