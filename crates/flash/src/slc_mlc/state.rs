@@ -24,7 +24,8 @@ impl Mlc {
             self.labels.iter().map(|label| (label.opened, label.is_data)).collect();
         let mut trims: Vec<(u32, u64)> = self.trims.iter().map(|(at, when)| (*at, *when)).collect();
         trims.sort_unstable();
-        to.put(&(labels, &self.written, &self.spares, trims));
+        to.put(&(labels, &self.written));
+        to.put(&(&self.spares, trims));
         self.wear.save(to);
         to.put(&(&self.chains, &self.cached, self.erases, self.opened, self.dense_count));
     }
