@@ -18,7 +18,8 @@ const FORMAT: u32 = 1;
 /// What stands before the compressed state takes at most so much besides the text of the system;
 /// another system's text may be longer by as much and still be told from it.
 const HEAD_BYTES: u64 = 1 << 20;
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// A state is the inner numbers of the code that saved it: other code may read them wrongly.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " of ", env!("HYBRIDSIM_SOURCES"));
 /// A hash of the code this program was built from: between two versions results may change, too.
 pub const SOURCES: &str = env!("HYBRIDSIM_SOURCES");
 /// Fast, and halves what a map of numbers takes.

@@ -38,9 +38,9 @@ pub const PARAMS: [Param; 50] = [
     G[6],
     Param::with(
         "over_provisioning",
-        Kind::Number { min: 0.0, max: 1000.0 },
+        Kind::Number { min: 0.0, max: 4.0 },
         "0.07",
-        "Spare space as (physical - offered) / offered.",
+        "Spare space as (physical - offered) / offered; 0.07 is 7 %.",
     ),
     Param::with("ftl", Kind::Plug("ftl"), "\"page\"", "The translation layer."),
     Param::with(
