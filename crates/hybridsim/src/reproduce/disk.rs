@@ -98,7 +98,7 @@ fn drives(lab: &Lab) -> Result<Findings, LabError> {
                 .no_more_than(drive.disksim)
                 .ours(demerit_ms(&ours, &theirs))
                 .remark(&means(&ours, &theirs))
-                .if_it_differs(&format!("{}; {known}", means(&ours, &theirs))),
+                .if_it_differs(known),
         );
         findings.plot(plot(drive, ran, &theirs));
     }

@@ -101,7 +101,7 @@ fn run(lab: &Lab) -> Result<Findings, LabError> {
                 .within_share(regression.expected_ms, 0.03)
                 .ours(means[means.len() / 2])
                 .remark(&range)
-                .if_it_differs(&format!("{range}; {}", regression.known)),
+                .if_it_differs(regression.known),
         );
     }
     Ok(findings)

@@ -42,8 +42,7 @@ fn run(lab: &Lab) -> Result<Findings, LabError> {
         Claim::new("K08", "throughput with 32 commands: sptf, then sstf, then fcfs")
             .unit("requests/s")
             .ranked(Order::Falling, &rates)
-            .remark(&ratios)
-            .if_it_differs(&ratios),
+            .remark(&ratios),
     );
     Ok(findings)
 }
