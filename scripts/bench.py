@@ -181,7 +181,8 @@ def trace(program, folder, ending, records):
     if ending == "csv.gz":
         return path
     native = path.with_suffix("").with_suffix(".hst")
-    run([program, "trace", "convert", "--progress", "never", path, native])
+    if not native.exists():
+        run([program, "trace", "convert", "--progress", "never", path, native])
     return native
 
 
