@@ -179,3 +179,32 @@ fn what_was_written_back_ahead_makes_room_at_once() {
         assert!(2 * with < without, "{scheme}: {with} us against {without} us");
     }
 }
+
+/// A page is written, then read with its neighbours: while those are put into the cache, the only
+/// dirty page is in use and nobody waits.
+struct Staged {
+    sent: u64,
+}
+
+impl Source for Staged {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let (ms, request) = match self.sent {
+            1 => (0, Request::new(Op::Write, Lba(8), 8)),
+            2 => (0, Request::new(Op::Read, Lba(0), 24)),
+            3 => (1000, Request::new(Op::Read, Lba(800), 8)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Arrival { at: SimTime::ZERO + SimDuration::from_ms(ms), request }))
+    }
+}
+
+#[test]
+fn writing_ahead_waits_for_pages_in_use() {
+    let settings = flash_cache("rw", 0.5, true)
+        .and("write_ahead", Value::Count(10))
+        .and("write_ahead_pause", Value::Duration(SimDuration::from_us(1)));
+    let host = Host::plain(HostOptions::open(4), Staged { sent: 0 });
+    let (facts, _) = told(&settings, host, None);
+    assert_eq!(count(&facts, |fact| matches!(fact, Fact::Destaged { .. })), 1);
+}

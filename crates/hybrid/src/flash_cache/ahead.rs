@@ -60,6 +60,10 @@ impl FlashCache {
         let idle = self.is_idle() && ctx.now().since(self.ahead.idle_since) >= self.ahead.pause;
         if idle {
             self.destage(ctx, self.to_write_ahead() as usize, Purpose::Ahead);
+            // All of them are in use: asked again after the next pause, not in this instant.
+            if self.destaging == 0 {
+                self.ahead.idle_since = ctx.now();
+            }
         }
     }
 }
