@@ -48,16 +48,7 @@ impl FlashCache {
         let waits = Part::Queue;
         let parent =
             Parent { kind, request, since, waits, own: Parts::NONE, left: 0, failed: false };
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     pub(super) fn parent(&mut self, slot: u32) -> &mut Parent {
@@ -330,11 +321,11 @@ impl FlashCache {
             Kind::DestageWrite => self.destage_end(ctx, slot),
             Kind::Trim => {
                 self.trimmed_slots(&request);
-                self.free_parents.push(slot);
+                self.parents.remove(slot as usize);
             }
             Kind::Map => {
                 self.give_back(ctx, request.data);
-                self.free_parents.push(slot);
+                self.parents.remove(slot as usize);
             }
         }
     }
@@ -449,7 +440,7 @@ impl FlashCache {
     /// Gives up its pages and its name; starts those who waited for it.
     pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.flow.leave(slot);
-        self.free_parents.push(slot);
+        self.parents.remove(slot as usize);
         while let Some(next) = self.flow.next_unblocked() {
             self.start(ctx, next);
         }

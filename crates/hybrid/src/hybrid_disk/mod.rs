@@ -44,6 +44,7 @@ use hybridsim_engine::{
 use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
+use slab::Slab;
 use std::collections::VecDeque;
 use trimmed::Trimmed;
 
@@ -212,8 +213,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         policies,
         fresh,
         cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
-        parents: Vec::new(),
-        free_parents: Vec::new(),
+        parents: Slab::new(),
         trimmed: Trimmed::default(),
         durability: Durability::new(settings.flag("force_destage"), journal),
         runs: Vec::new(),
@@ -280,8 +280,7 @@ pub struct HybridDisk {
     /// Builds policies that know nothing yet.
     fresh: Fresh,
     cleaning: Cleaning,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
+    parents: Slab<Parent>,
     trimmed: Trimmed,
     durability: Durability,
     /// Reused for every cut.

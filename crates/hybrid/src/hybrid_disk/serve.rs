@@ -42,16 +42,7 @@ pub struct Parent {
 
 impl HybridDisk {
     pub(super) fn open(&mut self, parent: Parent) -> u32 {
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     pub(super) fn parent(&mut self, slot: u32) -> &mut Parent {
@@ -363,7 +354,7 @@ impl HybridDisk {
     /// Gives up its pages and its name; starts those who waited for it.
     pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.flow.leave(slot);
-        self.free_parents.push(slot);
+        self.parents.remove(slot as usize);
         while let Some(next) = self.flow.next_unblocked() {
             self.start(ctx, next);
         }
