@@ -16,10 +16,10 @@
 //! goes to the device.
 
 use super::bits::Bits;
-use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
     Completion, Ctx, DataSlice, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
     Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,

@@ -14,11 +14,11 @@
 //! of which a write is under way, so the device never gets old data after new ones.
 
 use super::lines::{Lines, Replacement};
-use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
     Completion, Contents, Ctx, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
     Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream,

@@ -25,10 +25,10 @@ mod serve;
 mod sides;
 mod tracker;
 
-use crate::hybrid_disk::cache::{Cache, PAGE_SECTORS_MAX};
-use crate::hybrid_disk::cut::Run;
-use crate::hybrid_disk::flow::Flow;
-use crate::hybrid_disk::trimmed::Trimmed;
+use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use crate::paged::cut::Run;
+use crate::paged::flow::Flow;
+use crate::paged::trimmed::Trimmed;
 use crate::replacement::CachedPage;
 use crate::streams::Streams;
 use ahead::Ahead;
