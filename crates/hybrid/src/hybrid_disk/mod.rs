@@ -13,10 +13,10 @@
 //! all others.
 //!
 //! A trim drops cached sectors, so that they are never written back, and is passed on to the disk,
-//! which may answer zeros from then on or what it was last sent (see `paged::trimmed`). A flush is passed
-//! on to both media: what flash has acknowledged it keeps, so nothing is destaged for it. Time in
-//! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
-//! waiting for a free page, as `Destage`.
+//! which may answer zeros from then on or what it was last sent (see `paged::trimmed`). A flush is
+//! passed on to both media: what flash has acknowledged it keeps, so nothing is destaged for it.
+//! Time in dispatch queues and behind conflicting requests is told as `Queue`; time behind
+//! cleaning, and waiting for a free page, as `Destage`.
 
 mod clean;
 mod lane;
