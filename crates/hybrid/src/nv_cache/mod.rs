@@ -153,6 +153,9 @@ impl Layer for NvCacheDisk {
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
+        if command.is_about_spindle() {
+            return ctx.pass_down(id, command);
+        }
         self.take(ctx, id, request, Some(command));
         self.tell(ctx);
     }

@@ -74,7 +74,14 @@ impl NvCacheDisk {
         };
         let range = match (command, request.op) {
             (None, Op::Flush) | (Some(Command::QuerySize), _) => (u64::MAX, 0),
-            (Some(Command::FlushUnpinned | Command::PowerMode { .. }), _) => (0, u64::MAX),
+            (
+                Some(
+                    Command::FlushUnpinned
+                    | Command::EnterPowerMode { .. }
+                    | Command::LeavePowerMode,
+                ),
+                _,
+            ) => (0, u64::MAX),
             (Some(_), _) if request.sectors == 0 => (0, u64::MAX),
             _ => (request.lba.0, request.end().0 - 1),
         };
@@ -175,11 +182,12 @@ impl NvCacheDisk {
             }
             Command::Unpin => self.extents.remove(lba, end, |extent| extent.pinned),
             Command::Pin { .. } => self.jobs[slot as usize].failed = !self.pin(lba, end),
-            Command::PowerMode { on } => {
-                self.power_mode = on;
+            Command::EnterPowerMode { .. } | Command::LeavePowerMode => {
+                self.power_mode = command != Command::LeavePowerMode;
                 entries = 0;
             }
             Command::FlushUnpinned => entries = 0,
+            Command::Standby | Command::Idle => unreachable!("passed down before"),
         }
         let time = self.command_time + self.entry_time * entries;
         let job = &mut self.jobs[slot as usize];
@@ -303,7 +311,7 @@ impl NvCacheDisk {
             Some(Command::FlushUnpinned) if self.extents.free() < u64::from(request.sectors) => {
                 self.own_extent()
             }
-            Some(Command::PowerMode { on: false }) => self.own_extent(),
+            Some(Command::LeavePowerMode) => self.own_extent(),
             _ => None,
         };
         let Some((lba, sectors, child, at)) = next else { return false };

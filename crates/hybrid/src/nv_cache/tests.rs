@@ -31,7 +31,8 @@ impl Layer for Whimsical {
             3 => Command::Pin { populate: true },
             4..7 => Command::Unpin,
             7 => Command::FlushUnpinned,
-            8 => Command::PowerMode { on: self.stream.chance(0.5) },
+            8 if self.stream.chance(0.5) => Command::LeavePowerMode,
+            8 => Command::EnterPowerMode { spinning_s_min: 0 },
             9 => Command::QueryPinned,
             _ => return,
         };
@@ -224,7 +225,7 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
     let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
     let steps = [
         (Ask(write, none, 10, 8), (300, true, vec![])),
-        (Tell(Command::PowerMode { on: true }, 0, 0), (10, true, vec![])),
+        (Tell(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0), (10, true, vec![])),
         (Ask(write, none, 10, 8), (30, true, vec![])),
         (Ask(write, none, 30, 40), (30, true, vec![])),
         // Three sectors do not fit: the disk.
@@ -238,7 +239,7 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
         (Ask(read, none, 10, 8), (300, true, vec![])),
         (Tell(PIN, 300, 10), (11, true, vec![])),
         (Ask(read, none, 30, 40), (30, true, vec![])),
-        (Tell(Command::PowerMode { on: false }, 0, 0), (10 + 330, true, vec![])),
+        (Tell(Command::LeavePowerMode, 0, 0), (10 + 330, true, vec![])),
     ];
     let seen = play("keep", &steps.each_ref().map(|step| step.0));
     for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
@@ -275,7 +276,7 @@ impl Layer for NoWrites {
 fn a_write_that_fails_leaves_no_reservation_behind() {
     use Step::{Ask, Tell};
     let steps = [
-        Tell(Command::PowerMode { on: true }, 0, 0),
+        Tell(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0),
         Ask(Op::Write, Flags::NONE, 10, 40),
         // All of the cache is free again.
         Tell(PIN, 300, 50),
