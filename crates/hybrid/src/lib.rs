@@ -26,6 +26,7 @@ use hybridsim_engine::registry::Registry;
 pub const ENTRIES: &[LayerEntry] = &[
     hybrid_disk::ENTRY,
     nv_cache::ENTRY,
+    nv_cache::host::ENTRY,
     flash_backed::ENTRY,
     flash_backed::curve_disk::ENTRY,
     flash_cache::ENTRY,

@@ -19,7 +19,7 @@ pub struct Extent {
 
 impl Extent {
     /// Data of the drive's own.
-    const fn is_own(&self) -> bool {
+    pub const fn is_own(&self) -> bool {
         !self.pinned && self.valid
     }
 }
