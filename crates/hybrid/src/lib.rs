@@ -15,6 +15,7 @@ pub mod flash_cache;
 pub mod hybrid_disk;
 pub mod nv_cache;
 pub mod replacement;
+mod sorted;
 mod streams;
 #[cfg(test)]
 mod testing;
