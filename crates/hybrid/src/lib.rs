@@ -17,6 +17,7 @@ pub mod hybrid_disk;
 pub mod nv_cache;
 mod paged;
 pub mod replacement;
+mod sorted;
 mod streams;
 #[cfg(test)]
 mod testing;
@@ -28,6 +29,7 @@ use hybridsim_engine::registry::Registry;
 pub const ENTRIES: &[LayerEntry] = &[
     hybrid_disk::ENTRY,
     nv_cache::ENTRY,
+    nv_cache::host::ENTRY,
     flash_backed::ENTRY,
     flash_backed::curve_disk::ENTRY,
     flash_cache::ENTRY,
