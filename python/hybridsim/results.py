@@ -109,6 +109,8 @@ class Throughput:
     """Bytes read."""
     write_bytes: int
     """Bytes written."""
+    trim_bytes: int = 0
+    """Bytes trimmed, which are not in `bytes_per_s`."""
 
 
 @dataclass(frozen=True, slots=True)

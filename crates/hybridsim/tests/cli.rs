@@ -108,6 +108,48 @@ fn with_json_a_failure_is_a_document_as_well() {
 }
 
 #[test]
+fn a_results_folder_holds_what_other_tools_read() {
+    let (folder, toy) = toy();
+    let out = folder.path().join("out");
+    let path = out.to_str().expect("UTF-8");
+    let also = ["--requests", "--timeline", "0s..2ms"];
+    assert!(call(&[&["run", &toy, "--out", path][..], &also].concat()).status.success());
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect(name);
+    let json = |name: &str| serde_json::from_str::<Value>(&read(name)).expect(name);
+    let (results, fio) = (json("results.json"), json("fio.json"));
+    for op in ["read", "write"] {
+        let (theirs, ours) = (&fio["jobs"][0][op], &results["latency_ns"][op]);
+        assert_eq!(theirs["total_ios"], ours["count"]);
+        assert_eq!(theirs["clat_ns"]["mean"], ours["mean"]);
+        assert_eq!(theirs["clat_ns"]["percentile"]["99.000000"], ours["p99"]);
+        assert_eq!(theirs["iops"], results["throughput"][format!("{op}_iops")]);
+        assert_eq!(theirs["io_bytes"], results["throughput"][format!("{op}_bytes")]);
+        let foot = format!("Total count    = {:12}]", ours["count"].as_u64().expect("a count"));
+        assert!(read(&format!("latency-{op}.hgrm")).contains(&foot), "{foot}");
+    }
+    let rows: Vec<Vec<u64>> = read("requests.csv")
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').filter_map(|cell| cell.parse().ok()).collect())
+        .collect();
+    assert_eq!(rows.len(), 500);
+    // Arrival, latency, first sector, sectors (the operation is a word), then the parts.
+    assert!(rows.iter().all(|row| row[1] == row[4..].iter().sum::<u64>()));
+    let sum: u64 = rows.iter().map(|row| row[1]).sum();
+    let mean = results["latency_ns"]["all"]["mean"].as_f64().expect("a mean");
+    assert!((sum as f64 / 500.0 - mean).abs() < 1e-6);
+    let events = json("timeline.json")["traceEvents"].as_array().expect("a list").len();
+    let within = rows.iter().filter(|row| row[0] < 2_000_000).count();
+    assert!(events >= 2 * within && within > 10, "{events} {within}");
+
+    // Another run leaves nothing of this one behind.
+    assert!(call(&["run", &toy, "--out", path, "--force"]).status.success());
+    assert!(out.join("fio.json").exists() && !out.join("requests.csv").exists());
+    refused(&["run", &toy, "--requests"], 2, &["--out"]);
+    refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
+}
+
+#[test]
 fn a_result_can_be_run_again_from_its_own_folder() {
     let (folder, toy) = toy();
     let out = folder.path().join("out");

@@ -149,6 +149,9 @@ pub struct Throughput {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Bytes trimmed, which are not in `bytes_per_s`.
+    #[serde(default)]
+    pub trim_bytes: u64,
 }
 
 /// Mean time per request in ns, by part.

@@ -174,6 +174,7 @@ fn throughput(run: &Run<'_>) -> Throughput {
         write_iops: per_s(done[write]),
         read_bytes,
         write_bytes,
+        trim_bytes: sectors[Op::Trim as usize].saturating_mul(SECTOR_BYTES),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
 mod calibrate;
+mod export;
 mod import;
 mod inspect;
 mod output;
@@ -72,6 +73,13 @@ struct SimulateArgs {
     /// Replace results that are in the folder already
     #[arg(long, requires = "out")]
     force: bool,
+    /// Also write every request, with where its time went, into requests.csv in the folder
+    #[arg(long, requires = "out")]
+    requests: bool,
+    /// Also write what every part did from one moment of the run to another into timeline.json in
+    /// the folder, for ui.perfetto.dev
+    #[arg(long, value_name = "FROM..TO", requires = "out", value_parser = export::Window::parse)]
+    timeline: Option<export::Window>,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
