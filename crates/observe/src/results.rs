@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What the caller knows of a run and the facts cannot tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ pub struct Totals {
     pub erases: Option<u64>,
     /// `programs` over `host_programs`.
     pub write_amplification: Option<f64>,
-    /// Share of cache pages found.
+    /// Share of cache pages found, where caches lie side by side and are of one kind.
     pub hit_ratio: Option<f64>,
 }
 

@@ -1,6 +1,7 @@
 //! Results for people and programs: a terminal table, JSON, one self-contained HTML file, and what
 //! other tools read.
 
+pub mod chart;
 pub mod diagram;
 pub mod figures;
 pub mod fio;

@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use crate::fuzz::{self, Verdict};
 use crate::run::{self, Done, Options, RunError};
-use crate::scenario::{Input, Scenario};
+use crate::scenario::{Input, STANDARD_INPUT, Scenario};
 use crate::state::{self, Cache};
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::{FactSink, Fault};
@@ -121,6 +121,7 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(paths.len());
     for path in paths {
         let stem = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
+        let stem = if stem == STANDARD_INPUT { "run".into() } else { stem };
         let mut name = stem.to_string();
         for number in 2.. {
             if !names.contains(&name) {
