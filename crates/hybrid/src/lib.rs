@@ -5,6 +5,7 @@
 //! - [`flash_backed`]: the host's I/O scheduler over such a drive (paper 001).
 //! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space
 //!   (paper 003).
+//! - `paged`: what the caches of pages have in common: what is cached where, who may touch it.
 //! - [`admission`], [`replacement`], [`cleanup`]: its policies, one file each. They are asked and
 //!   answer; the controller alone moves data, so no policy can lose any.
 
@@ -14,6 +15,7 @@ pub mod flash_backed;
 pub mod flash_cache;
 pub mod hybrid_disk;
 pub mod nv_cache;
+mod paged;
 pub mod replacement;
 mod sorted;
 mod streams;

@@ -25,10 +25,10 @@ mod serve;
 mod sides;
 mod tracker;
 
-use crate::hybrid_disk::cache::{Cache, PAGE_SECTORS_MAX};
-use crate::hybrid_disk::cut::Run;
-use crate::hybrid_disk::flow::Flow;
-use crate::hybrid_disk::trimmed::Trimmed;
+use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use crate::paged::cut::Run;
+use crate::paged::flow::Flow;
+use crate::paged::trimmed::Trimmed;
 use crate::replacement::CachedPage;
 use crate::streams::Streams;
 use ahead::Ahead;
@@ -45,6 +45,7 @@ use optimise::{Division, Grid};
 use resize::Resizer;
 use serve::Parent;
 use sides::{Fresh, Sides};
+use slab::Slab;
 use std::collections::VecDeque;
 use tracker::Tracker;
 
@@ -249,8 +250,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         flash_pages: all,
         division: Division { u: begun, r: 0.5 },
         flow: Flow::default(),
-        parents: Vec::new(),
-        free_parents: Vec::new(),
+        parents: Slab::new(),
         runs: Vec::new(),
         listed: Vec::new(),
         short_of_space: VecDeque::new(),
@@ -301,8 +301,7 @@ pub struct FlashCache {
     flash_pages: f64,
     division: Division,
     flow: Flow,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
+    parents: Slab<Parent>,
     /// Reused for every cut.
     runs: Vec<Run>,
     /// Reused wherever pages are listed.

@@ -26,7 +26,7 @@ mod tests;
 
 pub use extents::{Extent, Extents};
 
-use crate::hybrid_disk::flow::Flow;
+use crate::paged::flow::Flow;
 use extents::Piece;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
