@@ -226,7 +226,8 @@ pub(crate) fn synthetic(
     );
     if let Some(seed) = model.of_kind("disksim_global").iter().find_map(|it| it.get("Real Seed")) {
         let number = seed.whole_in(0, i64::MAX)?;
-        writeln!(value, "    # Real Seed = {number}, {}.", notes.line(seed.place)).expect("text grows");
+        writeln!(value, "    # Real Seed = {number}, {}.", notes.line(seed.place))
+            .expect("text grows");
         writeln!(value, "    drand48_seed = {number},").expect("text grows");
     }
     let mut next = 0u64;

@@ -42,11 +42,7 @@ impl Drand48 {
             Distribution::Exponential { base, mean } => base + mean * self.exponential(),
             Distribution::Poisson { base, mean } => base + self.poisson(mean),
             Distribution::TwoValued { default, second, probability } => {
-                if self.unit() < probability {
-                    second
-                } else {
-                    default
-                }
+                if self.unit() < probability { second } else { default }
             }
         }
     }

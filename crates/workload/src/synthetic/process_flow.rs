@@ -400,8 +400,8 @@ impl State {
         if self.processes[process].steps.is_empty() {
             let extra = self.processes.len() as u64 - 1;
             let last = rules.requests.saturating_add(extra);
-            let full = matches!(self.dice, Dice::DiskSim(_))
-                && (self.drawn >= last || now >= rules.until);
+            let full =
+                matches!(self.dice, Dice::DiskSim(_)) && (self.drawn >= last || now >= rules.until);
             self.ended |= full;
             if self.ended {
                 return Busy { until: SimTime::NEVER, process };
