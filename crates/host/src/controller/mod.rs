@@ -13,7 +13,6 @@ pub mod memory_cache;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;
-mod spans;
 
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
