@@ -149,7 +149,7 @@ pub trait Ftl {
 }
 
 /// Pages told of at once in [`Ftl::expect`], at most.
-pub const EXPECTED_MAX: usize = 32;
+pub const EXPECTED_MAX: usize = 64;
 
 /// What a translation layer is built from.
 pub struct FtlInput<'a> {

@@ -85,14 +85,15 @@ fn nothing_a_host_commands_changes_what_is_read() {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_power_fails() {
+    let mut all = 0;
     for seed in 0..20 {
-        let load = Load { requests: 3000, sectors_max: 40, seed }.draw(300);
-        let cuts = PowerCuts::new(60, 10_000, Stream::new(seed, "cuts"));
+        let load = Load { requests: 6000, sectors_max: 40, seed }.draw(300);
+        let cuts = PowerCuts::new(25, 100_000, Stream::new(seed, "cuts"));
         let seen = run(system(seed, 64, 300), &load, 8, Some(cuts));
         assert_eq!(seen.fault, None, "seed {seed}");
-        let cuts = seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
-        assert!(cuts > 20, "{cuts}");
+        all += seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
     }
+    assert!(all >= 10_000, "{all} power failures");
 }
 
 /// Sends commands and requests one after the other, and keeps what came of them.

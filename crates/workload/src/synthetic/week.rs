@@ -189,12 +189,14 @@ impl Week {
         if back { self.last.saturating_sub(distance) } else { self.last + distance }
     }
 
-    /// A block of metadata, by popularity; blocks are dealt out over the groups in use.
+    /// A block of metadata, by popularity; the most popular lie together in one group, the next in
+    /// another of those in use.
     fn metadata(&mut self) -> u64 {
         let block = self.blocks.draw(&mut self.stream);
-        let (hot, group) = (self.hot.len() as u64, self.machine.group);
-        let within = block / hot * BLOCK % (group / METADATA);
-        self.journal_end() + self.hot[(block % hot) as usize] * group + within
+        let Machine { blocks, group, .. } = self.machine;
+        let each = blocks.div_ceil(self.hot.len() as u64);
+        let within = block % each * BLOCK % (group / METADATA);
+        self.journal_end() + self.hot[(block / each) as usize] * group + within
     }
 
     /// A new extent: a group, and a place in it.
