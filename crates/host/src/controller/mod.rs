@@ -10,10 +10,10 @@ mod bits;
 pub mod cache_device;
 mod lines;
 pub mod memory_cache;
+mod memory_params;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;
-mod spans;
 
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};

@@ -1,7 +1,7 @@
 use super::mixes::MIXES;
 use super::*;
 use crate::testing::{registry, settings};
-use hybridsim_engine::{Arrival, Op, SimTime};
+use hybridsim_engine::{Arrival, Flags, Op, SimTime};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
@@ -484,4 +484,64 @@ fn processes_refuse_what_cannot_be() {
     check(&format!("volume_starts = [5, 5]\nprocesses = [{{ {general} }}]"), "must ascend");
     let never = "general_ms = { kind = \"constant\", value = -1 }";
     check(&format!("processes = [{{ {never} }}]"), "at least 0");
+}
+
+/// DiskSim's mixed regression workload: processes, seed, and what its output tells of the first
+/// requests and of the processors they are lost on.
+fn as_disksim() -> Box<dyn Source> {
+    let text = "requests = 10000\nprocessors = 5\nidle_processors = \"lost\"\n\
+                drand48_seed = 42\nprocesses = [{ count = 5, size = \"1052676096B\", \
+                sequential = 0.2, local = 0.3, read = 0.66, critical = 0.2, limited = 0.3, \
+                general_ms = { kind = \"exponential\", mean = 50 }, \
+                limited_ms = { kind = \"normal\", mean = 30, stddev = 100 }, \
+                local_distance_sectors = { kind = \"normal\", mean = 0, stddev = 40000 }, \
+                size_sectors = { kind = \"exponential\", mean = 8 } }]";
+    build("processes", text)
+}
+
+#[test]
+fn processes_draw_what_disksim_draws() {
+    let mut source = as_disksim();
+    let mut asked = Vec::new();
+    while asked.len() < 9 {
+        asked.push(source.next().expect("no fault").expect("all compute"));
+    }
+    let at = |at: usize| asked[at].at.as_ns() as f64 / 1e6;
+    // DiskSim tells when each process asks first, and that processors fall idle at 74.249194 and
+    // 96.611610 ms, when what is asked for is waited for.
+    for (number, ms) in [(0, 34.537445), (1, 38.175560), (2, 40.728942), (5, 68.231536)] {
+        assert!((at(number) - ms).abs() < 1e-6, "{number}: {} instead of {ms}", at(number));
+    }
+    for (number, ms) in [(6, 74.249194), (7, 96.611610)] {
+        assert!((at(number) - ms).abs() < 1e-6, "{number}: {} instead of {ms}", at(number));
+        assert!(asked[number].request.flags.contains(Flags::SYNC));
+    }
+}
+
+/// The second process's first request is limited, and it computes for 143 ms for its next: it
+/// comes to the limit after 102 of them, and waits if the request is not complete then.
+#[test]
+fn limited_requests_are_waited_for_when_their_time_is_up() {
+    let arrivals = |completed_ms: Option<u64>| {
+        let mut source = as_disksim();
+        let mut seen = Vec::new();
+        let mut told = false;
+        while seen.len() < 40 {
+            let Some(arrival) = source.next().expect("no fault") else { break };
+            let ns = completed_ms.map_or(u64::MAX, |ms| ms * 1_000_000);
+            if !told && arrival.at.as_ns() > ns {
+                told = true;
+                source.take_back();
+                source.completed(&seen[1], SimTime::from_ns(ns));
+                continue;
+            }
+            seen.push(arrival.request);
+        }
+        seen
+    };
+    let (early, late, never) = (arrivals(Some(100)), arrivals(Some(160)), arrivals(None));
+    assert_eq!(early[..9], late[..9]);
+    // After its limit at 140.6 ms the process computes on only if the request is complete.
+    assert_ne!(early, never);
+    assert_ne!(early, late);
 }
