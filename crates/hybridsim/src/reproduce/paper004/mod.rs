@@ -57,8 +57,8 @@ fn costs(ran: [&Ran; 2], published: [&Factors; 2]) -> String {
     format!(
         "by the terms of section 4.1, a page written to MLC flash costs in µs, without SLC flash \
          and with: scans {} (table 3: {}) and {} ({}), folds {} ({}) and {} ({}). Scans follow \
-         from the mapping cache, of which no size is published (here 64 blocks), folds from how \
-         far large writes run on, which is assumed for ext3",
+         from the mapping cache, of which no size is published (here 64 blocks), folds from where \
+         writes lie, which the paper shows in figure 10 only",
         scans[0], scans[1], scans[2], scans[3], folds[0], folds[1], folds[2], folds[3]
     )
 }
