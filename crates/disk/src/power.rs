@@ -70,7 +70,7 @@ impl StateClock {
         time
     }
 
-    /// Whether the spindle stands or is being stopped at `time`, until when nothing more is planned.
+    /// Whether the spindle stands or is being stopped at `time`.
     #[inline]
     pub fn rests(&self, time: SimTime) -> bool {
         self.stopped || self.spin_down.after.is_some_and(|after| time > self.idle_from + after)
