@@ -94,6 +94,19 @@ fn a_rested_drive_has_to_find_its_track_again() {
     assert_eq!(seek(&none, 11), SimDuration::ZERO);
 }
 
+/// A read-ahead goes to the next track, which takes 1 ms, 0.1 ms after the first read is done.
+#[test]
+fn a_read_ahead_that_is_broken_off_finishes_its_movement() {
+    let waited = |gap: u64| {
+        let text = format!("{DRIVE}head_switch = \"1ms\"\nread_ahead_stops_in_sector = true\n");
+        let gap = SimDuration::from_us(gap);
+        let work =
+            vec![(SimDuration::ZERO, request(Op::Read, 98, 1)), (gap, request(Op::Read, 5_000, 1))];
+        (one_by_one(&text, work).0[1].parts.get(Part::Queue).as_ns() + 500) / 1_000
+    };
+    assert_eq!([50, 200, 1_000, 1_200].map(waited), [0, 900, 100, 0]);
+}
+
 #[test]
 fn overheads_around_the_data_add_up() {
     let text = DRIVE.replace("cache_segments = 4", "cache_segments = 0\nwrite_cache = false")

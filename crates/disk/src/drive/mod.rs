@@ -191,6 +191,12 @@ impl HardDisk {
             }
             _ => ready,
         };
+        // The arm first comes to rest on the track the read-ahead was going to, and only then, as in
+        // DiskSim, the command time begins.
+        let ready = match &self.sweep {
+            Some(sweep) if !joining => ready + sweep.moves_on(stop),
+            _ => ready,
+        };
         let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
         let at = ready.max(spun_up);
         self.clock.plan(PowerState::Active, at);

@@ -88,7 +88,8 @@ impl HardDisk {
         ctx.observe(Fact::Rotate { time: at.time.since(start + at.seek) });
         self.clock.plan(PowerState::Seek, start + at.seek);
         self.clock.plan(PowerState::Active, at.time);
-        self.sweep = Some(Sweep::new(segment, found.until, at.time, at.place, limit));
+        let sweep = Sweep::new(segment, found.until, at.time, at.place, limit);
+        self.sweep = Some(sweep.moving_until(start + at.seek));
     }
 
     /// A read-ahead whose stream is being consumed stays ahead of it.
