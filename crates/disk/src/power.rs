@@ -1,4 +1,5 @@
-//! Power: which state the drive is in, told as time passes; the spin-down after an idle time.
+//! Power: which state the drive is in, told as time passes; the spin-down after an idle time or
+//! at the host's command.
 //!
 //! The drive knows what it will do next (seek until then, read until then); those spans are
 //! planned here and told once they are past. What is not planned is idle, and after the idle
@@ -27,13 +28,19 @@ pub struct StateClock {
     told: SimTime,
     /// End of the plan: idle from here on.
     idle_from: SimTime,
+    /// The host had the spindle stopped: standby from the end of the plan on, and not idle.
+    stopped: bool,
+    /// When the spindle turned again, the last time it was started.
+    turns_from: SimTime,
 }
 
 impl StateClock {
     /// A drive ready and idle at time zero.
     pub fn new(spin_down: SpinDown) -> Self {
         let plan = Vec::with_capacity(16);
-        Self { spin_down, plan, at: 0, told: SimTime::ZERO, idle_from: SimTime::ZERO }
+        let zero = SimTime::ZERO;
+        let (told, idle_from, turns_from) = (zero, zero, zero);
+        Self { spin_down, plan, at: 0, told, idle_from, stopped: false, turns_from }
     }
 
     /// After what is planned so far, the drive is in `state` until `until`.
@@ -49,35 +56,52 @@ impl StateClock {
     /// drive is ready. A stop of the spindle that has begun is finished before it starts again.
     #[inline]
     pub fn wake(&mut self, time: SimTime) -> SimTime {
-        if time <= self.idle_from {
+        if time <= self.idle_from && !self.stopped {
             return time;
         }
-        match self.spin_down.after {
-            Some(after) if time > self.idle_from + after => self.spin_up(time, after),
-            _ => {
-                self.plan(PowerState::Idle, time);
-                time
-            }
+        if self.rests(time) {
+            let standby = self.stop(time);
+            let ready = standby + self.spin_down.up;
+            self.plan(PowerState::SpinUp, ready);
+            (self.stopped, self.turns_from) = (false, ready);
+            return ready;
         }
+        self.plan(PowerState::Idle, time);
+        time
     }
 
-    fn spin_up(&mut self, time: SimTime, after: SimDuration) -> SimTime {
-        let stop = self.idle_from + after;
-        let standby = stop + self.spin_down.down;
-        self.plan(PowerState::Idle, stop);
-        self.plan(PowerState::SpinDown, standby);
+    /// Whether the spindle stands or is being stopped at `time`, until when nothing more is planned.
+    #[inline]
+    pub fn rests(&self, time: SimTime) -> bool {
+        self.stopped || self.spin_down.after.is_some_and(|after| time > self.idle_from + after)
+    }
+
+    /// The spindle is to stand, from `time` on: plans that, unless an idle time-out came first,
+    /// and says when it does.
+    pub fn stop(&mut self, time: SimTime) -> SimTime {
+        if !self.stopped {
+            let time_out = self.spin_down.after.map_or(SimTime::NEVER, |at| self.idle_from + at);
+            let from = time.min(time_out).max(self.idle_from);
+            self.plan(PowerState::Idle, from);
+            self.plan(PowerState::SpinDown, from + self.spin_down.down);
+            self.stopped = true;
+        }
         self.plan(PowerState::Standby, time);
-        let ready = standby.max(time) + self.spin_down.up;
-        self.plan(PowerState::SpinUp, ready);
-        ready
+        self.idle_from.max(time)
+    }
+
+    /// When the spindle turned again, or will, the last time it was started.
+    pub const fn turns_from(&self) -> SimTime {
+        self.turns_from
     }
 
     /// The power failed and is back at `now`, up to where everything has been told: forgets what
     /// was planned. Says when the spindle turns again.
     pub fn start_again(&mut self, now: SimTime) -> SimTime {
         self.plan.clear();
-        (self.at, self.idle_from) = (0, now);
-        now + self.spin_down.up
+        (self.at, self.idle_from, self.stopped) = (0, now, false);
+        self.turns_from = now + self.spin_down.up;
+        self.turns_from
     }
 
     /// Tells how the time up to `now` was spent, as far as it has not been told.
@@ -92,6 +116,9 @@ impl StateClock {
         }
         self.plan.clear();
         self.at = 0;
+        if self.stopped {
+            return self.tell_span(PowerState::Standby, now, &mut tell);
+        }
         let stop = self.spin_down.after.map_or(SimTime::NEVER, |after| self.idle_from + after);
         let standby = stop + self.spin_down.down;
         self.tell_span(PowerState::Idle, stop.min(now), &mut tell);
@@ -161,5 +188,41 @@ mod tests {
         assert_eq!(clock.wake(at(205)), at(250), "stops until 220");
         let all = [(Idle, 100), (Idle, 100), (Down, 20), (SpinUp, 30), (Idle, 10)];
         assert_eq!(told(&mut clock, 260), all, "two spans: planned, and until the stop");
+    }
+
+    #[test]
+    fn stops_at_the_hosts_command_and_starts_on_demand() {
+        for after in [None, Some(1_000)] {
+            let mut clock = clock(after);
+            clock.plan(Read, at(10));
+            assert_eq!(clock.stop(at(5)), at(30), "when it has read: 10, and 20 to stop");
+            assert!(clock.rests(at(12)));
+            assert_eq!(clock.stop(at(15)), at(30), "it is being stopped");
+            assert_eq!(told(&mut clock, 40), [(Read, 10), (Down, 20), (Standby, 10)]);
+            assert_eq!(clock.stop(at(50)), at(50), "it stands");
+            assert_eq!(clock.wake(at(60)), at(90));
+            assert!(!clock.rests(at(90)));
+            assert_eq!(clock.turns_from(), at(90));
+            let all = [(Standby, 10), (Standby, 10), (SpinUp, 30), (Idle, 10)];
+            assert_eq!(told(&mut clock, 100), all);
+        }
+    }
+
+    #[test]
+    fn wanted_while_it_stops_it_starts_when_it_stands() {
+        let mut clock = clock(None);
+        assert_eq!(clock.stop(at(10)), at(30));
+        assert_eq!(clock.wake(at(15)), at(60));
+        assert_eq!(told(&mut clock, 70), [(Idle, 10), (Down, 20), (SpinUp, 30), (Idle, 10)]);
+    }
+
+    #[test]
+    fn a_time_out_before_the_command_counts() {
+        let mut clock = clock(Some(100));
+        assert_eq!(clock.stop(at(110)), at(120), "it began to stop at 100");
+        assert_eq!(told(&mut clock, 130), [(Idle, 100), (Down, 20), (Standby, 10)]);
+        let mut clock = self::clock(Some(100));
+        assert_eq!(clock.stop(at(500)), at(500));
+        assert_eq!(told(&mut clock, 510), [(Idle, 100), (Down, 20), (Standby, 380), (Standby, 10)]);
     }
 }

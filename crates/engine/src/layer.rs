@@ -122,14 +122,14 @@ pub trait Layer {
     /// A request from the parent. The range is within [`Layer::capacity`].
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request);
 
-    /// A command from the parent about the range of `request`, whose operation means nothing. A
-    /// layer that does not know such commands ends the run.
-    fn command(&mut self, ctx: &mut Ctx<'_>, _id: RequestId, command: Command, _request: &Request) {
-        let (kind, name) = (self.info().kind, command.name());
-        ctx.device_fault(format!(
-            "a `{kind}` knows no NV cache commands and was told `{name}`; put a part with a \
-             non-volatile cache here, such as `nv-cache-disk`"
-        ));
+    /// A command from the parent about the range of `request`, whose operation means nothing.
+    /// What is about the spindle goes on to everything below unless a layer knows better; any
+    /// other command ends the run.
+    fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, _request: &Request) {
+        if command.is_about_spindle() {
+            return ctx.pass_down(id, command);
+        }
+        ctx.unknown_command(self.info().kind, command);
     }
 
     /// A request issued to a child is done, or a command.

@@ -22,7 +22,9 @@ pub mod rng;
 pub mod sample;
 pub mod schedule;
 pub mod shadow;
+pub mod sorted;
 pub mod source;
+pub mod spans;
 pub mod state;
 pub mod time;
 

@@ -2,7 +2,7 @@
 
 use crate::contents::{DataPool, DataSlice};
 use crate::event::{EventQueue, Phase};
-use crate::fact::{Fact, FactSink, NodeId, Parts, Stamped};
+use crate::fact::{Fact, FactSink, NodeId, Part, Parts, Stamped};
 use crate::fault::Fault;
 use crate::layer::{Completion, Layer, LayerInfo, Node, Outcome};
 use crate::power::PowerCuts;
@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 const FACT_BATCH: usize = 256;
 /// A layer that answers itself without time passing this often is a defect, not a workload.
 const MESSAGES_PER_INSTANT_MAX: u64 = 100_000_000;
+/// Marks a command that was passed down ([`Ctx::pass_down`]); its tag is the one it came from.
+const PASSED_DOWN: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -57,6 +59,8 @@ struct Place {
     path: String,
     parent: NodeId,
     children: Vec<Link>,
+    /// Whether each child keeps its own addresses, one behind the other ([`Layer::lanes`]).
+    lanes: bool,
 }
 
 /// The way from a parent to a child, or to one of its lanes.
@@ -80,6 +84,8 @@ struct Core {
     expected: Vec<Request>,
     /// What was answered to commands and not yet taken.
     answers: Vec<(RequestId, Vec<(Lba, u64)>)>,
+    /// Commands that were passed down, and to how many children that are not done.
+    passed_down: Vec<(RequestId, u32)>,
     facts: Vec<Stamped>,
     places: Vec<Place>,
     data: DataPool,
@@ -137,6 +143,7 @@ impl Machine {
                 free: Vec::with_capacity(64),
                 expected: Vec::with_capacity(64),
                 answers: Vec::new(),
+                passed_down: Vec::new(),
                 facts: Vec::with_capacity(FACT_BATCH * 2),
                 places: Vec::new(),
                 data: DataPool::new(verify),
@@ -158,7 +165,8 @@ impl Machine {
 
     fn adopt(&mut self, node: Node, parent: NodeId) -> NodeId {
         let id = NodeId(u16::try_from(self.layers.len()).expect("at most 65,536 nodes"));
-        self.core.places.push(Place { path: node.path, parent, children: Vec::new() });
+        let lanes = !node.layer.lanes().is_empty();
+        self.core.places.push(Place { path: node.path, parent, children: Vec::new(), lanes });
         self.layers.push(node.layer);
         for child in node.children {
             let (whole, lanes) = (child.layer.capacity(), child.layer.lanes());
@@ -248,6 +256,7 @@ impl Machine {
         core.inbox.clear();
         core.expected.clear();
         core.answers.clear();
+        core.passed_down.clear();
         core.slots.clear();
         core.free.clear();
         core.data.reset();
@@ -418,6 +427,10 @@ impl Machine {
                 }
                 Message::Completion(id) => {
                     let (parent, done) = self.core.retire(id);
+                    if done.child == usize::from(PASSED_DOWN) {
+                        self.core.passed_down_done(&done);
+                        continue;
+                    }
                     self.with_layer(parent, |layer, ctx| layer.completion(ctx, &done));
                 }
                 Message::Expect(child) => {
@@ -481,6 +494,20 @@ impl Core {
         let parent = self.places[slot.child.0 as usize].parent;
         self.free.push(id);
         (parent, done)
+    }
+
+    /// One of those a command was passed down to is done. The last is the one it waited for.
+    fn passed_down_done(&mut self, done: &Completion) {
+        let of = RequestId(done.tag as u32);
+        let at = self.passed_down.iter().position(|(id, _)| *id == of).expect("it was noted");
+        self.passed_down[at].1 -= 1;
+        if self.passed_down[at].1 > 0 {
+            return;
+        }
+        self.passed_down.swap_remove(at);
+        let before = self.now.since(self.slots[of.0 as usize].issued) - done.latency;
+        self.finish(of, done.parts.plus(Part::Queue, before), Outcome::Done);
+        self.inbox.push_back(Message::Completion(of));
     }
 
     fn finish(&mut self, id: RequestId, parts: Parts, outcome: Outcome) {
@@ -608,6 +635,43 @@ impl Ctx<'_> {
         id
     }
 
+    /// Passes the parent's command `id`, which is about all of the device, on to all children, or
+    /// to the one whose lane it names. It is done when they are; where there are none, at once.
+    pub fn pass_down(&mut self, id: RequestId, command: Command) {
+        let core = &mut *self.core;
+        let Slot { request, issued, .. } = core.slots[id.0 as usize];
+        let (mut end, mut count) = (0, 0);
+        let place = self.node.0 as usize;
+        for index in 0..core.places[place].children.len() {
+            let Link { node: child, base, capacity, .. } = core.places[place].children[index];
+            let first = end;
+            end += capacity;
+            if core.places[place].lanes && !(first..end).contains(&request.lba.0) {
+                continue;
+            }
+            let slot = Slot {
+                request: Request::new(Op::Flush, Lba(base), 0),
+                parts: Parts::NONE,
+                tag: u64::from(id.0),
+                base,
+                issued: core.now,
+                child,
+                child_index: PASSED_DOWN,
+                stage: Stage::InFlight,
+                outcome: Outcome::Done,
+            };
+            let passed = core.admit(slot);
+            core.inbox.push_back(Message::Command(passed, command));
+            count += 1;
+        }
+        if count > 0 {
+            core.passed_down.push((id, count));
+        } else {
+            let waited = core.now.since(issued);
+            self.complete(id, Parts::NONE.plus(Part::Queue, waited));
+        }
+    }
+
     /// Gives `ranges` (first sector, sectors) as the answer to a command, before completing it.
     pub fn answer(&mut self, id: RequestId, ranges: Vec<(Lba, u64)>) {
         self.core.answers.push((id, ranges));
@@ -708,6 +772,15 @@ impl Ctx<'_> {
     pub fn device_fault(&mut self, reason: impl Into<String>) {
         let device = self.path().to_owned();
         self.fault(Fault::Device { device, reason: reason.into() });
+    }
+
+    /// Ends the run because a layer of this `kind` cannot do what it was told.
+    pub fn unknown_command(&mut self, kind: &str, command: Command) {
+        self.device_fault(format!(
+            "a `{kind}` knows no NV cache commands and was told `{}`; put a part with a \
+             non-volatile cache here, such as `nv-cache-disk`",
+            command.name()
+        ));
     }
 
     /// Ends the run after this instant; only the root does this.

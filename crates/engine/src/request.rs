@@ -125,8 +125,9 @@ impl Request {
     }
 }
 
-/// What a drive with a non-volatile cache can be told besides requests: the NV cache feature set
-/// of ATA-8 (ATA8-ACS). A command concerns a range of sectors and completes like a request.
+/// What a drive can be told besides requests: the NV cache feature set and the immediate power
+/// commands of ATA-8 (ATA8-ACS). A command concerns a range of sectors, or all of the drive, and
+/// completes like a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Keep the range in the cache from now on. With `populate` the drive reads it from the medium
@@ -143,11 +144,17 @@ pub enum Command {
     QuerySize,
     /// Write data back that are not pinned, until at least the length of the range is free.
     FlushUnpinned,
-    /// Enter (or leave) the NV cache power mode: the medium is left alone as far as possible.
-    PowerMode {
-        /// Whether to enter it.
-        on: bool,
+    /// Enter the NV cache power mode: the medium is left alone and stands still where possible.
+    EnterPowerMode {
+        /// Once it turns, the medium is kept turning for at least so many seconds.
+        spinning_s_min: u32,
     },
+    /// Leave the NV cache power mode.
+    LeavePowerMode,
+    /// STANDBY IMMEDIATE: stop the spindle. Done when it stands; the next access starts it.
+    Standby,
+    /// IDLE IMMEDIATE: be ready. Done when the spindle turns.
+    Idle,
 }
 
 impl Command {
@@ -159,8 +166,16 @@ impl Command {
             Self::QueryPinned => "query pinned",
             Self::QuerySize => "query size",
             Self::FlushUnpinned => "flush unpinned",
-            Self::PowerMode { .. } => "power mode",
+            Self::EnterPowerMode { .. } => "enter power mode",
+            Self::LeavePowerMode => "leave power mode",
+            Self::Standby => "standby",
+            Self::Idle => "idle",
         }
+    }
+
+    /// Whether it is about the spindle: every device takes it, and one without has nothing to do.
+    pub const fn is_about_spindle(self) -> bool {
+        matches!(self, Self::Standby | Self::Idle)
     }
 }
 

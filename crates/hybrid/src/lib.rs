@@ -5,6 +5,7 @@
 //! - [`flash_backed`]: the host's I/O scheduler over such a drive (paper 001).
 //! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space
 //!   (paper 003).
+//! - `paged`: what the caches of pages have in common: what is cached where, who may touch it.
 //! - [`admission`], [`replacement`], [`cleanup`]: its policies, one file each. They are asked and
 //!   answer; the controller alone moves data, so no policy can lose any.
 
@@ -14,7 +15,9 @@ pub mod flash_backed;
 pub mod flash_cache;
 pub mod hybrid_disk;
 pub mod nv_cache;
+mod paged;
 pub mod replacement;
+mod sorted;
 mod streams;
 #[cfg(test)]
 mod testing;
@@ -26,6 +29,7 @@ use hybridsim_engine::registry::Registry;
 pub const ENTRIES: &[LayerEntry] = &[
     hybrid_disk::ENTRY,
     nv_cache::ENTRY,
+    nv_cache::host::ENTRY,
     flash_backed::ENTRY,
     flash_backed::curve_disk::ENTRY,
     flash_cache::ENTRY,

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{cleanup, flash_cache, hybrid_disk, plug, registry, settings};
-use hybridsim_engine::build::LayerEntry;
-use hybridsim_engine::param::Settings;
+use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_engine::param::{Settings, Value};
+use hybridsim_engine::registry::Registry;
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
 };
@@ -44,10 +45,13 @@ fn allocations(entry: &LayerEntry, settings: &Settings, requests: u64) -> u64 {
     };
     let layer = rig.build().expect("fine");
     let children = vec![device("flash", 1000, 50), device("disk", 10_000, 5000)];
+    measure(Node { path: "hybrid".into(), layer, children }, requests)
+}
+
+fn measure(system: Node, requests: u64) -> u64 {
     let source = Mix { stream: Stream::new(1, "mix"), left: requests };
     let host = Host::plain(HostOptions::closed(16), source);
-    let hybrid = Node { path: "hybrid".into(), layer, children };
-    let mut machine = Machine::new(Node::inner("host", host, vec![hybrid]), false);
+    let mut machine = Machine::new(Node::inner("host", host, vec![system]), false);
     let run = || {
         machine.run(&mut (), &mut |_| true).expect("runs");
     };
@@ -84,5 +88,70 @@ fn choosing_victims_takes_no_memory_once_warm() {
 fn a_flash_cache_takes_no_memory_for_requests_once_warm() {
     for scheme in ["fp", "rw", "op"] {
         check(scheme, &hybridsim_hybrid::flash_cache::ENTRY, &flash_cache(scheme, 0.9, true));
+    }
+}
+
+fn part(registry: &Registry, name: &str, settings: &Settings, children: Vec<Node>) -> Node {
+    let view = |node: &Node| ChildView {
+        name: node.path.clone(),
+        capacity: node.layer.capacity(),
+        positioner: node.layer.positioner(),
+    };
+    let views: Vec<ChildView> = children.iter().map(view).collect();
+    let input = BuildInput { settings, registry, seed: 1, path: name, children: &views };
+    let entry = registry.find::<LayerEntry>(name).expect("registered");
+    let layer = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    Node { path: name.to_owned(), layer, children }
+}
+
+/// The scheduler of paper 001 over a drive with 300 sectors of NV cache.
+fn flash_backed(in_flight: u64, overwrites: &str) -> Node {
+    let mut registry = registry();
+    registry.add_all(hybridsim_host::scheduler::ENTRIES);
+    let (text, time) = (|value: &str| Value::Text(value.to_owned()), Value::Duration);
+    let (us, flag) = (SimDuration::from_us, Value::Flag);
+    let curve = Settings::default()
+        .and("capacity", Value::Bytes(10_000 * 512))
+        .and("half_turn", time(us(5556)))
+        .and("single", time(us(1100)))
+        .and("average", time(us(13_000)))
+        .and("full", time(us(21_000)))
+        .and("rate", Value::Rate(44_000_000));
+    let disk = part(&registry, "curve-disk", &curve, Vec::new());
+    let flash =
+        Node::leaf("flash", ConstantDevice::new(Timing::fixed(300, SimDuration::from_us(700))));
+    let commands = Settings::default()
+        .and("command_time", time(us(10)))
+        .and("entry_time", time(us(1)))
+        .and("unpin", text("discard"));
+    let drive = part(&registry, "nv-cache-disk", &commands, vec![flash, disk]);
+    let scheduler = plug("c-look", Settings::default().and("by", text("lbn")));
+    let settings = Settings::default()
+        .and("scheduler", scheduler)
+        .and("redirect", flag(true))
+        .and("access", text("curve"))
+        .and("flash_latency", time(us(700)))
+        .and("flash_rate", Value::Rate(9_000_000))
+        .and("flash_in_flight", Value::Count(in_flight))
+        .and("ties", text("redirect"))
+        .and("coalesce", text("touching"))
+        .and("overwrites", text(overwrites))
+        .and("high", Value::Number(1.0))
+        .and("low", Value::Number(0.9))
+        .and("merge_max", Value::Bytes(1 << 20))
+        .and("idle", flag(true))
+        .and("idle_delay", time(SimDuration::ZERO))
+        .and("order", text("safe"));
+    part(&registry, "flash-backed", &settings, vec![drive])
+}
+
+#[test]
+fn flash_backed_requests_take_no_memory_once_warm() {
+    for (in_flight, overwrites) in [(1, "coalesce"), (1, "replace"), (4, "coalesce")] {
+        let name = format!("{in_flight} at once, {overwrites}");
+        let few = measure(flash_backed(in_flight, overwrites), 10_000);
+        let many = measure(flash_backed(in_flight, overwrites), 100_000);
+        assert!((1..300).contains(&few), "{name}: {few} to warm up");
+        assert!(many <= few + 8, "{name}: {few}, then {many}");
     }
 }

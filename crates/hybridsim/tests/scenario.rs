@@ -127,6 +127,23 @@ fn keys_of_a_replay_are_not_taken_for_a_generator() {
 }
 
 #[test]
+fn a_plain_number_is_a_constant_distribution() {
+    let resolved = |interarrival: &str| {
+        let text = format!(
+            "workload.generator = {{ kind = \"uniform\", requests = 9, \
+             interarrival_ms = {interarrival} }}\n[part.a]\nkind = \"toy\"\nsize = \"1MB\"\n",
+        );
+        let source = SourceText { name: "toy.toml".into(), text };
+        let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+        let scenario = Scenario::check(input, &registry());
+        scenario.map(|scenario| resolve(&scenario, &registry())).map_err(|why| why.to_string())
+    };
+    let long = resolved("{ kind = \"constant\", value = 0.5 }").expect("a table");
+    assert_eq!(resolved("0.5").expect("a number"), long);
+    assert!(resolved("\"0.5\"").is_err() && resolved("true").is_err());
+}
+
+#[test]
 fn a_warm_up_is_said_once() {
     let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
     let sets = ["run.warmup_requests=10", "run.warmup_time=1s"];

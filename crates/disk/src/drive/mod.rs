@@ -3,6 +3,7 @@
 //! There is at most one event per request served alone: the mechanism's future is computed when
 //! it is given work, and only a queue or buffered writes make the drive wake up again.
 
+mod commands;
 mod electronics;
 mod params;
 mod power_cut;
@@ -20,8 +21,8 @@ use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op, Part,
-    PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
+    Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,
+    Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -94,6 +95,8 @@ pub struct HardDisk {
     owes_destage: bool,
     /// Flushes waiting for buffered writes numbered up to the second value.
     flushes: VecDeque<(RequestId, u64)>,
+    /// Commands about the spindle that wait, in order of arrival.
+    commands: VecDeque<(RequestId, Command)>,
     arm: Arm,
     /// The first sector after the last one that passed under the head.
     head: Lba,
@@ -144,6 +147,7 @@ impl HardDisk {
             stalled: VecDeque::new(),
             owes_destage: false,
             flushes: VecDeque::new(),
+            commands: VecDeque::new(),
             head: Lba(0),
             written: u64::MAX,
             free_at: SimTime::ZERO,
@@ -254,6 +258,9 @@ impl HardDisk {
             self.retry_stalled(ctx);
         }
         while ctx.now() >= self.free_at && self.serve_next(ctx) {}
+        if !self.commands.is_empty() {
+            self.obey(ctx);
+        }
         self.order_wake(ctx);
     }
 
@@ -275,10 +282,10 @@ impl HardDisk {
             && until > ctx.now()
         {
             self.held_until = until;
-            return self.destage(ctx, u64::MAX, ctx.now());
+            return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         }
         let Some(item) = self.scheduler.pop(&head) else {
-            return self.destage(ctx, u64::MAX, ctx.now());
+            return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         };
         self.owes_destage = stalled;
         if let Some(next) = self.outside.pop_front() {
@@ -293,8 +300,10 @@ impl HardDisk {
 
     fn order_wake(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        let waiting =
-            !self.scheduler.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty();
+        let waiting = !self.scheduler.is_empty()
+            || !self.stalled.is_empty()
+            || !self.flushes.is_empty()
+            || !self.commands.is_empty();
         let time = if waiting {
             self.free_at.max(self.held_until)
         } else if let Some(ready) = self.next_destage() {
@@ -337,6 +346,14 @@ impl Layer for HardDisk {
             }
         }
         self.pump(ctx);
+    }
+
+    fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, _request: &Request) {
+        if command.is_about_spindle() {
+            self.catch_up(ctx);
+            return self.take_command(ctx, id, command);
+        }
+        ctx.unknown_command(self.info.kind, command);
     }
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, done: &Completion) {

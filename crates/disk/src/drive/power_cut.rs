@@ -24,6 +24,7 @@ impl HardDisk {
         self.outside.clear();
         self.stalled.clear();
         self.flushes.clear();
+        self.commands.clear();
         self.owes_destage = false;
         (self.sweep, self.destaging) = (None, None);
         (self.free_at, self.electronics_free, self.wake_at) = (now, now, SimTime::NEVER);

@@ -67,7 +67,10 @@ impl HardDisk {
     /// after a read from the medium.
     fn go_on_ahead(&mut self, ctx: &mut Ctx<'_>, item: &Queued, found: Found) {
         let (now, segment) = (ctx.now(), found.segment);
-        let idle = now >= self.free_at && self.scheduler.is_empty() && self.buffer.dirty() == 0;
+        let idle = now >= self.free_at
+            && self.scheduler.is_empty()
+            && self.buffer.dirty() == 0
+            && !self.clock.rests(now);
         let reading = self.sweep.is_some_and(|sweep| sweep.segment == segment);
         if !idle || reading || !self.buffer.is_read(segment) {
             return;

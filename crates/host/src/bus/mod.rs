@@ -26,6 +26,7 @@ use hybridsim_engine::{
     SimDuration, SimTime,
 };
 use shared::Shared;
+use slab::Slab;
 use std::rc::Rc;
 use tenured::{Order, Tenured};
 
@@ -96,8 +97,7 @@ pub struct Bus {
     overlap: bool,
     disconnect: bool,
     medium: Medium,
-    ops: Vec<Operation>,
-    free: Vec<u32>,
+    ops: Slab<Operation>,
     /// Claims whose phase is over, in that order.
     over: Vec<Claim>,
 }
@@ -108,16 +108,7 @@ const WAIT_NS: u8 = 1;
 
 impl Bus {
     fn open(&mut self, operation: Operation) -> u32 {
-        match self.free.pop() {
-            Some(op) => {
-                self.ops[op as usize] = operation;
-                op
-            }
-            None => {
-                self.ops.push(operation);
-                self.ops.len() as u32 - 1
-            }
-        }
+        self.ops.insert(operation) as u32
     }
 
     fn data_time(&self, request: &Request) -> SimDuration {
@@ -258,8 +249,7 @@ impl Bus {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32) {
-        let op = self.ops[index as usize];
-        self.free.push(index);
+        let op = self.ops.remove(index as usize);
         if let Medium::Tenured(bus) = &mut self.medium {
             bus.let_go(index, ctx.now());
         }

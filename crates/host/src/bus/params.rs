@@ -6,6 +6,7 @@ use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::{Layer, SECTOR_BYTES, SimDuration};
+use slab::Slab;
 
 /// Devices on a bus at most (paper 000, section 2.3: as in DiskSim).
 const DEVICES_MAX: usize = 15;
@@ -139,8 +140,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         } else {
             Medium::Tenured(Tenured::new(if by_slot { Order::Slot } else { Order::Arrival }))
         },
-        ops: Vec::new(),
-        free: Vec::new(),
+        ops: Slab::new(),
         over: Vec::new(),
     }))
 }

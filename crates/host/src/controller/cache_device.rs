@@ -16,14 +16,15 @@
 //! goes to the device.
 
 use super::bits::Bits;
-use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
+use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
     Completion, Ctx, DataSlice, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
     Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// The registered entry.
@@ -122,8 +123,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         sectors_max: settings.count("flush_sectors_max"),
         valid: Bits::new(size),
         dirty: Bits::new(size),
-        ops: Vec::new(),
-        free: Vec::new(),
+        ops: Slab::new(),
         ready: VecDeque::new(),
         locks: SpanLocks::default(),
         asked: 0,
@@ -182,8 +182,7 @@ pub struct CacheDevice {
     /// What the cache holds, and what of it the device lacks.
     valid: Bits,
     dirty: Bits,
-    ops: Vec<Operation>,
-    free: Vec<u32>,
+    ops: Slab<Operation>,
     /// Operations that hold their locks and may begin.
     ready: VecDeque<u32>,
     locks: SpanLocks,
@@ -209,16 +208,7 @@ const UNSAVED_SECTORS: u8 = 0;
 impl CacheDevice {
     fn open(&mut self, step: Step, id: RequestId, request: Request, shared: bool) {
         let op = Operation { step, id, request, left: 0, parts: Parts::NONE, failed: [false; 2] };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.ops[index as usize] = op;
-                index
-            }
-            None => {
-                self.ops.push(op);
-                self.ops.len() as u32 - 1
-            }
-        };
+        let index = self.ops.insert(op) as u32;
         let (from, to) = (request.lba.0, request.end().0);
         if step == Step::Flush || self.locks.acquire(index, from, to, !shared) {
             self.ready.push_back(index);
@@ -320,7 +310,7 @@ impl CacheDevice {
             }
             Step::Flush => {
                 self.answer(ctx, index, cache_failed || device_failed);
-                self.free.push(index);
+                self.ops.remove(index as usize);
             }
             Step::CopyOut if !cache_failed => {
                 let request = Request { op: Op::Write, ..op.request };
@@ -406,7 +396,7 @@ impl CacheDevice {
     fn close(&mut self, index: u32) {
         let ready = &mut self.ready;
         self.locks.release(index, |granted| ready.push_back(granted));
-        self.free.push(index);
+        self.ops.remove(index as usize);
     }
 
     /// Copies the next run of a round.

@@ -15,15 +15,16 @@
 
 use super::lines::{Lines, Replacement};
 use super::memory_params;
-use super::spans::SpanLocks;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Built, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
     Completion, Contents, Ctx, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
     Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
+use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -123,9 +124,8 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         reads_wait: settings.flag("reads_wait"),
         shares: settings.flag("shared_read_locks"),
         contents: Contents::default(),
-        ops: Vec::new(),
+        ops: Slab::new(),
         pinned: Vec::new(),
-        free: Vec::new(),
         ready: VecDeque::new(),
         stalled: VecDeque::new(),
         flushes: VecDeque::new(),
@@ -164,10 +164,9 @@ pub struct MemoryCache {
     reads_wait: bool,
     shares: bool,
     contents: Contents,
-    ops: Vec<Operation>,
+    ops: Slab<Operation>,
     /// The lines each operation keeps from going.
     pinned: Vec<Vec<u32>>,
-    free: Vec<u32>,
     /// Operations that hold their locks and may go on.
     ready: VecDeque<u32>,
     /// Operations that hold their locks and wait for lines, in order.
@@ -215,17 +214,10 @@ impl MemoryCache {
     fn enter(&mut self, id: RequestId, request: &Request, shared: bool) {
         let op =
             Operation { id, request: *request, parts: Parts::NONE, locked: true, awaits: None };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.ops[index as usize] = op;
-                index
-            }
-            None => {
-                self.ops.push(op);
-                self.pinned.push(Vec::new());
-                self.ops.len() as u32 - 1
-            }
-        };
+        let index = self.ops.insert(op) as u32;
+        if index as usize == self.pinned.len() {
+            self.pinned.push(Vec::new());
+        }
         if request.op == Op::Flush {
             self.ops[index as usize].locked = false;
             self.flushes.push_back((index, self.lines.writes()));
@@ -530,12 +522,11 @@ impl MemoryCache {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32, outcome: Outcome) {
-        let op = self.ops[index as usize];
+        let op = self.ops.remove(index as usize);
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
-        self.free.push(index);
         let total = ctx.now().since(ctx.issued(op.id));
         let parts = op.parts.plus(Part::Queue, total.saturating_sub(op.parts.total()));
         if outcome == Outcome::Failed {

@@ -14,7 +14,6 @@ mod memory_params;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;
-mod spans;
 
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};

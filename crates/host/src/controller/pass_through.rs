@@ -9,6 +9,7 @@ use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Completion, Ctx, Lane, Layer, LayerInfo, Outcome, Part, Request, RequestId, SimDuration,
 };
+use slab::Slab;
 use std::rc::Rc;
 
 /// The registered entry.
@@ -28,15 +29,14 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
     let lanes = Lanes::new(input.children, "buses").map_err(|more| problems.extend(more)).ok();
     let (Some(lanes), true) = (lanes, problems.is_empty()) else { return Err(problems) };
     let command = input.settings.duration("command_time");
-    Ok(Box::new(PassThrough { lanes, command, commands: Vec::new(), free: Vec::new() }))
+    Ok(Box::new(PassThrough { lanes, command, commands: Slab::new() }))
 }
 
 /// The controller.
 pub struct PassThrough {
     lanes: Lanes,
     command: SimDuration,
-    commands: Vec<(RequestId, Request)>,
-    free: Vec<u32>,
+    commands: Slab<(RequestId, Request)>,
 }
 
 impl PassThrough {
@@ -68,22 +68,12 @@ impl Layer for PassThrough {
             self.issue(ctx, id, request);
             return;
         }
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.commands[slot as usize] = (id, *request);
-                slot
-            }
-            None => {
-                self.commands.push((id, *request));
-                self.commands.len() as u32 - 1
-            }
-        };
-        ctx.wake_after(self.command, u64::from(slot));
+        let slot = self.commands.insert((id, *request));
+        ctx.wake_after(self.command, slot as u64);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        let (id, request) = self.commands[token as usize];
-        self.free.push(token as u32);
+        let (id, request) = self.commands.remove(token as usize);
         self.issue(ctx, id, &request);
     }
 

@@ -10,11 +10,11 @@
 //! A request served out of turn stays in its scheduler until that names it, and is then passed
 //! over; when such leftovers outnumber what waits, the scheduler is filled anew.
 
-use crate::scheduler::sorted::Sorted;
 use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Entry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::sorted::Sorted;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

@@ -12,6 +12,7 @@ use hybridsim_engine::{
     Completion, Contents, Ctx, Durable, Layer, LayerInfo, Loader, Op, Part, Parts, Request,
     RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream, Undo,
 };
+use slab::Slab;
 
 /// The registered entry.
 pub const ENTRY: LayerEntry = LayerEntry {
@@ -104,8 +105,7 @@ pub struct ConstantDevice {
     contents: Contents,
     undo: Undo,
     /// Requests whose effect on the data is still to come; only with jitter.
-    pending: Vec<Pending>,
-    free: Vec<usize>,
+    pending: Slab<Pending>,
 }
 
 impl ConstantDevice {
@@ -117,8 +117,7 @@ impl ConstantDevice {
             free_at,
             contents: Contents::default(),
             undo: Undo::default(),
-            pending: Vec::new(),
-            free: Vec::new(),
+            pending: Slab::new(),
         }
     }
 
@@ -200,16 +199,7 @@ impl Layer for ConstantDevice {
             return;
         }
         let pending = Pending { id, request: *request, parts, end };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.pending[slot] = pending;
-                slot
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() - 1
-            }
-        };
+        let slot = self.pending.insert(pending);
         let moment = self.timing.stream.below(end.since(now).as_ns() + 1);
         ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
     }
@@ -217,7 +207,6 @@ impl Layer for ConstantDevice {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
         self.pending.clear();
-        self.free.clear();
         self.free_at.fill(now);
         Ok(())
     }
@@ -225,8 +214,7 @@ impl Layer for ConstantDevice {
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        let Pending { id, request, parts, end } = self.pending[token as usize];
-        self.free.push(token as usize);
+        let Pending { id, request, parts, end } = self.pending.remove(token as usize);
         // Any bit of the end will do as a coin; a draw would make verified runs differ.
         self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
         ctx.complete_at(id, end, parts);

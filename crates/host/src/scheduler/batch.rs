@@ -3,10 +3,10 @@
 //! A batch closes when it is full, or when its turn comes. A request waits for at most the batches
 //! before its own, so nobody starves.
 
-use super::sorted::Sorted;
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::sorted::Sorted;
 use std::collections::VecDeque;
 
 /// The registered entry.

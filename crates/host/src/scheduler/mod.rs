@@ -29,7 +29,6 @@ pub mod position;
 pub mod priority;
 pub mod scan;
 pub mod sdf;
-pub mod sorted;
 pub mod sptf;
 pub mod sptf_weight;
 pub mod sstf;

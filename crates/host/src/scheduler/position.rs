@@ -1,9 +1,9 @@
 //! Waiting requests sorted by where they are: first sector, or cylinder as the device tells it.
 
-use super::sorted::{Key, Sorted};
 use hybridsim_engine::Lba;
 use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::schedule::{Head, Queued};
+use hybridsim_engine::sorted::{Key, Sorted};
 
 /// What is compared.
 pub const BY: Param = Param::with(

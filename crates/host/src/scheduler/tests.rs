@@ -167,7 +167,7 @@ proptest! {
     fn the_sorted_queue_agrees_with_a_sorted_list(
         steps in prop::collection::vec((0u64..50, 0u8..4), 1..300),
     ) {
-        let mut sorted = sorted::Sorted::default();
+        let mut sorted = hybridsim_engine::sorted::Sorted::default();
         let mut model: Vec<(u64, u64)> = Vec::new();
         let mut arrivals = 0;
         for (lba, step) in steps {

@@ -1,6 +1,7 @@
 //! Requests that are done when all the requests made from them are done.
 
 use hybridsim_engine::{Completion, Ctx, Outcome, Request, RequestId};
+use slab::Slab;
 
 #[derive(Clone, Copy, Debug)]
 struct Parent {
@@ -13,30 +14,19 @@ struct Parent {
 /// The parents in flight, named by the tag their children carry.
 #[derive(Debug, Default)]
 pub struct Fanout {
-    parents: Vec<Parent>,
-    free: Vec<u32>,
+    parents: Slab<Parent>,
 }
 
 impl Fanout {
     /// Opens a parent that will have `children` children; answers their tag.
     pub fn open(&mut self, id: RequestId, request: &Request, children: u32) -> u64 {
         let parent = Parent { id, request: *request, left: children, failed: false };
-        match self.free.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                u64::from(slot)
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u64 - 1
-            }
-        }
+        self.parents.insert(parent) as u64
     }
 
     /// Nothing is in flight any more.
     pub fn clear(&mut self) {
         self.parents.clear();
-        self.free.clear();
     }
 
     /// The request of the parent a child belongs to.
@@ -53,11 +43,11 @@ impl Fanout {
         if parent.left > 0 {
             return;
         }
+        let parent = self.parents.remove(done.tag as usize);
         if parent.failed {
             ctx.fail_request(parent.id, done.parts);
         } else {
             ctx.complete(parent.id, done.parts);
         }
-        self.free.push(done.tag as u32);
     }
 }

@@ -17,6 +17,7 @@ use hybridsim_engine::{
     Completion, Ctx, DataSlice, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts, Request,
     RequestId, SECTOR_BYTES, SimTime, Stream,
 };
+use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -97,10 +98,8 @@ pub struct Mirror {
     in_flight: Vec<u32>,
     positioners: Vec<Option<Rc<dyn Positioner>>>,
     members: Members,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
-    ops: Vec<GroupOp>,
-    free_ops: Vec<u32>,
+    parents: Slab<Parent>,
+    ops: Slab<GroupOp>,
     ready: VecDeque<u32>,
     /// Operations of requests.
     active: usize,
@@ -163,10 +162,8 @@ pub fn build(
         in_flight: vec![0; children],
         positioners: input.children.iter().map(|child| child.positioner.clone()).collect(),
         members,
-        parents: Vec::new(),
-        free_parents: Vec::new(),
-        ops: Vec::new(),
-        free_ops: Vec::new(),
+        parents: Slab::new(),
+        ops: Slab::new(),
         ready: VecDeque::new(),
         active: 0,
         flushes: 0,
@@ -257,16 +254,7 @@ impl Mirror {
 
     fn open(&mut self, id: RequestId, request: &Request, left: u32) -> u32 {
         let parent = Parent { id, request: *request, left, failed: false };
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     fn part_done(&mut self, ctx: &mut Ctx<'_>, slot: u32, parts: Parts, failed: bool) {
@@ -276,8 +264,7 @@ impl Mirror {
         if parent.left > 0 {
             return;
         }
-        let parent = *parent;
-        self.free_parents.push(slot);
+        let parent = self.parents.remove(slot as usize);
         if parent.failed {
             Members::tell_unserved(ctx, parent.request.sectors);
             ctx.fail_request(parent.id, parts);
@@ -333,16 +320,7 @@ impl Mirror {
     fn enter(&mut self, work: Work, group: usize, request: Request, since: SimTime) {
         let (parts, locked) = (Parts::NONE, request.op != Op::Read || work_is_rebuild(work));
         let op = GroupOp { work, group, request, left: 0, locked, since, parts };
-        let index = match self.free_ops.pop() {
-            Some(index) => {
-                self.ops[index as usize] = op;
-                index
-            }
-            None => {
-                self.ops.push(op);
-                self.ops.len() as u32 - 1
-            }
-        };
+        let index = self.ops.insert(op) as u32;
         let (from, to) = (request.lba.0, request.end().0);
         let range = Range { key: group as u64, from, to, exclusive: true };
         if !locked || self.locks.acquire(index, range) {
@@ -447,12 +425,11 @@ impl Mirror {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
-        let op = self.ops[index as usize];
+        let op = self.ops.remove(index as usize);
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
-        self.free_ops.push(index);
         match op.work {
             Work::Request { parent } => {
                 let data = op.request.data;

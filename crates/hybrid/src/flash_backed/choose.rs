@@ -15,16 +15,21 @@ impl FlashBacked {
             let nothing = self.waiting == 0;
             if self.flushing && (self.flush_turn || nothing) {
                 self.flush_turn = false;
-                self.flush(ctx, Flushing::Watermark);
+                if !self.flush(ctx, Flushing::Watermark) {
+                    break;
+                }
             } else if !nothing {
                 self.flush_turn = true;
                 let item = self.take_next(ctx, self.last).expect("one waits");
+                if !self.start_request(ctx, item) {
+                    self.held = Some(item);
+                    break;
+                }
                 self.waiting -= 1;
-                self.start_request(ctx, item);
             } else if !self.wants_idle(ctx) {
                 break;
-            } else {
-                self.flush(ctx, Flushing::Idle);
+            } else if !self.flush(ctx, Flushing::Idle) {
+                break;
             }
         }
         let level = self.fqueue.used();
@@ -57,7 +62,8 @@ impl FlashBacked {
 
     /// Whether the FQueue is to be written back now because nothing else is to do.
     fn wants_idle(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        if !self.options.idle || self.broken || self.fqueue.is_empty() {
+        let writing = self.beside.iter().any(Option::is_some);
+        if !self.options.idle || self.broken || writing || self.fqueue.is_empty() {
             return false;
         }
         let due = self.idle_since + self.options.idle_delay;
@@ -70,16 +76,20 @@ impl FlashBacked {
 
     /// The request that goes next when the disk's head is at `last`.
     fn take_next(&mut self, ctx: &Ctx<'_>, last: Lba) -> Option<Queued> {
-        if let Some(item) = self.staged.take() {
+        if let Some(item) = self.held.take().or_else(|| self.staged.take()) {
             return Some(item);
         }
         let positioner = self.positioner.as_deref();
         self.scheduler.pop(&Head { now: ctx.now(), last, positioner })
     }
 
-    fn start_request(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+    /// Whether it could be started; otherwise it has to wait for a write beside.
+    fn start_request(&mut self, ctx: &mut Ctx<'_>, item: Queued) -> bool {
         let request = item.request;
         let (lba, end) = (request.lba.0, request.end().0);
+        if request.op != Op::Flush && self.meets_beside(lba, end) {
+            return false;
+        }
         match request.op {
             Op::Flush => self.pass(ctx, item),
             Op::Trim => {
@@ -90,12 +100,21 @@ impl FlashBacked {
                 self.fqueue.find(lba, end, false, &mut self.met);
                 self.read(ctx, item);
             }
-            Op::Write => self.start_write(ctx, item),
+            Op::Write => return self.start_write(ctx, item),
         }
+        true
     }
 
-    /// Paper 001, figure 6.
-    fn start_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+    /// Whether these sectors overlap (or touch, where that counts) one of the writes beside.
+    pub(super) fn meets_beside(&self, lba: u64, end: u64) -> bool {
+        let reach = u64::from(self.options.touching);
+        let meets =
+            |range: std::ops::Range<u64>| lba < range.end + reach && range.start < end + reach;
+        self.beside.iter().flatten().any(|active| meets(active.range()))
+    }
+
+    /// Paper 001, figure 6. Whether it could be started.
+    fn start_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) -> bool {
         let Request { lba, sectors, .. } = item.request;
         let (first, end) = (lba.0, item.request.end().0);
         self.fqueue.find(first, end, self.options.touching, &mut self.met);
@@ -103,14 +122,13 @@ impl FlashBacked {
         let may_replace = self.options.replace && covers;
         if !self.met.is_empty() && !may_replace {
             self.coalesce(ctx, item);
-            return;
+            return true;
         }
         let obsolete: u64 = self.met.iter().map(|entry| entry.1).sum();
         let more = u64::from(sectors) - obsolete;
         if self.redirecting() && self.rule_says_so(ctx, &item.request) {
-            if self.fqueue.used() + more <= self.fqueue.size() {
-                self.redirect(ctx, item);
-                return;
+            if self.fqueue.used() + self.reserved + more <= self.fqueue.size() {
+                return self.redirect(ctx, item, more);
             }
             // Full for this one: make room for those to come, if they can fit at all. That may take
             // more than the low watermark.
@@ -119,7 +137,12 @@ impl FlashBacked {
                 self.flush_to = self.low().min(self.fqueue.size() - more);
             }
         }
-        if self.met.is_empty() { self.write(ctx, item) } else { self.coalesce(ctx, item) }
+        if self.met.is_empty() {
+            self.write(ctx, item)
+        } else {
+            self.coalesce(ctx, item)
+        }
+        true
     }
 
     fn redirecting(&self) -> bool {

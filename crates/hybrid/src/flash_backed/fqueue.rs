@@ -1,7 +1,8 @@
 //! The FQueue in memory: redirected writes, in the order they came, with an index by address.
 
+use crate::sorted::SortedMap;
 use hybridsim_engine::Contents;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -14,9 +15,9 @@ struct Entry {
 pub struct FQueue {
     size: u64,
     used: u64,
-    entries: BTreeMap<u64, Entry>,
-    /// Addresses by number of arrival.
-    order: BTreeMap<u64, u64>,
+    entries: SortedMap<u64, Entry>,
+    /// Number of arrival and address, in that order; of entries that left too, for a while.
+    order: VecDeque<(u64, u64)>,
     numbers: u64,
     /// Stamps of verified runs.
     pub data: Contents,
@@ -39,19 +40,22 @@ impl FQueue {
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// All entries by address: first sector, length.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.entries.iter().map(|(lba, entry)| (*lba, entry.sectors))
+        self.entries.iter().map(|(lba, entry)| (lba, entry.sectors))
     }
 
     /// Forgets everything but its size.
     pub fn clear(&mut self) {
-        *self = Self { size: self.size, ..Self::default() };
+        self.entries.clear();
+        self.order.clear();
+        self.data = Contents::default();
+        self.used = 0;
     }
 
     /// Adds an entry; it overlaps none.
@@ -60,19 +64,26 @@ impl FQueue {
         let number = self.numbers;
         self.numbers += 1;
         self.entries.insert(lba, Entry { sectors, number });
-        self.order.insert(number, lba);
+        // Where most have left, those are sorted out: each costs its share once.
+        if self.order.len() > 2 * self.entries.len() + 64 {
+            let entries = &self.entries;
+            self.order.retain(|listed| is_in(entries, *listed));
+        }
+        self.order.push_back((number, lba));
         self.used += sectors;
     }
 
     /// Removes every entry that begins within `lba..end`; answers how many.
     pub fn remove(&mut self, lba: u64, end: u64) -> u64 {
         let mut count = 0;
-        while let Some((&at, &entry)) = self.entries.range(lba..end).next() {
-            self.entries.remove(&at);
-            self.order.remove(&entry.number);
+        while let Some((at, entry)) = self.entries.at_or_after(lba).filter(|entry| entry.0 < end) {
+            self.entries.remove(at);
             self.used -= entry.sectors;
             self.data.clear(at, entry.sectors);
             count += 1;
+        }
+        while self.order.front().is_some_and(|first| !is_in(&self.entries, *first)) {
+            self.order.pop_front();
         }
         count
     }
@@ -82,30 +93,36 @@ impl FQueue {
     pub fn find(&self, lba: u64, end: u64, touching: bool, found: &mut Vec<(u64, u64)>) {
         found.clear();
         let reach = u64::from(touching);
-        let before = self.entries.range(..lba).next_back();
+        let before = self.entries.before(lba);
         let before = before.filter(|(at, entry)| *at + entry.sectors + reach > lba);
         let from_here = self.entries.range(lba..end + reach);
-        found.extend(before.into_iter().chain(from_here).map(|(at, entry)| (*at, entry.sectors)));
+        found.extend(before.into_iter().chain(from_here).map(|(at, entry)| (at, entry.sectors)));
     }
 
     /// The oldest entry with all those that lie against it, up to `sectors_max` in all (or the
     /// entry alone): first sector and end.
     pub fn oldest_run(&self, sectors_max: u64) -> Option<(u64, u64)> {
-        let (_, &first) = self.order.first_key_value()?;
-        let (mut lba, mut end) = (first, first + self.entries[&first].sectors);
-        while let Some((&at, entry)) = self.entries.range(..lba).next_back()
+        let &(_, first) = self.order.front()?;
+        let oldest = self.entries.get(first).expect("the first listed is in the queue");
+        let (mut lba, mut end) = (first, first + oldest.sectors);
+        while let Some((at, entry)) = self.entries.before(lba)
             && at + entry.sectors == lba
             && end - at <= sectors_max
         {
             lba = at;
         }
-        while let Some(entry) = self.entries.get(&end)
+        while let Some(entry) = self.entries.get(end)
             && end + entry.sectors - lba <= sectors_max
         {
             end += entry.sectors;
         }
         Some((lba, end))
     }
+}
+
+/// Whether the entry of that number is still in the queue.
+fn is_in(entries: &SortedMap<u64, Entry>, (number, lba): (u64, u64)) -> bool {
+    entries.get(lba).is_some_and(|entry| entry.number == number)
 }
 
 #[cfg(test)]

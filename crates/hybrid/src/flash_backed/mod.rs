@@ -10,8 +10,9 @@
 //! - [`curve_disk`]: a disk as the paper's simulator has it.
 //!
 //! One operation is under way at a time, as the rule assumes; the request that is looked ahead to
-//! is the one that goes next. Between operations the FQueue in memory and the pinned set of the
-//! drive are the same, sector by sector.
+//! is the one that goes next. With `flash_in_flight` above one, redirected writes are under way
+//! beside it; requests that touch one of them wait for it. But for the sectors an operation is
+//! about, the FQueue in memory and the pinned set of the drive are the same at all times.
 //!
 //! The order of steps when data leave the FQueue is a choice (`order`). The paper unpins first,
 //! then writes; a power failure between the two loses what was acknowledged. By default the disk
@@ -85,6 +86,13 @@ const PARAMS: &[Param] = &[
     ),
     Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "The same: the rate data are written at"),
     Param::with(
+        "flash_in_flight",
+        Kind::Count { min: 1, max: 4096 },
+        "1",
+        "Redirected writes under way at once. With 1 nothing else is done meanwhile, as in paper \
+         001's simulator, whose access times add up; with more, the disk goes on beside them",
+    ),
+    Param::with(
         "ties",
         Kind::Choice(&["redirect", "disk"]),
         "\"redirect\"",
@@ -144,6 +152,10 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
     let access = access(input, options.redirect, &mut problems);
     let (entry, own) = input.plugged::<SchedulerEntry>("scheduler");
     let scheduler = (entry.build)(own).map_err(|more| problems.extend(more)).ok();
+    let beside = match settings.count("flash_in_flight") {
+        1 => 0,
+        more => more,
+    };
     let Some(scheduler) = scheduler.filter(|_| problems.is_empty()) else { return Err(problems) };
     Ok(FlashBacked {
         capacity: drive.capacity,
@@ -153,6 +165,9 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         options,
         fqueue: FQueue::default(),
         staged: None,
+        held: None,
+        beside: vec![None; beside as usize],
+        reserved: 0,
         last: Lba(0),
         active: None,
         flushing: false,
@@ -242,6 +257,12 @@ pub struct FlashBacked {
     fqueue: FQueue,
     /// Taken from the request queue to look at; goes next.
     staged: Option<Queued>,
+    /// Taken from the request queue and waiting for a write beside; goes even before that.
+    held: Option<Queued>,
+    /// Redirected writes under way beside the operation; none where only one is at a time.
+    beside: Vec<Option<Active>>,
+    /// Sectors they will add to the FQueue.
+    reserved: u64,
     /// Where the disk's head was left.
     last: Lba,
     active: Option<Active>,
@@ -348,7 +369,7 @@ impl Layer for FlashBacked {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        self.step_done(ctx, done);
+        self.done(ctx, done);
         self.advance(ctx);
     }
 

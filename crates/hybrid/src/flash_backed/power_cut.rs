@@ -12,7 +12,9 @@ impl FlashBacked {
     pub(super) fn lose_power(&mut self) {
         let head = Head { now: SimTime::NEVER, last: self.last, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
-        self.staged = None;
+        (self.staged, self.held) = (None, None);
+        self.beside.fill(None);
+        self.reserved = 0;
         self.fqueue.clear();
         self.active = None;
         (self.flushing, self.idle_armed, self.waiting) = (false, false, 0);

@@ -45,6 +45,10 @@ pub enum Flushing {
 #[derive(Clone, Copy, Debug)]
 pub struct Active {
     pub step: Step,
+    /// Zero for the operation, one and more for the writes beside it.
+    tag: u64,
+    /// Sectors it will add to the FQueue.
+    adds: u64,
     /// The host's request, if it is for one.
     request: Option<(RequestId, Request)>,
     flushing: Option<Flushing>,
@@ -64,6 +68,8 @@ impl Active {
     pub const fn own(step: Step, now: SimTime) -> Self {
         Self {
             step,
+            tag: 0,
+            adds: 0,
             request: None,
             flushing: None,
             lba: 0,
@@ -77,7 +83,6 @@ impl Active {
     }
 }
 
-#[cfg(test)]
 impl Active {
     /// Sectors it is about.
     pub const fn range(&self) -> std::ops::Range<u64> {
@@ -90,7 +95,11 @@ impl FlashBacked {
     fn begin(&mut self, ctx: &Ctx<'_>, item: Queued, step: Step) {
         let id = RequestId(item.key as u32);
         let waited = ctx.now().since(ctx.issued(id));
+        // A write beside that goes to the disk after all stays where it is.
+        let (tag, adds) = self.active.map_or((0, 0), |active| (active.tag, active.adds));
         self.active = Some(Active {
+            tag,
+            adds,
             request: Some((id, item.request)),
             lba: item.request.lba.0,
             end: item.request.end().0,
@@ -105,8 +114,9 @@ impl FlashBacked {
     }
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, request: Request) {
-        self.active().left += 1;
-        ctx.issue(0, request, 0);
+        let active = self.active();
+        active.left += 1;
+        ctx.issue(0, request, active.tag);
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, step: Step, command: Command) {
@@ -114,7 +124,7 @@ impl FlashBacked {
         active.step = step;
         active.left = 1;
         let range = (Lba(active.lba), (active.end - active.lba) as u32);
-        ctx.command(0, command, range, 0);
+        ctx.command(0, command, range, active.tag);
     }
 
     /// Sends `item` on as it is.
@@ -171,10 +181,22 @@ impl FlashBacked {
         }
     }
 
-    /// A write to the FQueue: pinned first, without populating.
-    pub(super) fn redirect(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+    /// A write to the FQueue, to which it adds `adds` sectors: pinned first, without populating.
+    /// Whether there is room for it in flight.
+    pub(super) fn redirect(&mut self, ctx: &mut Ctx<'_>, item: Queued, adds: u64) -> bool {
+        let free = self.beside.iter().position(Option::is_none);
+        if free.is_none() && !self.beside.is_empty() {
+            return false;
+        }
         self.begin(ctx, item, Step::Pin);
+        self.reserved += adds;
+        let active = self.active();
+        (active.adds, active.tag) = (adds, free.map_or(0, |slot| slot as u64 + 1));
         self.command(ctx, Step::Pin, Command::Pin { populate: false });
+        if let Some(slot) = free {
+            self.beside[slot] = self.active.take();
+        }
+        true
     }
 
     /// A write that takes along what it meets in the FQueue (figure 5(b)).
@@ -207,14 +229,19 @@ impl FlashBacked {
         self.leave_fqueue(ctx);
     }
 
-    /// The oldest of the FQueue goes to the disk.
-    pub(super) fn flush(&mut self, ctx: &mut Ctx<'_>, why: Flushing) {
+    /// The oldest of the FQueue goes to the disk; unless a write beside is about to replace some of
+    /// it, which is waited for.
+    pub(super) fn flush(&mut self, ctx: &mut Ctx<'_>, why: Flushing) -> bool {
         let run = self.fqueue.oldest_run(self.options.merge_max);
         let (lba, end) = run.expect("the FQueue is not empty");
+        if self.meets_beside(lba, end) {
+            return false;
+        }
         let own = Active::own(Step::DiskWrite, ctx.now());
         self.active = Some(Active { flushing: Some(why), lba, end, ..own });
         self.gather(ctx);
         self.leave_fqueue(ctx);
+        true
     }
 
     /// Takes a buffer for what goes to the disk, and fills it from memory.
@@ -255,8 +282,17 @@ impl FlashBacked {
         self.issue(ctx, write);
     }
 
-    /// A request or command at the drive is done.
-    pub(super) fn step_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+    /// A request or command at the drive is done: of the operation, or of a write beside it.
+    pub(super) fn done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let Some(slot) = (done.tag as usize).checked_sub(1) else {
+            return self.step_done(ctx, done);
+        };
+        let operation = std::mem::replace(&mut self.active, self.beside[slot].take());
+        self.step_done(ctx, done);
+        self.beside[slot] = std::mem::replace(&mut self.active, operation);
+    }
+
+    fn step_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let active = self.active();
         active.left -= 1;
         active.failed |= done.outcome == Outcome::Failed;
@@ -373,6 +409,7 @@ impl FlashBacked {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         let active = self.active.take().expect("an operation is under way");
+        self.reserved -= active.adds;
         ctx.data().give_back(active.data);
         let took = ctx.now().since(active.started).as_ns();
         let what = match (active.request.map(|(_, request)| request.op), active.step) {

@@ -3,7 +3,7 @@
 use super::serve::Kind;
 use super::sides::Why;
 use super::{FlashCache, Scheme};
-use crate::hybrid_disk::cut::{Cut, cut};
+use crate::paged::cut::{Cut, cut};
 use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 

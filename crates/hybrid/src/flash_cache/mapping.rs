@@ -92,7 +92,6 @@ impl FlashCache {
         self.accessed = 0;
         self.flow = super::Flow::default();
         self.parents.clear();
-        self.free_parents.clear();
         self.short_of_space.clear();
         (self.executing, self.destaging) = (0, 0);
         self.resizer.stop();

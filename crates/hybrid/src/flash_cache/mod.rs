@@ -25,10 +25,10 @@ mod serve;
 mod sides;
 mod tracker;
 
-use crate::hybrid_disk::cache::{Cache, PAGE_SECTORS_MAX};
-use crate::hybrid_disk::cut::Run;
-use crate::hybrid_disk::flow::Flow;
-use crate::hybrid_disk::trimmed::Trimmed;
+use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use crate::paged::cut::Run;
+use crate::paged::flow::Flow;
+use crate::paged::trimmed::Trimmed;
 use crate::replacement::CachedPage;
 use crate::streams::Streams;
 use ahead::Ahead;
@@ -45,6 +45,7 @@ use optimise::{Division, Grid};
 use resize::Resizer;
 use serve::Parent;
 use sides::{Fresh, Sides};
+use slab::Slab;
 use std::collections::VecDeque;
 use tracker::Tracker;
 
@@ -95,6 +96,14 @@ const PARAMS: &[Param] = &[
         "128",
         "Dirty pages written back at a time, in order of their place on the disk, and most pages \
          moved in a step of resizing",
+    ),
+    Param::with(
+        "adjust",
+        Kind::Choice(&["idle", "always"]),
+        "\"idle\"",
+        "When pages are given up to follow a new division. `idle`: only while nobody waits, as \
+         the paper's authors do in their simulator; `always`: a system that is never idle, too, \
+         gives up as many as it accesses (beyond the paper)",
     ),
     Param::with(
         "write_ahead",
@@ -249,8 +258,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         flash_pages: all,
         division: Division { u: begun, r: 0.5 },
         flow: Flow::default(),
-        parents: Vec::new(),
-        free_parents: Vec::new(),
+        parents: Slab::new(),
         runs: Vec::new(),
         listed: Vec::new(),
         short_of_space: VecDeque::new(),
@@ -270,7 +278,10 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         period_pages: settings.count("period_pages"),
         accessed: 0,
         shrink_max: settings.count("shrink_max_pages"),
-        resizer: Resizer::new(settings.count("destage_pages") as usize),
+        resizer: Resizer::new(
+            settings.count("destage_pages") as usize,
+            settings.text("adjust") == "always",
+        ),
         mapping,
         ahead: Ahead::new(settings.count("write_ahead"), settings.duration("write_ahead_pause")),
         trimmed: Trimmed::default(),
@@ -301,8 +312,7 @@ pub struct FlashCache {
     flash_pages: f64,
     division: Division,
     flow: Flow,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
+    parents: Slab<Parent>,
     /// Reused for every cut.
     runs: Vec<Run>,
     /// Reused wherever pages are listed.

@@ -2,9 +2,9 @@
 
 use super::sides::Why;
 use super::{FlashCache, Scheme};
-use crate::hybrid_disk::cache::bits;
-use crate::hybrid_disk::cut::{Cut, Medium, Run, cut};
-use crate::hybrid_disk::flow::Entered;
+use crate::paged::cache::bits;
+use crate::paged::cut::{Cut, Medium, Run, cut};
+use crate::paged::flow::Entered;
 use crate::replacement::CachedPage;
 use hybridsim_engine::{
     Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
@@ -48,35 +48,11 @@ impl FlashCache {
         let waits = Part::Queue;
         let parent =
             Parent { kind, request, since, waits, own: Parts::NONE, left: 0, failed: false };
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     pub(super) fn parent(&mut self, slot: u32) -> &mut Parent {
         &mut self.parents[slot as usize]
-    }
-
-    fn pages_of(&self, request: &Request) -> (u64, u64) {
-        if request.op == Op::Flush {
-            return (u64::MAX, 0);
-        }
-        let size = self.cache.page_sectors;
-        (request.lba.0 / size, (request.end().0 - 1) / size)
-    }
-
-    /// The sectors of `page` that lie in the request: first, and first after.
-    fn sectors_in(&self, request: &Request, page: u64) -> (u64, u64) {
-        let start = page * self.cache.page_sectors;
-        let from = request.lba.0.max(start) - start;
-        (from, self.cache.page_sectors.min(request.end().0 - start))
     }
 
     /// A new request from above: starts, or waits behind conflicting ones.
@@ -85,7 +61,7 @@ impl FlashCache {
         let sequential = moves_data && self.streams.is_sequential(request);
         let slot = self.open(Kind::Request(id, sequential), *request, ctx.issued(id));
         // Reads may put what they read into the cache, so they exclude each other too.
-        if self.flow.enter(slot, self.pages_of(request), true, false) == Entered::Free {
+        if self.flow.enter(slot, self.cache.pages_of(request), true, false) == Entered::Free {
             self.start(ctx, slot);
         }
     }
@@ -119,7 +95,7 @@ impl FlashCache {
 
     /// Notes the pages of a request that is no part of a stream.
     fn track(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
-        let (first, last) = self.pages_of(request);
+        let (first, last) = self.cache.pages_of(request);
         for page in first..=last {
             self.tracker.refer(request.op, page);
         }
@@ -128,7 +104,7 @@ impl FlashCache {
 
     fn start_read(&mut self, ctx: &mut Ctx<'_>, slot: u32, sequential: bool) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         if !sequential {
             self.track(ctx, &request);
         }
@@ -136,7 +112,7 @@ impl FlashCache {
         if self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
-                let (from, to) = self.sectors_in(&request, page);
+                let (from, to) = self.cache.sectors_in(&request, page);
                 let wanted = bits(from, to);
                 hits += u64::from(self.cache.slot(at).valid & wanted == wanted);
                 self.sides.read(CachedPage { page, slot: at });
@@ -153,7 +129,7 @@ impl FlashCache {
 
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32, sequential: bool) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         let pages = last - first + 1;
         let hits = self.cache.count(first, last);
         let (hits, misses) = (clamp(hits), clamp(pages - hits));
@@ -178,7 +154,7 @@ impl FlashCache {
     /// Dirty pages a write adds, and slots it needs for them.
     fn needs(&mut self, slot: u32) -> (u64, u64) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         let (mut more, mut new) = (0, 0);
         for page in first..=last {
             match self.cache.find(page) {
@@ -207,7 +183,7 @@ impl FlashCache {
 
     fn write_to_flash(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         for page in first..=last {
             let at = match self.cache.find(page) {
                 Some(at) => {
@@ -220,7 +196,7 @@ impl FlashCache {
                     at
                 }
             };
-            let (from, to) = self.sectors_in(&request, page);
+            let (from, to) = self.cache.sectors_in(&request, page);
             self.cache.mark(at, from, to);
         }
         self.write_map(ctx, last - first + 1);
@@ -230,7 +206,7 @@ impl FlashCache {
 
     /// Straight to the disk; what flash has of it is forgotten when the disk has it.
     fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
-        let (first, last) = self.pages_of(&self.parents[slot as usize].request);
+        let (first, last) = self.cache.pages_of(&self.parents[slot as usize].request);
         let holds_some = self.cache.count(first, last) > 0;
         let parent = self.parent(slot);
         if let Kind::Request(id, _) = parent.kind {
@@ -258,7 +234,7 @@ impl FlashCache {
 
     /// Flash no longer has the newest of a range.
     fn drop_range(&mut self, ctx: &Ctx<'_>, request: &Request, trims: bool) {
-        let (first, last) = self.pages_of(request);
+        let (first, last) = self.cache.pages_of(request);
         let mut inside = std::mem::take(&mut self.listed);
         inside.clear();
         if last - first >= u64::from(self.cache.used()) {
@@ -268,7 +244,7 @@ impl FlashCache {
             inside.extend((first..=last).filter_map(find));
         }
         for &page in &inside {
-            let (from, to) = self.sectors_in(request, page.page);
+            let (from, to) = self.cache.sectors_in(request, page.page);
             if trims && ctx.verifying() {
                 let dropped = self.cache.slot(page.slot).valid & bits(from, to);
                 self.trimmed.add(page.page, dropped);
@@ -330,11 +306,11 @@ impl FlashCache {
             Kind::DestageWrite => self.destage_end(ctx, slot),
             Kind::Trim => {
                 self.trimmed_slots(&request);
-                self.free_parents.push(slot);
+                self.parents.remove(slot as usize);
             }
             Kind::Map => {
                 self.give_back(ctx, request.data);
-                self.free_parents.push(slot);
+                self.parents.remove(slot as usize);
             }
         }
     }
@@ -374,7 +350,7 @@ impl FlashCache {
         self.executing -= 1;
         self.ahead.served(ctx.now());
         if request.op != Op::Flush {
-            let (first, last) = self.pages_of(&request);
+            let (first, last) = self.cache.pages_of(&request);
             self.resizer.count(last - first + 1);
         }
         match staged {
@@ -385,7 +361,7 @@ impl FlashCache {
 
     /// A request of the cache's own with what a read brought, if any of its pages is not cached.
     fn copy_of(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Option<Request> {
-        let (first, last) = self.pages_of(request);
+        let (first, last) = self.cache.pages_of(request);
         if self.cache.count(first, last) == last - first + 1 {
             return None;
         }
@@ -402,13 +378,13 @@ impl FlashCache {
     /// Puts what was read into the cache, as far as there is room without writing back.
     fn stage(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
         self.runs.clear();
-        let (first, last) = self.pages_of(&copy);
+        let (first, last) = self.cache.pages_of(&copy);
         let mut pages = 0;
         for page in first..=last {
             if self.cache.find(page).is_some() || !self.room_for_clean(page) {
                 continue;
             }
-            let (from, to) = self.sectors_in(&copy, page);
+            let (from, to) = self.cache.sectors_in(&copy, page);
             let at = self.cache.add(page);
             self.cache.mark(at, from, to);
             self.sides.add(CachedPage { page, slot: at }, false);
@@ -449,7 +425,7 @@ impl FlashCache {
     /// Gives up its pages and its name; starts those who waited for it.
     pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.flow.leave(slot);
-        self.free_parents.push(slot);
+        self.parents.remove(slot as usize);
         while let Some(next) = self.flow.next_unblocked() {
             self.start(ctx, next);
         }

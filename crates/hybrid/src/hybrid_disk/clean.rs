@@ -2,9 +2,9 @@
 //! disk, freed (`cache_cleanup` in paper 000, figure 3.7).
 
 use super::HybridDisk;
-use super::cut::{Cut, Medium, Run, cut};
 use super::serve::{Kind, Parent};
 use crate::cleanup::{CacheState, Plan};
+use crate::paged::cut::{Cut, Medium, Run, cut};
 use crate::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Part, Parts, Request, SimDuration};
 
@@ -258,7 +258,7 @@ impl HybridDisk {
             ));
         }
         ctx.data().give_back(request.data);
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         for page in first..=last {
             let at = self.cache.find(page).expect("nobody else takes pages that are cleaned");
             self.policies.replacement.evict(CachedPage { page, slot: at });

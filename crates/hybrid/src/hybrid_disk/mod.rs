@@ -7,33 +7,30 @@
 //!
 //! - `serve`: requests from above.
 //! - `clean`: writing cached pages back.
-//! - `cache`: what is cached where. `cut`: runs. `flow`: conflicts. `lane`: dispatch queues.
+//! - `lane`: dispatch queues.
 //!
 //! Invariant: flash holds the newest data of every sector marked in the cache, the disk that of
 //! all others.
 //!
 //! A trim drops cached sectors, so that they are never written back, and is passed on to the disk,
-//! which may answer zeros from then on or what it was last sent (see `trimmed`). A flush is passed
-//! on to both media: what flash has acknowledged it keeps, so nothing is destaged for it. Time in
-//! dispatch queues and behind conflicting requests is told as `Queue`; time behind cleaning, and
-//! waiting for a free page, as `Destage`.
+//! which may answer zeros from then on or what it was last sent (see `paged::trimmed`). A flush is
+//! passed on to both media: what flash has acknowledged it keeps, so nothing is destaged for it.
+//! Time in dispatch queues and behind conflicting requests is told as `Queue`; time behind
+//! cleaning, and waiting for a free page, as `Destage`.
 
-pub(crate) mod cache;
 mod clean;
-pub(crate) mod cut;
-pub(crate) mod flow;
 mod lane;
 mod power_cut;
 mod serve;
-pub(crate) mod trimmed;
 
 use crate::admission::{Admission, AdmissionEntry};
 use crate::cleanup::{Cleanup, CleanupEntry};
+use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use crate::paged::cut::{Cut, Run};
+use crate::paged::flow::Flow;
+use crate::paged::trimmed::Trimmed;
 use crate::replacement::{Replacement, ReplacementEntry};
-use cache::{Cache, PAGE_SECTORS_MAX};
 use clean::Cleaning;
-use cut::{Cut, Run};
-use flow::Flow;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::{Description, Entry};
@@ -44,8 +41,8 @@ use hybridsim_engine::{
 use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
 use serve::Parent;
+use slab::Slab;
 use std::collections::VecDeque;
-use trimmed::Trimmed;
 
 /// The registered entry.
 pub const ENTRY: LayerEntry = LayerEntry {
@@ -212,8 +209,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         policies,
         fresh,
         cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
-        parents: Vec::new(),
-        free_parents: Vec::new(),
+        parents: Slab::new(),
         trimmed: Trimmed::default(),
         durability: Durability::new(settings.flag("force_destage"), journal),
         runs: Vec::new(),
@@ -274,14 +270,13 @@ pub struct HybridDisk {
     /// Ranges that stay in flash once written.
     pinned: Vec<(u64, u64)>,
     flow: Flow,
-    /// Dispatch queues, by [`cut::Medium`].
+    /// Dispatch queues, by [`Medium`](crate::paged::cut::Medium).
     lanes: [Lane; 2],
     policies: Policies,
     /// Builds policies that know nothing yet.
     fresh: Fresh,
     cleaning: Cleaning,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
+    parents: Slab<Parent>,
     trimmed: Trimmed,
     durability: Durability,
     /// Reused for every cut.

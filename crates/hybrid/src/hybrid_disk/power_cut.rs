@@ -79,7 +79,6 @@ impl HybridDisk {
         self.lanes.iter_mut().for_each(super::Lane::clear);
         self.cleaning.stop();
         self.parents.clear();
-        self.free_parents.clear();
         self.ready.clear();
         self.short_of_space.clear();
         (self.executing, self.present, self.idle_timer) = (0, 0, false);

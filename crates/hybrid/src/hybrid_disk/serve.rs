@@ -1,8 +1,9 @@
 //! Requests from above: when they may start, what they become, when they are done.
 
-use super::cut::{Cut, Medium, Run, cut};
-use super::flow::Entered;
-use super::{HybridDisk, cache};
+use super::HybridDisk;
+use crate::paged::cache;
+use crate::paged::cut::{Cut, Medium, Run, cut};
+use crate::paged::flow::Entered;
 use crate::replacement::{Access, CachedPage};
 use hybridsim_engine::{
     Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
@@ -42,36 +43,11 @@ pub struct Parent {
 
 impl HybridDisk {
     pub(super) fn open(&mut self, parent: Parent) -> u32 {
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     pub(super) fn parent(&mut self, slot: u32) -> &mut Parent {
         &mut self.parents[slot as usize]
-    }
-
-    /// Pages a range touches: first and last.
-    pub(super) fn pages_of(&self, request: &Request) -> (u64, u64) {
-        if request.op == Op::Flush {
-            return (u64::MAX, 0);
-        }
-        let size = self.cache.page_sectors;
-        (request.lba.0 / size, (request.end().0 - 1) / size)
-    }
-
-    /// The sectors of `page` that lie in the request: first, and first after.
-    fn sectors_in(&self, request: &Request, page: u64) -> (u64, u64) {
-        let start = page * self.cache.page_sectors;
-        let from = request.lba.0.max(start) - start;
-        (from, self.cache.page_sectors.min(request.end().0 - start))
     }
 
     /// A new request from above: starts, or waits behind conflicting ones.
@@ -88,7 +64,7 @@ impl HybridDisk {
             failed: false,
         });
         let exclusive = request.op != Op::Read;
-        match self.flow.enter(slot, self.pages_of(request), exclusive, false) {
+        match self.flow.enter(slot, self.cache.pages_of(request), exclusive, false) {
             Entered::Free => self.start(ctx, slot),
             Entered::Blocked if !self.cleaning.gate_closed() => {
                 self.parent(slot).waits = Part::Queue;
@@ -124,13 +100,13 @@ impl HybridDisk {
     /// Paper 000, figure 4.8.
     fn start_read(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         let mut hits = 0;
         // Of a long request over a small cache, most pages need not be looked at.
         if self.cache.used() > 0 && self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
-                let (from, to) = self.sectors_in(&request, page);
+                let (from, to) = self.cache.sectors_in(&request, page);
                 let wanted = cache::bits(from, to);
                 hits += u32::from(self.cache.slot(at).valid & wanted == wanted);
                 self.used(page, at, Access::Read);
@@ -155,7 +131,7 @@ impl HybridDisk {
     /// Paper 000, figure 4.9; room for all pages is made before the first is written.
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         let pages = last - first + 1;
         let cached = self.cache.count(first, last);
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
@@ -181,14 +157,14 @@ impl HybridDisk {
     /// Free pages a write needs now; cleaning may have taken pages of its range away.
     pub(super) fn pages_needed(&mut self, slot: u32) -> u64 {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         last - first + 1 - self.cache.count(first, last)
     }
 
     /// Tells the policy which pages it is to make room for.
     pub(super) fn expect_pages(&mut self, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         for page in first..=last {
             if self.cache.find(page).is_none() {
                 self.policies.replacement.expect(page);
@@ -204,14 +180,14 @@ impl HybridDisk {
 
     fn write_to_flash(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         let pin = self.is_pinned(&request);
         for page in first..=last {
             let (at, access) = match self.cache.find(page) {
                 Some(at) => (at, Access::Write),
                 None => (self.cache.add(page), Access::Add),
             };
-            let (from, to) = self.sectors_in(&request, page);
+            let (from, to) = self.cache.sectors_in(&request, page);
             self.cache.mark(at, from, to);
             if pin && self.cache.pin(at) {
                 self.policies.replacement.remove(CachedPage { page, slot: at });
@@ -225,11 +201,11 @@ impl HybridDisk {
     fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
         ctx.observe(Fact::Bypassed { op: request.op, sectors: request.sectors });
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         if self.cache.count(first, last) > 0 {
             for page in first..=last {
                 let Some(at) = self.cache.find(page) else { continue };
-                let (from, to) = self.sectors_in(&request, page);
+                let (from, to) = self.cache.sectors_in(&request, page);
                 self.cache.mark(at, from, to);
                 self.used(page, at, Access::Write);
             }
@@ -239,7 +215,7 @@ impl HybridDisk {
 
     fn start_trim(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         if last - first >= u64::from(self.cache.used()) {
             // Longer than the cache: go through the cache instead.
             let inside = self.cache.iter().filter(|page| (first..=last).contains(&page.page));
@@ -259,7 +235,7 @@ impl HybridDisk {
     }
 
     fn drop_sectors(&mut self, ctx: &Ctx<'_>, request: &Request, page: CachedPage) {
-        let (from, to) = self.sectors_in(request, page.page);
+        let (from, to) = self.cache.sectors_in(request, page.page);
         if ctx.verifying() {
             let dropped = self.cache.slot(page.slot).valid & cache::bits(from, to);
             self.trimmed.add(page.page, dropped);
@@ -281,7 +257,7 @@ impl HybridDisk {
     fn cut_and_execute(&mut self, ctx: &mut Ctx<'_>, slot: u32, how: Cut) {
         let request = self.parent(slot).request;
         let Request { lba, sectors, .. } = request;
-        let (first, last) = self.pages_of(&request);
+        let (first, last) = self.cache.pages_of(&request);
         if how != Cut::Cached && self.cache.count(first, last) == 0 {
             self.runs.clear();
             self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
@@ -363,7 +339,7 @@ impl HybridDisk {
     /// Gives up its pages and its name; starts those who waited for it.
     pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.flow.leave(slot);
-        self.free_parents.push(slot);
+        self.parents.remove(slot as usize);
         while let Some(next) = self.flow.next_unblocked() {
             self.start(ctx, next);
         }

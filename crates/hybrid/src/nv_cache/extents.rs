@@ -1,6 +1,6 @@
 //! Which sectors are in the non-volatile cache, and where: extents by address, free space by place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::SortedMap;
 
 /// Sectors that lie together in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Extent {
 
 impl Extent {
     /// Data of the drive's own.
-    const fn is_own(&self) -> bool {
+    pub const fn is_own(&self) -> bool {
         !self.pinned && self.valid
     }
 }
@@ -39,11 +39,11 @@ pub struct Piece {
 #[derive(Debug)]
 pub struct Extents {
     size: u64,
-    map: BTreeMap<u64, Extent>,
+    map: SortedMap<u64, Extent>,
     /// The drive's own extents with data: order of entering and first sector.
-    own: BTreeSet<(u64, u64)>,
+    own: SortedMap<(u64, u64), ()>,
     /// Free places: first sector, length.
-    free: BTreeMap<u64, u64>,
+    free: SortedMap<u64, u64>,
     free_sectors: u64,
     /// Where the next search for room begins.
     next: u64,
@@ -53,8 +53,9 @@ pub struct Extents {
 impl Extents {
     /// An empty cache of `size` sectors.
     pub fn new(size: u64) -> Self {
-        let (map, free) = (BTreeMap::new(), BTreeMap::from([(0, size)]));
-        let own = BTreeSet::new();
+        let (map, own, mut free) =
+            (SortedMap::default(), SortedMap::default(), SortedMap::default());
+        free.insert(0, size);
         Self { size, map, own, free, free_sectors: size, next: 0, entered: 0 }
     }
 
@@ -70,16 +71,16 @@ impl Extents {
 
     /// All extents, by address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Extent)> + '_ {
-        self.map.iter().map(|(lba, extent)| (*lba, *extent))
+        self.map.iter()
     }
 
     /// Puts `lba..end`, piece by piece, into `pieces`.
     pub fn pieces(&self, lba: u64, end: u64, pieces: &mut Vec<Piece>) {
         pieces.clear();
-        let before = self.map.range(..lba).next_back();
-        let before = before.filter(|(start, extent)| *start + extent.sectors > lba);
+        let before = self.map.before(lba);
+        let before = before.filter(|(start, extent)| start + extent.sectors > lba);
         let mut at = lba;
-        for (&start, &extent) in before.into_iter().chain(self.map.range(lba..end)) {
+        for (start, extent) in before.into_iter().chain(self.map.range(lba..end)) {
             if start > at {
                 pieces.push(Piece { lba: at, sectors: start - at, extent: None });
                 at = start;
@@ -100,19 +101,19 @@ impl Extents {
         self.take(lba);
         self.map.insert(lba, extent);
         if extent.is_own() {
-            self.own.insert((extent.since, lba));
+            self.own.insert((extent.since, lba), ());
         }
     }
 
     fn take(&mut self, lba: u64) {
-        if let Some(extent) = self.map.remove(&lba) {
-            self.own.remove(&(extent.since, lba));
+        if let Some(extent) = self.map.remove(lba) {
+            self.own.remove((extent.since, lba));
         }
     }
 
     /// Makes `at` the border of two extents if it lies within one.
     fn split(&mut self, at: u64) {
-        let Some((&start, &extent)) = self.map.range(..at).next_back() else { return };
+        let Some((start, extent)) = self.map.before(at) else { return };
         if start + extent.sectors <= at {
             return;
         }
@@ -127,14 +128,17 @@ impl Extents {
     pub fn change(&mut self, lba: u64, end: u64, mut change: impl FnMut(&mut Extent)) {
         self.split(lba);
         self.split(end);
-        for (&lba, extent) in self.map.range_mut(lba..end) {
-            change(extent);
-            let key = (extent.since, lba);
-            if extent.is_own() {
-                self.own.insert(key)
-            } else {
-                self.own.remove(&key)
+        let mut from = lba;
+        while let Some((lba, mut extent)) = self.map.at_or_after(from).filter(|it| it.0 < end) {
+            let was_own = extent.is_own();
+            change(&mut extent);
+            *self.map.get_mut(lba).expect("it was found") = extent;
+            match (was_own, extent.is_own()) {
+                (false, true) => self.own.insert((extent.since, lba), ()),
+                (true, false) => self.own.remove((extent.since, lba)),
+                _ => None,
             };
+            from = lba + extent.sectors;
         }
     }
 
@@ -143,10 +147,10 @@ impl Extents {
         self.split(lba);
         self.split(end);
         let mut from = lba;
-        while let Some((&start, &extent)) =
-            self.map.range(from..end).find(|(_, extent)| unwanted(extent))
-        {
-            from = start + 1;
+        loop {
+            let next = self.map.range(from..end).find(|(_, extent)| unwanted(extent));
+            let Some((start, extent)) = next else { break };
+            from = start + extent.sectors;
             self.take(start);
             self.release(extent.at, extent.sectors);
         }
@@ -170,9 +174,9 @@ impl Extents {
 
     /// The next free place that is long enough; if none is, the longest of the first few.
     fn allocate(&mut self, sectors: u64) -> (u64, u64) {
-        let after = self.free.range(self.next..).chain(self.free.range(..self.next));
+        let after = self.free.from(self.next).chain(self.free.range(0..self.next));
         let mut best = (0, 0);
-        for (&at, &length) in after.take(PLACES_TRIED) {
+        for (at, length) in after.take(PLACES_TRIED) {
             if length > best.1 {
                 best = (at, length);
             }
@@ -181,7 +185,7 @@ impl Extents {
             }
         }
         let (at, length) = best;
-        self.free.remove(&at);
+        self.free.remove(at);
         let took = sectors.min(length);
         if took < length {
             self.free.insert(at + took, length - took);
@@ -194,10 +198,10 @@ impl Extents {
     fn release(&mut self, at: u64, sectors: u64) {
         self.free_sectors += sectors;
         let (mut at, mut sectors) = (at, sectors);
-        if let Some(length) = self.free.remove(&(at + sectors)) {
+        if let Some(length) = self.free.remove(at + sectors) {
             sectors += length;
         }
-        if let Some((&start, &length)) = self.free.range(..at).next_back()
+        if let Some((start, length)) = self.free.before(at)
             && start + length == at
         {
             (at, sectors) = (start, sectors + length);
@@ -207,14 +211,14 @@ impl Extents {
 
     /// Of the drive's own extents with data, the one that entered first.
     pub fn oldest_unpinned(&self) -> Option<(u64, Extent)> {
-        let (_, lba) = self.own.first()?;
-        Some((*lba, self.map[lba]))
+        let ((_, lba), ()) = self.own.first()?;
+        Some((lba, self.map.get(lba).expect("the drive's own are in the map")))
     }
 
     #[cfg(test)]
     fn is_sound(&self) -> bool {
-        let mut places: Vec<(u64, u64)> = self.free.iter().map(|(at, len)| (*at, *len)).collect();
-        places.extend(self.map.values().map(|extent| (extent.at, extent.sectors)));
+        let mut places: Vec<(u64, u64)> = self.free.iter().collect();
+        places.extend(self.map.iter().map(|(_, extent)| (extent.at, extent.sectors)));
         places.sort_unstable();
         let mut at = 0;
         let whole = places.iter().all(|(start, length)| {
@@ -229,9 +233,14 @@ impl Extents {
             apart
         });
         let own = self.iter().filter(|(_, extent)| extent.is_own());
-        let own: BTreeSet<_> = own.map(|(lba, extent)| (extent.since, lba)).collect();
-        let listed = own == self.own;
-        whole && at == self.size && apart && listed && self.free_sectors == self.free.values().sum()
+        let mut own: Vec<_> = own.map(|(lba, extent)| ((extent.since, lba), ())).collect();
+        own.sort_unstable();
+        let listed = self.own.iter().eq(own);
+        whole
+            && at == self.size
+            && apart
+            && listed
+            && self.free_sectors == self.free.iter().map(|free| free.1).sum()
     }
 }
 

@@ -3,8 +3,7 @@
 //!
 //! The host pins ranges ([`Command::Pin`]); requests for pinned sectors are served by the cache.
 //! What the drive caches on its own account is the unpinned set: in the NV cache power mode all
-//! writes go there while there is room, so that the disk can stop. Whether it stops, and after
-//! how long, is the disk's own parameter.
+//! writes go there while there is room, and the disk is stopped ([`spindle`]).
 //!
 //! Rules where the standard leaves room:
 //! - A pinned sector has its data on the medium until they are written to the cache.
@@ -19,13 +18,15 @@
 //! acknowledged (assumed). Reservations without data and the power mode are forgotten.
 
 mod extents;
+pub mod host;
 mod serve;
+mod spindle;
 #[cfg(test)]
 mod tests;
 
 pub use extents::{Extent, Extents};
 
-use crate::hybrid_disk::flow::Flow;
+use crate::paged::flow::Flow;
 use extents::Piece;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
@@ -35,6 +36,7 @@ use hybridsim_engine::{
     Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SimDuration, SimTime,
 };
 use serve::Job;
+use spindle::Spindle;
 use std::rc::Rc;
 
 /// The registered entry.
@@ -88,7 +90,7 @@ pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
         entry_time: settings.duration("entry_time"),
         keeps: settings.text("unpin") == "keep",
         extents: Extents::new(flash.capacity),
-        power_mode: false,
+        spindle: Spindle::default(),
         flow: Flow::default(),
         jobs: Vec::new(),
         free_jobs: Vec::new(),
@@ -107,7 +109,7 @@ pub struct NvCacheDisk {
     keeps: bool,
     /// Durable where valid.
     pub(crate) extents: Extents,
-    power_mode: bool,
+    spindle: Spindle,
     flow: Flow,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
@@ -120,7 +122,9 @@ pub struct NvCacheDisk {
 const CUSTOM: &[&str] = &["cached_sectors"];
 
 impl NvCacheDisk {
-    fn tell(&mut self, ctx: &mut Ctx<'_>) {
+    /// After every message.
+    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+        self.mind_spindle(ctx);
         let cached = self.extents.size() - self.extents.free();
         if cached != self.told {
             self.told = cached;
@@ -148,28 +152,37 @@ impl Layer for NvCacheDisk {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        self.take(ctx, id, request, None);
-        self.tell(ctx);
+        self.take(ctx, Some(id), request, None);
+        self.settle(ctx);
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
-        self.take(ctx, id, request, Some(command));
-        self.tell(ctx);
+        if command.is_about_spindle() {
+            self.spindle.told(ctx.now(), command);
+            ctx.pass_down(id, command);
+            return self.settle(ctx);
+        }
+        self.take(ctx, Some(id), request, Some(command));
+        self.settle(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        self.child_done(ctx, done);
-        self.tell(ctx);
+        if done.tag != spindle::TAG {
+            self.child_done(ctx, done);
+        }
+        self.settle(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        self.leave(ctx, token as u32);
-        self.tell(ctx);
+        if token != spindle::TAG {
+            self.leave(ctx, token as u32);
+        }
+        self.settle(ctx);
     }
 
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.extents.remove(0, self.capacity, |extent| !extent.valid);
-        self.power_mode = false;
+        self.spindle = Spindle::default();
         self.flow = Flow::default();
         self.jobs.clear();
         self.free_jobs.clear();

@@ -1,20 +1,21 @@
 //! Requests and commands: what they do to the cache and to the media.
 
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
-use crate::hybrid_disk::flow::Entered;
+use crate::paged::flow::Entered;
 use hybridsim_engine::{
     Command, Completion, Ctx, DataSlice, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request,
     RequestId, SimTime,
 };
 
 /// The children.
-const FLASH: usize = 0;
-const DISK: usize = 1;
+pub(super) const FLASH: usize = 0;
+pub(super) const DISK: usize = 1;
 
 /// Something under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    id: RequestId,
+    /// The parent's request or command; the drive itself has others.
+    id: Option<RequestId>,
     request: Request,
     command: Option<Command>,
     phase: Phase,
@@ -46,7 +47,7 @@ impl NvCacheDisk {
     pub(super) fn take(
         &mut self,
         ctx: &mut Ctx<'_>,
-        id: RequestId,
+        id: Option<RequestId>,
         request: &Request,
         command: Option<Command>,
     ) {
@@ -72,19 +73,32 @@ impl NvCacheDisk {
                 self.jobs.len() as u32 - 1
             }
         };
-        let range = match (command, request.op) {
-            (None, Op::Flush) | (Some(Command::QuerySize), _) => (u64::MAX, 0),
-            (Some(Command::FlushUnpinned | Command::PowerMode { .. }), _) => (0, u64::MAX),
-            (Some(_), _) if request.sectors == 0 => (0, u64::MAX),
-            _ => (request.lba.0, request.end().0 - 1),
-        };
-        let shared = match command {
-            None => request.op == Op::Read,
-            Some(command) => matches!(command, Command::QueryPinned | Command::QuerySize),
-        };
+        let (range, shared) = self.claims(id, request, command);
         if self.flow.enter(slot, range, !shared, false) == Entered::Free && self.start(ctx, slot) {
             self.end(ctx, slot);
         }
+    }
+
+    /// The sectors nobody else may change meanwhile, and whether others may look at them.
+    fn claims(
+        &self,
+        id: Option<RequestId>,
+        request: &Request,
+        command: Option<Command>,
+    ) -> ((u64, u64), bool) {
+        let (none, all) = ((u64::MAX, 0), (0, u64::MAX));
+        let range = match (command, request.op) {
+            (None, Op::Flush) | (Some(Command::QuerySize), _) => none,
+            (Some(Command::FlushUnpinned | Command::LeavePowerMode), _) => all,
+            (Some(Command::EnterPowerMode { .. }), _) => all,
+            (Some(_), _) if request.sectors == 0 => all,
+            _ => (request.lba.0, request.end().0 - 1),
+        };
+        let shared = match command {
+            None => request.op == Op::Read && id.is_some(),
+            Some(command) => matches!(command, Command::QueryPinned | Command::QuerySize),
+        };
+        (range, shared)
     }
 
     /// Begins what nothing conflicts with any more; whether it is over at once.
@@ -93,8 +107,9 @@ impl NvCacheDisk {
         job.parts.add(Part::Queue, ctx.now().since(job.since));
         job.since = ctx.now();
         job.phase = Phase::Serving;
-        let (request, command) = (job.request, job.command);
+        let (request, command, own) = (job.request, job.command, job.id.is_none());
         match (command, request.op) {
+            (None, _) if own => self.start_draining(ctx, slot, &request),
             (Some(command), _) => self.start_command(ctx, slot, command, &request),
             (None, Op::Flush) => {
                 for child in [FLASH, DISK] {
@@ -118,7 +133,7 @@ impl NvCacheDisk {
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         self.extents.pieces(lba, end, &mut pieces);
-        if self.power_mode && request.op == Op::Write {
+        if self.spindle.mode && request.op == Op::Write {
             for piece in pieces.iter().filter(|piece| piece.extent.is_none()) {
                 if piece.sectors <= self.extents.free() {
                     self.extents.reserve(piece.lba, piece.sectors, false);
@@ -147,6 +162,7 @@ impl NvCacheDisk {
     }
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
+        self.spindle.busy += u32::from(child == DISK);
         let flags = Flags(request.flags.0 & !Flags::PAST_CACHE.0);
         self.jobs[slot as usize].left += 1;
         ctx.issue(child, Request { flags, ..request }, u64::from(slot));
@@ -157,7 +173,7 @@ impl NvCacheDisk {
             0 => (0, self.capacity),
             _ => (request.lba.0, request.end().0),
         };
-        let id = self.jobs[slot as usize].id;
+        let id = self.jobs[slot as usize].id.expect("commands come from the parent");
         let mut entries = (end - lba).div_ceil(ENTRY_SECTORS_MAX);
         match command {
             Command::QuerySize => {
@@ -175,11 +191,16 @@ impl NvCacheDisk {
             }
             Command::Unpin => self.extents.remove(lba, end, |extent| extent.pinned),
             Command::Pin { .. } => self.jobs[slot as usize].failed = !self.pin(lba, end),
-            Command::PowerMode { on } => {
-                self.power_mode = on;
+            Command::EnterPowerMode { spinning_s_min } => {
+                self.spindle.enter(spinning_s_min);
+                entries = 0;
+            }
+            Command::LeavePowerMode => {
+                self.spindle.leave();
                 entries = 0;
             }
             Command::FlushUnpinned => entries = 0,
+            Command::Standby | Command::Idle => unreachable!("passed down before"),
         }
         let time = self.command_time + self.entry_time * entries;
         let job = &mut self.jobs[slot as usize];
@@ -225,6 +246,9 @@ impl NvCacheDisk {
 
     /// A request at a medium is done.
     pub(super) fn child_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if done.child == DISK {
+            self.spindle.served(ctx.now(), done);
+        }
         let slot = done.tag as u32;
         let job = &mut self.jobs[slot as usize];
         job.left -= 1;
@@ -279,11 +303,10 @@ impl NvCacheDisk {
     fn finish(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let job = self.jobs[slot as usize];
         ctx.data().give_back(job.data);
-        let Job { id, parts, failed, .. } = job;
-        if failed {
-            ctx.fail_request(id, parts);
-        } else {
-            ctx.complete(id, parts);
+        match job.id {
+            Some(id) if job.failed => ctx.fail_request(id, job.parts),
+            Some(id) => ctx.complete(id, job.parts),
+            None => self.spindle.drained(job.failed),
         }
         self.flow.leave(slot);
         self.free_jobs.push(slot);
@@ -303,10 +326,23 @@ impl NvCacheDisk {
             Some(Command::FlushUnpinned) if self.extents.free() < u64::from(request.sectors) => {
                 self.own_extent()
             }
-            Some(Command::PowerMode { on: false }) => self.own_extent(),
+            Some(Command::LeavePowerMode) => self.own_extent(),
             _ => None,
         };
         let Some((lba, sectors, child, at)) = next else { return false };
+        self.begin_move(ctx, slot, (lba, sectors), (child, at));
+        true
+    }
+
+    /// Reads the first of `sectors` sectors from `lba` on, that are at `at` of `child`, to write
+    /// them to the other medium.
+    pub(super) fn begin_move(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        (lba, sectors): (u64, u64),
+        (child, at): (usize, u64),
+    ) {
         let sectors = sectors.min(MOVE_SECTORS_MAX) as u32;
         let data = ctx.take_data(sectors);
         let job = &mut self.jobs[slot as usize];
@@ -315,11 +351,10 @@ impl NvCacheDisk {
         job.data = data;
         let read = Request { data, ..Request::new(Op::Read, Lba(at), sectors) };
         self.issue(ctx, slot, child, background(read));
-        true
     }
 
     /// The oldest of the drive's own extents: where it belongs, its length, and where it is.
-    fn own_extent(&self) -> Option<(u64, u64, usize, u64)> {
+    pub(super) fn own_extent(&self) -> Option<(u64, u64, usize, u64)> {
         let (lba, extent) = self.extents.oldest_unpinned()?;
         Some((lba, extent.sectors, FLASH, extent.at))
     }

@@ -7,6 +7,18 @@ use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
 use hybridsim_engine::registry::{Description, Registry};
 use std::borrow::Cow;
 
+/// The entry of a slot that a plain number stands for, when it takes nothing but that.
+const CONSTANT: &str = "constant";
+
+/// What a plain number in `slot` would be the value of, if it may stand there.
+pub fn plain_number(registry: &Registry, slot: &str) -> Option<&'static Param> {
+    let constant = registry.descriptions(slot).find(|entry| entry.name == CONSTANT)?;
+    match constant.params {
+        [only] if matches!(only.kind, Kind::Number { .. }) => Some(only),
+        _ => None,
+    }
+}
+
 /// Checks values and gathers everything that is wrong.
 pub struct Checker<'a> {
     /// Where plugs are looked up.
@@ -119,16 +131,25 @@ impl Checker<'_> {
                     return None;
                 }
             },
-            other => {
-                let message = format!("expected the name of a {slot}, found {}", other.noun());
-                self.problem(Some(&item.span), key, message, None);
-                return None;
-            }
+            other => return self.plain_plug(item, other, slot, key),
         };
         let description = self.describe(slot, &name, Some(&item.span), key)?;
         let settings =
             self.settings(table, &[description.params], &["kind"], key, Some(&item.span));
         Some(Value::Plug(Plug { name, settings }))
+    }
+
+    /// A number where a plug may stand.
+    fn plain_plug(&mut self, item: &Item, found: &Datum, slot: &str, key: &str) -> Option<Value> {
+        let only = plain_number(self.registry, slot);
+        if let (Some(only), Datum::Integer(_) | Datum::Float(_)) = (only, found) {
+            let value = self.value(item, only.kind, key)?;
+            let settings = Settings::default().and(only.name, value);
+            return Some(Value::Plug(Plug { name: CONSTANT.to_owned(), settings }));
+        }
+        let message = format!("expected the name of a {slot}, found {}", found.noun());
+        self.problem(Some(&item.span), key, message, None);
+        None
     }
 
     /// The description of `name` in `slot`, or a problem that lists what there is.

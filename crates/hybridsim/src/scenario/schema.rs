@@ -1,6 +1,6 @@
 //! `hybridsim schema`: the scenario format as JSON Schema (draft 2020-12), for editors.
 
-use super::check::takes;
+use super::check::{plain_number, takes};
 use super::{RUN, WORKLOAD};
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Registry;
@@ -30,7 +30,8 @@ pub fn schema(registry: &Registry) -> Value {
                 "properties": { "preset": { "type": "string" } } });
             entries.into_iter().chain([preset]).collect::<Vec<_>>()
         } else {
-            [json!({ "enum": names })].into_iter().chain(entries).collect()
+            let number = plain_number(registry, slot).map(|_| json!({ "type": "number" }));
+            [json!({ "enum": names })].into_iter().chain(entries).chain(number).collect()
         };
         definitions.insert(slot.to_owned(), json!({ "anyOf": choices }));
     }

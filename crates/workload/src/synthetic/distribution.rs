@@ -49,7 +49,7 @@ macro_rules! entry {
 pub const ENTRIES: &[DistributionEntry] = &[
     entry!(
         "constant",
-        "Always the same value.",
+        "Always the same value; a plain number says the same.",
         [Param::required("value", ANY, "The value.")],
         |s| Ok(Distribution::Constant(s.number("value")))
     ),

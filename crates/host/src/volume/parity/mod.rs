@@ -39,6 +39,7 @@ use hybridsim_engine::{
 use layout::Layout;
 use op::{StripeOp, Unit};
 use plan::SmallWrite;
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// Bytes in a row on one member.
@@ -129,12 +130,10 @@ pub struct ParityArray {
     pass_trims: bool,
     in_progress: usize,
     members: Members,
-    parents: Vec<Parent>,
-    free_parents: Vec<u32>,
+    parents: Slab<Parent>,
     /// Parents that still need operations made, in order of arrival.
     queue: VecDeque<u32>,
-    ops: Vec<StripeOp>,
-    free_ops: Vec<u32>,
+    ops: Slab<StripeOp>,
     /// The units of all operations, as many for each as a stripe has.
     units: Vec<Unit>,
     /// Operations that may go on now.
@@ -205,11 +204,9 @@ pub fn build(
         pass_trims: settings.text("trim") == "pass",
         in_progress: settings.count("in_progress") as usize,
         members,
-        parents: Vec::new(),
-        free_parents: Vec::new(),
+        parents: Slab::new(),
         queue: VecDeque::new(),
-        ops: Vec::new(),
-        free_ops: Vec::new(),
+        ops: Slab::new(),
         units: Vec::new(),
         ready: VecDeque::new(),
         active: 0,
@@ -249,16 +246,7 @@ impl ParityArray {
     fn open(&mut self, id: RequestId, request: &Request, range: (u64, u64), left: u32) -> u32 {
         let parent =
             Parent { id, request: *request, at: range.0, end: range.1, left, failed: false };
-        match self.free_parents.pop() {
-            Some(slot) => {
-                self.parents[slot as usize] = parent;
-                slot
-            }
-            None => {
-                self.parents.push(parent);
-                self.parents.len() as u32 - 1
-            }
-        }
+        self.parents.insert(parent) as u32
     }
 
     /// One operation, or flush, of a parent is done; `parts` are of all the time since it came.
@@ -269,8 +257,7 @@ impl ParityArray {
         if parent.left > 0 || parent.at < parent.end {
             return;
         }
-        let parent = *parent;
-        self.free_parents.push(slot);
+        let parent = self.parents.remove(slot as usize);
         if parent.failed {
             Members::tell_unserved(ctx, parent.request.sectors);
             ctx.fail_request(parent.id, parts);

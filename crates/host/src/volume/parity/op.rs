@@ -171,17 +171,9 @@ impl ParityArray {
 
     /// Takes in an operation; it is ready, or waits for its lock.
     pub(super) fn enter(&mut self, op: StripeOp) {
-        let index = match self.free_ops.pop() {
-            Some(index) => {
-                self.ops[index as usize] = op;
-                index
-            }
-            None => {
-                self.ops.push(op);
-                self.units.resize(self.ops.len() * self.width(), Unit::NOTHING);
-                self.ops.len() as u32 - 1
-            }
-        };
+        let index = self.ops.insert(op) as u32;
+        let units = self.units_of(index).end.max(self.units.len());
+        self.units.resize(units, Unit::NOTHING);
         let direct = matches!(op.work, Work::Request(Op::Read, _));
         if direct || self.lock(index, true) {
             self.ready.push_back(index);
@@ -499,14 +491,12 @@ impl ParityArray {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
-        let op = &mut self.ops[index as usize];
+        let mut op = self.ops.remove(index as usize);
         add_wait(&mut op.parts, &mut op.since, ctx.now());
-        let op = *op;
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
-        self.free_ops.push(index);
         match op.work {
             Work::Request(_, parent) => {
                 self.active -= 1;

@@ -4,27 +4,21 @@
 //! at any time nothing in flight conflicts, whatever order the media finish in, and requests for
 //! the same page are served in the order they came.
 
-/// A range of pages somebody uses or waits for.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    owner: u32,
-    number: u64,
-    first: u64,
-    last: u64,
-    exclusive: bool,
-    cleaning: bool,
-    /// Earlier ones it waits for.
-    waits_for: u32,
-    /// Later ones that wait for it.
-    waited_by: u32,
-}
+use hybridsim_engine::spans::SpanLocks;
 
-/// All ranges held or waited for. The cost of entering is linear in their number.
+/// All ranges held or waited for.
 #[derive(Debug, Default)]
 pub struct Flow {
-    held: Vec<Held>,
-    numbers: u64,
-    unblocked: Vec<(u64, u32)>,
+    locks: SpanLocks,
+    owners: Vec<Owner>,
+    unblocked: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Owner {
+    /// It asked for a page at all.
+    holds: bool,
+    cleaning: bool,
 }
 
 /// What [`Flow::enter`] found.
@@ -38,12 +32,6 @@ pub enum Entered {
     BlockedByCleaning,
 }
 
-impl Held {
-    fn conflicts(&self, first: u64, last: u64, exclusive: bool) -> bool {
-        (self.exclusive || exclusive) && self.first <= last && first <= self.last
-    }
-}
-
 impl Flow {
     /// `owner` asks for pages `first..=last`; none when `first > last`.
     pub fn enter(
@@ -53,57 +41,41 @@ impl Flow {
         exclusive: bool,
         cleaning: bool,
     ) -> Entered {
-        let (mut waits_for, mut by_cleaning) = (0, false);
-        for held in &mut self.held {
-            if first <= last && held.conflicts(first, last, exclusive) {
-                held.waited_by += 1;
-                waits_for += 1;
-                by_cleaning |= held.cleaning;
-            }
+        let holds = first <= last;
+        if self.owners.len() <= owner as usize {
+            self.owners.resize(owner as usize + 1, Owner::default());
         }
-        let number = self.numbers;
-        self.numbers += 1;
-        let held =
-            Held { owner, number, first, last, exclusive, cleaning, waits_for, waited_by: 0 };
-        self.held.push(held);
-        match (waits_for, by_cleaning) {
-            (0, _) => Entered::Free,
-            (_, false) => Entered::Blocked,
-            (_, true) => Entered::BlockedByCleaning,
+        self.owners[owner as usize] = Owner { holds, cleaning };
+        if !holds || self.locks.acquire(owner, first, last.saturating_add(1), exclusive) {
+            return Entered::Free;
+        }
+        let by_cleaning = |owner: &u32| self.owners[*owner as usize].cleaning;
+        match self.locks.blockers().iter().any(by_cleaning) {
+            false => Entered::Blocked,
+            true => Entered::BlockedByCleaning,
         }
     }
 
     /// `owner` is done. Those that may go ahead now are in [`Flow::next_unblocked`].
     pub fn leave(&mut self, owner: u32) {
-        let at = self.held.iter().position(|held| held.owner == owner).expect("entered before");
-        let gone = self.held.swap_remove(at);
-        if gone.waited_by == 0 {
+        if !self.owners[owner as usize].holds {
             return;
         }
-        let from = self.unblocked.len();
-        for held in &mut self.held {
-            let waited = held.number > gone.number
-                && held.first <= held.last
-                && held.conflicts(gone.first, gone.last, gone.exclusive);
-            if waited {
-                held.waits_for -= 1;
-                if held.waits_for == 0 {
-                    self.unblocked.push((held.number, held.owner));
-                }
-            }
-        }
+        let unblocked = &mut self.unblocked;
+        let from = unblocked.len();
+        self.locks.release(owner, |granted| unblocked.push(granted));
         // Popped from the end: the earliest last.
-        self.unblocked[from..].sort_unstable_by(|a, b| b.cmp(a));
+        unblocked[from..].reverse();
     }
 
     /// The next one that may go ahead.
     pub fn next_unblocked(&mut self) -> Option<u32> {
-        self.unblocked.pop().map(|(_, owner)| owner)
+        self.unblocked.pop()
     }
 
     /// Whether anybody uses or waits for a page.
     pub fn touches(&self, page: u64) -> bool {
-        self.held.iter().any(|held| held.first <= page && page <= held.last)
+        self.locks.touches(page)
     }
 }
 

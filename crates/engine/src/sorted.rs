@@ -1,9 +1,9 @@
-//! Waiting requests sorted by (address, arrival), for schedulers that look at neighbours.
+//! Waiting requests sorted by (address, arrival), for those that look at neighbours.
 //!
 //! A treap over a slab: logarithmic like a B-tree, but it takes no memory once it has been as
 //! long as it gets. Priorities are a hash of the arrival number, so its shape is reproducible.
 
-use hybridsim_engine::schedule::Queued;
+use crate::schedule::Queued;
 
 /// Where an item sorts: its position (first sector or cylinder), then its number of arrival.
 pub type Key = (u64, u64);

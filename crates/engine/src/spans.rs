@@ -1,12 +1,13 @@
 //! Locks on ranges of one address space, granted in order of arrival.
 //!
-//! As [`RangeLocks`](crate::volume::locks::RangeLocks), which compares all owners of a key with
-//! each other, for many owners with nothing but their addresses: they are sorted by them, so that
-//! one costs the logarithm of how many there are, and those near it.
+//! An owner waits for every earlier owner whose range overlaps its own, unless both only share.
+//! It counts those when it comes and is told when the last of them has gone, so nobody is
+//! overtaken for ever. Owners are sorted by address, so that one costs the logarithm of how many
+//! there are, and those near it.
 
-use crate::scheduler::sorted::Sorted;
-use hybridsim_engine::schedule::Queued;
-use hybridsim_engine::{Lba, Op, Request, SimTime};
+use crate::schedule::Queued;
+use crate::sorted::Sorted;
+use crate::{Lba, Op, Request, SimTime};
 
 /// Ranges up to so long are sorted by where they begin; the others, few, are looked at one by one.
 const SHORT: u64 = 4096;
@@ -73,6 +74,27 @@ impl SpanLocks {
         held.blockers == 0
     }
 
+    /// Those the owner that asked last waits for; until the next [`SpanLocks::release`].
+    pub fn blockers(&self) -> &[u32] {
+        &self.found
+    }
+
+    /// Whether anybody holds `address`, or waits for it.
+    pub fn touches(&self, address: u64) -> bool {
+        let covers = |owner: u32| {
+            let held = &self.owners[owner as usize];
+            held.from <= address && address < held.to
+        };
+        let mut key = self.short.at_or_after(address.saturating_sub(self.longest));
+        while let Some(at) = key.filter(|at| at.0 <= address) {
+            if self.short.get(at).is_some_and(|item| covers(item.key as u32)) {
+                return true;
+            }
+            key = self.short.after(at);
+        }
+        self.long.iter().any(|owner| covers(*owner))
+    }
+
     /// `owner` gives back what it holds. `granted` is told who holds theirs because of it.
     pub fn release(&mut self, owner: u32, mut granted: impl FnMut(u32)) {
         let held = self.owners[owner as usize];
@@ -124,32 +146,65 @@ impl SpanLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::locks::{Range, RangeLocks};
     use proptest::prelude::*;
 
+    /// The same by comparing everybody with everybody.
+    #[derive(Default)]
+    struct Model {
+        held: Vec<(u32, Held)>,
+    }
+
+    impl Model {
+        fn acquire(&mut self, owner: u32, from: u64, to: u64, exclusive: bool) -> bool {
+            let mut held = Held { from, to, exclusive, ..Held::default() };
+            held.blockers =
+                self.held.iter().filter(|other| other.1.conflicts(&held)).count() as u32;
+            self.held.push((owner, held));
+            held.blockers == 0
+        }
+
+        fn release(&mut self, owner: u32) -> Vec<u32> {
+            let at = self.held.iter().position(|held| held.0 == owner).expect("it holds");
+            let (_, gone) = self.held.remove(at);
+            let mut granted = Vec::new();
+            for (later, held) in &mut self.held[at..] {
+                if held.conflicts(&gone) {
+                    held.blockers -= 1;
+                    granted.extend((held.blockers == 0).then_some(*later));
+                }
+            }
+            granted
+        }
+
+        fn touches(&self, address: u64) -> bool {
+            self.held.iter().any(|(_, held)| held.from <= address && address < held.to)
+        }
+    }
+
     proptest! {
-        /// They grant what those without an order do, at the same time and in the same order.
+        /// The order of addresses changes nothing: neither who is granted what, nor when.
         #[test]
-        fn the_order_of_addresses_changes_nothing(
+        fn as_everybody_compared_with_everybody(
             work in prop::collection::vec(
                 (0u32..12, 0u64..40_000, 1u64..6_000, any::<bool>()), 1..300,
             ),
         ) {
-            let (mut spans, mut ranges) = (SpanLocks::default(), RangeLocks::default());
+            let (mut spans, mut model) = (SpanLocks::default(), Model::default());
             let mut here = [false; 12];
             for (owner, from, length, exclusive) in work {
                 let to = from + if length % 3 == 0 { length } else { length % 64 + 1 };
                 if here[owner as usize] {
-                    let (mut a, mut b) = (Vec::new(), Vec::new());
-                    spans.release(owner, |owner| a.push(owner));
-                    ranges.release(owner, |owner| b.push(owner));
-                    prop_assert_eq!(a, b);
-                    here[owner as usize] = false;
+                    let mut granted = Vec::new();
+                    spans.release(owner, |owner| granted.push(owner));
+                    prop_assert_eq!(granted, model.release(owner));
                 } else {
-                    let range = Range { key: 0, from, to, exclusive };
                     let held = spans.acquire(owner, from, to, exclusive);
-                    prop_assert_eq!(held, ranges.acquire(owner, range));
-                    here[owner as usize] = true;
+                    prop_assert_eq!(held, model.acquire(owner, from, to, exclusive));
+                    prop_assert_eq!(held, spans.blockers().is_empty());
+                }
+                here[owner as usize] ^= true;
+                for address in [from, to, length] {
+                    prop_assert_eq!(spans.touches(address), model.touches(address));
                 }
             }
         }

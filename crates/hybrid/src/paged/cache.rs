@@ -4,6 +4,7 @@
 //! others are newest on the disk. So a small write never has to read the rest of its page.
 
 use crate::replacement::CachedPage;
+use hybridsim_engine::{Op, Request};
 use rustc_hash::FxHashMap;
 
 /// A page holds at most as many sectors as a word has bits.
@@ -60,6 +61,21 @@ impl Cache {
             pinned: 0,
             retired: 0,
         }
+    }
+
+    /// Pages a request touches: first and last. A flush touches none: the first is after the last.
+    pub fn pages_of(&self, request: &Request) -> (u64, u64) {
+        if request.op == Op::Flush {
+            return (u64::MAX, 0);
+        }
+        (request.lba.0 / self.page_sectors, (request.end().0 - 1) / self.page_sectors)
+    }
+
+    /// The sectors of `page` that lie in the request: first, and first after.
+    pub fn sectors_in(&self, request: &Request, page: u64) -> (u64, u64) {
+        let start = page * self.page_sectors;
+        let from = request.lba.0.max(start) - start;
+        (from, self.page_sectors.min(request.end().0 - start))
     }
 
     /// Where a page is, if it is here.

@@ -1,0 +1,218 @@
+//! A map sorted by key that takes no memory once it has been as large as it gets.
+//!
+//! Entries lie in order in chunks of bounded length. A search is two binary searches, an insertion
+//! moves at most a chunk, and once in a chunk's worth of them the list of chunks. Chunks that come
+//! free are kept for later.
+
+use std::ops::Range;
+
+/// Most entries of a chunk.
+const CHUNK: usize = 64;
+
+/// The map.
+#[derive(Clone, Debug)]
+pub struct SortedMap<K, V> {
+    /// None is empty.
+    chunks: Vec<Vec<(K, V)>>,
+    spare: Vec<Vec<(K, V)>>,
+    len: usize,
+}
+
+impl<K, V> Default for SortedMap<K, V> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), spare: Vec::new(), len: 0 }
+    }
+}
+
+impl<K: Ord + Copy, V: Copy> SortedMap<K, V> {
+    /// Entries.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets all entries and keeps the memory.
+    pub fn clear(&mut self) {
+        while let Some(mut chunk) = self.chunks.pop() {
+            chunk.clear();
+            self.spare.push(chunk);
+        }
+        self.len = 0;
+    }
+
+    /// Chunk and place of the first entry at or after `key`; behind the last if there is none.
+    fn place(&self, key: K) -> (usize, usize) {
+        let chunk = self.chunks.partition_point(|chunk| chunk[chunk.len() - 1].0 < key);
+        let at = self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(|(k, _)| *k < key));
+        (chunk, at)
+    }
+
+    fn at(&self, (chunk, at): (usize, usize)) -> Option<(K, V)> {
+        self.chunks.get(chunk)?.get(at).copied()
+    }
+
+    /// What belongs to `key`.
+    pub fn get(&self, key: K) -> Option<V> {
+        self.at(self.place(key)).filter(|entry| entry.0 == key).map(|entry| entry.1)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let (chunk, at) = self.place(key);
+        let entry = self.chunks.get_mut(chunk)?.get_mut(at)?;
+        (entry.0 == key).then_some(&mut entry.1)
+    }
+
+    /// The first entry at or after `key`.
+    pub fn at_or_after(&self, key: K) -> Option<(K, V)> {
+        self.at(self.place(key))
+    }
+
+    /// The last entry before `key`.
+    pub fn before(&self, key: K) -> Option<(K, V)> {
+        match self.place(key) {
+            (0, 0) => None,
+            (chunk, 0) => self.chunks[chunk - 1].last().copied(),
+            (chunk, at) => self.at((chunk, at - 1)),
+        }
+    }
+
+    /// The first of all.
+    pub fn first(&self) -> Option<(K, V)> {
+        self.at((0, 0))
+    }
+
+    /// Entries from `range.start` on, before `range.end`, in order.
+    pub fn range(&self, range: Range<K>) -> impl Iterator<Item = (K, V)> + '_ {
+        self.from(range.start).take_while(move |entry| entry.0 < range.end)
+    }
+
+    /// Entries from `key` on.
+    pub fn from(&self, key: K) -> impl Iterator<Item = (K, V)> + '_ {
+        let (chunk, at) = self.place(key);
+        let rest = self.chunks.get(chunk).map_or(&[][..], |chunk| &chunk[at..]);
+        let more = self.chunks.get(chunk + 1..).unwrap_or(&[]);
+        rest.iter().chain(more.iter().flatten()).copied()
+    }
+
+    /// All entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.chunks.iter().flatten().copied()
+    }
+
+    /// Sets what belongs to `key`; answers what did before.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let (mut chunk, mut at) = self.place(key);
+        if let Some(entry) = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(at))
+            && entry.0 == key
+        {
+            return Some(std::mem::replace(&mut entry.1, value));
+        }
+        self.len += 1;
+        if chunk == self.chunks.len() {
+            // Behind all others: into the last chunk.
+            if chunk == 0 {
+                let empty = self.empty();
+                self.chunks.push(empty);
+            }
+            chunk = self.chunks.len() - 1;
+            at = self.chunks[chunk].len();
+        }
+        if self.chunks[chunk].len() == CHUNK {
+            let mut upper = self.empty();
+            // Keys that only rise leave full chunks behind.
+            let keep = if at == CHUNK { CHUNK } else { CHUNK / 2 };
+            upper.extend(self.chunks[chunk].drain(keep..));
+            self.chunks.insert(chunk + 1, upper);
+            if at >= keep {
+                (chunk, at) = (chunk + 1, at - keep);
+            }
+        }
+        self.chunks[chunk].insert(at, (key, value));
+        None
+    }
+
+    fn empty(&mut self) -> Vec<(K, V)> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK))
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let (chunk, at) = self.place(key);
+        self.at((chunk, at)).filter(|entry| entry.0 == key)?;
+        let (_, value) = self.chunks[chunk].remove(at);
+        self.len -= 1;
+        let few = |chunk: Option<&Vec<(K, V)>>| chunk.map_or(CHUNK, Vec::len);
+        let left = self.chunks[chunk].len();
+        if left == 0 {
+            let empty = self.chunks.remove(chunk);
+            self.spare.push(empty);
+        } else if left + few(self.chunks.get(chunk + 1)) <= CHUNK / 2 {
+            self.join(chunk);
+        } else if chunk > 0 && left + self.chunks[chunk - 1].len() <= CHUNK / 2 {
+            self.join(chunk - 1);
+        }
+        Some(value)
+    }
+
+    /// Puts the entries of the next chunk into this one.
+    fn join(&mut self, chunk: usize) {
+        let mut next = self.chunks.remove(chunk + 1);
+        self.chunks[chunk].append(&mut next);
+        self.spare.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::Stream;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn does_what_a_tree_does() {
+        let mut stream = Stream::new(1, "sorted");
+        for keys in [10, 300, 5000] {
+            let (mut map, mut tree) = (SortedMap::default(), BTreeMap::new());
+            for step in 0..20_000u64 {
+                let key = stream.below(keys);
+                // It grows, then shrinks.
+                if stream.chance(if step < 10_000 { 0.7 } else { 0.3 }) {
+                    assert_eq!(map.insert(key, step), tree.insert(key, step));
+                } else {
+                    assert_eq!(map.remove(key), tree.remove(&key));
+                }
+                assert_eq!((map.len(), map.is_empty()), (tree.len(), tree.is_empty()));
+                let key = stream.below(keys);
+                assert_eq!(map.get(key), tree.get(&key).copied());
+                let own = |entry: Option<(&u64, &u64)>| entry.map(|(key, value)| (*key, *value));
+                assert_eq!(map.before(key), own(tree.range(..key).next_back()));
+                assert_eq!(map.at_or_after(key), own(tree.range(key..).next()));
+                assert_eq!(map.first(), own(tree.first_key_value()));
+                if step % 100 == 0 {
+                    let to = key + stream.below(100);
+                    let range: Vec<_> = tree.range(key..to).map(|(k, v)| (*k, *v)).collect();
+                    assert_eq!(map.range(key..to).collect::<Vec<_>>(), range);
+                    assert!(map.iter().eq(tree.iter().map(|(k, v)| (*k, *v))));
+                    assert!(map.chunks.iter().all(|chunk| !chunk.is_empty()));
+                }
+            }
+            map.clear();
+            assert_eq!((map.len(), map.first()), (0, None));
+        }
+    }
+
+    #[test]
+    fn rising_keys_fill_chunks_and_freed_ones_are_used_again() {
+        let mut map = SortedMap::default();
+        for round in 0..50u64 {
+            (0..6400).for_each(|key| assert_eq!(map.insert(round * 6400 + key, ()), None));
+            (0..6400).for_each(|key| assert_eq!(map.remove(round * 6400 + key), Some(())));
+            assert_eq!((map.chunks.len(), map.spare.len()), (0, 100));
+        }
+    }
+}
