@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{build, build_at, one_by_one};
+use common::{build, build_at, one_by_one, one_by_one_on};
 use hybridsim_engine::Lba;
 use hybridsim_engine::{
     Completion, DiskCacheOutcome, Fact, Flags, Op, Part, PowerState, Request, SimDuration, Stream,
@@ -276,4 +276,38 @@ fn an_idle_drive_reads_on_behind_a_hit_if_asked_to() {
     assert_eq!(told, [Miss, Partial]);
     // The medium's last sector and its way over the link, or all of it over the link.
     assert!(done[1].latency >= SimDuration::from_us(5 + 100), "{:?}", done[1].latency);
+}
+
+#[test]
+fn schedulers_are_told_what_the_buffer_would_serve() {
+    let (read, write) = (
+        |lba, sectors| request(Op::Read, lba, sectors),
+        |lba, sectors| request(Op::Write, lba, sectors),
+    );
+    let told = |text: &str, work: Vec<(SimDuration, Request)>, asked: &[Request]| -> Vec<bool> {
+        let drive = build(text);
+        let estimates = drive.positioner().expect("a drive has estimates");
+        one_by_one_on(drive, work);
+        asked.iter().map(|request| estimates.is_buffered(request)).collect()
+    };
+    let quiet = format!("{DRIVE}read_ahead = \"none\"\ncache_write_segments = 1\n");
+    let asked = [
+        read(50, 8),
+        read(54, 8),
+        Request { flags: Flags::FUA, ..read(50, 8) },
+        write(50, 8),
+        Request { flags: Flags::FUA, ..write(50, 8) },
+        write(50, 80),
+    ];
+    let told_after = |text: &str, op| told(text, vec![(ms(0), request(op, 50, 8))], &asked);
+    assert_eq!(told_after(&quiet, Op::Read), [true, false, false, true, false, false]);
+    let through = format!("{quiet}write_cache = false\n");
+    assert_eq!(told_after(&through, Op::Read), [true, false, false, false, false, false]);
+    // The only segment for writes is taken until it is on the medium: then what adds to it fits.
+    let held = format!("{quiet}destage_delay = \"10s\"\n");
+    let asked = [write(58, 8), write(500, 8), read(50, 8)];
+    assert_eq!(told(&held, vec![(ms(0), write(50, 8))], &asked), [true, false, true]);
+    let written = format!("{quiet}destage_delay = \"0us\"\n");
+    let work = vec![(ms(0), write(50, 8)), (ms(100), read(9_000, 8))];
+    assert_eq!(told(&written, work, &asked), [true, true, true]);
 }

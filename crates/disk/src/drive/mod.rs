@@ -5,6 +5,7 @@
 
 mod commands;
 mod electronics;
+mod estimates;
 mod params;
 mod power_cut;
 mod reads;
@@ -17,6 +18,7 @@ use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
+use estimates::Estimates;
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
@@ -24,6 +26,7 @@ use hybridsim_engine::{
     Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,
     Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
 };
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -73,7 +76,8 @@ pub struct HardDisk {
     electronics: Electronics,
     /// When the electronics are done with the last hit or buffered write.
     electronics_free: SimTime,
-    buffer: Segments,
+    buffer: Rc<RefCell<Segments>>,
+    estimates: Rc<Estimates>,
     /// The first sector of the last read looked up on arrival, and what was found of it.
     looked_up: (u64, Option<Found>),
     ahead: AheadPolicy,
@@ -127,12 +131,20 @@ impl HardDisk {
     /// A drive at rest at the outer edge.
     pub fn new(parts: Parts) -> Self {
         let first = parts.mechanics.layout.locate(Lba(0));
+        let buffer = Rc::new(RefCell::new(Segments::new(parts.buffer)));
+        let estimates = Rc::new(Estimates {
+            mechanics: Rc::clone(&parts.mechanics),
+            buffer: Rc::clone(&buffer),
+            write_cache: parts.write_cache,
+            appends_only: parts.appends_only,
+        });
         Self {
+            buffer,
+            estimates,
             arm: Arm::from(&first),
             mechanics: parts.mechanics,
             electronics: parts.electronics,
             electronics_free: SimTime::ZERO,
-            buffer: Segments::new(parts.buffer),
             looked_up: (u64::MAX, None),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
@@ -170,7 +182,7 @@ impl HardDisk {
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
-            self.buffer.end_destage(segment);
+            self.buffer.borrow_mut().end_destage(segment);
         }
     }
 
@@ -275,7 +287,7 @@ impl HardDisk {
             self.owes_destage = false;
             return self.destage(ctx, u64::MAX, SimTime::NEVER);
         }
-        let positioner: &dyn Positioner = &*self.mechanics;
+        let positioner: &dyn Positioner = &*self.estimates;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
         if self.holds
             && let Some(until) = self.scheduler.hold_until(&head)
@@ -328,7 +340,7 @@ impl Layer for HardDisk {
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        Some(Rc::clone(&self.mechanics) as Rc<dyn Positioner>)
+        Some(Rc::clone(&self.estimates) as Rc<dyn Positioner>)
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

@@ -16,7 +16,7 @@ impl HardDisk {
             let stamps = ctx.data().stamps_mut(request.data, request.sectors);
             self.contents.read(request.lba.0, stamps);
         }
-        let found = if forced(request) { None } else { self.buffer.find(request.lba.0) };
+        let found = if forced(request) { None } else { self.buffer.borrow().find(request.lba.0) };
         match found {
             Some(found) if found.until >= request.end().0 => self.finish_hit(ctx, &item, found),
             _ => {
@@ -32,7 +32,7 @@ impl HardDisk {
         if forced(&item.request) {
             return None;
         }
-        let found = self.buffer.find(item.request.lba.0)?;
+        let found = self.buffer.borrow().find(item.request.lba.0)?;
         (found.until >= item.request.end().0).then_some(found)
     }
 
@@ -54,7 +54,7 @@ impl HardDisk {
             .plus(Part::Bus, link);
         self.electronics_free = ready + link;
         self.electronics.processed(Op::Read);
-        self.buffer.touch(found.segment);
+        self.buffer.borrow_mut().touch(found.segment);
         ctx.observe(outcome(Op::Read, DiskCacheOutcome::Hit));
         ctx.complete_at(request_id(item), ready + link, parts);
         self.stay_ahead(found.segment, request.end().0);
@@ -69,13 +69,13 @@ impl HardDisk {
         let (now, segment) = (ctx.now(), found.segment);
         let idle = now >= self.free_at
             && self.scheduler.is_empty()
-            && self.buffer.dirty() == 0
+            && self.buffer.borrow().dirty() == 0
             && !self.clock.rests(now);
         let reading = self.sweep.is_some_and(|sweep| sweep.segment == segment);
-        if !idle || reading || !self.buffer.is_read(segment) {
+        if !idle || reading || !self.buffer.borrow().is_read(segment) {
             return;
         }
-        let (end, from) = (item.request.end().0, self.buffer.start_of(segment));
+        let (end, from) = (item.request.end().0, self.buffer.borrow().start_of(segment));
         let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
         let limit = self.ahead.end(&self.mechanics, from, end, &last, true);
         if limit <= found.until {
@@ -101,7 +101,7 @@ impl HardDisk {
             return;
         }
         let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
-        let start = self.buffer.start_of(segment);
+        let start = self.buffer.borrow().start_of(segment);
         let limit = self.ahead.end(&self.mechanics, start, end, &last, true);
         if let Some(sweep) = &mut self.sweep {
             sweep.limit = sweep.limit.max(limit);
@@ -126,7 +126,7 @@ impl HardDisk {
         {
             // The read-ahead went on during the command overhead and may have got it all; the
             // other segments are as they were.
-            let found = self.buffer.find_in(segment, lba);
+            let found = self.buffer.borrow().find_in(segment, lba);
             let whole = found.filter(|found| found.until >= item.request.end().0);
             if let Some(found) = whole {
                 self.electronics = electronics;
@@ -143,8 +143,9 @@ impl HardDisk {
 
     /// Whether the read-ahead has read sector `lba`, or would.
     fn is_ahead(&self, lba: u64) -> bool {
-        self.sweep
-            .is_some_and(|sweep| (self.buffer.start_of(sweep.segment)..=sweep.limit).contains(&lba))
+        self.sweep.is_some_and(|sweep| {
+            (self.buffer.borrow().start_of(sweep.segment)..=sweep.limit).contains(&lba)
+        })
     }
 
     /// Whether the read-ahead has read the first sector, or will, no later than a seek would.
@@ -167,9 +168,10 @@ impl HardDisk {
         self.clock.plan(PowerState::Read, read);
         let segment = sweep.segment;
         let last = sweep.place_at(end);
-        self.buffer.fill(segment, self.buffer.start_of(segment), end, read);
-        self.buffer.touch(segment);
-        let from = self.buffer.start_of(segment);
+        let start_of = self.buffer.borrow().start_of(segment);
+        self.buffer.borrow_mut().fill(segment, start_of, end, read);
+        self.buffer.borrow_mut().touch(segment);
+        let from = self.buffer.borrow().start_of(segment);
         sweep.limit = self.ahead.end(&self.mechanics, from, end, &last, true);
         (sweep.told, sweep.told_at) = (end, read);
         self.arm = sweep.arm();
@@ -203,9 +205,9 @@ impl HardDisk {
             && item.since == now
             && found.is_none()
         {
-            return self.buffer.find_in(reading?, lba);
+            return self.buffer.borrow().find_in(reading?, lba);
         }
-        self.buffer.find(lba)
+        self.buffer.borrow().find(lba)
     }
 
     /// Reads what the buffer lacks, which holds `found`, from the medium.
@@ -226,18 +228,18 @@ impl HardDisk {
         let access = self.move_sectors(ctx, begin.at, &run, found_again);
         let seek = access.seek + found_again.since(begin.at + access.first_seek);
         let segment = match found {
-            Some(found) if self.buffer.is_clean(found.segment) => Some(found.segment),
-            _ => self.buffer.allocate(),
+            Some(found) if self.buffer.borrow().is_clean(found.segment) => Some(found.segment),
+            _ => self.buffer.borrow_mut().allocate(),
         };
         if let Some(segment) = segment {
             let sequential = self.follows_a_read(lba);
             let kept = if found.is_some_and(|found| found.segment == segment) {
-                self.buffer.start_of(segment)
+                self.buffer.borrow().start_of(segment)
             } else {
                 from
             };
-            self.buffer.fill(segment, kept, end, access.end);
-            self.buffer.touch(segment);
+            self.buffer.borrow_mut().fill(segment, kept, end, access.end);
+            self.buffer.borrow_mut().touch(segment);
             let limit = self.ahead.end(&self.mechanics, kept, end, &access.last, sequential);
             if limit > end {
                 let sweep = Sweep::new(segment, end, access.end, access.last, limit);
@@ -281,7 +283,7 @@ impl HardDisk {
         }
         let sector = u64::from(self.mechanics.layout.locate(Lba(lba)).sector);
         let before_track = lba.saturating_sub(sector + 1);
-        self.buffer.holds_either(lba - 1, before_track)
+        self.buffer.borrow().holds_either(lba - 1, before_track)
     }
 
     /// When data begin to pass the link that come from the medium: those up to the mark have passed
@@ -324,8 +326,8 @@ impl HardDisk {
         if progress.until > sweep.told {
             let sectors = (progress.until - sweep.told) as u32;
             ctx.observe(Fact::MediaTransfer { sectors, time: at.since(sweep.told_at) });
-            let start = self.buffer.start_of(sweep.segment);
-            self.buffer.fill(sweep.segment, start, progress.until, at);
+            let start = self.buffer.borrow().start_of(sweep.segment);
+            self.buffer.borrow_mut().fill(sweep.segment, start, progress.until, at);
             sweep.told = progress.until;
         }
         sweep.told_at = at;
