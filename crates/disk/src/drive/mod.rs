@@ -58,6 +58,10 @@ pub struct Parts {
     pub appends_only: bool,
     /// Whether a read-ahead is broken off within a sector.
     pub stops_in_sector: bool,
+    /// Whether a read keeps what passes before its first sector does.
+    pub free_blocks: bool,
+    /// Whether reads found whole in the buffer go before others.
+    pub hits_overtake: bool,
     /// How long a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
     /// What a read takes to find its track again after a rest.
@@ -84,6 +88,8 @@ pub struct HardDisk {
     write_cache: bool,
     appends_only: bool,
     stops_in_sector: bool,
+    free_blocks: bool,
+    hits_overtake: bool,
     destage_delay: SimDuration,
     /// What finding the track again takes after a rest.
     settle: SimDuration,
@@ -150,6 +156,8 @@ impl HardDisk {
             write_cache: parts.write_cache,
             appends_only: parts.appends_only,
             stops_in_sector: parts.stops_in_sector,
+            free_blocks: parts.free_blocks,
+            hits_overtake: parts.hits_overtake,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
             holds: parts.scheduler.sees_all(),

@@ -3,6 +3,7 @@
 use super::{Begin, Electronics, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use crate::mechanics::{Arm, Run};
+use crate::rotation::Rotation;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
     Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
@@ -18,12 +19,21 @@ impl HardDisk {
         }
         let found = if forced(request) { None } else { self.buffer.borrow().find(request.lba.0) };
         match found {
-            Some(found) if found.until >= request.end().0 => self.finish_hit(ctx, &item, found),
+            Some(found) if found.until >= request.end().0 && self.may_overtake(ctx.now()) => {
+                self.finish_hit(ctx, &item, found);
+            }
             _ => {
                 self.looked_up = (request.lba.0, found);
                 self.enqueue(item);
             }
         }
+    }
+
+    /// Whether a hit that arrives at `now` need not wait for another command: there is none, or it
+    /// may go before it. What the drive does of its own is none.
+    fn may_overtake(&self, now: SimTime) -> bool {
+        let busy = now < self.free_at && self.destaging.is_none();
+        self.hits_overtake || !busy && self.scheduler.is_empty()
     }
 
     /// The segment that holds all of a read that may be served from the buffer.
@@ -238,7 +248,9 @@ impl HardDisk {
             } else {
                 from
             };
-            self.buffer.borrow_mut().fill(segment, kept, end, access.end);
+            let arrived = found_again.max(begin.at + access.first_seek);
+            let free = if found.is_none() { self.passing_before(arrived, from) } else { 0 };
+            self.buffer.borrow_mut().fill(segment, kept - free, end, access.end);
             self.buffer.borrow_mut().touch(segment);
             let limit = self.ahead.end(&self.mechanics, kept, end, &access.last, sequential);
             if limit > end {
@@ -266,6 +278,17 @@ impl HardDisk {
             None => (DiskCacheOutcome::Miss, self.link_start(access.marked, &begin)),
         };
         self.finish_read(ctx, item, what, link, access.end, &begin);
+    }
+
+    /// How many sectors just before sector `lba` on its track pass under the head from `arrived` on,
+    /// before it does, if the drive keeps them.
+    fn passing_before(&self, arrived: SimTime, lba: u64) -> u64 {
+        if !self.free_blocks {
+            return 0;
+        }
+        let place = self.mechanics.layout.locate(Lba(lba));
+        let wait = Rotation::ahead(self.mechanics.rotation.angle_at(arrived), place.angle());
+        (wait / place.sector_angle).min(u64::from(place.sector)).min(lba)
     }
 
     /// What a read takes at least to find its track, also the one the head is on, in a drive that
@@ -310,7 +333,7 @@ impl HardDisk {
             + electronics.handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
         ctx.complete_at(request_id(item), end, begin.parts.plus(Part::Bus, end.since(read)));
-        if !self.electronics.overlaps() {
+        if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
     }

@@ -119,7 +119,7 @@ impl HardDisk {
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
         ctx.complete_at(request_id(item), end, parts);
         self.undo.settle(item.key, Durable::At(end));
-        if !self.electronics.overlaps() {
+        if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
     }
