@@ -261,10 +261,12 @@ impl Anand {
         }
         if units > 1 && self.can_fold_into_last(chain, flash) {
             self.fold(chain, flash)?;
-            let unit = self.free.take().ok_or_else(|| self.no_room(flash))?;
-            self.append(chain, unit);
-            self.program(lpn, unit, flash);
-            return Ok(());
+            // Units may have worn out with that; then another chain has to give one.
+            if let Ok(unit) = self.obtain(flash) {
+                self.append(chain, unit);
+                self.program(lpn, unit, flash);
+                return Ok(());
+            }
         }
         self.rewrite(chain, Some(lpn), flash)
     }
@@ -445,6 +447,21 @@ mod tests {
         assert_eq!(bench.trim(1), []);
         assert_eq!(bench.trim(0), [(Erase, 0), (Erase, 1)]);
         bench.audit();
+    }
+
+    #[test]
+    fn it_goes_on_while_as_many_units_are_left_as_chains() {
+        // Where a chain is folded through memory, one of its units has to survive that.
+        for (order, left) in [(Any, 3), (Ascending, 4), (Sequential, 4)] {
+            let mut bench = Bench::new(&ENTRY, order, (7, 4), 12, &[]).with_endurance(5);
+            bench.write_all(&(0..12).collect::<Vec<_>>());
+            let writes = (0..2_000).map(|number| number * 7 % 12);
+            let error = writes.filter_map(|page| bench.try_write(page).err()).next();
+            assert!(matches!(error, Some(FtlError::WornOut(_))), "{error:?}");
+            let usable = 7 - bench.flash.array().retired_blocks();
+            assert!(usable <= left, "{order:?}: {usable} left");
+            bench.audit();
+        }
     }
 
     #[test]
