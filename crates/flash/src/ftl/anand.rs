@@ -202,8 +202,8 @@ impl Anand {
         let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
         let target = Some(last).filter(sound).or_else(|| self.units(chain).find(sound));
         let Some(target) = target else {
-            // None of the chain survives: a free unit is the only way.
-            let fresh = self.free.take().ok_or_else(|| self.no_room(flash))?;
+            // None of the chain survives: a unit of another is the only way.
+            let fresh = self.obtain(flash)?;
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
@@ -227,16 +227,26 @@ impl Anand {
         self.rewrite(chain, None, flash)
     }
 
-    /// A free unit, from the longest chain if need be.
+    /// Whether folding `chain` needs no unit but its own.
+    fn can_fold(&self, chain: u32, flash: &FlashOps) -> bool {
+        self.can_fold_into_last(chain, flash)
+            || self.units(chain).any(|unit| merge::survives_erase(unit, flash))
+    }
+
+    /// The longest of the chains that have a unit to give and can be folded.
+    fn longest(&self, flash: &FlashOps) -> Option<u32> {
+        let lengths = (2..=self.chain_max as usize).rev();
+        let mut chains = lengths.flat_map(|units| self.by_length.iter(units));
+        chains.find(|chain| self.can_fold(*chain, flash))
+    }
+
+    /// A free unit, from the longest chain that can give one if need be.
     fn obtain(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
         loop {
             if let Some(unit) = self.free.take() {
                 return Ok(unit);
             }
-            let mut lengths = (2..=self.chain_max as usize).rev();
-            let Some(longest) = lengths.find_map(|units| self.by_length.first(units)) else {
-                return Err(self.no_room(flash));
-            };
+            let longest = self.longest(flash).ok_or_else(|| self.no_room(flash))?;
             self.fold(longest, flash)?;
         }
     }
