@@ -109,6 +109,8 @@ class Throughput:
     """Bytes read."""
     write_bytes: int
     """Bytes written."""
+    trim_bytes: int = 0
+    """Bytes trimmed, which are not in `bytes_per_s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Totals:
     write_amplification: float | None
     """`programs` over `host_programs`."""
     hit_ratio: float | None
-    """Share of cache pages found."""
+    """Share of cache pages found; ``None`` where caches lie above one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,8 +500,15 @@ class Result:
             if isinstance(value, dict) and "mean" in value:
                 columns |= _levels(name, value)
             elif isinstance(value, list) and value and isinstance(value[0], dict):
-                for gauge in value:
-                    columns |= _levels(f"{name}[{gauge['path']}]", gauge)
+                for one in value:
+                    if "mean" in one:
+                        columns |= _levels(f"{name}[{one['path']}]", one)
+                    else:
+                        columns |= {
+                            f"{key}[{one['path']}]": sums
+                            for key, sums in one.items()
+                            if key != "path"
+                        }
             elif isinstance(value, list) and value and name != "seek_distances":
                 columns[name] = value
         return Table(columns)

@@ -86,16 +86,20 @@ impl Divisor {
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     channels: u32,
-    dies_per_channel: u32,
     planes_per_die: u32,
     blocks_per_plane: u32,
     pages_per_block: u32,
     page_bytes: u32,
     spare_bytes: u32,
+    /// What the numbers above come to; asked for at every operation.
+    dies: u32,
+    planes: u32,
+    blocks: u32,
+    pages: u32,
     per_block: Divisor,
     per_plane: Divisor,
     per_channel: Divisor,
-    dies: Divisor,
+    per_round: Divisor,
 }
 
 /// The numbers a [`Geometry`] is made of.
@@ -197,9 +201,15 @@ impl Geometry {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let dies = (shape.channels * shape.dies_per_channel) as u32;
+        let planes = dies * shape.planes_per_die as u32;
+        let blocks = planes * shape.blocks_per_plane as u32;
         Ok(Self {
+            dies,
+            planes,
+            blocks,
+            pages: blocks * shape.pages_per_block as u32,
             channels: shape.channels as u32,
-            dies_per_channel: shape.dies_per_channel as u32,
             planes_per_die: shape.planes_per_die as u32,
             blocks_per_plane: shape.blocks_per_plane as u32,
             pages_per_block: shape.pages_per_block as u32,
@@ -208,7 +218,7 @@ impl Geometry {
             per_block: Divisor::new(shape.pages_per_block as u32),
             per_plane: Divisor::new(shape.blocks_per_plane as u32),
             per_channel: Divisor::new(shape.channels as u32),
-            dies: Divisor::new((shape.channels * shape.dies_per_channel) as u32),
+            per_round: Divisor::new(dies),
         })
     }
 
@@ -219,12 +229,12 @@ impl Geometry {
 
     /// Dies of the device.
     pub const fn dies(&self) -> u32 {
-        self.channels * self.dies_per_channel
+        self.dies
     }
 
     /// Planes of the device.
     pub const fn planes(&self) -> u32 {
-        self.dies() * self.planes_per_die
+        self.planes
     }
 
     /// Blocks in each plane.
@@ -234,7 +244,7 @@ impl Geometry {
 
     /// Blocks of the device.
     pub const fn blocks(&self) -> u32 {
-        self.planes() * self.blocks_per_plane
+        self.blocks
     }
 
     /// Pages in each block.
@@ -244,7 +254,7 @@ impl Geometry {
 
     /// Physical pages of the device.
     pub const fn pages(&self) -> u32 {
-        self.blocks() * self.pages_per_block
+        self.pages
     }
 
     /// Data bytes in each page.
@@ -294,7 +304,7 @@ impl Geometry {
     /// The die that holds `plane`.
     #[inline]
     pub const fn die_of_plane(&self, plane: PlaneId) -> DieId {
-        DieId((plane.0 - self.dies.divide(plane.0) * self.dies()) as u16)
+        DieId((plane.0 - self.per_round.divide(plane.0) * self.dies()) as u16)
     }
 
     /// The die that holds `block`.

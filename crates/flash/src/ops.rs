@@ -4,7 +4,7 @@
 //! notes the operation. When the operations take place is decided later by the device's clock,
 //! which sees their die, their cause and what each has to come after.
 
-use crate::array::{Array, Violation};
+use crate::array::{Array, Run, Violation};
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
 use hybridsim_engine::{Cause, Loader, Saver, StateError};
 
@@ -221,32 +221,26 @@ impl FlashOps {
         self.note(OpKind::Copy, cause, block, to.0, from.0, after)
     }
 
-    /// Moves valid pages of `from` to the pages of `to` from offset `first` on, as so many calls of
-    /// [`FlashOps::copy`] would: those at offset `64 * word` plus the numbers of the bits of
-    /// `mask`, at least one, whose owners are `owners`.
+    /// Moves the pages of `run` to the pages of `to` from offset `first` on, as so many calls of
+    /// [`FlashOps::copy`] would.
     #[inline]
-    pub(crate) fn copy_group(
-        &mut self,
-        from: BlockId,
-        (word, mask): (u32, u64),
-        (to, first): (BlockId, u32),
-        owners: &[u32],
-        cause: Cause,
-    ) {
-        let geometry = *self.array.geometry();
-        let (source, target) = (geometry.page(from, word * 64).0, geometry.page(to, first).0);
-        let at_once = self.array.relocate_group(from, (word, mask), (to, first), owners);
-        let die = geometry.die_of(to);
-        let mut bits = mask;
-        for page in target..target + owners.len() as u32 {
-            let from = source + bits.trailing_zeros();
-            bits &= bits.wrapping_sub(1);
-            if !at_once {
-                self.copy(Ppn(from), Ppn(page), cause, After::NOTHING);
-            } else if self.recording {
-                let after = After::NOTHING;
-                self.list.push(FlashOp { kind: OpKind::Copy, cause, die, after, page, from });
-            }
+    pub(crate) fn copy_run(&mut self, run: &Run, (to, first): (BlockId, u32), cause: Cause) {
+        let geometry = self.array.geometry();
+        let (target, die) = (geometry.page(to, first).0, geometry.die_of(to));
+        let after = After::NOTHING;
+        let pages = run.pages().iter().zip(target..);
+        if !self.array.relocate_run(run, (to, first)) {
+            pages.for_each(|(from, page)| _ = self.copy(Ppn(*from), Ppn(page), cause, after));
+        } else if self.recording {
+            let copy = |(from, page): (&u32, u32)| FlashOp {
+                kind: OpKind::Copy,
+                cause,
+                die,
+                after,
+                page,
+                from: *from,
+            };
+            self.list.extend(pages.map(copy));
         }
     }
 

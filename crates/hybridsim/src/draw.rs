@@ -15,7 +15,8 @@ pub fn svg(scenario: &Scenario, system: &Node) -> String {
     lines.push(format!("depth {}", scenario.host.count("queue_depth")));
     lines.push(scenario.host.plug("scheduler").name.clone());
     let below = vec![item(scenario, &scenario.parts[scenario.system], &capacities)];
-    let host = Item { name: "host".to_owned(), lines, shape: Shape::Box, children: below };
+    let host =
+        Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below };
     diagram::svg(&scenario.title, &host)
 }
 
@@ -42,7 +43,8 @@ fn item(scenario: &Scenario, part: &Part, capacities: &BTreeMap<String, u64>) ->
     lines.extend(part.settings.iter().filter_map(policy).take(4));
     let children = part.children.iter();
     let children = children.map(|&at| item(scenario, &scenario.parts[at], capacities)).collect();
-    Item { name: part.name.clone(), lines, shape: shape(kind), children }
+    let children = diagram::folded(children);
+    Item { name: part.name.clone(), lines, shape: shape(kind), copies: 1, children }
 }
 
 /// Three digits are enough in a picture.

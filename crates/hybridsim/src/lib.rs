@@ -9,6 +9,7 @@ mod cli;
 pub mod draw;
 pub mod fuzz;
 pub mod import;
+pub mod mrc;
 pub mod presets;
 pub mod registry;
 pub mod reproduce;

@@ -14,7 +14,9 @@ use hybridsim_engine::{
     Stream,
 };
 use hybridsim_host::{Host, HostOptions};
-use hybridsim_observe::{Cost, Detail, Ending, Label, Pictures, Recorder, RunResults, Warmup};
+use hybridsim_observe::{
+    Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
+};
 use std::fmt;
 use std::time::Instant;
 
@@ -54,6 +56,10 @@ pub struct Done {
     pub pictures: Option<Pictures>,
     /// The scenario with every value spelt out.
     pub resolved: String,
+    /// The latencies of the measured window, as histograms.
+    pub latencies: LatencyFold,
+    /// The paths of all parts, by the number facts name them by.
+    pub paths: Vec<String>,
     /// Why the run ended early, if it did. The figures are of what came before.
     pub fault: Option<Fault>,
     /// The system's state after the run as `[run] state` takes it, if it was wanted and the run
@@ -157,6 +163,8 @@ pub fn run(
     Ok(Done {
         results: finished.results,
         pictures: finished.pictures,
+        latencies: finished.latencies,
+        paths: machine.describe().into_iter().map(|(path, _)| path).collect(),
         resolved: resolve(scenario, registry),
         fault,
         state,

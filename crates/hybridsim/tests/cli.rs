@@ -108,6 +108,105 @@ fn with_json_a_failure_is_a_document_as_well() {
 }
 
 #[test]
+fn a_results_folder_holds_what_other_tools_read() {
+    let (folder, toy) = toy();
+    let out = folder.path().join("out");
+    let path = out.to_str().expect("UTF-8");
+    let also = ["--requests", "--timeline", "0s..2ms"];
+    assert!(call(&[&["run", &toy, "--out", path][..], &also].concat()).status.success());
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect(name);
+    let json = |name: &str| serde_json::from_str::<Value>(&read(name)).expect(name);
+    let (results, fio) = (json("results.json"), json("fio.json"));
+    for op in ["read", "write"] {
+        let (theirs, ours) = (&fio["jobs"][0][op], &results["latency_ns"][op]);
+        assert_eq!(theirs["total_ios"], ours["count"]);
+        assert_eq!(theirs["clat_ns"]["mean"], ours["mean"]);
+        assert_eq!(theirs["clat_ns"]["percentile"]["99.000000"], ours["p99"]);
+        assert_eq!(theirs["iops"], results["throughput"][format!("{op}_iops")]);
+        assert_eq!(theirs["io_bytes"], results["throughput"][format!("{op}_bytes")]);
+        let foot = format!("Total count    = {:12}]", ours["count"].as_u64().expect("a count"));
+        assert!(read(&format!("latency-{op}.hgrm")).contains(&foot), "{foot}");
+    }
+    let rows: Vec<Vec<u64>> = read("requests.csv")
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').filter_map(|cell| cell.parse().ok()).collect())
+        .collect();
+    assert_eq!(rows.len(), 500);
+    // Arrival, latency, first sector, sectors (the operation is a word), then the parts.
+    assert!(rows.iter().all(|row| row[1] == row[4..].iter().sum::<u64>()));
+    let sum: u64 = rows.iter().map(|row| row[1]).sum();
+    let mean = results["latency_ns"]["all"]["mean"].as_f64().expect("a mean");
+    assert!((sum as f64 / 500.0 - mean).abs() < 1e-6);
+    let events = json("timeline.json")["traceEvents"].as_array().expect("a list").len();
+    let within = rows.iter().filter(|row| row[0] < 2_000_000).count();
+    assert!(events >= 2 * within && within > 10, "{events} {within}");
+
+    // Another run leaves nothing of this one behind.
+    assert!(call(&["run", &toy, "--out", path, "--force"]).status.success());
+    assert!(out.join("fio.json").exists() && !out.join("requests.csv").exists());
+    refused(&["run", &toy, "--requests"], 2, &["--out"]);
+    refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
+}
+
+#[test]
+fn a_scenario_may_come_from_standard_input() {
+    let (folder, toy) = toy();
+    let run = |args: &[&str], input: &str| {
+        let mut child = program(args);
+        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().expect("the program starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("it is read");
+        drop(stdin);
+        child.wait_with_output().expect("it ends")
+    };
+    let piped = run(&["run", "-", "--json"], TOY);
+    let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    let named: Value =
+        serde_json::from_slice(&call(&["run", &toy, "--json"]).stdout).expect("JSON");
+    assert_eq!(piped["fingerprint"], named["fingerprint"]);
+    assert_eq!(piped["scenario"], "standard input");
+    let wrong = run(&["check", "-"], "[host]\nqueue_deth = 3\n");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("standard input"), "{}", text(&wrong.stderr));
+    let out = folder.path().join("both");
+    let out = out.to_str().expect("UTF-8");
+    assert!(run(&["compare", "-", &toy, "--out", out], TOY).status.success());
+    assert!(Path::new(out).join("run/results.json").exists());
+    refused(&["sweep", "-", "--vary", "run.seed=1,2"], 2, &["from a file"]);
+}
+
+#[test]
+fn miss_ratio_curves_of_a_trace() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // Two pages, then a third: a cache of two pages finds pages 0 and 1 again until then.
+    let rows: String = [0, 1, 0, 1, 2, 0].iter().zip(0..).fold(
+        "time_ns,op,volume,lba,sectors,flags,response_ns\n".to_owned(),
+        |rows, (page, at)| rows + &format!("{at},read,0,{},8,0,\n", page * 8),
+    );
+    let trace = scenario(&folder, "t.csv", &rows);
+    let svg = folder.path().join("mrc.svg");
+    let svg = svg.to_str().expect("UTF-8");
+    let args = ["trace", "mrc", &trace, "--policy", "lru,fifo", "--sizes", "4KiB,8KiB,1", "--json"];
+    let output = call(&[&args[..], &["-o", svg]].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let curve = |at: usize| {
+        let points = json["mrc"]["curves"][at]["points"].as_array().expect("points");
+        let misses = |point: &Value| point["miss_ratio"].as_f64().expect("known") * 6.0;
+        points.iter().map(|point| misses(point).round()).collect::<Vec<_>>()
+    };
+    assert_eq!((curve(0), curve(1)), (vec![6.0, 4.0, 3.0], vec![6.0, 4.0, 3.0]));
+    assert_eq!(json["mrc"]["footprint_bytes"], 3 * 4096);
+    assert!(fs::read_to_string(svg).expect("a picture").contains("fifo"));
+    let table = text(&call(&["trace", "mrc", &trace, "--policy", "all"]).stdout);
+    assert!(table.contains("w-tinylfu") && table.contains("12 KiB"), "{table}");
+    refused(&["trace", "mrc", &trace, "--policy", "lur"], 2, &["there are: lru"]);
+    refused(&["trace", "mrc", &trace, "--sizes", "2"], 2, &["between 0 and 1"]);
+    refused(&["trace", "mrc", "nowhere"], 3, &["nowhere"]);
+}
+
+#[test]
 fn a_result_can_be_run_again_from_its_own_folder() {
     let (folder, toy) = toy();
     let out = folder.path().join("out");
@@ -446,7 +545,7 @@ fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
     assert_eq!(table(), before, "finished points are not run again: even their wall times stay");
     let json = call(&["sweep", &base, "--vary", "host.queue_depth=1,4", "--json"]);
     let rows: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(rows[1]["set"]["host.queue_depth"], "4");
+    assert_eq!(rows[1]["set"]["host.queue_depth"], 4);
     assert!(rows[1]["results"]["latency_ns"]["all"]["mean"].as_f64().expect("a mean") > 0.0);
     let told = text(&call(&["sweep", &base, "--vary", "host.queue_depth=1,4"]).stdout);
     assert!(told.contains("only 500 requests were measured") && told.contains("(2 of 2 points)"));

@@ -101,6 +101,11 @@ impl Lines {
         }
     }
 
+    /// Whether the lines describe a part of `kind`.
+    pub fn is_of(&self, kind: &str) -> bool {
+        self.0.iter().any(|(line, _)| *line == format!("kind = {}", string(kind)))
+    }
+
     pub fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }

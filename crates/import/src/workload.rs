@@ -14,7 +14,7 @@ pub const GLOBAL: Table = Table {
     rows: &[
         row("Init Seed", Carry::Part("`seed`")),
         row("Init Seed with time", Carry::Part("nothing: a run is repeatable")),
-        row("Real Seed", Carry::Report),
+        row("Real Seed", Carry::Part("the generator's `drand48_seed`")),
         row("Real Seed with time", Carry::Part("nothing: a run is repeatable")),
         row("Statistic warm-up time", Carry::Part("`warmup_time`")),
         row("Statistic warm-up IOs", Carry::Count("warmup_requests")),
@@ -66,10 +66,7 @@ pub const SYNTHGEN: Table = Table {
         row("Probability of read access", Carry::Number("read")),
         row("Probability of time-critical request", Carry::Number("critical")),
         row("Probability of time-limited request", Carry::Number("limited")),
-        row(
-            "Time-limited think times",
-            Carry::Part("nothing: processes of DiskSim hardly ever wait for such requests"),
-        ),
+        row("Time-limited think times", Carry::Part("`limited_ms`")),
         row("General inter-arrival times", Carry::Part("`general_ms`")),
         row("Sequential inter-arrival times", Carry::Part("`sequential_ms`")),
         row("Local inter-arrival times", Carry::Part("`local_ms`")),
@@ -227,6 +224,12 @@ pub(crate) fn synthetic(
          # DiskSim never uses a processor again that fell idle, but the first.\n    \
          idle_processors = \"lost\",\n"
     );
+    if let Some(seed) = model.of_kind("disksim_global").iter().find_map(|it| it.get("Real Seed")) {
+        let number = seed.whole_in(0, i64::MAX)?;
+        writeln!(value, "    # Real Seed = {number}, {}.", notes.line(seed.place))
+            .expect("text grows");
+        writeln!(value, "    drand48_seed = {number},").expect("text grows");
+    }
     let mut next = 0u64;
     let starts: Vec<String> = system
         .targets
@@ -305,7 +308,7 @@ fn process(
         "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
          sequential = {}, local = {}, read = {}, critical = {}, limited = {},\n          \
          general_ms = {},\n          sequential_ms = {},\n          \
-         local_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
+         local_ms = {},\n          limited_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
         volumes.join(", "),
         sectors * 512,
         whole("Blocking factor")?.min(1 << 30) * 512,
@@ -317,6 +320,7 @@ fn process(
         drawn("General inter-arrival times", scale)?,
         drawn("Sequential inter-arrival times", scale)?,
         drawn("Local inter-arrival times", scale)?,
+        drawn("Time-limited think times", scale)?,
         drawn("Local distances", 1.0)?,
         drawn("Sizes", 1.0)?,
     ))

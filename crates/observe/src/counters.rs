@@ -133,6 +133,8 @@ pub struct Node {
     /// An extension's own numbers, by name index.
     pub custom: Vec<Option<Custom>>,
     last_state: Option<PowerState>,
+    /// How the node spent its time is told up to here.
+    told_ns: u64,
 }
 
 /// The fold: sums per node, and of the workload.
@@ -163,6 +165,27 @@ impl Counters {
             sectors: [0; OPS],
             power_cuts: 0,
             requests_lost: 0,
+        }
+    }
+
+    /// Sums over what happens after `from`, later on in the same run: levels are what they are,
+    /// and power failures are those of the whole run.
+    #[must_use]
+    pub fn measured_from(&self, from: SimTime) -> Self {
+        let from_ns = from.as_ns();
+        let goes_on = |level: Option<Level>| level.map(|level| Level::new(from_ns, level.now));
+        let node = |node: &Node| Node {
+            told_ns: node.told_ns,
+            free_blocks: goes_on(node.free_blocks),
+            dirty_pages: goes_on(node.dirty_pages),
+            queue_depth: goes_on(node.queue_depth),
+            ..Node::default()
+        };
+        Self {
+            nodes: self.nodes.iter().map(node).collect(),
+            power_cuts: self.power_cuts,
+            requests_lost: self.requests_lost,
+            ..Self::new(0, from)
         }
     }
 
@@ -204,8 +227,8 @@ impl Counters {
                 self.requests_lost += u64::from(lost);
             }
             Fact::StateTime { state, time } => {
-                let within = time.as_ns().min(now.saturating_sub(self.from));
-                self.node(stamped).state_time(state, within);
+                let from = self.from;
+                self.node(stamped).state_time(state, time.as_ns(), from);
             }
             _ => self.node(stamped).take(stamped, now),
         }
@@ -219,8 +242,15 @@ impl FactSink for Counters {
 }
 
 impl Node {
+    /// The spans of a node lie end to end from time zero on; what counts is after `from`.
     #[inline]
-    fn state_time(&mut self, state: PowerState, ns: u64) {
+    fn state_time(&mut self, state: PowerState, ns: u64, from: u64) {
+        let begin = self.told_ns.max(from);
+        self.told_ns = self.told_ns.saturating_add(ns);
+        let ns = self.told_ns.saturating_sub(begin);
+        if ns == 0 {
+            return;
+        }
         let total = &mut self.state_ns[state as usize];
         *total = total.saturating_add(ns);
         if state == PowerState::SpinUp && self.last_state != Some(state) {
@@ -364,10 +394,29 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_began_before_the_window_counts_from_its_start() {
-        let idle = Fact::StateTime { state: PowerState::Idle, time: ns(80) };
-        assert_eq!(fold(1, 70, &[stamp(100, 0, idle)]).nodes()[0].state_ns[0], 30);
-        assert_eq!(fold(1, 0, &[stamp(100, 0, idle)]).nodes()[0].state_ns[0], 80);
+    fn spans_told_together_count_from_where_the_window_begins() {
+        let span = |now, state, time| stamp(now, 0, Fact::StateTime { state, time: ns(time) });
+        let (idle, seek, read) = (PowerState::Idle, PowerState::Seek, PowerState::Read);
+        let mut counters = fold(1, 0, &[span(20, read, 20)]);
+        counters = counters.measured_from(SimTime::from_ns(70));
+        // Idle to 50, seek to 80, read to 100, all told at 100: the window has 10 + 20 of it.
+        counters.take(&[span(100, idle, 30), span(100, seek, 30), span(100, read, 20)]);
+        let of = |state: PowerState| counters.nodes()[0].state_ns[state as usize];
+        assert_eq!((of(idle), of(seek), of(read)), (0, 10, 20));
+    }
+
+    #[test]
+    fn a_level_goes_on_where_the_warm_up_left_it() {
+        let depth = |now, depth| stamp(now, 0, Fact::QueueDepth { depth });
+        let mut counters = fold(1, 0, &[depth(10, 90), depth(20, 8)]);
+        counters = counters.measured_from(SimTime::from_ns(50));
+        let level = |counters: &Counters| counters.nodes()[0].queue_depth.expect("it was told");
+        assert_eq!((level(&counters).max, level(&counters).mean(60)), (8, Some(8.0)));
+        counters.take(&[depth(60, 2)]);
+        assert_eq!(level(&counters).mean(70), Some(5.0));
+        let failed = fold(1, 0, &[stamp(1, 0, Fact::PowerCut { lost: 3 })]);
+        let failed = failed.measured_from(SimTime::from_ns(50));
+        assert_eq!((failed.power_cuts, failed.requests_lost), (1, 3));
     }
 
     #[test]

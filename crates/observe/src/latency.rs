@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use hybridsim_engine::{Fact, FactSink, Op, Stamped};
 
 /// Latencies of one kind of request, in ns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum: u128,
@@ -124,8 +124,41 @@ impl Latencies {
     }
 }
 
+/// A row of a table of percentiles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuantileRow {
+    /// Latency in ns, within 0.1 %.
+    pub ns: u64,
+    /// The share of requests, 0 to 1, that the row stands for.
+    pub quantile: f64,
+    /// Requests that took at most `ns`.
+    pub count: u64,
+}
+
+impl Latencies {
+    /// The percentiles in steps that become finer towards the longest latency: `steps` of them in
+    /// every half of the distance that is left to 100 %, as HdrHistogram tables have them.
+    pub fn quantile_rows(&self, steps: u32) -> Vec<QuantileRow> {
+        let mut count = 0;
+        let mut row = |step: hdrhistogram::iterators::IterationValue<u64>| {
+            count += step.count_since_last_iteration();
+            let ns = step.value_iterated_to().clamp(self.min, self.max);
+            QuantileRow { ns, quantile: step.quantile_iterated_to(), count }
+        };
+        if self.count() == 0 {
+            return Vec::new();
+        }
+        self.histogram.iter_quantiles(steps).map(&mut row).collect()
+    }
+
+    /// Requests that took at most `ns`, whose latencies are known within 0.1 %.
+    pub fn count_up_to(&self, ns: u64) -> u64 {
+        if ns >= self.max { self.count() } else { self.histogram.count_between(0, ns) }
+    }
+}
+
 /// The fold: latencies by operation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencyFold {
     by_op: [Latencies; Op::ALL.len()],
 }
@@ -189,6 +222,18 @@ mod tests {
         assert_eq!((set.min(), set.max()), (Some(2), Some(9)));
         assert_eq!(set.quantile(0.5), Some(4));
         assert_eq!(set.points(), [(2, 1), (4, 4), (5, 6), (7, 7), (9, 8)]);
+    }
+
+    #[test]
+    fn percentile_rows_by_hand() {
+        let set = record(&[10, 20, 30, 40]);
+        let rows = set.quantile_rows(1);
+        let halves: Vec<(u64, u64)> = rows.iter().map(|row| (row.ns, row.count)).collect();
+        assert_eq!(halves, [(10, 1), (20, 2), (30, 3), (40, 4), (40, 4)]);
+        assert_eq!(rows.iter().map(|row| row.quantile).collect::<Vec<_>>()[1..3], [0.5, 0.75]);
+        assert_eq!(rows.last().map(|row| row.quantile), Some(1.0));
+        assert!(Latencies::default().quantile_rows(5).is_empty());
+        assert_eq!([9, 10, 39, 40, u64::MAX].map(|ns| set.count_up_to(ns)), [0, 1, 3, 4, 4]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod pictures;
 pub mod recorder;
 pub mod results;
 pub mod series;
+pub mod spans;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -22,7 +23,9 @@ pub mod timeline;
 mod wear;
 
 pub use fingerprint::Fingerprint;
+pub use hybridsim_engine::Op;
 pub use invariants::Invariants;
+pub use latency::{Latencies, LatencyFold};
 pub use pictures::Pictures;
 pub use recorder::{Detail, Ending, Finished, Recorder, Warmup};
 pub use results::{Cost, Label, RunResults};

@@ -48,10 +48,8 @@ pub struct Series {
     pub programs: Vec<u64>,
     /// Flash blocks erased, all devices.
     pub erases: Vec<u64>,
-    /// Cache pages found.
-    pub hits: Vec<u64>,
-    /// Cache pages not found.
-    pub misses: Vec<u64>,
+    /// Pages found and not found, by cache.
+    pub caches: Vec<CacheSeries>,
     /// Sectors written back.
     pub destaged_sectors: Vec<u64>,
     /// Requests arrived and not completed.
@@ -83,6 +81,17 @@ pub struct GaugeSeries {
     pub min: Vec<Option<u64>>,
     /// Greatest value.
     pub max: Vec<Option<u64>>,
+}
+
+/// How a cache fared per time bucket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheSeries {
+    /// The node's path.
+    pub path: String,
+    /// Pages found.
+    pub hits: Vec<u64>,
+    /// Pages not found.
+    pub misses: Vec<u64>,
 }
 
 /// Counts by time and row.

@@ -99,6 +99,8 @@ pub struct Finished {
     pub results: RunResults,
     /// What pictures are drawn from, when observed with [`Detail::Full`].
     pub pictures: Option<Pictures>,
+    /// The latencies of the measured window.
+    pub latencies: LatencyFold,
 }
 
 impl Recorder {
@@ -140,8 +142,9 @@ impl Recorder {
     #[cold]
     fn warm_up(&mut self, facts: &[Stamped]) {
         let skipped = self.gate.closed_for(facts);
+        self.counters.take(&facts[..skipped]);
         if self.gate.open {
-            self.counters = Counters::new(self.nodes.len(), self.gate.since);
+            self.counters = self.counters.measured_from(self.gate.since);
             self.measure(&facts[skipped..]);
         }
     }
@@ -149,13 +152,17 @@ impl Recorder {
     /// The results of the run. `warnings` are the caller's; broken invariants and remarks on the
     /// statistics are added.
     pub fn finish(
-        self,
+        mut self,
         ending: Ending,
         label: Label,
         cost: Cost,
         warnings: Vec<String>,
     ) -> Finished {
-        let since = if self.gate.open { self.gate.since } else { ending.time };
+        if !self.gate.open {
+            self.gate.since = ending.time;
+            self.counters = self.counters.measured_from(ending.time);
+        }
+        let since = self.gate.since;
         let run = summary::Run {
             nodes: &self.nodes,
             counters: &self.counters,
@@ -170,7 +177,7 @@ impl Recorder {
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));
         let pictures = series.map(|series| summary::pictures(&run, series));
-        Finished { results, pictures }
+        Finished { results, pictures, latencies: self.latency }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What the caller knows of a run and the facts cannot tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -149,6 +149,9 @@ pub struct Throughput {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Bytes trimmed, which are not in `bytes_per_s`.
+    #[serde(default)]
+    pub trim_bytes: u64,
 }
 
 /// Mean time per request in ns, by part.
@@ -193,7 +196,7 @@ pub struct Totals {
     pub erases: Option<u64>,
     /// `programs` over `host_programs`.
     pub write_amplification: Option<f64>,
-    /// Share of cache pages found.
+    /// Share of cache pages found, where caches lie side by side and are of one kind.
     pub hit_ratio: Option<f64>,
 }
 

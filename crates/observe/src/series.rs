@@ -1,7 +1,7 @@
 //! How a run went over time, in constant memory: what pictures are drawn from.
 
 use crate::logarithm;
-use crate::pictures::{GaugeSeries, HeatMap, Series};
+use crate::pictures::{CacheSeries, GaugeSeries, HeatMap, Series};
 use crate::timeline::{COLUMNS, Clock, Gauge, Map, Track};
 use hybridsim_engine::{Cause, Fact, FactSink, Lba, Op, SimTime, Stamped};
 
@@ -22,8 +22,6 @@ struct Tracks {
     host_programs: Track,
     programs: Track,
     erases: Track,
-    hits: Track,
-    misses: Track,
     destaged_sectors: Track,
 }
 
@@ -38,13 +36,18 @@ impl Tracks {
             &mut self.host_programs,
             &mut self.programs,
             &mut self.erases,
-            &mut self.hits,
-            &mut self.misses,
             &mut self.destaged_sectors,
         ];
         sums.into_iter().for_each(Track::halve_sum);
         self.latency_ns_max.halve_max();
     }
+}
+
+/// Pages found and not found in a cache.
+#[derive(Clone, Debug, Default)]
+struct Lookups {
+    hits: Track,
+    misses: Track,
 }
 
 /// One level per node that tells it.
@@ -103,6 +106,7 @@ pub struct SeriesFold {
     queues: Gauges,
     free_blocks: Gauges,
     dirty_pages: Gauges,
+    lookups: Vec<Option<Box<Lookups>>>,
     latencies: Map,
     address_shift: u32,
     read_addresses: Map,
@@ -119,6 +123,7 @@ impl Default for SeriesFold {
             queues: Gauges::default(),
             free_blocks: Gauges::default(),
             dirty_pages: Gauges::default(),
+            lookups: Vec::new(),
             latencies: Map::new(logarithm::BUCKETS),
             address_shift: 3,
             read_addresses: Map::new(ADDRESS_ROWS),
@@ -152,6 +157,10 @@ impl SeriesFold {
             self.queues.halve();
             self.free_blocks.halve();
             self.dirty_pages.halve();
+            for lookups in self.lookups.iter_mut().flatten() {
+                lookups.hits.halve_sum();
+                lookups.misses.halve_sum();
+            }
             self.latencies.halve_columns();
             self.read_addresses.halve_columns();
             self.write_addresses.halve_columns();
@@ -177,8 +186,9 @@ impl SeriesFold {
             Fact::FreeBlocks { free } => self.free_blocks.set(stamped, self.clock, free),
             Fact::DirtyPages { pages } => self.dirty_pages.set(stamped, self.clock, pages),
             Fact::CacheLookup { hits, misses, .. } => {
-                self.tracks.hits.add(column, u64::from(hits));
-                self.tracks.misses.add(column, u64::from(misses));
+                let lookups = self.lookups(stamped.node.0.into());
+                lookups.hits.add(column, u64::from(hits));
+                lookups.misses.add(column, u64::from(misses));
             }
             Fact::Destaged { sectors } => {
                 self.tracks.destaged_sectors.add(column, u64::from(sectors));
@@ -190,6 +200,14 @@ impl SeriesFold {
             }
             _ => {}
         }
+    }
+
+    #[inline]
+    fn lookups(&mut self, node: usize) -> &mut Lookups {
+        if node >= self.lookups.len() {
+            self.lookups.resize(node + 1, None);
+        }
+        self.lookups[node].get_or_insert_default()
     }
 
     #[inline]
@@ -262,8 +280,7 @@ impl SeriesFold {
             host_programs: tracks.host_programs.used(columns),
             programs: tracks.programs.used(columns),
             erases: tracks.erases.used(columns),
-            hits: tracks.hits.used(columns),
-            misses: tracks.misses.used(columns),
+            caches: caches(&self.lookups, columns, paths),
             destaged_sectors: tracks.destaged_sectors.used(columns),
             outstanding,
             queue_depth: of(self.queues),
@@ -275,6 +292,16 @@ impl SeriesFold {
             seek_distances: octaves(&self.seek_distances),
         }
     }
+}
+
+fn caches(lookups: &[Option<Box<Lookups>>], columns: usize, paths: &[String]) -> Vec<CacheSeries> {
+    let told = lookups.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref()?)));
+    told.map(|(at, one)| CacheSeries {
+        path: paths.get(at).cloned().unwrap_or_else(|| format!("node {at}")),
+        hits: one.hits.used(columns),
+        misses: one.misses.used(columns),
+    })
+    .collect()
 }
 
 fn means(map: &Map, sums: &Track, columns: usize) -> Vec<Option<f64>> {
@@ -393,6 +420,23 @@ mod tests {
         let series = fold.finish(SimTime::NEVER, &[]);
         assert!(series.reads.len() <= COLUMNS);
         assert_eq!(series.write_map.bounds.last(), Some(&u64::MAX));
+    }
+
+    #[test]
+    fn every_cache_has_its_own_hits() {
+        let mut fold = SeriesFold::default();
+        let lookup = |hits, misses| Fact::CacheLookup { op: Op::Read, hits, misses };
+        fold.take(&[stamp(1, 1, lookup(3, 1)), stamp(1, 2, lookup(0, 1))]);
+        // Long after, so that buckets were joined.
+        fold.take(&[stamp(3_000_000, 1, lookup(5, 0))]);
+        let paths = ["host", "a", "a/b"].map(str::to_owned);
+        let caches = fold.finish(SimTime::from_ns(3_000_000), &paths).caches;
+        let sums = |at: usize| {
+            let cache = &caches[at];
+            let sum = |of: &[u64]| of.iter().sum::<u64>();
+            (&cache.path[..], sum(&cache.hits), sum(&cache.misses))
+        };
+        assert_eq!((sums(0), sums(1), caches.len()), (("a", 8, 1), ("a/b", 0, 1), 2));
     }
 
     #[test]

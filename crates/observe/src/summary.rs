@@ -65,7 +65,7 @@ pub fn results(
         warmup: run.warmup,
         throughput: throughput(run),
         breakdown_ns: breakdown(run.breakdown),
-        totals: totals(run, &components, latency_ns.all.count),
+        totals: totals(&components, latency_ns.all.count),
         latency_ns,
         components,
         warnings,
@@ -174,6 +174,7 @@ fn throughput(run: &Run<'_>) -> Throughput {
         write_iops: per_s(done[write]),
         read_bytes,
         write_bytes,
+        trim_bytes: sectors[Op::Trim as usize].saturating_mul(SECTOR_BYTES),
     }
 }
 
@@ -417,7 +418,7 @@ fn custom(node: &Node, info: &LayerInfo) -> BTreeMap<String, CustomResult> {
     .collect()
 }
 
-fn totals(run: &Run<'_>, components: &BTreeMap<String, Component>, requests: u64) -> Totals {
+fn totals(components: &BTreeMap<String, Component>, requests: u64) -> Totals {
     let energies: Vec<f64> =
         components.values().filter_map(|component| component.power.as_ref()?.energy_j).collect();
     let energy_j = (!energies.is_empty()).then(|| energies.iter().sum::<f64>());
@@ -427,9 +428,6 @@ fn totals(run: &Run<'_>, components: &BTreeMap<String, Component>, requests: u64
         (!flash.is_empty()).then(|| flash.iter().map(|flash| of(flash)).sum::<u64>())
     };
     let (host_programs, programs) = (sum(|flash| flash.host_programs), sum(|flash| flash.programs));
-    let nodes = run.counters.nodes();
-    let hits: u64 = nodes.iter().flat_map(|node| node.hits).sum();
-    let misses: u64 = nodes.iter().flat_map(|node| node.misses).sum();
     Totals {
         energy_j,
         energy_j_per_request: energy_j.and_then(|joules| ratio(joules, requests as f64)),
@@ -437,6 +435,57 @@ fn totals(run: &Run<'_>, components: &BTreeMap<String, Component>, requests: u64
         programs,
         erases: sum(|flash| flash.erases),
         write_amplification: ratio(programs.unwrap_or(0) as f64, host_programs.unwrap_or(0) as f64),
-        hit_ratio: ratio(hits as f64, (hits + misses) as f64),
+        hit_ratio: hit_ratio(components),
+    }
+}
+
+/// The share of pages found in all caches together. Where one cache lies above another, the lower
+/// is asked for what the upper did not have, and caches of different kinds count in pages of
+/// their own: sums over them mean nothing.
+fn hit_ratio(components: &BTreeMap<String, Component>) -> Option<f64> {
+    let asked = |cache: &&Cache| cache.hits + cache.misses > 0;
+    let caches: Vec<(&str, &str, &Cache)> = components
+        .iter()
+        .filter_map(|(path, one)| Some((&path[..], &one.kind[..], one.cache.as_ref()?)))
+        .filter(|(_, _, cache)| asked(cache))
+        .collect();
+    let paths: Vec<&str> = caches.iter().map(|cache| cache.0).collect();
+    if is_nested(&paths) || caches.iter().any(|cache| cache.1 != caches[0].1) {
+        return None;
+    }
+    let (hits, misses) = caches
+        .iter()
+        .fold((0, 0), |(hits, misses), (_, _, cache)| (hits + cache.hits, misses + cache.misses));
+    ratio(hits as f64, (hits + misses) as f64)
+}
+
+/// Whether one of the paths lies below another.
+fn is_nested(paths: &[&str]) -> bool {
+    let below = |path: &str, above: &str| {
+        path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+    };
+    paths.iter().any(|path| paths.iter().any(|above| below(path, above)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hit_ratios_add_up_only_side_by_side() {
+        let check = |caches: &[(&str, &str, u64, u64)], expect: Option<f64>| {
+            let one = |&(path, kind, hits, misses): &(&str, &str, u64, u64)| {
+                let cache = Some(Cache { hits, misses, ..Cache::default() });
+                let component = Component { kind: kind.into(), cache, ..Component::default() };
+                (path.to_owned(), component)
+            };
+            assert_eq!(hit_ratio(&caches.iter().map(one).collect()), expect, "{caches:?}");
+        };
+        check(&[], None);
+        check(&[("a", "hybrid-disk", 3, 1)], Some(0.75));
+        check(&[("a/b", "hybrid-disk", 3, 1), ("a/c", "hybrid-disk", 0, 4)], Some(0.375));
+        check(&[("a", "hybrid-disk", 3, 1), ("a/b", "hybrid-disk", 0, 4)], None);
+        check(&[("a", "memory-cache", 3, 1), ("ab", "hybrid-disk", 0, 4)], None);
+        check(&[("a", "memory-cache", 0, 0), ("a/b", "hybrid-disk", 1, 1)], Some(0.5));
     }
 }

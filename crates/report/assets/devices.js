@@ -72,16 +72,25 @@ function wear(grid, runs) {
 // ---- caches, disks, energy
 
 function caches() {
-  const asked = DRAWN.filter(run => has(seriesOf(run).hits) || has(seriesOf(run).misses));
+  const asked = DRAWN.filter(run => seriesOf(run).caches.length > 0);
   const dirty = DRAWN.filter(run => seriesOf(run).dirty_pages.length > 0);
   if (asked.length + dirty.length === 0) return;
   const grid = section("cache", "Cache", "");
-  const ratio = run => seriesOf(run).hits.map((hits, at) => hits + seriesOf(run).misses[at] > 0 ? hits / (hits + seriesOf(run).misses[at]) : null);
+  const ratio = cache => cache.hits.map((hits, at) => hits + cache.misses[at] > 0 ? hits / (hits + cache.misses[at]) : null);
+  const found = (run, cache) => percent(run.results.components[cache.path]?.hit_ratio ?? null);
+  const single = asked.every(run => seriesOf(run).caches.length === 1);
+  const name = cache => single ? "" : cache.path;
+  const told = run => seriesOf(run).caches.map(cache => `${found(run, cache)} of pages found${single ? "" : " in " + cache.path}`).join(", ");
+  const paths = [...new Set(asked.flatMap(run => seriesOf(run).caches.map(cache => cache.path)))];
+  const column = path => [single ? "hit ratio" : path, run => {
+    const cache = single ? seriesOf(run).caches[0] : seriesOf(run).caches.find(other => other.path === path);
+    return cache ? ratio(cache) : [];
+  }, value => percent(value)];
   if (asked.length > 0) timeChart(grid, {
     id: "hits", title: "Hit ratio",
-    caption: perRun(asked, run => `${percent(run.results.totals.hit_ratio)} of pages found`),
-    table: () => timeTable([["hit ratio", ratio, value => percent(value)]]),
-  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => asked.includes(run) ? [{ text: MANY ? "" : "Hit ratio", y: ratio(run) }] : []);
+    caption: perRun(asked, told),
+    table: () => timeTable(single ? [column("")] : paths.map(column)),
+  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => seriesOf(run).caches.map(cache => ({ text: name(cache) || (MANY ? "" : "Hit ratio"), y: ratio(cache) })));
   if (dirty.length > 0) timeChart(grid, {
     id: "dirty", title: "Dirty pages", caption: "Pages the slow medium does not have yet, mean over each interval.",
     table: () => timeTable([["dirty pages", run => (seriesOf(run).dirty_pages[0] || { mean: [] }).mean, value => number(value)]]),

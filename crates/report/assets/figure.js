@@ -12,8 +12,9 @@ function element(tag, properties = {}, ...children) {
 }
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const runColour = run => css("--run" + (run % 8));
-// The ninth run has the colour of the first, and another dash.
+const COLOURS = 16;
+const runColour = run => css("--run" + (run % COLOURS));
+// Each run has a dash of its own among eight; the seventeenth has the first one's colour.
 const dashOf = run => DASHES[(run + 3 * Math.floor(run / 8)) % 8];
 // A word on every run, where that still is a caption and not a list.
 const perRun = (runs, words) => runs.length > 4 ? "" : runs.map(run => `${run.name}: ${words(run)}`).join("; ") + ".";

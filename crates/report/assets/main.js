@@ -341,7 +341,7 @@ function controls() {
 
 function swatches() {
   document.querySelectorAll(".summary .run").forEach(cell => {
-    if (MANY) cell.style.setProperty("--swatch", `var(--run${cell.dataset.run % 8})`);
+    if (MANY) cell.style.setProperty("--swatch", `var(--run${cell.dataset.run % COLOURS})`);
     else cell.classList.remove("run");
   });
   document.querySelectorAll("#controls .key").forEach(key => { key.style.borderColor = runColour(Number(key.dataset.run)); });

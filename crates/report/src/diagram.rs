@@ -25,6 +25,8 @@ pub struct Item {
     pub lines: Vec<String>,
     /// How it is drawn.
     pub shape: Shape,
+    /// How many like it this one stands for; drawn as a stack when more than one.
+    pub copies: usize,
     /// What lies below it.
     pub children: Vec<Item>,
 }
@@ -39,6 +41,8 @@ const GAP_Y: f64 = 40.0;
 const MARGIN: f64 = 16.0;
 /// How high the round end of a cylinder is.
 const LID: f64 = 9.0;
+/// How far the next of a stack looks out.
+const STACK_STEP: f64 = 5.0;
 /// Longer lines are cut.
 const LETTERS_MAX: usize = 34;
 
@@ -52,6 +56,44 @@ const STYLE: &str = "\
       .part { fill: #1f262e; stroke: #9aa5b1 } .disk { fill: #1b2836 } .chip { fill: #1e2b20 } \
       .bar { fill: #2c281c } .wire { stroke: #9aa5b1 } text { fill: #b5bec8 } \
       .name { fill: #e7eaee } }";
+
+/// As many alike, side by side, are drawn one by one; more as a stack.
+const ALIKE_MAX: usize = 4;
+
+/// `items` with each row of more than a few that differ in their names alone as one that stands
+/// for all of them.
+pub fn folded(items: Vec<Item>) -> Vec<Item> {
+    let mut folded: Vec<Item> = Vec::with_capacity(items.len());
+    let mut rest = items.as_slice();
+    while let [first, ..] = rest {
+        let count = rest.iter().take_while(|item| first.is_like(item)).count();
+        let (alike, others) = rest.split_at(count);
+        rest = others;
+        match alike {
+            [first, .., last] if count > ALIKE_MAX => folded.push(first.stack(last, count)),
+            few => folded.extend_from_slice(few),
+        }
+    }
+    folded
+}
+
+impl Item {
+    /// Whether it differs in names alone.
+    fn is_like(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.children, &other.children);
+        (self.shape, &self.lines, self.copies) == (other.shape, &other.lines, other.copies)
+            && ours.len() == theirs.len()
+            && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_like(theirs))
+    }
+
+    /// One that stands for `count` from this one to `last`.
+    fn stack(&self, last: &Self, count: usize) -> Self {
+        let mut lines = self.lines.clone();
+        let kind = if lines.is_empty() { "part".to_owned() } else { lines.remove(0) };
+        lines.insert(0, format!("{} to {}", self.name, last.name));
+        Self { name: format!("{count} x {kind}"), lines, copies: count, ..self.clone() }
+    }
+}
 
 /// The picture as SVG, complete in itself, light or dark as its reader prefers.
 pub fn svg(title: &str, root: &Item) -> String {
@@ -138,6 +180,11 @@ impl<'i> Placed<'i> {
 
     fn draw(&self, mut group: Group, left: f64, top: f64) -> Group {
         let x = left + (self.width - self.own.0) / 2.0;
+        if self.item.copies > 1 {
+            for behind in [2.0, 1.0] {
+                group = self.outline(group, x + behind * STACK_STEP, top - behind * STACK_STEP);
+            }
+        }
         group = self.outline(group, x, top);
         let middle = x + self.own.0 / 2.0;
         let lid = if self.item.shape == Shape::Disk { LID * 1.5 } else { 0.0 };
@@ -219,7 +266,7 @@ mod tests {
     use super::*;
 
     fn item(name: &str, shape: Shape, children: Vec<Item>) -> Item {
-        Item { name: name.to_owned(), lines: vec!["a line".to_owned()], shape, children }
+        Item { name: name.to_owned(), lines: vec!["a line".to_owned()], shape, copies: 1, children }
     }
 
     #[test]
@@ -233,6 +280,28 @@ mod tests {
         }
         assert!(!picture.contains("<b>") && picture.contains("a &lt;title&gt;"), "{picture}");
         assert_eq!(picture.matches("<ellipse").count(), 3);
+    }
+
+    #[test]
+    fn many_alike_are_one_stack() {
+        let disks = |count: usize| -> Vec<Item> {
+            (0..count).map(|at| item(&format!("d{at}"), Shape::Disk, Vec::new())).collect()
+        };
+        let names = |items: Vec<Item>| -> Vec<String> {
+            folded(items).into_iter().map(|item| item.name).collect()
+        };
+        assert_eq!(names(disks(3)), ["d0", "d1", "d2"]);
+        assert_eq!(names(disks(24)), ["24 x a line"]);
+        let mut mixed = disks(6);
+        mixed.push(item("flash", Shape::Chip, Vec::new()));
+        assert_eq!(names(mixed), ["6 x a line", "flash"]);
+        let mut apart = disks(6);
+        apart[2].lines.push("another size".to_owned());
+        assert_eq!(names(apart).len(), 6);
+        assert_eq!(folded(disks(24))[0].lines, ["d0 to d23"]);
+        let picture = svg("t", &item("host", Shape::Box, folded(disks(24))));
+        assert_eq!(picture.matches("<ellipse").count(), 3, "a stack of three");
+        assert_eq!(picture.matches("24 x a line").count(), 1);
     }
 
     #[test]

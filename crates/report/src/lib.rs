@@ -1,11 +1,16 @@
-//! Results for people and programs: a terminal table, JSON, and one self-contained HTML file.
+//! Results for people and programs: a terminal table, JSON, one self-contained HTML file, and what
+//! other tools read.
 
+pub mod chart;
 pub mod diagram;
 pub mod figures;
+pub mod fio;
+pub mod hgrm;
 pub mod html;
 pub mod json;
 pub mod study;
 pub mod terminal;
+pub mod timeline;
 
 use hybridsim_observe::{Pictures, RunResults};
 

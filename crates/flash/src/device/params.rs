@@ -1,7 +1,7 @@
 //! The parameters of an SSD, and how one is built from them.
 
 use super::{Ssd, SsdParts};
-use crate::array::{Array, ProgramOrder};
+use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
@@ -51,7 +51,7 @@ pub const PARAMS: [Param; 50] = [
     ),
     Param::with(
         "endurance",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
+        Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
         "100000",
         "Erases a block survives; it is retired at the last.",
     ),

@@ -40,7 +40,7 @@ pub enum FtlError {
     #[error("no room left: {0}")]
     Full(String),
     /// Flash without translation: the page was not erased, or is not the next of its block.
-    #[error("not erased: {0}")]
+    #[error("this page cannot be programmed now: {0}")]
     NotErased(String),
     /// The layer itself failed, or was asked for what it forbids.
     #[error("{0}")]
@@ -149,7 +149,7 @@ pub trait Ftl {
 }
 
 /// Pages told of at once in [`Ftl::expect`], at most.
-pub const EXPECTED_MAX: usize = 32;
+pub const EXPECTED_MAX: usize = 64;
 
 /// What a translation layer is built from.
 pub struct FtlInput<'a> {

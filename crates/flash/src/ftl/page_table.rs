@@ -70,6 +70,16 @@ impl PageTable {
         array.find(Ppn(group << self.near), 1 << self.near, lpn)
     }
 
+    /// From now on `lpn` is at `page`, which is not programmed yet. Says where it was.
+    #[inline]
+    pub fn replace(&mut self, lpn: Lpn, page: Ppn, array: &Array) -> Ppn {
+        let group = self.groups.replace(lpn.0 as usize, page.0 >> self.near);
+        if self.near == 0 || group == u32::MAX {
+            return Ppn(group);
+        }
+        array.find(Ppn(group << self.near), 1 << self.near, lpn)
+    }
+
     /// Where `lpn` is, or a neighbour of that page, or [`Ppn::NONE`]: enough to look ahead.
     #[inline]
     pub fn about(&self, lpn: Lpn) -> Ppn {
@@ -88,6 +98,14 @@ impl PageTable {
     pub fn set(&mut self, lpn: Lpn, page: Ppn) {
         let group = if page == Ppn::NONE { u32::MAX } else { page.0 >> self.near };
         self.groups.set(lpn.0 as usize, group);
+    }
+
+    /// From now on `lpns` are at `first` and the pages behind it.
+    #[inline]
+    pub fn set_run(&mut self, lpns: &[u32], first: Ppn) {
+        for (page, lpn) in (first.0..).zip(lpns) {
+            self.groups.set(*lpn as usize, page >> self.near);
+        }
     }
 
     /// Looks at the entries of `lpns`, so that misses of the caches overlap. Pages that do not
@@ -174,7 +192,7 @@ mod tests {
             let table = PageTable::new(&geometry, exported);
             let array = Array::new(geometry, ProgramOrder::Sequential, 1_000);
             let array = array.with_logical_pages(exported);
-            let lists = f64::from(geometry.blocks()) * 12.0 + 64.0 * 257.0 * 8.0;
+            let lists = f64::from(geometry.blocks()) * 20.0 + 64.0 * 258.0 * 12.0;
             let table_bytes = table.bytes() as f64 + lists;
             let bytes = table_bytes / f64::from(geometry.pages()) + array.bytes_per_page();
             assert!(bytes <= 6.0, "{bytes} with {ratio} spare, {} bits left out", table.near);

@@ -47,10 +47,14 @@ impl Raw {
             return FtlError::WornOut(format!("block {number} has had its {endurance} erases"));
         }
         if array.state(page) == PageState::Free {
-            let next = array.next_page(block);
+            let next = match array.next_page(block) {
+                next if next < self.geometry.pages_per_block() => format!("page {next} is next"),
+                _ => "none is left until it is erased".to_owned(),
+            };
             return FtlError::NotErased(format!(
-                "page {offset} of block {number} is out of turn: the chip programs pages in order \
-                 (program_order), and the next of this block is {next}"
+                "page {offset} of block {number} is erased, but its turn has not come or is over: \
+                 the chip programs the pages of a block in order, and {next}; write them in \
+                 that order, set program_order = \"any\", or choose a translation layer"
             ));
         }
         FtlError::NotErased(format!(
@@ -132,7 +136,10 @@ mod tests {
             let mut bench = bench(order);
             bench.write_all(before);
             let done = bench.try_write(page);
-            let told = matches!(&done, Err(FtlError::NotErased(text)) if text.contains("block 0"));
+            // Whether the page holds data or only came out of turn, it says which.
+            let why = if before.contains(&page) { "has been programmed" } else { "in order" };
+            let told = matches!(&done, Err(FtlError::NotErased(text))
+                if text.contains("block 0") && text.contains(why));
             assert_eq!((told, done.is_err()), (refused, refused), "{order:?} {before:?} {page}");
             assert_eq!(bench.flash.list().is_empty(), refused);
             assert!(before.iter().all(|page| bench.holds(*page)), "the data stay");

@@ -28,11 +28,6 @@ pub trait VictimPolicy {
     /// `block` has only `valid` valid pages left. Also told of blocks that are no candidates.
     fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32);
 
-    /// [`VictimPolicy::invalidated`] will probably be told of these blocks next: what it will look
-    /// at in tables larger than the caches is best looked up together. Nothing that happens may
-    /// depend on it, and blocks need not exist.
-    fn expect(&self, _blocks: &[BlockId]) {}
-
     /// `block` is no candidate any more.
     fn removed(&mut self, pool: usize, block: BlockId);
 
@@ -171,6 +166,13 @@ impl BlockLists {
         if head == NONE { None } else { Some(BlockId(head)) }
     }
 
+    /// The next block of the list `block` is in.
+    #[inline]
+    fn behind(&self, block: BlockId) -> Option<BlockId> {
+        let next = self.links[block.0 as usize].next;
+        if next == NONE { None } else { Some(BlockId(next)) }
+    }
+
     #[inline]
     fn push_tail(&mut self, list: usize, block: BlockId) {
         debug_assert_eq!(self.links[block.0 as usize].list, NONE, "already in a list");
@@ -202,16 +204,6 @@ impl BlockLists {
             self.links[next as usize].previous = previous;
         }
         self.links[block.0 as usize].list = NONE;
-    }
-
-    /// Looks at the links of `blocks` and of their neighbours, so that misses of the caches
-    /// overlap.
-    #[inline]
-    fn touch(&self, blocks: &[BlockId]) {
-        let links = blocks.iter().filter_map(|block| self.links.get(block.0 as usize));
-        let neighbour = |at: u32| self.links.get(at as usize).map_or(0, |link| link.list);
-        let seen = links.map(|link| neighbour(link.previous) ^ neighbour(link.next));
-        std::hint::black_box(seen.fold(0, |sum, list| sum ^ list));
     }
 }
 

@@ -195,6 +195,26 @@ impl SlcLog {
         place.is_some()
     }
 
+    /// As [`SlcLog::forget`] for all of `sectors`; those whose data were here are handed to `lost`.
+    /// Of a long range what is known is looked at, not each sector.
+    pub fn forget_range(&mut self, sectors: std::ops::Range<u32>, mut lost: impl FnMut(u32)) {
+        if sectors.len() <= self.hash.buckets() {
+            for sector in sectors {
+                if self.forget(sector) {
+                    lost(sector);
+                }
+            }
+            return;
+        }
+        for bucket in 0..self.hash.buckets() {
+            if let Some(sector) = self.hash.key(bucket).filter(|key| sectors.contains(key))
+                && self.forget(sector)
+            {
+                lost(sector);
+            }
+        }
+    }
+
     /// Marks `sector` as a virtual one that goes with the head block. While all writes are refused
     /// the head stays where it is, so one that is marked already must not be listed again.
     pub fn mark(&mut self, sector: u32) {

@@ -616,20 +616,24 @@ impl Store {
     pub fn trim(&mut self, first: u32, sectors: u32) {
         let per_page = self.mlc.sectors;
         self.writes += 1;
-        for lpn in first.div_ceil(per_page)..(first + sectors) / per_page {
-            let logical = self.mlc.logical(lpn) as usize;
-            if let Some(cache) = &mut self.cache {
-                for sector in lpn * per_page..(lpn + 1) * per_page {
-                    let was = cache.log.forget(sector);
-                    cache.sectors_of[logical] -= u32::from(was);
-                }
-            }
+        let pages = first.div_ceil(per_page)..(first + sectors) / per_page;
+        if pages.is_empty() {
+            return;
+        }
+        if let Some(cache) = &mut self.cache {
+            let Cache { log, sectors_of, .. } = &mut **cache;
+            let block = per_page * self.mlc.per_block;
+            log.forget_range(pages.start * per_page..pages.end * per_page, |sector| {
+                sectors_of[(sector / block) as usize] -= 1;
+            });
+        }
+        for lpn in pages.clone() {
             let page = std::mem::replace(&mut self.mlc.map[lpn as usize], NONE);
             if page != NONE {
                 self.mlc.array.invalidate(crate::geometry::Ppn(page));
             }
-            self.mlc.trims.insert(lpn, self.writes);
         }
+        self.mlc.trims.note(pages, self.writes);
     }
 
     /// Cleans one tail block in the background; whether there is more to do.

@@ -16,8 +16,8 @@ pub struct Throttle {
     enabled: bool,
 }
 
-/// k never falls below; fewer blocks make no log.
-const K_MIN: u32 = 2;
+/// k never falls below: head and tail are the same block then, as they are at first (section 3.3).
+const K_MIN: u32 = 0;
 
 impl Throttle {
     /// A throttle with Algorithm 2's numbers `every` = 1000 and `step` = 100.
@@ -176,11 +176,11 @@ mod tests {
                 k = throttle.refused(k);
             }
         }
-        assert_eq!(k, 2, "250, 150, 50, and no lower than 2");
+        assert_eq!(k, 0, "250, 150, 50, and no lower than 0");
         for _ in 0..1999 {
             k = throttle.relax(k, 253);
         }
-        assert_eq!(k, 102);
+        assert_eq!(k, 100);
         for _ in 0..2000 {
             k = throttle.relax(k, 253);
         }

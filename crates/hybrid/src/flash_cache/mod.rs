@@ -98,6 +98,14 @@ const PARAMS: &[Param] = &[
          moved in a step of resizing",
     ),
     Param::with(
+        "adjust",
+        Kind::Choice(&["idle", "always"]),
+        "\"idle\"",
+        "When pages are given up to follow a new division. `idle`: only while nobody waits, as \
+         the paper's authors do in their simulator; `always`: a system that is never idle, too, \
+         gives up as many as it accesses (beyond the paper)",
+    ),
+    Param::with(
         "write_ahead",
         Kind::Count { min: 0, max: 1 << 32 },
         "0",
@@ -270,7 +278,10 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         period_pages: settings.count("period_pages"),
         accessed: 0,
         shrink_max: settings.count("shrink_max_pages"),
-        resizer: Resizer::new(settings.count("destage_pages") as usize),
+        resizer: Resizer::new(
+            settings.count("destage_pages") as usize,
+            settings.text("adjust") == "always",
+        ),
         mapping,
         ahead: Ahead::new(settings.count("write_ahead"), settings.duration("write_ahead_pause")),
         trimmed: Trimmed::default(),

@@ -12,6 +12,8 @@ use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 pub struct Resizer {
     /// Most pages in a step.
     pub step_pages: usize,
+    /// Steps are taken while requests are under way, too.
+    while_busy: bool,
     /// Trims under way.
     trims: u32,
     /// What pages are being written back for.
@@ -23,9 +25,10 @@ pub struct Resizer {
 }
 
 impl Resizer {
-    /// Steps of so many pages.
-    pub fn new(step_pages: usize) -> Self {
-        Self { step_pages, trims: 0, purpose: Purpose::Room, accessed: 0, slots: Vec::new() }
+    /// Steps of so many pages, only while nobody waits or while requests are under way, too.
+    pub fn new(step_pages: usize, while_busy: bool) -> Self {
+        let (trims, accessed, slots) = (0, 0, Vec::new());
+        Self { step_pages, while_busy, trims, purpose: Purpose::Room, accessed, slots }
     }
 
     /// Nothing is under way any more.
@@ -45,10 +48,11 @@ impl Resizer {
         self.accessed = self.accessed.saturating_add(pages);
     }
 
-    /// Whether it is time for a step: while requests are under way, those since the last step have
+    /// Whether it is time for a step. While requests are under way, those since the last step have
     /// to have accessed as many pages as it may move (assumed: the paper says "gradually").
     fn is_due(&self, busy: bool) -> bool {
-        self.trims == 0 && !(busy && self.accessed < self.step_pages as u64)
+        let earned = self.while_busy && self.accessed >= self.step_pages as u64;
+        self.trims == 0 && (!busy || earned)
     }
 }
 
@@ -114,8 +118,8 @@ impl FlashCache {
         self.division
     }
 
-    /// A step towards the limits: at once when nobody waits for anything, now and then when
-    /// somebody always does.
+    /// A step towards the limits: at once when nobody waits for anything; if asked for, now and then
+    /// when somebody always does.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
         if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;

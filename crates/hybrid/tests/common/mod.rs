@@ -86,6 +86,7 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("disk_write_position", us(4900))
         .and("disk_rate", Value::Rate(72_000_000))
         .and("erase_worth", us(0))
+        .and("adjust", Value::Text("idle".into()))
         .and("write_ahead", Value::Count(0))
         .and("write_ahead_pause", us(300))
         .and("replacement", plug("lru", Settings::default()))

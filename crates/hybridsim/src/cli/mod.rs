@@ -1,8 +1,10 @@
 //! The command line: this file parses, dispatches and sets the exit code.
 
 mod calibrate;
+mod export;
 mod import;
 mod inspect;
+mod mrc;
 mod output;
 mod progress;
 mod reproduce;
@@ -72,6 +74,13 @@ struct SimulateArgs {
     /// Replace results that are in the folder already
     #[arg(long, requires = "out")]
     force: bool,
+    /// Also write every request, with where its time went, into requests.csv in the folder
+    #[arg(long, requires = "out")]
+    requests: bool,
+    /// Also write what every part did from one moment of the run to another into timeline.json in
+    /// the folder, for ui.perfetto.dev
+    #[arg(long, value_name = "FROM..TO", requires = "out", value_parser = export::Window::parse)]
+    timeline: Option<export::Window>,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -88,7 +97,7 @@ struct SimulateArgs {
 
 #[derive(Args)]
 struct RunArgs {
-    /// The scenario file
+    /// The scenario file; - reads it from standard input
     scenario: PathBuf,
     /// Write the system's state at the end of the run into this file
     #[arg(long, value_name = "FILE")]
@@ -124,7 +133,7 @@ struct CheckArgs {
 
 #[derive(Args)]
 struct DrawArgs {
-    /// The scenario file
+    /// The scenario file; - reads it from standard input
     scenario: PathBuf,
     /// Set a scenario key first; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -142,6 +151,8 @@ enum TraceCommand {
     Info(trace::InfoArgs),
     /// Convert a trace to the native format or a common text format
     Convert(trace::ConvertArgs),
+    /// What caches of each size and policy would miss of a trace: its miss-ratio curves
+    Mrc(mrc::MrcArgs),
 }
 
 #[derive(Args)]
@@ -208,6 +219,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Trace(TraceCommand::Check(args)) => trace::check(registry, &args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(registry, &args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
+        Command::Trace(TraceCommand::Mrc(args)) => mrc::run(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
         Command::List(args) => inspect::list(registry, args.kind.as_deref()),
         Command::Explain(args) => inspect::explain(registry, &args.key),

@@ -1,14 +1,15 @@
 //! The commands that simulate: run, compare, fuzz.
 
+use super::export::Exports;
 use super::output::{Exit, Failure, note, print, report};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use crate::fuzz::{self, Verdict};
 use crate::run::{self, Done, Options, RunError};
-use crate::scenario::{Input, Scenario};
+use crate::scenario::{Input, STANDARD_INPUT, Scenario};
 use crate::state::{self, Cache};
-use hybridsim_engine::Fault;
 use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{FactSink, Fault};
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
@@ -65,10 +66,15 @@ pub fn simulate(
     for (scenario, name) in scenarios.iter().zip(&names) {
         run::forget_peak_memory();
         let save_state = matches!(kind, Kind::Single(Some(_)));
-        let done = one(registry, scenario, args, save_state, (&interrupted, &kept))?;
-        if let Some(out) = &args.out {
-            let folder = if compare { out.join(name) } else { out.clone() };
-            save(&folder, &done)?;
+        let folder =
+            args.out.as_ref().map(|out| if compare { out.join(name) } else { out.clone() });
+        let begin = |folder: &PathBuf| Exports::begin(args, folder);
+        let mut exports = folder.as_ref().map(begin).transpose()?;
+        let flags = (&*interrupted, &*kept);
+        let done = one(registry, scenario, args, save_state, exports.as_mut(), flags)?;
+        if let (Some(folder), Some(exports)) = (&folder, exports) {
+            save(folder, &done)?;
+            exports.save(folder, &done)?;
         }
         let stop = done.fault.is_some();
         runs.push(done);
@@ -115,6 +121,7 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(paths.len());
     for path in paths {
         let stem = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
+        let stem = if stem == STANDARD_INPUT { "run".into() } else { stem };
         let mut name = stem.to_string();
         for number in 2.. {
             if !names.contains(&name) {
@@ -167,6 +174,7 @@ fn one(
     scenario: &Scenario,
     args: &SimulateArgs,
     save_state: bool,
+    exports: Option<&mut Exports>,
     (interrupted, kept): (&AtomicBool, &AtomicBool),
 ) -> Result<Done, Failure> {
     let progress = Progress::new(args.progress, &scenario.title);
@@ -179,8 +187,9 @@ fn one(
     };
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
     let cache = if args.no_cache { None } else { Cache::standard() };
-    let options =
-        Options { detail, watch: Some(&mut watch), save_state, cache, ..Options::default() };
+    let sink = exports.filter(|exports| exports.listens());
+    let sink = sink.map(|exports| exports as &mut dyn FactSink);
+    let options = Options { detail, watch: Some(&mut watch), sink, save_state, cache };
     let done = run::run(scenario, registry, options);
     progress.finish();
     done.map_err(|error| match error {

@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct OpenArgs {
     /// The trace; compressed or not, its format is found by content
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// The format, where content leaves a doubt: a name, or { kind = "name", ... } with options
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = When::Auto)]
-    progress: When,
+    pub(super) progress: When,
 }
 
 #[derive(clap::Args)]
@@ -77,40 +77,52 @@ const FORMAT: &[Param] = &[Param::optional(
     "The trace's format, with its options.",
 )];
 
-fn format_settings(registry: &Registry, format: &str) -> Result<Settings, Diagnostics> {
-    let is_table = format.trim_start().starts_with('{');
-    let value = if is_table { format.to_owned() } else { format!("{format:?}") };
-    let text = format!("format = {value}");
-    let sources = vec![SourceText { name: "--format".to_owned(), text }];
+/// Reads an option that names one of the entries `param` (the only one of its list) chooses from:
+/// a name, or a table with parameters, as in scenarios.
+pub(super) fn plug_option(
+    registry: &Registry,
+    param: &'static [Param],
+    value: &str,
+) -> Result<Settings, Diagnostics> {
+    let name = param[0].name;
+    let is_table = value.trim_start().starts_with('{');
+    let value = if is_table { value.to_owned() } else { format!("{value:?}") };
+    let text = format!("{name} = {value}");
+    let sources = vec![SourceText { name: format!("--{name}"), text }];
     let table: Table = match document::parse(&sources[0], 0) {
         Ok(table) => table,
         Err(list) => return Err(Diagnostics { sources, list }),
     };
     let mut checker = Checker { registry, problems: Vec::new() };
-    let place = table.get("format").map(|item: &Item| item.span.clone());
-    let settings = checker.settings(&table, &[FORMAT], &[], "", place.as_ref());
+    let place = table.get(name).map(|item: &Item| item.span.clone());
+    let settings = checker.settings(&table, &[param], &[], "", place.as_ref());
     match checker.problems.is_empty() {
         true => Ok(settings),
         false => Err(Diagnostics { sources, list: checker.problems }),
     }
 }
 
-fn open(
+/// How the trace of `args` is opened, beginning with `options`.
+pub(super) fn options(
     registry: &Registry,
     args: &OpenArgs,
     mut options: OpenOptions,
-) -> Result<OpenTrace, Failure> {
+) -> Result<OpenOptions, Failure> {
     if let Some(format) = &args.format {
-        let settings = format_settings(registry, format)?;
+        let settings = plug_option(registry, FORMAT, format)?;
         let plug = settings.plug("format");
         options.format = Some(plug.name.clone());
         options.settings = plug.settings.clone();
     }
-    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
-    Ok(trace::open_with(&formats, &args.file, &options)?)
+    Ok(options)
 }
 
-fn warn(path: &Path, warnings: &[Warning]) {
+fn open(registry: &Registry, args: &OpenArgs, start: OpenOptions) -> Result<OpenTrace, Failure> {
+    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
+    Ok(trace::open_with(&formats, &args.file, &options(registry, args, start)?)?)
+}
+
+pub(super) fn warn(path: &Path, warnings: &[Warning]) {
     for warning in warnings {
         let times =
             if warning.count > 1 { format!(" ({} times)", warning.count) } else { String::new() };

@@ -85,6 +85,9 @@ pub const WORKLOAD: &[Param] = &[
     ),
 ];
 
+/// What stands for standard input in place of a file.
+pub const STANDARD_INPUT: &str = "-";
+
 /// Keys at the top of a scenario.
 const TOP: &[&str] = &["title", "system", "run", "workload", "host", "part"];
 
@@ -128,11 +131,20 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads the file at `path`.
+    /// Reads the file at `path`, or standard input where that is `-`; then relative paths start
+    /// from the current folder.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When it cannot be read.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, Diagnostics> {
+        if path == Path::new(STANDARD_INPUT) {
+            let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
+                let message = format!("cannot read a scenario from standard input: {error}");
+                Diagnostics::single(message)
+            })?;
+            let source = SourceText { name: "standard input".to_owned(), text };
+            return Ok(Self { source, base: PathBuf::new(), sets: sets.to_vec(), trace: None });
+        }
         let text = std::fs::read_to_string(path).map_err(|error| {
             Diagnostics::single(format!("cannot read scenario {}: {error}", path.display()))
         })?;

@@ -2,7 +2,7 @@
 
 use crate::scenario::diagnostic::Diagnostics;
 use crate::scenario::resolve::resolve;
-use crate::scenario::{Input, Scenario};
+use crate::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_engine::registry::Registry;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,11 @@ impl Plan {
     pub fn read(path: &Path, sets: &[String], vary: &[Vary]) -> Result<Self, Diagnostics> {
         let problem =
             |message: String| Diagnostics::single(format!("{}: {message}", path.display()));
+        if path == Path::new(STANDARD_INPUT) {
+            let message = "a sweep reads its scenario from a file, once for every point; save it \
+                           to one";
+            return Err(problem(message.to_owned()));
+        }
         let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
         let named = text.parse::<Table>().ok().filter(|table| table.contains_key("scenario"));
         let mut plan = match named {

@@ -69,7 +69,7 @@ pub fn json(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
         let set: serde_json::Map<String, serde_json::Value> = keys
             .iter()
             .zip(&point.values)
-            .map(|(key, value)| ((*key).to_owned(), bare(value).into()))
+            .map(|(key, value)| ((*key).to_owned(), typed(value)))
             .collect();
         match outcome {
             Outcome::Done(run) => serde_json::json!({ "set": set, "results": run }),
@@ -78,6 +78,18 @@ pub fn json(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
     };
     let rows: Vec<serde_json::Value> = rows.iter().map(row).collect();
     serde_json::to_string_pretty(&rows).expect("results can be written as JSON")
+}
+
+/// A value as it is in TOML: a number, a flag, a list; what is none of them is text.
+fn typed(value: &str) -> serde_json::Value {
+    let parsed = format!("v = {value}").parse::<toml::Table>().ok();
+    let plain = |value: &toml::Value| match value {
+        toml::Value::Datetime(_) => None,
+        // Infinity and NaN are no JSON.
+        toml::Value::Float(number) if !number.is_finite() => None,
+        value => serde_json::to_value(value).ok(),
+    };
+    parsed.and_then(|table| plain(table.get("v")?)).unwrap_or_else(|| bare(value).into())
 }
 
 /// A TOML string without its quotes; anything else as it is.
@@ -173,4 +185,25 @@ fn aligned(lines: &[Vec<String>], names: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn varied_values_keep_their_type_in_json() {
+        let check = |value: &str, expect: serde_json::Value| assert_eq!(typed(value), expect);
+        check("0.07", json!(0.07));
+        check("32", json!(32));
+        check("true", json!(true));
+        check("\"10ms\"", json!("10ms"));
+        check("10ms", json!("10ms"));
+        check("fifo", json!("fifo"));
+        check("[1, 2]", json!([1, 2]));
+        check("{ kind = \"page\" }", json!({ "kind": "page" }));
+        check("inf", json!("inf"));
+        check("1979-05-27", json!("1979-05-27"));
+    }
 }

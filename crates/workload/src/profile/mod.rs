@@ -10,7 +10,9 @@ mod quantiles;
 mod reuse;
 mod rows;
 
-pub use profiler::{Profiler, profile};
+pub use footprint::{sample_hash, sampled};
+pub use profiler::{Profiler, blocks, profile};
+pub use reuse::{Key, StackDistances};
 
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::footprint::{Footprint, sample_hash};
 use super::quantiles::Quantiles;
-use super::reuse::{BLOCK_BYTES, Popularity, StackDistances};
+use super::reuse::{BLOCK_BYTES, Key, Popularity, StackDistances};
 use super::{Profile, SizeClass, UpdateClass, Volume};
 use crate::record::{Record, RecordReader, TraceError};
 use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimTime};
@@ -32,6 +32,14 @@ struct VolumeCount {
     sectors: u64,
     extent_sectors: u64,
     end: Option<u64>,
+}
+
+/// The blocks of `block_sectors` sectors that `request` touches; of very long ones the first.
+pub fn blocks(request: &Request, block_sectors: u64) -> impl Iterator<Item = Key> {
+    let (volume, first) = (request.volume, request.lba.0 / block_sectors);
+    let last = request.end().0.saturating_sub(1) / block_sectors;
+    let count = if request.sectors == 0 { 0 } else { last.saturating_sub(first) + 1 };
+    (first..first.saturating_add(count.min(BLOCKS_PER_REQUEST_MAX))).map(move |n| (volume, n))
 }
 
 /// Folds records into a [`Profile`].
@@ -129,13 +137,7 @@ impl Profiler {
     }
 
     fn take_blocks(&mut self, request: &Request) {
-        if request.sectors == 0 {
-            return;
-        }
-        let first = request.lba.0 / BLOCK_SECTORS;
-        let last = (request.end().0 - 1) / BLOCK_SECTORS;
-        for number in first..=last.min(first.saturating_add(BLOCKS_PER_REQUEST_MAX - 1)) {
-            let block = (request.volume, number);
+        for block in blocks(request, BLOCK_SECTORS) {
             let hash = sample_hash(block);
             self.popularity.access(block, hash);
             self.distances.access(block, hash);

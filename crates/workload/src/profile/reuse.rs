@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;
 
-type Key = (u16, u64);
+/// A block: its volume and its number there.
+pub type Key = (u16, u64);
 
 /// Follows the order of use of a sample of blocks.
 pub struct StackDistances {
@@ -22,9 +23,11 @@ pub struct StackDistances {
     /// Counts of occupied slots, as a Fenwick tree over slots from 1 on.
     tree: Vec<u32>,
     slot: u32,
-    /// Weight of accesses whose distance, in blocks, has this many bits.
-    by_bits: [f64; 65],
+    /// Followed accesses by level of the sample and distance within the sample.
+    counts: Vec<Vec<u64>>,
     cold: f64,
+    /// Accesses, followed or not.
+    accesses: u64,
 }
 
 impl StackDistances {
@@ -36,8 +39,9 @@ impl StackDistances {
             last: FxHashMap::default(),
             tree: vec![0; blocks_max * 4 + 1],
             slot: 0,
-            by_bits: [0.0; 65],
+            counts: Vec::new(),
             cold: 0.0,
+            accesses: 0,
         }
     }
 
@@ -61,9 +65,22 @@ impl StackDistances {
     /// Notes a use of `block` with that hash.
     #[inline]
     pub fn access(&mut self, block: Key, hash: u64) {
+        self.accesses += 1;
         if sampled(hash, self.level) {
             self.follow(block);
         }
+    }
+
+    fn count(&mut self, distance: u32) {
+        let (level, distance) = (self.level as usize, distance as usize);
+        if level >= self.counts.len() {
+            self.counts.resize(level + 1, Vec::new());
+        }
+        let counts = &mut self.counts[level];
+        if distance >= counts.len() {
+            counts.resize(distance + 1, 0);
+        }
+        counts[distance] += 1;
     }
 
     fn follow(&mut self, block: Key) {
@@ -77,8 +94,7 @@ impl StackDistances {
             Some(before) => {
                 // Blocks used since: those whose last use lies after this one's.
                 let since = self.last.len() as u32 - self.occupied_up_to(before);
-                let distance = u64::from(since) << self.level;
-                self.by_bits[(64 - distance.leading_zeros()) as usize] += weight;
+                self.count(since);
                 self.update(before, -1);
             }
             None => self.cold += weight,
@@ -106,17 +122,65 @@ impl StackDistances {
         self.slot = order.len() as u32;
     }
 
+    /// Accesses noted, whether in the sample or not.
+    pub const fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Different blocks; counted on the sample.
+    pub fn blocks(&self) -> u64 {
+        (self.last.len() as u64) << self.level
+    }
+
+    /// The sample holds one in `2^level` blocks.
+    pub const fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Distances in blocks with the weight of the accesses that had them.
+    fn distances(&self) -> impl Iterator<Item = (u64, f64)> {
+        (0u32..).zip(&self.counts).flat_map(|(level, counts)| {
+            let weighted = move |(distance, &count): (u64, &u64)| {
+                (distance << level, count as f64 * (1u64 << level) as f64)
+            };
+            (0u64..).zip(counts).map(weighted)
+        })
+    }
+
+    /// The share of accesses that an LRU cache of `blocks` blocks finds. What the sample has too
+    /// few or too many of is made up for at the shortest distance (SHARDS-adj, same paper,
+    /// section 3.4): popular blocks decide how many accesses fall into it.
+    pub fn hit_ratio(&self, blocks: u64) -> Option<f64> {
+        let (mut seen, mut hits) = (self.cold, 0.0);
+        for (distance, weight) in self.distances() {
+            seen += weight;
+            hits += if distance < blocks { weight } else { 0.0 };
+        }
+        let all = self.accesses as f64;
+        let share = |hits: f64| ((hits + all - seen) / all).clamp(0.0, 1.0);
+        (self.accesses > 0).then(|| if blocks == 0 { 0.0 } else { share(hits) })
+    }
+
+    fn by_bits(&self) -> [f64; 65] {
+        let mut by_bits = [0.0; 65];
+        for (distance, weight) in self.distances() {
+            by_bits[(64 - distance.leading_zeros()) as usize] += weight;
+        }
+        by_bits
+    }
+
     /// The distances seen.
     pub fn finish(&self) -> Reuse {
-        let total = self.cold + self.by_bits.iter().sum::<f64>();
+        let by_bits = self.by_bits();
+        let total = self.cold + by_bits.iter().sum::<f64>();
         let mut reuse = Reuse { sampled_fraction: fraction(self.level), ..Reuse::default() };
         if total == 0.0 {
             return reuse;
         }
         reuse.cold_fraction = self.cold / total;
-        let longest = self.by_bits.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
+        let longest = by_bits.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
         let mut hits = 0.0;
-        for (bits, weight) in self.by_bits.iter().enumerate().take(longest + 1) {
+        for (bits, weight) in by_bits.iter().enumerate().take(longest + 1) {
             // A distance of at most this many bits is below 2^bits blocks.
             hits += weight;
             let cache_bytes =
@@ -211,7 +275,9 @@ mod tests {
     fn distances_are_exact_while_all_blocks_are_followed() {
         let accesses = skewed(5_000, 300);
         let distances = follow(&accesses, 300);
-        assert_eq!((distances.cold, distances.by_bits), naive(&accesses));
+        assert_eq!((distances.cold, distances.by_bits()), naive(&accesses));
+        let different: std::collections::BTreeSet<u64> = accesses.iter().copied().collect();
+        assert_eq!((distances.accesses(), distances.blocks()), (5_000, different.len() as u64));
         assert_eq!(distances.finish().sampled_fraction, 1.0);
     }
 
@@ -225,6 +291,41 @@ mod tests {
             let of = sample.lru.iter().find(|other| other.cache_bytes == point.cache_bytes);
             let error = of.map_or(0.0, |of| (of.hit_ratio - point.hit_ratio).abs());
             assert!(error < 0.08, "{point:?} {of:?}");
+        }
+    }
+
+    /// The share of hits of an LRU cache of so many blocks, by keeping one.
+    fn cached(accesses: &[u64], blocks: usize) -> f64 {
+        let (mut stack, mut hits) = (Vec::new(), 0);
+        for &block in accesses {
+            if let Some(at) = stack.iter().rposition(|&other| other == block) {
+                hits += 1;
+                stack.remove(at);
+            } else if stack.len() == blocks {
+                stack.remove(0);
+            }
+            stack.push(block);
+        }
+        f64::from(hits) / accesses.len() as f64
+    }
+
+    #[test]
+    fn hit_ratios_are_those_of_a_cache() {
+        let accesses = skewed(4_000, 300);
+        let distances = follow(&accesses, 300);
+        for blocks in [1, 2, 3, 10, 31, 100, 299, 300] {
+            let ours = distances.hit_ratio(blocks as u64).expect("there are accesses");
+            assert!((ours - cached(&accesses, blocks)).abs() < 1e-12, "{blocks}: {ours}");
+        }
+        assert_eq!(distances.hit_ratio(0), Some(0.0));
+        assert_eq!(StackDistances::new(10).hit_ratio(10), None);
+        let accesses = skewed(60_000, 20_000);
+        let sample = follow(&accesses, 4_000);
+        assert!(sample.level() > 0);
+        for blocks in [200, 1_000, 4_000, 10_000] {
+            let ours = sample.hit_ratio(blocks as u64).expect("there are accesses");
+            let exact = cached(&accesses, blocks);
+            assert!((ours - exact).abs() < 0.03, "{blocks}: {ours} and {exact}");
         }
     }
 

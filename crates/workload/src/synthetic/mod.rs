@@ -7,6 +7,7 @@
 pub mod desktop;
 pub mod disksim;
 pub mod distribution;
+mod drand48;
 pub mod fio;
 mod fio_text;
 pub mod histogram;
@@ -14,6 +15,7 @@ pub mod hotcold;
 pub mod mixes;
 pub mod pace;
 pub mod place;
+mod process_flow;
 pub mod processes;
 pub mod sequence;
 pub mod server;

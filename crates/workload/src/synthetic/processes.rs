@@ -4,20 +4,19 @@
 //! Every process draws requests as the generator `disksim` does. Before a request it computes for
 //! a drawn time, for which it needs a processor. A *critical* request is waited for: the process
 //! gives up its processor and queues for one again when the request is complete. A *limited*
-//! request is as urgent as a critical one to whoever schedules it, but nobody waits for it; of
-//! DiskSim's requests with a time limit its processes hardly ever wait for one.
+//! request is as urgent as a critical one to whoever schedules it, and is waited for if it is not
+//! complete after more computing.
 //!
 //! Arrivals depend on completions, so the host must take them as they come (`mode = "open"`).
 
-use super::pace::{REDRAWS_MAX, check_draws, draw_ms};
+use super::drand48::Drand48;
+use super::pace::check_draws;
+use super::process_flow::{Dice, Flow, Habit, Plan, Process};
 use super::{GeneratorEntry, GeneratorInput, distribution};
 use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::sample::Distribution;
-use hybridsim_engine::{
-    Arrival, Flags, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream,
-};
-use std::collections::VecDeque;
+use hybridsim_engine::{SECTOR_BYTES, SimTime, Source};
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 /// Processes of one workload.
@@ -44,7 +43,14 @@ const PROCESS: &[Param] = &[
         "limited",
         SHARE,
         "0",
-        "Probability that a request is as urgent as one that is waited for, and is not.",
+        "Probability that a request is as urgent as one that is waited for, and is not yet.",
+    ),
+    Param::optional(
+        "limited_ms",
+        distribution::KIND,
+        "Computing after such a request is drawn, beyond that before it, until it is waited for; \
+         it never is if absent. As DiskSim does it, the time counts while a process computes for \
+         one request, so that such a wait comes up when one computes for long.",
     ),
     Param::required("general_ms", distribution::KIND, "Computing before a request anywhere."),
     Param::optional("sequential_ms", distribution::KIND, "Before a sequential one, if it differs."),
@@ -82,6 +88,13 @@ const PARAMS: &[Param] = &[
         "What becomes of processors that fall idle: `used` for the next process that is ready, or \
          `lost` as DiskSim loses them, all but the first.",
     ),
+    Param::optional(
+        "drand48_seed",
+        Kind::Count { min: 0, max: u64::MAX },
+        "All processes draw from one `drand48` stream with this seed, number by number in the \
+         order in which DiskSim's do, instead of from the run's seed; `requests` then counts as \
+         DiskSim does, without the first of every process but one.",
+    ),
     Param::with(
         "volume_starts",
         Kind::Counts,
@@ -103,223 +116,6 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     },
     build,
 };
-
-/// What the processes of one entry have in common.
-#[derive(Clone, Debug)]
-struct Habit {
-    /// First sectors of the volumes used.
-    volumes: Vec<u64>,
-    /// Blocks of each volume.
-    blocks: u64,
-    /// Sectors of a block.
-    blocking: u64,
-    sequential: f64,
-    local: f64,
-    read: f64,
-    critical: f64,
-    limited: f64,
-    general_ms: Distribution,
-    sequential_ms: Distribution,
-    local_ms: Distribution,
-    local_distance: Distribution,
-    size: Distribution,
-}
-
-/// A request in units of a habit's blocks.
-#[derive(Clone, Copy, Debug)]
-struct Ask {
-    volume: u64,
-    block: u64,
-    blocks: u64,
-    read: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Process {
-    habit: usize,
-    before: Option<Ask>,
-    stream: Stream,
-    /// The request to come, flagged as synchronous if it is urgent.
-    ask: Request,
-    /// Whether it will be waited for.
-    critical: bool,
-    /// Whether it waits for `ask`.
-    sleeps: bool,
-}
-
-/// A process that computes.
-#[derive(Clone, Copy, Debug)]
-struct Busy {
-    until: SimTime,
-    process: usize,
-}
-
-/// The workload.
-#[derive(Clone, Debug)]
-struct Processes {
-    habits: Vec<Habit>,
-    processes: Vec<Process>,
-    processors: Vec<Option<Busy>>,
-    /// Idle processors but the first are not used again.
-    lost: bool,
-    ready: VecDeque<usize>,
-    requests: u64,
-    given: u64,
-    until: SimTime,
-    /// The processor whose request was delivered; it has arrived when the next one is asked for.
-    offered: Option<usize>,
-}
-
-impl Habit {
-    fn size(&self, stream: &mut Stream) -> u64 {
-        for _ in 0..REDRAWS_MAX {
-            let sectors = libm::trunc(self.size.draw(stream));
-            if sectors >= 1.0 && sectors < (self.blocks * self.blocking) as f64 {
-                return (sectors as u64).div_ceil(self.blocking);
-            }
-        }
-        1
-    }
-
-    fn anywhere(&self, stream: &mut Stream) -> Ask {
-        let volume = self.volumes[stream.below(self.volumes.len() as u64) as usize];
-        let blocks = self.size(stream).min(self.blocks);
-        let block = stream.below(self.blocks - blocks + 1);
-        Ask { volume, block, blocks, read: stream.chance(self.read) }
-    }
-
-    fn near(&self, before: &Ask, stream: &mut Stream) -> Option<Ask> {
-        for _ in 0..REDRAWS_MAX {
-            let distance = libm::trunc(self.local_distance.draw(stream)) / self.blocking as f64;
-            let block = before.block as f64 + libm::trunc(distance);
-            let blocks = self.size(stream);
-            if block >= 0.0 && block + blocks as f64 <= self.blocks as f64 {
-                let read = stream.chance(self.read);
-                return Some(Ask { volume: before.volume, block: block as u64, blocks, read });
-            }
-        }
-        None
-    }
-
-    /// The next request and the computing before it.
-    fn draw(&self, before: Option<Ask>, stream: &mut Stream) -> (Ask, SimDuration) {
-        let choice = stream.unit();
-        if let Some(before) = before {
-            let fits = before.block + 2 * before.blocks < self.blocks;
-            if choice < self.sequential && fits {
-                let ask = Ask { block: before.block + before.blocks, ..before };
-                return (ask, draw_ms(&self.sequential_ms, stream));
-            }
-            if choice >= self.sequential
-                && choice < self.sequential + self.local
-                && let Some(ask) = self.near(&before, stream)
-            {
-                return (ask, draw_ms(&self.local_ms, stream));
-            }
-        }
-        (self.anywhere(stream), draw_ms(&self.general_ms, stream))
-    }
-
-    fn request(&self, ask: &Ask) -> Request {
-        let op = if ask.read { Op::Read } else { Op::Write };
-        let lba = Lba(ask.volume + ask.block * self.blocking);
-        Request::new(op, lba, (ask.blocks * self.blocking) as u32)
-    }
-}
-
-impl Processes {
-    /// Lets ready processes have idle processors from `now` on.
-    fn dispatch(&mut self, now: SimTime) {
-        while !self.ready.is_empty() {
-            let usable = if self.lost { 1 } else { self.processors.len() };
-            let idle = self.processors[..usable].iter().position(Option::is_none);
-            let Some(idle) = idle else { return };
-            let process = self.ready.pop_front().expect("it is not empty");
-            self.processors[idle] = Some(self.compute(process, now));
-        }
-    }
-
-    /// Draws what `process` asks for next, and how long it computes before.
-    fn compute(&mut self, number: usize, now: SimTime) -> Busy {
-        let process = &mut self.processes[number];
-        let habit = &self.habits[process.habit];
-        let (ask, gap) = habit.draw(process.before, &mut process.stream);
-        process.before = Some(ask);
-        process.ask = habit.request(&ask);
-        let class = process.stream.unit();
-        process.critical = class < habit.critical;
-        if class < habit.critical + habit.limited {
-            process.ask.flags = Flags::SYNC;
-        }
-        Busy { until: now + gap, process: number }
-    }
-
-    /// The processor that stops computing first.
-    fn earliest(&self) -> Option<(usize, Busy)> {
-        let busy = self.processors.iter().enumerate();
-        let busy = busy.filter_map(|(at, busy)| busy.map(|busy| (at, busy)));
-        busy.min_by_key(|(_, busy)| busy.until)
-    }
-
-    /// The request that was delivered has arrived: its process goes on or waits.
-    fn arrived(&mut self, processor: usize) {
-        let busy = self.processors[processor].expect("it delivered a request");
-        let process = &mut self.processes[busy.process];
-        if process.critical {
-            process.sleeps = true;
-            let next = self.ready.pop_front();
-            self.processors[processor] = next.map(|next| self.compute(next, busy.until));
-        } else {
-            self.processors[processor] = Some(self.compute(busy.process, busy.until));
-        }
-    }
-}
-
-fn same(a: &Request, b: &Request) -> bool {
-    (a.op, a.lba, a.sectors, a.flags) == (b.op, b.lba, b.sectors, b.flags)
-}
-
-impl Source for Processes {
-    fn next(&mut self) -> Result<Option<Arrival>, String> {
-        if let Some(processor) = self.offered.take() {
-            self.arrived(processor);
-        }
-        if self.given >= self.requests {
-            return Ok(None);
-        }
-        let Some((processor, busy)) = self.earliest() else { return Ok(None) };
-        if busy.until > self.until || busy.until == SimTime::NEVER {
-            self.requests = self.given;
-            return Ok(None);
-        }
-        self.offered = Some(processor);
-        self.given += 1;
-        Ok(Some(Arrival { at: busy.until, request: self.processes[busy.process].ask }))
-    }
-
-    fn waits(&self) -> bool {
-        self.given < self.requests
-    }
-
-    fn take_back(&mut self) {
-        if self.offered.take().is_some() {
-            self.given -= 1;
-        }
-    }
-
-    fn progress(&self) -> Option<f64> {
-        Some(self.given as f64 / self.requests.max(1) as f64)
-    }
-
-    fn completed(&mut self, request: &Request, now: SimTime) {
-        let waiting = |process: &Process| process.sleeps && same(&process.ask, request);
-        if let Some(number) = self.processes.iter().position(waiting) {
-            self.processes[number].sleeps = false;
-            self.ready.push_back(number);
-            self.dispatch(now);
-        }
-    }
-}
 
 /// Reads one entry of `processes`.
 struct Reader<'a> {
@@ -399,6 +195,7 @@ impl Reader<'_> {
         let general = self.gap(entry, "general_ms");
         let sequential = self.gap(entry, "sequential_ms").or_else(|| general.clone());
         let local = self.gap(entry, "local_ms").or_else(|| general.clone());
+        let limited = self.gap(entry, "limited_ms");
         let distance = self.drawn(entry, "local_distance_sectors");
         let size = self.drawn(entry, "size_sectors");
         if let Some(size) = &size {
@@ -418,6 +215,7 @@ impl Reader<'_> {
             general_ms: general?,
             sequential_ms: sequential?,
             local_ms: local?,
+            limited_ms: limited,
             local_distance: distance?,
             size: size?,
         })
@@ -441,34 +239,25 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     for entry in entries {
         let Some(habit) = reader.habit(entry) else { continue };
         habits.push(habit);
-        for _ in 0..entry.count("count") {
-            processes.push(Process {
-                habit: habits.len() - 1,
-                before: None,
-                stream: input.stream(&format!("process-{}", processes.len())),
-                ask: Request::new(Op::Read, Lba(0), 1),
-                critical: false,
-                sleeps: false,
-            });
-        }
+        let habit = habits.len() - 1;
+        processes.extend((0..entry.count("count")).map(|_| Process::new(habit)));
     }
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
-    let processors = settings.count_opt("processors").map_or(processes.len(), |n| n as usize);
-    let duration = settings.duration_opt("duration");
-    let mut workload = Processes {
-        habits,
-        ready: (0..processes.len()).collect(),
-        processors: vec![None; processors.min(processes.len())],
-        lost: false,
-        processes,
-        requests: settings.count("requests"),
-        given: 0,
-        until: duration.map_or(SimTime::NEVER, |time| SimTime::ZERO + time),
-        offered: None,
+    let stream = |number: usize| input.stream(&format!("process-{number}"));
+    let dice = match settings.count_opt("drand48_seed") {
+        Some(seed) => Dice::DiskSim(Drand48::new(seed)),
+        None => Dice::Own((0..processes.len()).map(stream).collect()),
     };
-    workload.dispatch(SimTime::ZERO);
-    workload.lost = settings.text("idle_processors") == "lost";
-    Ok(Box::new(workload))
+    let duration = settings.duration_opt("duration");
+    Ok(Box::new(Flow::new(Plan {
+        habits,
+        processors: settings.count_opt("processors").map_or(processes.len(), |n| n as usize),
+        lost: settings.text("idle_processors") == "lost",
+        processes,
+        dice,
+        requests: settings.count("requests"),
+        until: duration.map_or(SimTime::NEVER, |time| SimTime::ZERO + time),
+    })))
 }

@@ -9,8 +9,7 @@ pub const ARTEFACT: Artefact = Artefact {
     id: "004/fig11",
     title: "Hash tables of 16,384 to 65,536 entries, 1 to 32 probes",
     method: "C3 with 256 MB of SLC flash; 200,000 requests each. Rejected: small writes of which a \
-             sector found no bucket. Small blocks lie two by two: how many neighbours are used \
-             too matters here, and in two Windows logs runs of neighbours are 1.7 and 1.5 blocks.",
+             sector found no bucket.",
     run: reproduce,
 };
 
@@ -39,14 +38,13 @@ const QUADRATIC: &str = "each sector only needs room of its own, wherever that i
                          for it. Of eight quadratic probes the last is 49 entries on, past the \
                          runs that eight linear ones stay within";
 
-fn study(lab: &Lab, load: (&str, &str)) -> Result<Vec<Line>, LabError> {
+fn study(lab: &Lab, load: &str) -> Result<Vec<Line>, LabError> {
     let kinds: Vec<(u64, &str)> =
         ENTRIES.iter().flat_map(|entries| ["linear", "quadratic"].map(|p| (*entries, p))).collect();
     let job = |entries: u64, probing: &str, probes: u64| {
         job("C3", 256, load)
-            .named(format!("hash table of {entries}, {probing}, {probes} probes, {}", load.0))
+            .named(format!("hash table of {entries}, {probing}, {probes} probes, {}", load))
             .set("workload.generator.requests", 200_000)
-            .set("workload.generator.hot_cluster", 2)
             .set("part.ssd.hash_entries", entries)
             .set("part.ssd.probing", format!("\"{probing}\""))
             .set("part.ssd.probes", probes)

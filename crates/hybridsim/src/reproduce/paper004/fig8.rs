@@ -25,7 +25,7 @@ struct Series {
 }
 
 impl Series {
-    fn jobs(name: &str, load: (&str, &str), sizes: &[u64]) -> Vec<Job> {
+    fn jobs(name: &str, load: &str, sizes: &[u64]) -> Vec<Job> {
         [0].iter().chain(sizes).map(|size| job(name, *size, load)).collect()
     }
 

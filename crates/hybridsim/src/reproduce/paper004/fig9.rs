@@ -128,9 +128,9 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
 
 /// Figure 10: how far writes to the MLC flash jump about.
 fn scatter(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
-    let fragment = |slc_mb, load: (&str, &str)| {
+    let fragment = |slc_mb, load: &str| {
         job("C3", slc_mb, load)
-            .named(format!("a fragment, {slc_mb} MB SLC, {}", load.0))
+            .named(format!("a fragment, {slc_mb} MB SLC, {}", load))
             .set("workload.generator.requests", 200_000)
             .with_numbers()
     };

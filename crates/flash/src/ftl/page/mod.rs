@@ -12,14 +12,17 @@
 //! Trimmed pages are spare space: over-provisioning grows and shrinks with what the host keeps,
 //! while the run goes on.
 
+mod collect;
+
 use super::page_table::PageTable;
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::array::Run;
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use crate::temperature::{Temperature, TemperatureEntry};
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
-use hybridsim_engine::Cause;
+use collect::Collected;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -76,10 +79,6 @@ const PARAMS: [Param; 7] = [
 
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
 const RESERVE_BLOCKS: u32 = 2;
-
-/// Pages of a victim looked up together, those of one word of valid bits. More would not be under
-/// way in a processor at once, and what was fetched must stay in its caches until its turn comes.
-const LOOK_AHEAD: u32 = 64;
 
 /// What a frontier is for; an index into [`Pool::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +141,8 @@ struct PageMap {
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
     temperature: Box<dyn Temperature>,
+    /// Pages on the move; kept for its memory.
+    run: Run,
     free_low: usize,
     free_low_idle: usize,
     incremental: bool,
@@ -231,6 +232,7 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
         policy,
         wear,
         temperature,
+        run: Run::new(),
         free_low: free_low as usize,
         free_low_idle: settings.count_opt("gc_idle_free_blocks").unwrap_or(free_low) as usize,
         incremental,
@@ -253,16 +255,6 @@ impl Pool {
             limit,
         }
     }
-}
-
-/// What one turn of garbage collection led to.
-enum Collected {
-    /// The budget is used up, the victim is not finished.
-    Partly,
-    /// A block was erased.
-    Block,
-    /// No block is worth collecting, or there is no room to move its pages to.
-    Nothing,
 }
 
 impl PageMap {
@@ -331,187 +323,6 @@ impl PageMap {
         }
     }
 
-    /// Where moved pages go.
-    #[inline]
-    const fn log_of(&self, victim: &Victim) -> Log {
-        match (victim.wear, self.separate) {
-            (true, _) => Log::Wear,
-            (false, true) => Log::Gc,
-            (false, false) => Log::Host,
-        }
-    }
-
-    /// Moves up to `budget` pages of the victim of `pool`, and erases it when it is empty.
-    fn collect(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> Collected {
-        let begun = self.pools[pool].victim.take();
-        let Some(mut victim) = begun.or_else(|| self.choose(pool, false, flash)) else {
-            return Collected::Nothing;
-        };
-        let cause = if victim.wear { Cause::Wear } else { Cause::Gc };
-        let log = self.log_of(&victim);
-        let mut left = budget;
-        while let Some(offset) = flash.array().next_valid(victim.block, victim.next) {
-            if left == 0 {
-                self.pools[pool].victim = Some(victim);
-                return Collected::Partly;
-            }
-            if victim.next == 0 || offset / LOOK_AHEAD != (victim.next - 1) / LOOK_AHEAD {
-                let to = self.pools[pool].open[log as usize];
-                self.look_ahead(victim.block, offset, to, flash);
-            }
-            left -= self.move_pages(pool, log, &mut victim, (offset, left), flash);
-        }
-        self.reclaim(pool, &victim, cause, flash);
-        Collected::Block
-    }
-
-    /// Moves the valid pages of `victim` from `offset` to the end of that group, but no more than
-    /// `budget` and what fits the open block. Says how many.
-    #[inline]
-    fn move_pages(
-        &mut self,
-        pool: usize,
-        log: Log,
-        victim: &mut Victim,
-        (offset, budget): (u32, u32),
-        flash: &mut FlashOps,
-    ) -> u32 {
-        let pages_per_block = self.geometry.pages_per_block();
-        let frontier = &mut self.pools[pool].open[log as usize];
-        if frontier.next == pages_per_block {
-            self.pools[pool].begin_block(log);
-        }
-        let frontier = &mut self.pools[pool].open[log as usize];
-        let Frontier { block: to, next: first } = *frontier;
-        let word = offset / LOOK_AHEAD;
-        let valid = flash.array().valid_word(victim.block, word);
-        let mut rest = valid & (u64::MAX << (offset % LOOK_AHEAD));
-        let most = budget.min(pages_per_block - first) as usize;
-        let mut owners = [0; LOOK_AHEAD as usize];
-        let (mut count, mut mask) = (0, 0u64);
-        let base = self.geometry.page(victim.block, word * LOOK_AHEAD).0;
-        while rest != 0 && count < most {
-            let bit = rest.trailing_zeros();
-            rest &= rest - 1;
-            mask |= 1 << bit;
-            owners[count] = flash.array().owner(Ppn(base + bit)).0;
-            count += 1;
-        }
-        let owners = &owners[..count];
-        frontier.next += count as u32;
-        victim.next = (word + 1) * LOOK_AHEAD - mask.leading_zeros();
-        let cause = if victim.wear { Cause::Wear } else { Cause::Gc };
-        flash.copy_group(victim.block, (word, mask), (to, first), owners, cause);
-        let page = self.geometry.page(to, first).0;
-        for (page, lpn) in (page..).zip(owners) {
-            self.map.set(Lpn(*lpn), Ppn(page));
-        }
-        if first + count as u32 == pages_per_block {
-            self.close_if_full(pool, Some(to), flash);
-        }
-        count as u32
-    }
-
-    /// Erases a victim whose pages have all been moved, and decides what becomes of it.
-    fn reclaim(&mut self, pool: usize, victim: &Victim, cause: Cause, flash: &mut FlashOps) {
-        let block = victim.block;
-        // Room that was kept for this victim's pages, and not needed.
-        let spare = if victim.wear { self.pools[pool].worn.take() } else { None };
-        if let Some(spare) = spare {
-            self.pools[pool].free.put(spare, flash.array().erases(spare));
-        }
-        let usable = flash.erase(block, cause, After::NOTHING);
-        let erases = flash.array().erases(block);
-        if !usable {
-            self.wear.retired(pool, block);
-            let limit = &mut self.pools[pool].limit;
-            *limit = limit.saturating_sub(self.geometry.pages_per_block());
-            return;
-        }
-        let Some(cold) = self.wear.erased(pool, block, erases, true) else {
-            self.pools[pool].free.put(block, erases);
-            return;
-        };
-        self.policy.removed(pool, cold);
-        let valid = flash.array().valid(cold);
-        let frontier = self.pools[pool].open[Log::Host as usize];
-        let host_pages = self.geometry.pages_per_block() - frontier.next;
-        let pace = valid.div_ceil(host_pages.max(1)).max(1);
-        self.pools[pool].worn = Some(block);
-        self.pools[pool].victim = Some(Victim { block: cold, next: 0, pace, wear: true });
-    }
-
-    /// Begins a victim, if there is one whose pages have room elsewhere and, with `must_gain`,
-    /// one that holds an invalid page.
-    fn choose(&mut self, pool: usize, must_gain: bool, flash: &mut FlashOps) -> Option<Victim> {
-        let chosen = self.policy.choose(pool, flash.array());
-        flash.note_search(self.policy.searched());
-        let block = chosen?;
-        let valid = flash.array().valid(block);
-        let pages_per_block = self.geometry.pages_per_block();
-        let Pool { open, free, .. } = &self.pools[pool];
-        let frontier = open[if self.separate { Log::Gc } else { Log::Host } as usize];
-        let room = u64::from(pages_per_block - frontier.next)
-            + free.len() as u64 * u64::from(pages_per_block);
-        if u64::from(valid) > room || (must_gain && valid == pages_per_block) {
-            return None;
-        }
-        self.policy.removed(pool, block);
-        self.wear.taken(pool, block);
-        let gained = (pages_per_block - valid).max(1);
-        Some(Victim { block, next: 0, pace: valid.div_ceil(gained), wear: false })
-    }
-
-    /// Keeps garbage collection in step with host writes.
-    #[inline]
-    fn keep_pace(&mut self, pool: usize, flash: &mut FlashOps) {
-        if !self.incremental {
-            return;
-        }
-        let budget = match &self.pools[pool].victim {
-            Some(victim) => victim.pace,
-            None if self.pools[pool].free.len() <= self.free_low => {
-                match self.choose(pool, false, flash) {
-                    Some(victim) => self.pools[pool].victim.insert(victim).pace,
-                    None => return,
-                }
-            }
-            None => return,
-        };
-        self.collect(pool, budget, flash);
-    }
-
-    /// Touches what moving the pages of a victim from `offset` to the end of that group will need:
-    /// where they are mapped is all over a table larger than the caches, and looked up together
-    /// the misses overlap. So do those of the spare areas that are looked at next.
-    fn look_ahead(&self, block: BlockId, offset: u32, to: Frontier, flash: &FlashOps) {
-        let group = offset / LOOK_AHEAD;
-        let first = self.geometry.page(block, group * LOOK_AHEAD).0;
-        flash.array().touch_owners(Ppn(first.saturating_add(LOOK_AHEAD)), LOOK_AHEAD);
-        if to.next < self.geometry.pages_per_block() {
-            flash.array().touch_owners(self.geometry.page(to.block, to.next), LOOK_AHEAD);
-        }
-        let mut rest = flash.array().valid_word(block, group) & (u64::MAX << (offset % LOOK_AHEAD));
-        let mut owners = [0; LOOK_AHEAD as usize];
-        let mut count = 0;
-        while rest != 0 {
-            owners[count] = flash.array().owner(Ppn(first + rest.trailing_zeros())).0;
-            count += 1;
-            rest &= rest - 1;
-        }
-        self.map.touch(&owners[..count]);
-    }
-
-    /// Touches early what [`Self::give_up`] will need: on a large device each of these loads
-    /// misses the caches, and they overlap with the work in between.
-    #[inline]
-    fn fetch(&self, lpn: Lpn, flash: &FlashOps) {
-        let old = self.map.about(lpn);
-        if old != Ppn::NONE {
-            std::hint::black_box(flash.array().state(old));
-        }
-    }
-
     #[inline]
     fn give_up(&mut self, page: Ppn, flash: &mut FlashOps) {
         let block = self.geometry.block_of(page);
@@ -548,15 +359,13 @@ impl Ftl for PageMap {
     }
 
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
-        self.fetch(lpn, flash);
         let hot = self.separate_hot && self.temperature.is_hot(lpn, hint);
         let log = if hot { Log::Hot } else { Log::Host };
         let Some(pool) = self.place(log, flash) else { return Err(self.no_room(flash)) };
-        // Only now: making room may have moved the old copy.
-        let old = self.map.get(lpn, flash.array());
         let (page, filled) = self.take_page(pool, log);
+        // Only now: making room may have moved the old copy.
+        let old = self.map.replace(lpn, page, flash.array());
         flash.host_program(page, lpn, After::NOTHING);
-        self.map.set(lpn, page);
         self.pools[pool].valid += 1;
         if old != Ppn::NONE {
             self.give_up(old, flash);
@@ -580,12 +389,7 @@ impl Ftl for PageMap {
         let mut indices = [0; EXPECTED_MAX];
         indices.iter_mut().zip(lpns).for_each(|(index, lpn)| *index = lpn.0);
         self.map.touch(&indices);
-        let turns = (self.turn..self.pools.len()).chain(0..self.turn).take(lpns.len());
-        for open in turns.map(|pool| self.pools[pool].open[Log::Host as usize]) {
-            if open.next < self.geometry.pages_per_block() {
-                flash.array().touch_owners(self.geometry.page(open.block, open.next), 1);
-            }
-        }
+        self.expect_turns(lpns.len(), flash);
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             if (lpn.0 as usize) < self.map.pages() {
                 *page = self.map.about(*lpn);
@@ -593,8 +397,6 @@ impl Ftl for PageMap {
             }
         }
         flash.array().touch(&pages);
-        let blocks = pages.map(|page| self.geometry.block_of(page));
-        self.policy.expect(&blocks);
     }
 
     fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {

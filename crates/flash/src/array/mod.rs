@@ -5,12 +5,18 @@
 //! when nothing in it is needed. A broken rule is remembered as a [`Violation`], never undone
 //! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
 
+mod head;
+mod run;
+
+pub use head::ENDURANCE_MAX;
+pub(crate) use run::{Run, WORD_PAGES};
+
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::packed::Packed;
+use head::{Head, NEXT_ONE};
 use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
-use serde::{Deserialize, Serialize};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +75,17 @@ impl std::fmt::Display for Violation {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Block {
-    valid: u32,
-    /// First offset behind the highest programmed page; 0 when erased.
-    next: u32,
-    erases: u32,
-    retired: bool,
+/// Where a page is in the books.
+#[derive(Clone, Copy)]
+struct Place {
+    block: BlockId,
+    offset: u32,
+    /// The head of its block.
+    head: usize,
+    /// The word with its valid bit.
+    word: usize,
+    bit: u64,
 }
-
 /// All pages and blocks of a device.
 #[derive(Debug)]
 pub struct Array {
@@ -86,13 +94,12 @@ pub struct Array {
     endurance: u32,
     /// Erases each block survives; empty where all survive `endurance`.
     limits: Vec<u32>,
-    blocks: Vec<Block>,
-    /// Per block `words` words of valid bits, then, unless pages are programmed one after the
-    /// other, `words` words of programmed bits. With 256 pages to the block both fit one cache
-    /// line.
-    bits: Vec<u64>,
+    /// Per block a [`Head`], `words` words of valid bits, then, unless pages are programmed one
+    /// after the other, `words` words of programmed bits. All that a write needs to know of
+    /// a block is together, so that it misses the processor's caches once.
+    blocks: Vec<u64>,
     words: usize,
-    /// Words of `bits` to the block.
+    /// Words of `blocks` to the block.
     stride: usize,
     /// What the spare area of each page says: the logical page it was programmed for.
     owner: Packed,
@@ -104,17 +111,18 @@ pub struct Array {
 }
 
 impl Array {
-    /// An erased array whose blocks can be erased `endurance` times.
+    /// An erased array whose blocks can be erased `endurance` times, at least once and at most
+    /// [`ENDURANCE_MAX`] times.
     pub fn new(geometry: Geometry, order: ProgramOrder, endurance: u32) -> Self {
         let words = geometry.pages_per_block().div_ceil(64) as usize;
-        let stride = if order == ProgramOrder::Sequential { words } else { words * 2 };
+        let maps = if order == ProgramOrder::Sequential { 1 } else { 2 };
+        let stride = 1 + words * maps;
         Self {
             geometry,
             order,
-            endurance: endurance.max(1),
+            endurance: endurance.clamp(1, ENDURANCE_MAX),
             limits: Vec::new(),
-            blocks: vec![Block::default(); geometry.blocks() as usize],
-            bits: vec![0; geometry.blocks() as usize * stride],
+            blocks: vec![0; geometry.blocks() as usize * stride],
             words,
             stride,
             owner: Packed::new(geometry.pages() as usize, 0),
@@ -145,7 +153,7 @@ impl Array {
                 let erases = standard_exponential(stream) / rate + 1.0;
                 (erases.min(f64::from(self.endurance)) as u32).max(1)
             };
-            self.limits = self.blocks.iter().map(|_| limit()).collect();
+            self.limits = (0..self.geometry.blocks()).map(|_| limit()).collect();
         }
         self
     }
@@ -177,24 +185,24 @@ impl Array {
     /// Valid pages in `block`.
     #[inline]
     pub fn valid(&self, block: BlockId) -> u32 {
-        self.blocks[block.0 as usize].valid
+        self.head(block).valid()
     }
 
     /// The first page of `block` that sequential programming may use; `pages_per_block` when full.
     #[inline]
     pub fn next_page(&self, block: BlockId) -> u32 {
-        self.blocks[block.0 as usize].next
+        self.head(block).next()
     }
 
     /// How often `block` has been erased.
     #[inline]
     pub fn erases(&self, block: BlockId) -> u32 {
-        self.blocks[block.0 as usize].erases
+        self.head(block).erases()
     }
 
     /// Whether `block` is worn out.
     pub fn is_retired(&self, block: BlockId) -> bool {
-        self.blocks[block.0 as usize].retired
+        self.head(block).is_retired()
     }
 
     /// Blocks worn out.
@@ -229,10 +237,7 @@ impl Array {
     #[inline]
     pub fn find(&self, first: Ppn, count: u32, owner: Lpn) -> Ppn {
         let end = first.0.saturating_add(count).min(self.geometry.pages());
-        let is_it = |page: &Ppn| {
-            let (word, bit) = self.place(*page);
-            self.bits[word] & bit != 0 && self.owner(*page) == owner
-        };
+        let is_it = |page: &Ppn| self.is_valid(&self.place(*page)) && self.owner(*page) == owner;
         (first.0..end).map(Ppn).find(is_it).unwrap_or(Ppn::NONE)
     }
 
@@ -242,8 +247,8 @@ impl Array {
     pub fn touch(&self, pages: &[Ppn]) {
         let mut seen = 0;
         for page in pages.iter().filter(|page| page.0 < self.geometry.pages()) {
-            let block = self.geometry.block_of(*page);
-            seen ^= self.bits[self.place(*page).0] ^ u64::from(self.valid(block));
+            let place = self.place(*page);
+            seen ^= self.blocks[place.head] ^ self.blocks[place.word];
         }
         std::hint::black_box(seen);
     }
@@ -257,42 +262,47 @@ impl Array {
 
     /// What `page` holds.
     pub fn state(&self, page: Ppn) -> PageState {
-        let (word, bit) = self.place(page);
-        if self.bits[word] & bit != 0 {
+        let place = self.place(page);
+        if self.is_valid(&place) {
             PageState::Valid
-        } else if self.is_programmed(page, word, bit) {
+        } else if self.is_programmed(&place) {
             PageState::Invalid
         } else {
             PageState::Free
         }
     }
 
-    /// Whether `page`, whose valid bit is `bit` of `word`, is not erased.
     #[inline]
-    fn is_programmed(&self, page: Ppn, word: usize, bit: u64) -> bool {
+    fn is_valid(&self, place: &Place) -> bool {
+        self.blocks[place.word] & place.bit != 0
+    }
+
+    /// Whether the page at `place` is not erased.
+    #[inline]
+    fn is_programmed(&self, place: &Place) -> bool {
         match self.order {
-            ProgramOrder::Sequential => {
-                self.geometry.offset_of(page) < self.next_page(self.geometry.block_of(page))
+            ProgramOrder::Sequential => place.offset < self.next_page(place.block),
+            ProgramOrder::Ascending | ProgramOrder::Any => {
+                self.blocks[place.word + self.words] & place.bit != 0
             }
-            ProgramOrder::Ascending | ProgramOrder::Any => self.bits[word + self.words] & bit != 0,
         }
     }
 
     /// The first valid page of `block` at offset `from` or behind it.
     #[inline]
     pub fn next_valid(&self, block: BlockId, from: u32) -> Option<u32> {
-        let base = block.0 as usize * self.stride;
+        let base = self.map_of(block);
         let mut word = from as usize / 64;
         if word >= self.words {
             return None;
         }
-        let mut bits = self.bits[base + word] & (u64::MAX << (from % 64));
+        let mut bits = self.blocks[base + word] & (u64::MAX << (from % 64));
         while bits == 0 {
             word += 1;
             if word == self.words {
                 return None;
             }
-            bits = self.bits[base + word];
+            bits = self.blocks[base + word];
         }
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
@@ -307,15 +317,15 @@ impl Array {
         if self.order == ProgramOrder::Sequential {
             return Some(from.max(self.next_page(block))).filter(|offset| *offset < pages);
         }
-        let base = block.0 as usize * self.stride + self.words;
+        let base = self.map_of(block) + self.words;
         let mut word = from as usize / 64;
-        let mut bits = !self.bits[base + word] & (u64::MAX << (from % 64));
+        let mut bits = !self.blocks[base + word] & (u64::MAX << (from % 64));
         while bits == 0 {
             word += 1;
             if word == self.words {
                 return None;
             }
-            bits = !self.bits[base + word];
+            bits = !self.blocks[base + word];
         }
         Some(word as u32 * 64 + bits.trailing_zeros()).filter(|offset| *offset < pages)
     }
@@ -328,8 +338,7 @@ impl Array {
 
     /// Bytes of memory held per physical page.
     pub fn bytes_per_page(&self) -> f64 {
-        let blocks = self.blocks.len() * size_of::<Block>();
-        let bytes = blocks + self.bits.len() * 8 + self.owner.bytes();
+        let bytes = self.blocks.len() * size_of::<u64>() + self.owner.bytes();
         bytes as f64 / f64::from(self.geometry.pages())
     }
 
@@ -339,18 +348,22 @@ impl Array {
     /// The first number that does not agree.
     pub fn audit(&self) -> Result<(), String> {
         let (mut valid_pages, mut free, mut retired) = (0u64, 0, 0);
-        for (number, block) in self.blocks.iter().enumerate() {
-            let base = number * self.stride;
-            let (valid, programmed) = self.bits[base..base + self.stride].split_at(self.words);
+        for (number, books) in self.blocks.chunks(self.stride).enumerate() {
+            let block = BlockId(number as u32);
+            let head = self.head(block);
+            let (valid, programmed) = books[1..].split_at(self.words);
             let count: u32 = valid.iter().map(|word| word.count_ones()).sum();
-            let beyond = self.next_valid(BlockId(number as u32), block.next).is_some();
+            let beyond = self.next_valid(block, head.next()).is_some();
             let erased = valid.iter().zip(programmed).any(|(v, p)| v & !p != 0);
-            if count != block.valid || beyond || erased {
-                return Err(format!("block {number}: {count} valid pages, counted {block:?}"));
+            if count != head.valid() || beyond || erased {
+                let (counted, next) = (head.valid(), head.next());
+                return Err(format!(
+                    "block {number}: {count} valid pages, counted {counted} below {next}"
+                ));
             }
             valid_pages += u64::from(count);
-            retired += u32::from(block.retired);
-            free += u32::from(block.next == 0 && !block.retired);
+            retired += u32::from(head.is_retired());
+            free += u32::from(head.next() == 0 && !head.is_retired());
         }
         let counted = (self.valid_pages, self.free_blocks, self.retired_blocks);
         if counted != (valid_pages, free, retired) {
@@ -361,7 +374,7 @@ impl Array {
 
     /// Puts down what every page and block holds.
     pub(crate) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.blocks, &self.bits, &self.owner, &self.limits));
+        to.put(&(&self.blocks, &self.owner, &self.limits));
         to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
     }
 
@@ -372,16 +385,14 @@ impl Array {
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let (limits, room) = (self.limits.len(), self.owner.room());
         // On a large device there is no room for the old tables and the new ones.
-        (self.bits, self.owner) = (Vec::new(), Packed::new(0, 0));
+        (self.blocks, self.owner) = (Vec::new(), Packed::new(0, 0));
         self.blocks = from.take()?;
-        self.bits = from.take()?;
         self.owner = from.take()?;
         self.owner.make_room(room);
         self.limits = from.take()?;
         let (blocks, pages) = (self.geometry.blocks() as usize, self.geometry.pages() as usize);
         state::same_length("the list of limits", self.limits.len(), limits)?;
-        state::same_length("the list of blocks", self.blocks.len(), blocks)?;
-        state::same_length("the list of page states", self.bits.len(), blocks * self.stride)?;
+        state::same_length("the list of blocks", self.blocks.len(), blocks * self.stride)?;
         state::same_length("the list of owners", self.owner.len(), pages)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
@@ -389,11 +400,29 @@ impl Array {
     }
 
     #[inline]
-    fn place(&self, page: Ppn) -> (usize, u64) {
-        let block = self.geometry.block_of(page).0;
-        let offset = page.0 - block * self.geometry.pages_per_block();
-        let word = block as usize * self.stride + offset as usize / 64;
-        (word, 1 << (offset % 64))
+    fn place(&self, page: Ppn) -> Place {
+        let block = self.geometry.block_of(page);
+        let offset = page.0 - block.0 * self.geometry.pages_per_block();
+        let head = self.head_of(block);
+        let word = head + 1 + offset as usize / 64;
+        Place { block, offset, head, word, bit: 1 << (offset % 64) }
+    }
+
+    #[inline]
+    fn head(&self, block: BlockId) -> Head {
+        Head(self.blocks[self.head_of(block)])
+    }
+
+    /// Where the books of `block` begin,
+    #[inline]
+    const fn head_of(&self, block: BlockId) -> usize {
+        block.0 as usize * self.stride
+    }
+
+    /// and its valid bits.
+    #[inline]
+    const fn map_of(&self, block: BlockId) -> usize {
+        self.head_of(block) + 1
     }
 
     #[cold]
@@ -416,31 +445,31 @@ impl Array {
             self.violate(Violation::Program(page));
             return false;
         }
-        let id = self.geometry.block_of(page);
-        let offset = page.0 - id.0 * self.geometry.pages_per_block();
-        let (word, bit) = self.place(page);
-        let block = &mut self.blocks[id.0 as usize];
+        let Place { block, offset, head, word, bit } = self.place(page);
+        let sequential = self.order == ProgramOrder::Sequential;
+        let (map, words) = (word - head, self.words);
+        let books = &mut self.blocks[head..head + self.stride];
+        let before = Head(books[0]);
+        let next = before.next();
         let in_order = match self.order {
-            ProgramOrder::Sequential => offset == block.next,
-            ProgramOrder::Ascending => offset >= block.next,
+            ProgramOrder::Sequential => offset == next,
+            ProgramOrder::Ascending => offset >= next,
             ProgramOrder::Any => true,
         };
-        if block.retired {
-            self.violate(Violation::Unusable(id));
+        if before.is_retired() {
+            self.violate(Violation::Unusable(block));
             return false;
         }
-        let sequential = self.order == ProgramOrder::Sequential;
-        if !in_order || (!sequential && self.bits[word + self.words] & bit != 0) {
+        if !in_order || (!sequential && books[map + words] & bit != 0) {
             self.violate(Violation::Program(page));
             return false;
         }
-        self.free_blocks -= u32::from(block.next == 0);
-        block.next = block.next.max(offset + 1);
-        block.valid += 1;
-        self.bits[word] |= bit;
+        books[0] += 1 + u64::from((offset + 1).saturating_sub(next)) * NEXT_ONE;
+        books[map] |= bit;
         if !sequential {
-            self.bits[word + self.words] |= bit;
+            books[map + words] |= bit;
         }
+        self.free_blocks -= u32::from(next == 0);
         self.owner.set(page.0 as usize, owner.0);
         self.programs += 1;
         true
@@ -453,26 +482,23 @@ impl Array {
             self.violate(Violation::NotValid(page));
             return 0;
         }
-        let (word, bit) = self.place(page);
-        let id = self.geometry.block_of(page);
-        if self.bits[word] & bit == 0 {
+        let Place { block, head, word, bit, .. } = self.place(page);
+        let books = &mut self.blocks[head..=word];
+        let map = &mut books[word - head];
+        if *map & bit == 0 {
             self.violate(Violation::NotValid(page));
-            return self.blocks[id.0 as usize].valid;
+            return self.valid(block);
         }
-        self.bits[word] &= !bit;
+        *map &= !bit;
+        books[0] -= 1;
         self.valid_pages -= 1;
-        let block = &mut self.blocks[id.0 as usize];
-        block.valid -= 1;
-        block.valid
+        Head(books[0]).valid()
     }
 
     /// Whether `page` can be read.
     #[inline]
     pub(crate) fn check_read(&mut self, page: Ppn) -> bool {
-        let sound = page.0 < self.geometry.pages() && {
-            let (word, bit) = self.place(page);
-            self.is_programmed(page, word, bit)
-        };
+        let sound = page.0 < self.geometry.pages() && self.is_programmed(&self.place(page));
         if !sound {
             self.violate(Violation::ReadErased(page));
         }
@@ -485,88 +511,36 @@ impl Array {
         if !self.check_read(from) {
             return false;
         }
-        let (word, bit) = self.place(from);
-        if self.bits[word] & bit == 0 {
+        let Place { head, word, bit, .. } = self.place(from);
+        if self.blocks[word] & bit == 0 {
             self.violate(Violation::NotValid(from));
             return false;
         }
-        self.bits[word] &= !bit;
-        self.blocks[self.geometry.block_of(from).0 as usize].valid -= 1;
+        self.blocks[word] &= !bit;
+        self.blocks[head] -= 1;
         let moved = self.program_moved(to, self.owner(from));
         self.valid_pages -= u64::from(!moved);
         moved
     }
 
-    /// Moves pages of `from` to the pages of `to` from offset `first` on, one after the other,
-    /// owners included: those at offset `64 * word` plus the numbers of the bits of `mask`, whose
-    /// owners are `owners`. False when [`Array::relocate`] has to look at them one by one, since a
-    /// rule is broken or the chip does not program in order; nothing has changed then.
-    #[inline]
-    pub(crate) fn relocate_group(
-        &mut self,
-        from: BlockId,
-        (word, mask): (u32, u64),
-        (to, first): (BlockId, u32),
-        owners: &[u32],
-    ) -> bool {
-        let source = from.0 as usize * self.stride + word as usize;
-        let count = owners.len() as u32;
-        let target = &self.blocks[to.0 as usize];
-        let sound = self.order == ProgramOrder::Sequential
-            && count == mask.count_ones()
-            && self.bits[source] & mask == mask
-            && from != to
-            && !target.retired
-            && target.next == first
-            && first + count <= self.geometry.pages_per_block();
-        if !sound {
-            return false;
-        }
-        self.bits[source] &= !mask;
-        self.blocks[from.0 as usize].valid -= count;
-        let target = &mut self.blocks[to.0 as usize];
-        self.free_blocks -= u32::from(target.next == 0);
-        target.next += count;
-        target.valid += count;
-        let base = to.0 as usize * self.stride;
-        let (at, shift) = (base + first as usize / 64, first % 64);
-        let ones = u128::from(u64::MAX >> (64 - count)) << shift;
-        self.bits[at] |= ones as u64;
-        if ones >> 64 != 0 {
-            self.bits[at + 1] |= (ones >> 64) as u64;
-        }
-        let page = self.geometry.page(to, first).0 as usize;
-        for (page, owner) in (page..).zip(owners) {
-            self.owner.set(page, *owner);
-        }
-        self.programs += u64::from(count);
-        true
-    }
-
-    /// The valid pages of `block` among offsets `64 * word` to `64 * word + 63`.
-    #[inline]
-    pub(crate) fn valid_word(&self, block: BlockId, word: u32) -> u64 {
-        self.bits[block.0 as usize * self.stride + word as usize]
-    }
-
     /// Erases `block`; false when it is worn out now, or the rules forbid it.
     pub(crate) fn erase(&mut self, id: BlockId) -> bool {
         let limit = self.endurance_of(id);
-        let Some(block) = self.blocks.get_mut(id.0 as usize).filter(|block| !block.retired) else {
+        if id.0 >= self.geometry.blocks() || self.is_retired(id) {
             self.violate(Violation::Unusable(id));
             return false;
-        };
-        if block.valid != 0 {
+        }
+        if self.valid(id) != 0 {
             self.violate(Violation::EraseValid(id));
             return false;
         }
-        let was_free = block.next == 0;
-        block.next = 0;
-        block.erases += 1;
-        block.retired = block.erases >= limit;
-        let retired = block.retired;
-        let base = id.0 as usize * self.stride;
-        self.bits[base..base + self.stride].fill(0);
+        let was_free = self.next_page(id) == 0;
+        let erases = self.erases(id) + 1;
+        let retired = erases >= limit;
+        let head = self.head_of(id);
+        let books = &mut self.blocks[head..head + self.stride];
+        books.fill(0);
+        books[0] = Head::erased(erases, retired).0;
         match (was_free, retired) {
             (false, false) => self.free_blocks += 1,
             (true, true) => self.free_blocks -= 1,

@@ -1,0 +1,39 @@
+//! What is known of a block, in one word.
+
+/// The word in front of a block's bits: the number of valid pages, the first offset behind the
+/// highest programmed page (0 when erased), erases, and in the highest bit whether it is retired.
+#[derive(Clone, Copy)]
+pub(super) struct Head(pub(super) u64);
+
+/// Bits of a number of pages of one block: there are 65,536 of them at most.
+const PAGES_BITS: u32 = 17;
+const PAGES_MASK: u64 = (1 << PAGES_BITS) - 1;
+/// One more programmed page.
+pub(super) const NEXT_ONE: u64 = 1 << PAGES_BITS;
+const ERASES_AT: u32 = 2 * PAGES_BITS;
+const RETIRED: u64 = 1 << 63;
+
+/// Erases that can be counted.
+pub const ENDURANCE_MAX: u32 = (RETIRED >> ERASES_AT) as u32 - 1;
+
+impl Head {
+    pub(super) const fn erased(erases: u32, retired: bool) -> Self {
+        Self((erases as u64) << ERASES_AT | if retired { RETIRED } else { 0 })
+    }
+    #[inline]
+    pub(super) const fn valid(self) -> u32 {
+        (self.0 & PAGES_MASK) as u32
+    }
+    #[inline]
+    pub(super) const fn next(self) -> u32 {
+        (self.0 >> PAGES_BITS & PAGES_MASK) as u32
+    }
+    #[inline]
+    pub(super) const fn erases(self) -> u32 {
+        ((self.0 & !RETIRED) >> ERASES_AT) as u32
+    }
+    #[inline]
+    pub(super) const fn is_retired(self) -> bool {
+        self.0 & RETIRED != 0
+    }
+}

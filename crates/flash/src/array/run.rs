@@ -1,0 +1,108 @@
+//! Several pages of a block on the move, so that the books are opened once for all of them.
+
+use super::head::NEXT_ONE;
+use super::{Array, ProgramOrder};
+use crate::geometry::{BlockId, Ppn};
+
+/// Pages of a block that share a word of valid bits.
+pub(crate) const WORD_PAGES: u32 = u64::BITS;
+
+/// Valid pages of a block that share a word of valid bits, to be moved in order.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The word of valid bits, and the pages as bits of it.
+    word: usize,
+    mask: u64,
+    /// The block, and its pages and what their spare areas say, in order.
+    block: BlockId,
+    count: u32,
+    pages: [u32; WORD_PAGES as usize],
+    owners: [u32; WORD_PAGES as usize],
+}
+
+impl Run {
+    /// No pages.
+    pub(crate) const fn new() -> Self {
+        let none = [0; WORD_PAGES as usize];
+        Self { word: 0, mask: 0, block: BlockId::NONE, count: 0, pages: none, owners: none }
+    }
+
+    /// The pages in order.
+    #[inline]
+    pub(crate) fn pages(&self) -> &[u32] {
+        &self.pages[..self.count as usize]
+    }
+
+    /// The logical pages they hold.
+    #[inline]
+    pub(crate) fn owners(&self) -> &[u32] {
+        &self.owners[..self.count as usize]
+    }
+}
+
+impl Array {
+    /// The valid pages of `block` at offset `from` and behind it that share a word with it, as
+    /// bits of that word; and the first page of the word.
+    #[inline]
+    pub(crate) fn valid_word(&self, block: BlockId, from: u32) -> (u64, Ppn) {
+        let word = from / WORD_PAGES;
+        let bits = self.blocks[self.map_of(block) + word as usize];
+        (bits & u64::MAX << (from % WORD_PAGES), self.geometry.page(block, word * WORD_PAGES))
+    }
+
+    /// Puts into `run` the valid pages of `block` at offset `from` and behind it that share a word
+    /// with it, `most` at most. Says behind which offset it looked.
+    #[inline]
+    pub(crate) fn take_run(&self, block: BlockId, from: u32, most: u32, run: &mut Run) -> u32 {
+        let (valid, first) = self.valid_word(block, from);
+        let mut rest = valid;
+        let slots = run.pages.iter_mut().zip(&mut run.owners).take(most as usize);
+        let mut count = 0;
+        for (page, owner) in slots {
+            if rest == 0 {
+                break;
+            }
+            *page = first.0 + rest.trailing_zeros();
+            *owner = self.owner.get(*page as usize);
+            rest &= rest - 1;
+            count += 1;
+        }
+        (run.block, run.word, run.mask, run.count) =
+            (block, self.map_of(block) + (from / WORD_PAGES) as usize, valid & !rest, count);
+        let taken = WORD_PAGES - run.mask.leading_zeros();
+        from - from % WORD_PAGES + if rest == 0 { WORD_PAGES } else { taken }
+    }
+
+    /// Moves the pages of `run` to the pages of `to` from offset `first` on, owners included.
+    /// False when [`Array::relocate`] has to look at them one by one, since a rule is broken or
+    /// the chip does not program in order; nothing has changed then.
+    #[inline]
+    pub(crate) fn relocate_run(&mut self, run: &Run, (to, first): (BlockId, u32)) -> bool {
+        let count = run.count;
+        let sound = self.order == ProgramOrder::Sequential
+            && count != 0
+            && self.blocks[run.word] & run.mask == run.mask
+            && run.block != to
+            && !self.is_retired(to)
+            && self.next_page(to) == first
+            && first + count <= self.geometry.pages_per_block();
+        if !sound {
+            return false;
+        }
+        self.blocks[run.word] &= !run.mask;
+        let head = self.head_of(run.block);
+        self.blocks[head] -= u64::from(count);
+        let head = self.head_of(to);
+        self.blocks[head] += u64::from(count) * (1 + NEXT_ONE);
+        let (at, shift) = (head + 1 + (first / WORD_PAGES) as usize, first % WORD_PAGES);
+        let ones = u128::from(u64::MAX >> (WORD_PAGES - count)) << shift;
+        self.blocks[at] |= ones as u64;
+        if ones >> 64 != 0 {
+            self.blocks[at + 1] |= (ones >> 64) as u64;
+        }
+        self.free_blocks -= u32::from(first == 0);
+        self.owner.set_run(self.geometry.page(to, first).0 as usize, run.owners());
+        self.programs += u64::from(count);
+        true
+    }
+}

@@ -1,0 +1,203 @@
+//! The command that draws miss-ratio curves.
+
+use super::output::{Exit, Failure, note, print};
+use super::progress::Progress;
+use super::trace::{self, OpenArgs};
+use crate::mrc::{self, Ask, Curves, MrcError, Policy, Size};
+use crate::run::Beat;
+use crate::scenario::units::{self, write_bytes};
+use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::registry::{Entry, Registry};
+use hybridsim_engine::{SECTOR_BYTES, SimTime};
+use hybridsim_hybrid::replacement::ReplacementEntry;
+use hybridsim_report::chart;
+use hybridsim_report::figures::number;
+use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Policies times sizes; more would take more time than anybody waits.
+const CACHES_MAX: usize = 1000;
+
+#[derive(clap::Args)]
+pub struct MrcArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+    /// A replacement policy, or several with commas between, or `all`; may be repeated
+    #[arg(long, value_name = "POLICY", default_value = "lru")]
+    policy: Vec<String>,
+    /// Sizes of the cache: bytes (64MiB) or shares of the trace's footprint (0.1), with commas
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = size)]
+    sizes: Vec<Size>,
+    /// Size of a page
+    #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = page)]
+    page: u64,
+    /// Follow at most this many pages, chosen by hash; results say what share that was
+    #[arg(long, value_name = "PAGES", default_value_t = 32_768,
+          value_parser = clap::value_parser!(u32).range(1024..=1 << 24))]
+    sample: u32,
+    /// Draw the curves into this file, as SVG
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    match text.trim().parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(Size::Footprint(share)),
+        Ok(_) => Err("a share of the footprint lies between 0 and 1; bytes need a unit".to_owned()),
+        Err(_) => units::bytes(text.trim()).map(Size::Bytes),
+    }
+}
+
+fn page(text: &str) -> Result<u64, String> {
+    let bytes = units::bytes(text)?;
+    match bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= 1 << 30 {
+        true => Ok(bytes),
+        false => Err("a page is a multiple of 512 bytes, at most 1 GiB".to_owned()),
+    }
+}
+
+/// The `--policy` option means what a scenario's `replacement` means.
+const POLICY: &[Param] = &[Param::optional(
+    "policy",
+    Kind::Plug(ReplacementEntry::SLOT),
+    "A replacement policy with its parameters.",
+)];
+
+fn policies(registry: &Registry, options: &[String]) -> Result<Vec<Policy>, Failure> {
+    let mut names: Vec<String> = Vec::new();
+    for option in options {
+        let one = option.trim_start().starts_with('{');
+        let parts = option.split(if one { '\0' } else { ',' }).map(str::trim);
+        names.extend(parts.map(str::to_owned));
+    }
+    if names.iter().any(|name| name == "all") {
+        let all = registry.iter::<ReplacementEntry>();
+        // Those that need parameters have to be asked for.
+        let all = all.filter(|entry| entry.description.params.iter().all(has_default));
+        names = all.map(|entry| entry.description.name.to_owned()).collect();
+    }
+    let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
+    for name in names {
+        let settings = trace::plug_option(registry, POLICY, &name)?;
+        let plug = settings.plug("policy");
+        let entry = registry.find::<ReplacementEntry>(&plug.name);
+        let entry = entry.expect("a checked option names a registered policy");
+        policies.push(Policy { entry, settings: plug.settings.clone() });
+    }
+    Ok(policies)
+}
+
+fn has_default(param: &Param) -> bool {
+    param.default.is_some()
+}
+
+impl From<MrcError> for Failure {
+    fn from(error: MrcError) -> Self {
+        match error {
+            MrcError::Trace(error) => error.into(),
+            MrcError::Policy(name, problems) => {
+                let list: Vec<String> =
+                    problems.iter().map(|p| format!("{}: {}", p.param, p.message)).collect();
+                Self::usage(format!("policy `{name}`: {}", list.join("; ")))
+            }
+        }
+    }
+}
+
+pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
+    let policies = policies(registry, &args.policy)?;
+    let sizes = args.sizes.len().max(1);
+    if policies.len() * sizes > CACHES_MAX {
+        return Err(Failure::usage(format!("at most {CACHES_MAX} caches: ask for fewer sizes")));
+    }
+    let ask = Ask {
+        page_bytes: args.page,
+        policies,
+        sizes: args.sizes.clone(),
+        pages_max: args.sample as usize,
+    };
+    let options = trace::options(registry, &args.open, OpenOptions::default())?;
+    let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
+    let progress = Progress::new(args.open.progress, "reading");
+    let found =
+        mrc::curves(|| open_with(&formats, &args.open.file, &options), &ask, &mut |fraction| {
+            progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+        });
+    progress.finish();
+    let found = found?;
+    trace::warn(&args.open.file, &found.warnings);
+    if let Some(out) = &args.out {
+        let picture = chart::svg(&plot(args, &found));
+        crate::state::write(out, picture.as_bytes()).map_err(|error| {
+            Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
+        })?;
+        note(&format!("picture: {}", out.display()));
+    }
+    print(&match args.json {
+        true => {
+            let file = args.open.file.display().to_string();
+            let document = json!({ "file": file, "mrc": found });
+            serde_json::to_string_pretty(&document).expect("plain data is JSON")
+        }
+        false => table(&found),
+    })
+}
+
+fn plot(args: &MrcArgs, found: &Curves) -> Plot {
+    let name = args.open.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
+    let curve = |curve: &mrc::Curve| {
+        let known = curve.points.iter().filter_map(|p| Some((p.cache_bytes as f64, p.miss_ratio?)));
+        Curve::ours(&curve.policy, known.collect())
+    };
+    Plot {
+        title: format!("Miss ratio by size of the cache: {name}"),
+        caption: String::new(),
+        x: Axis::logarithmic("Size of the cache", "bytes"),
+        y: Axis::linear("Pages missed", "share"),
+        curves: found.curves.iter().map(curve).collect(),
+    }
+}
+
+/// One row a size, one column a policy, miss ratios in percent.
+fn table(found: &Curves) -> String {
+    let sampled = match found.sampled_fraction < 1.0 {
+        true => format!(", from a sample of 1 in {}", 1.0 / found.sampled_fraction),
+        false => ", exact".to_owned(),
+    };
+    let mut out = format!(
+        "{} accesses to {} pages of {}, footprint {}{sampled}\n\nmisses in %\n{:>12}",
+        number(found.accesses as f64),
+        number(found.pages as f64),
+        write_bytes(found.page_bytes),
+        short(found.footprint_bytes),
+        "cache",
+    );
+    let widths: Vec<usize> = found.curves.iter().map(|curve| curve.policy.len().max(7)).collect();
+    for (curve, width) in found.curves.iter().zip(&widths) {
+        out += &format!("  {:>width$}", curve.policy);
+    }
+    out.push('\n');
+    let sizes = found.curves.first().map_or(0, |curve| curve.points.len());
+    for row in 0..sizes {
+        out += &format!("{:>12}", short(found.curves[0].points[row].cache_bytes));
+        for (curve, width) in found.curves.iter().zip(&widths) {
+            let percent = |miss: f64| format!("{:.2}", miss * 100.0);
+            let cell = curve.points[row].miss_ratio.map_or_else(|| "-".to_owned(), percent);
+            out += &format!("  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A size in the unit that leaves few digits.
+fn short(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));
+    format!("{} {}", number(bytes as f64 / (1u64 << unit.1) as f64), unit.0)
+}

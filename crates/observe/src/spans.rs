@@ -1,0 +1,311 @@
+//! What every part did when, within a window of the run: what timelines are drawn from.
+
+use hybridsim_engine::{Cause, Fact, FactSink, Lba, Op, Part, PowerState, Stamped};
+
+/// A level a node tells when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LevelKind {
+    /// Requests waiting in a queue.
+    QueueDepth = 0,
+    /// Erased flash blocks.
+    FreeBlocks = 1,
+    /// Dirty pages of a cache.
+    DirtyPages = 2,
+}
+
+impl LevelKind {
+    const ALL: [Self; 3] = [Self::QueueDepth, Self::FreeBlocks, Self::DirtyPages];
+
+    /// The name used in timelines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueDepth => "queue depth",
+            Self::FreeBlocks => "free blocks",
+            Self::DirtyPages => "dirty pages",
+        }
+    }
+}
+
+/// A flash operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlashAct {
+    /// A page was read.
+    Read,
+    /// A page was programmed.
+    Program,
+    /// A block was erased.
+    Erase,
+}
+
+/// Something a timeline shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request of the workload, with where its time went.
+    Request {
+        /// Operation.
+        op: Op,
+        /// First sector.
+        lba: Lba,
+        /// Length in sectors.
+        sectors: u32,
+        /// Arrival to completion.
+        latency_ns: u64,
+        /// Time by part, in the order of [`Part::ALL`].
+        parts_ns: [u64; Part::COUNT],
+    },
+    /// A device was in `state`.
+    State(PowerState),
+    /// A cache was cleaned, which made `pages` free.
+    Cleanup {
+        /// Pages made free.
+        pages: u32,
+    },
+    /// Flash operations were put in the queue of a die.
+    Flash {
+        /// Which operation.
+        act: FlashAct,
+        /// Why.
+        cause: Cause,
+        /// Of which die.
+        die: u16,
+    },
+    /// Data were written back.
+    Destaged {
+        /// Sectors.
+        sectors: u32,
+    },
+    /// A level from here on.
+    Level(LevelKind, u64),
+    /// The power failed.
+    PowerCut,
+}
+
+/// An event with its place and time; both times are equal where it takes none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The node's number.
+    pub node: u16,
+    /// Its begin, or the window's.
+    pub start_ns: u64,
+    /// Its end, or the window's.
+    pub end_ns: u64,
+    /// What it was.
+    pub event: Event,
+}
+
+/// The parts of a request that took any time, by name.
+pub fn named(parts_ns: &[u64; Part::COUNT]) -> impl Iterator<Item = (&'static str, u64)> {
+    let parts = Part::ALL.into_iter().zip(*parts_ns);
+    parts.filter(|(_, ns)| *ns > 0).map(|(part, ns)| (part.name(), ns))
+}
+
+/// What the fold remembers of a node.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// States are told up to here.
+    told_ns: u64,
+    cleaning_since: Option<u64>,
+    levels: [Option<u64>; LevelKind::ALL.len()],
+}
+
+/// The fold: what happened from one instant to another, at most so many events.
+#[derive(Clone, Debug)]
+pub struct SpanFold {
+    from_ns: u64,
+    to_ns: u64,
+    events_max: usize,
+    spans: Vec<Span>,
+    left_out: u64,
+    nodes: Vec<Memory>,
+    parts_ns: [u64; Part::COUNT],
+}
+
+impl SpanFold {
+    /// Keeps what overlaps the window, at most `events_max` events.
+    pub fn new(from_ns: u64, to_ns: u64, events_max: usize) -> Self {
+        Self {
+            from_ns,
+            to_ns,
+            events_max,
+            spans: Vec::new(),
+            left_out: 0,
+            nodes: Vec::new(),
+            parts_ns: [0; Part::COUNT],
+        }
+    }
+
+    /// The window in ns.
+    pub const fn window_ns(&self) -> (u64, u64) {
+        (self.from_ns, self.to_ns)
+    }
+
+    /// Events of the window there was no room for.
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// What was kept, in the order it was told; the levels at the begin of the window come last.
+    pub fn finish(mut self) -> Vec<Span> {
+        let from_ns = self.from_ns;
+        for (node, memory) in (0..).zip(&self.nodes) {
+            for (kind, value) in LevelKind::ALL.into_iter().zip(memory.levels) {
+                let event = value.map(|value| Event::Level(kind, value));
+                let span = |event| Span { node, start_ns: from_ns, end_ns: from_ns, event };
+                self.spans.extend(event.map(span));
+            }
+        }
+        self.spans
+    }
+
+    fn memory(&mut self, node: u16) -> &mut Memory {
+        let at = usize::from(node);
+        if at >= self.nodes.len() {
+            self.nodes.resize(at + 1, Memory::default());
+        }
+        &mut self.nodes[at]
+    }
+
+    fn keep(&mut self, node: u16, start_ns: u64, end_ns: u64, event: Event) {
+        let instant = start_ns == end_ns && (self.from_ns..self.to_ns).contains(&start_ns);
+        if !instant && (end_ns <= self.from_ns || start_ns >= self.to_ns) {
+            return;
+        }
+        if self.spans.len() >= self.events_max {
+            self.left_out += 1;
+            return;
+        }
+        let (start_ns, end_ns) = (start_ns.max(self.from_ns), end_ns.min(self.to_ns));
+        self.spans.push(Span { node, start_ns, end_ns, event });
+    }
+
+    fn level(&mut self, node: u16, now: u64, kind: LevelKind, value: u32) {
+        if now < self.from_ns {
+            self.memory(node).levels[kind as usize] = Some(value.into());
+        } else {
+            self.keep(node, now, now, Event::Level(kind, value.into()));
+        }
+    }
+
+    fn add(&mut self, stamped: &Stamped) {
+        let (node, now) = (stamped.node.0, stamped.time.as_ns());
+        match stamped.fact {
+            Fact::Spent { part, time, .. } => {
+                let spent = &mut self.parts_ns[part as usize];
+                *spent = spent.saturating_add(time.as_ns());
+            }
+            Fact::Completed { op, sectors, lba, latency } => {
+                let (latency_ns, parts_ns) = (latency.as_ns(), self.parts_ns);
+                self.parts_ns = [0; Part::COUNT];
+                let event = Event::Request { op, lba, sectors, latency_ns, parts_ns };
+                self.keep(node, now.saturating_sub(latency_ns), now, event);
+            }
+            Fact::StateTime { state, time } => {
+                let memory = self.memory(node);
+                let start = memory.told_ns;
+                memory.told_ns = start.saturating_add(time.as_ns());
+                let end = memory.told_ns;
+                // A resting device needs no mark.
+                if state != PowerState::Idle {
+                    self.keep(node, start, end, Event::State(state));
+                }
+            }
+            Fact::FlashRead { cause, die } => self.flash(node, now, FlashAct::Read, cause, die),
+            Fact::FlashProgram { cause, die } => {
+                self.flash(node, now, FlashAct::Program, cause, die);
+            }
+            Fact::FlashErase { cause, die, .. } => {
+                self.flash(node, now, FlashAct::Erase, cause, die);
+            }
+            Fact::QueueDepth { depth } => self.level(node, now, LevelKind::QueueDepth, depth),
+            Fact::FreeBlocks { free } => self.level(node, now, LevelKind::FreeBlocks, free),
+            Fact::DirtyPages { pages } => self.level(node, now, LevelKind::DirtyPages, pages),
+            Fact::Destaged { sectors } => self.keep(node, now, now, Event::Destaged { sectors }),
+            Fact::CleanupStarted => self.memory(node).cleaning_since = Some(now),
+            Fact::CleanupEnded { pages } => {
+                let since = self.memory(node).cleaning_since.take().unwrap_or(now);
+                self.keep(node, since, now, Event::Cleanup { pages });
+            }
+            Fact::PowerCut { .. } => self.keep(node, now, now, Event::PowerCut),
+            _ => {}
+        }
+    }
+
+    fn flash(&mut self, node: u16, now: u64, act: FlashAct, cause: Cause, die: u16) {
+        self.keep(node, now, now, Event::Flash { act, cause, die });
+    }
+}
+
+impl FactSink for SpanFold {
+    fn take(&mut self, facts: &[Stamped]) {
+        facts.iter().for_each(|stamped| self.add(stamped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{every_fact, ns, stamp};
+
+    fn spans(from: u64, to: u64, facts: &[Stamped]) -> Vec<(u64, u64, Event)> {
+        let mut fold = SpanFold::new(from, to, 100);
+        fold.take(facts);
+        fold.finish().iter().map(|span| (span.start_ns, span.end_ns, span.event)).collect()
+    }
+
+    #[test]
+    fn states_lie_end_to_end_and_are_cut_at_the_window() {
+        let state = |now, state, time| stamp(now, 1, Fact::StateTime { state, time: ns(time) });
+        // Several spans are told at one instant, as drives do.
+        let facts = [
+            state(30, PowerState::Idle, 10),
+            state(30, PowerState::Seek, 15),
+            state(30, PowerState::Read, 5),
+            state(50, PowerState::Read, 12),
+            state(50, PowerState::Idle, 8),
+        ];
+        let read = Event::State(PowerState::Read);
+        let seek = Event::State(PowerState::Seek);
+        assert_eq!(spans(0, 100, &facts), [(10, 25, seek), (25, 30, read), (30, 42, read)]);
+        assert_eq!(spans(12, 28, &facts), [(12, 25, seek), (25, 28, read)]);
+        assert_eq!(spans(42, 100, &facts), []);
+    }
+
+    #[test]
+    fn requests_overlapping_the_window_come_with_their_own_parts() {
+        let request = |now, part, latency| {
+            let (op, lba) = (Op::Read, Lba(8));
+            let spent = Fact::Spent { op, part, time: ns(latency) };
+            let done = Fact::Completed { op, sectors: 1, lba, latency: ns(latency) };
+            [stamp(now, 0, spent), stamp(now, 0, done)]
+        };
+        let facts =
+            [request(10, Part::Seek, 10), request(25, Part::Queue, 20), request(90, Part::Bus, 5)];
+        let found = spans(15, 30, &facts.concat());
+        let [(15, 25, Event::Request { latency_ns: 20, parts_ns, .. })] = found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(parts_ns[Part::Queue as usize], 20);
+        assert_eq!(parts_ns.iter().sum::<u64>(), 20, "what others spent is not its own");
+    }
+
+    #[test]
+    fn a_level_that_was_told_before_the_window_is_known_in_it() {
+        let level = |now, depth| stamp(now, 2, Fact::QueueDepth { depth });
+        let kind = LevelKind::QueueDepth;
+        let found = spans(10, 20, &[level(1, 4), level(5, 7), level(12, 8), level(20, 9)]);
+        assert_eq!(found, [(12, 12, Event::Level(kind, 8)), (10, 10, Event::Level(kind, 7))]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let mut fold = SpanFold::new(0, u64::MAX, 5);
+        fold.take(&every_fact());
+        let left_out = fold.left_out();
+        let mut all = SpanFold::new(0, u64::MAX, 1000);
+        all.take(&every_fact());
+        assert!(left_out > 5);
+        assert_eq!(all.finish().len() as u64, 5 + left_out);
+        assert_eq!(fold.finish().len(), 5);
+    }
+}

@@ -1,0 +1,200 @@
+//! A window of a run in the trace event format that Perfetto (ui.perfetto.dev) and Chrome
+//! (about:tracing) show.
+//!
+//! Every part of the system is a process there; states, cleanings and dies are its threads,
+//! requests are drawn one over the other, levels are counters. Times are microseconds with three
+//! decimals, so they are exact to the nanosecond.
+
+use hybridsim_observe::spans::{Event, FlashAct, LevelKind, Span};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+const STATES: u32 = 1;
+const CLEANINGS: u32 = 2;
+const MARKS: u32 = 3;
+const DIES: u32 = 100;
+
+/// What a timeline says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The run's title.
+    pub title: &'a str,
+    /// Its window in ns.
+    pub window_ns: (u64, u64),
+    /// Events of the window there was no room for.
+    pub left_out: u64,
+}
+
+/// Writes `spans` as one JSON document; `paths` names the nodes.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn write(
+    out: &mut impl Write,
+    about: About<'_>,
+    paths: &[String],
+    spans: &[Span],
+) -> io::Result<()> {
+    let other = json!({
+        "run": about.title,
+        "window_ns": [about.window_ns.0, about.window_ns.1],
+        "events_left_out": about.left_out,
+    });
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
+    let mut lines = Lines { out, first: true };
+    let mut threads: BTreeSet<(u16, u32)> = BTreeSet::new();
+    for (number, span) in spans.iter().enumerate() {
+        threads.extend(thread(span.event).map(|thread| (span.node, thread)));
+        event(&mut lines, number, span)?;
+    }
+    let nodes: BTreeSet<u16> = spans.iter().map(|span| span.node).collect();
+    for node in nodes {
+        let unnamed = || format!("node {node}");
+        let path = paths.get(usize::from(node)).cloned().unwrap_or_else(unnamed);
+        lines.name(node, None, "process_name", json!({ "name": path }))?;
+        lines.name(node, None, "process_sort_index", json!({ "sort_index": node }))?;
+    }
+    for (node, thread) in threads {
+        let name = match thread {
+            STATES => "state".to_owned(),
+            CLEANINGS => "cleaning".to_owned(),
+            MARKS => "events".to_owned(),
+            die => format!("die {}: operations told", die - DIES),
+        };
+        lines.name(node, Some(thread), "thread_name", json!({ "name": name }))?;
+    }
+    out.write_all(b"\n]}\n")
+}
+
+struct Lines<'w, W> {
+    out: &'w mut W,
+    first: bool,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn put(&mut self, event: Value) -> io::Result<()> {
+        let comma = if std::mem::take(&mut self.first) { "" } else { "," };
+        write!(self.out, "{comma}\n{event}")
+    }
+
+    fn name(&mut self, pid: u16, tid: Option<u32>, what: &str, args: Value) -> io::Result<()> {
+        let tid = tid.unwrap_or(0);
+        self.put(json!({ "ph": "M", "pid": pid, "tid": tid, "name": what, "args": args }))
+    }
+}
+
+/// The row an event is drawn in; requests and levels have rows of their own.
+fn thread(event: Event) -> Option<u32> {
+    match event {
+        Event::State(_) => Some(STATES),
+        Event::Cleanup { .. } => Some(CLEANINGS),
+        Event::Destaged { .. } | Event::PowerCut => Some(MARKS),
+        Event::Flash { die, .. } => Some(DIES + u32::from(die)),
+        Event::Request { .. } | Event::Level(..) => None,
+    }
+}
+
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn event<W: Write>(lines: &mut Lines<'_, W>, number: usize, span: &Span) -> io::Result<()> {
+    let (start, length) = (micros(span.start_ns), micros(span.end_ns - span.start_ns));
+    let pid = span.node;
+    let slice = |name: &str, tid: u32, args: Value| {
+        json!({ "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": length, "name": name,
+                "args": args })
+    };
+    let mark = |name: String, tid: u32, args: Value| {
+        json!({ "ph": "i", "s": "t", "pid": pid, "tid": tid, "ts": start, "name": name,
+                "args": args })
+    };
+    match span.event {
+        Event::State(state) => lines.put(slice(state.name(), STATES, json!({}))),
+        Event::Cleanup { pages } => {
+            lines.put(slice("cleaning", CLEANINGS, json!({ "pages": pages })))
+        }
+        Event::Destaged { sectors } => {
+            lines.put(mark("destaged".to_owned(), MARKS, json!({ "sectors": sectors })))
+        }
+        Event::PowerCut => lines.put(mark("power failure".to_owned(), MARKS, json!({}))),
+        Event::Flash { act, cause, die } => {
+            let act = match act {
+                FlashAct::Read => "read",
+                FlashAct::Program => "program",
+                FlashAct::Erase => "erase",
+            };
+            let args = json!({ "cause": cause.name() });
+            lines.put(mark(act.to_owned(), DIES + u32::from(die), args))
+        }
+        Event::Level(kind, value) => lines.put(level(pid, start, kind, value)),
+        Event::Request { op, lba, sectors, latency_ns, parts_ns } => {
+            let parts = hybridsim_observe::spans::named(&parts_ns);
+            let parts: serde_json::Map<String, Value> =
+                parts.map(|(name, ns)| (format!("{name}_ns"), ns.into())).collect();
+            let args = json!({
+                "first_sector": lba.0, "sectors": sectors, "latency_ns": latency_ns,
+                "parts": parts,
+            });
+            let id = format!("{number:x}");
+            let name = op.name();
+            lines.put(json!({
+                "ph": "b", "cat": "request", "id": id, "pid": pid, "tid": 0, "ts": start,
+                "name": name, "args": args,
+            }))?;
+            lines.put(json!({
+                "ph": "e", "cat": "request", "id": id, "pid": pid, "tid": 0,
+                "ts": micros(span.end_ns), "name": name,
+            }))
+        }
+    }
+}
+
+fn level(pid: u16, start: f64, kind: LevelKind, value: u64) -> Value {
+    let name = kind.name();
+    json!({ "ph": "C", "pid": pid, "ts": start, "name": name, "args": { name: value } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::{Cause, Lba, Op, Part, PowerState};
+
+    #[test]
+    fn what_a_viewer_needs_is_there() {
+        let mut parts_ns = [0; Part::COUNT];
+        parts_ns[Part::Seek as usize] = 1_234;
+        let (op, lba) = (Op::Read, Lba(8));
+        let request = Event::Request { op, lba, sectors: 1, latency_ns: 1_234, parts_ns };
+        let flash = Event::Flash { act: FlashAct::Erase, cause: Cause::Gc, die: 3 };
+        let span = |node, start_ns, end_ns, event| Span { node, start_ns, end_ns, event };
+        let spans = [
+            span(0, 1_001, 2_235, request),
+            span(1, 1_500, 2_000, Event::State(PowerState::Seek)),
+            span(1, 1_600, 1_600, flash),
+            span(0, 1_001, 1_001, Event::Level(LevelKind::QueueDepth, 5)),
+        ];
+        let about = About { title: "a \"run\"", window_ns: (1_000, 3_000), left_out: 0 };
+        let mut out = Vec::new();
+        let paths = ["host".to_owned(), "host/<disk>".to_owned()];
+        write(&mut out, about, &paths, &spans).expect("memory can be written");
+        let document: Value = serde_json::from_slice(&out).expect("one JSON document");
+        let events = document["traceEvents"].as_array().expect("a list");
+        let of = |kind: &str| events.iter().filter(|event| event["ph"] == kind).collect::<Vec<_>>();
+        let slice = of("X")[0];
+        assert_eq!((&slice["ts"], &slice["dur"]), (&json!(1.5), &json!(0.5)));
+        assert_eq!(slice["name"], "seek");
+        let (begin, end) = (of("b")[0], of("e")[0]);
+        assert_eq!(
+            (&begin["id"], &begin["ts"], &end["ts"]),
+            (&end["id"], &json!(1.001), &json!(2.235))
+        );
+        assert_eq!(begin["args"]["parts"], json!({ "seek_ns": 1_234 }));
+        assert_eq!(of("C")[0]["args"], json!({ "queue depth": 5 }));
+        assert_eq!(of("i")[0]["args"]["cause"], "gc");
+        let named: Vec<&str> = of("M").iter().filter_map(|e| e["args"]["name"].as_str()).collect();
+        assert_eq!(named, ["host", "host/<disk>", "state", "die 3: operations told"]);
+        assert_eq!(document["otherData"]["run"], "a \"run\"");
+    }
+}
