@@ -61,7 +61,8 @@ fn regression_scenarios_give_the_means_their_authors_expect() {
             path: data.join("workloads").join(trace).to_string_lossy().into_owned(),
             format: format.map(str::to_owned),
         });
-        let seeds: Vec<u64> = iter::once(42).chain(1..if trace.is_some() { 1 } else { 15 }).collect();
+        let more = if trace.is_some() { 1 } else { 15 };
+        let seeds: Vec<u64> = iter::once(42).chain(1..more).collect();
         let text = import(&data, &file, trace.clone()).text;
         let set = |seed: &u64| match trace.is_some() {
             true => vec![format!("run.seed={seed}")],
@@ -135,6 +136,9 @@ fn tables() -> String {
                 Carry::Part(what) => what.to_owned(),
                 Carry::Report => "nothing: results always hold everything".to_owned(),
                 Carry::Lost(value, why) => format!("nothing: {why}; named unless {value}"),
+                Carry::Several(value, why) => {
+                    format!("nothing: {why}; named unless {value} or `queue_depth` is 1")
+                }
             };
             writeln!(out, "| {} | {becomes} |", row.key).expect("text grows");
         }

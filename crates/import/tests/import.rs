@@ -278,16 +278,28 @@ fn a_controller_with_a_memory_cache_becomes_a_part() {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }
     };
-    check(0, 0, 3, 0, [
-        "device_queue_depth = 1 ",
-        "allocation = \"strict\"",
-        "write_scheme = \"back\"",
-        "read_prefetch = \"none\"",
-    ]);
-    check(3, 1, 2, 1, [
-        "device_queue_depth = 4 ",
-        "allocation = \"clean\"",
-        "write_scheme = \"early\"",
-        "read_prefetch = \"front-of-line\"",
-    ]);
+    check(
+        0,
+        0,
+        3,
+        0,
+        [
+            "device_queue_depth = 1 ",
+            "allocation = \"strict\"",
+            "write_scheme = \"back\"",
+            "read_prefetch = \"none\"",
+        ],
+    );
+    check(
+        3,
+        1,
+        2,
+        1,
+        [
+            "device_queue_depth = 4 ",
+            "allocation = \"clean\"",
+            "write_scheme = \"early\"",
+            "read_prefetch = \"front-of-line\"",
+        ],
+    );
 }
