@@ -253,6 +253,38 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
     assert_eq!(seen.len(), steps.len());
 }
 
+#[test]
+fn hits_and_misses_are_sectors_however_scattered() {
+    let registry = Registry::default();
+    let settings = drive_settings("discard");
+    let views = views(&[50, 1000], None);
+    let input = BuildInput {
+        settings: &settings,
+        registry: &registry,
+        seed: 1,
+        path: "nv",
+        children: &views,
+    };
+    let mut drive = make(&input);
+    // Three pieces in the cache, the last of which with data.
+    for (lba, sectors) in [(10, 3), (13, 5), (20, 7)] {
+        drive.extents.reserve(lba, sectors, true);
+    }
+    drive.extents.change(20, 27, |extent| extent.valid = true);
+    let children =
+        vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
+    let system = Node::inner("host/nv", drive, children);
+    let request = |op| Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(10), 20) };
+    let options = hybridsim_host::HostOptions::closed(1);
+    let arrivals = vec![request(Op::Write), request(Op::Read)];
+    let facts = crate::testing::play(system, arrivals, options, None).facts;
+    let looked = facts.iter().filter_map(|stamped| match stamped.fact {
+        Fact::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+        _ => None,
+    });
+    assert_eq!(looked.collect::<Vec<_>>(), [(Op::Write, 15, 5), (Op::Read, 15, 5)]);
+}
+
 /// A device that fails writes.
 struct NoWrites(u64);
 
