@@ -40,8 +40,8 @@ fn gains(line: Option<&Line>) -> String {
         at.map_or(f64::NAN, |at| line.ran[at].mean_ms())
     };
     format!(
-        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more from 8 \
-         to 32. The bound of 0.9 is not the paper's",
+        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more \
+         from 8 to 32. The bound of 0.9 is not the paper's",
         100.0 * (1.0 - ms(8) / ms(1)),
         100.0 * (1.0 - ms(32) / ms(8)),
     )
