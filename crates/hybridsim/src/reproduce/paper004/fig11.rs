@@ -51,10 +51,10 @@ fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
     let counts = |line: &Line| [4, 8, 32].map(|probes| line.rejects(probes).round());
     let ours = linear.map(counts).unwrap_or_default();
     format!(
-        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of sectors \
-         (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector only needs room \
-         of its own, wherever that is: nothing in the scheme asks for sequences to stay together, \
-         which is the paper's reason",
+        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of \
+         sectors (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector \
+         only needs room of its own, wherever that is: nothing in the scheme asks for sequences \
+         to stay together, which is the paper's reason",
         counts(quadratic)
     )
 }
