@@ -40,8 +40,8 @@ fn gains(line: Option<&Line>) -> String {
         at.map_or(f64::NAN, |at| line.ran[at].mean_ms())
     };
     format!(
-        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more from 8 \
-         to 32. The bound of 0.9 is not the paper's",
+        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more \
+         from 8 to 32. The bound of 0.9 is not the paper's",
         100.0 * (1.0 - ms(8) / ms(1)),
         100.0 * (1.0 - ms(32) / ms(8)),
     )
@@ -51,10 +51,10 @@ fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
     let counts = |line: &Line| [4, 8, 32].map(|probes| line.rejects(probes).round());
     let ours = linear.map(counts).unwrap_or_default();
     format!(
-        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of sectors \
-         (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector only needs room \
-         of its own, wherever that is: nothing in the scheme asks for sequences to stay together, \
-         which is the paper's reason",
+        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of \
+         sectors (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector \
+         only needs room of its own, wherever that is: nothing in the scheme asks for sequences \
+         to stay together, which is the paper's reason",
         counts(quadratic)
     )
 }

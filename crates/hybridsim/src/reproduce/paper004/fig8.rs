@@ -64,7 +64,8 @@ impl Series {
             "Algorithm 2 accepts whatever the hash table knows, and a refused write makes itself \
              known (step 5). With k down at {k_min} blocks it accepted {:.0} % of small writes, \
              the ratio allows {:.0} %. No generator is to blame: of two Windows logs, each \
-             replayed ten times on 8 MB, the ratio is 24.3 and 25.4 under C2, 24.2 and 28.7 under C3",
+             replayed ten times on 8 MB, the ratio is 24.3 and 25.4 under C2, \
+             24.2 and 28.7 under C3",
             100.0 * share,
             100.0 * share * ratio / self.wear_ratio(size),
         )
@@ -124,10 +125,11 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
     let [why, why_ext3] = [(ntfs, 0), (ext3, 2)].map(|(series, at)| series.costs(at));
     let [without, with] = [&same.ran[0], same.with(256)].map(|ran| 1.0 / factors(ran).p2);
     let why_same = format!(
-        "MLC blocks are folded each {without:.0} pages without SLC flash and each {with:.0} with: with \
-         small writes as far apart as n2 / n1 of table 3 has them under blocks of 512 KB, they compete \
-         for spare blocks of 128 KB too. As close together as in two Windows logs (`hot_cluster` 40) \
-         the ratio is within the tolerance here and below it under C3"
+        "MLC blocks are folded each {without:.0} pages without SLC flash and each {with:.0} \
+         with: with small writes as far apart as n2 / n1 of table 3 has them under blocks of \
+         512 KB, they compete for spare blocks of 128 KB too. As close together as in two \
+         Windows logs (`hot_cluster` 40) the ratio is within the tolerance here and \
+         below it under C3"
     );
     for (name, published, ours, why) in [
         ("C3, NTFS", 1.84, ntfs.speed_up(256), &why),

@@ -111,8 +111,8 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
                   blocks), and from how often requests come back to a block. Two Windows logs, \
                   replayed ten times on this device, have 0.039 and 0.046 without SLC flash, 0.026 \
                   and 0.025 with. Caching 1,024 blocks makes it 0.034 and 0.015 under ext3, still \
-                  three times the paper's: what misses with SLC flash is the first large write to a \
-                  block since long, which no cache of that size spares";
+                  three times the paper's: what misses with SLC flash is the first large write \
+                  to a block since long, which no cache of that size spares";
     let about = |claim: Claim, value: f64| {
         claim.between(&value.to_string(), round(value / 2.0), round(value * 2.0))
     };
