@@ -203,3 +203,35 @@ fn flash_backed_requests_lose_data_in_the_printed_order_only() {
         assert!(fault.expect("data are lost").to_string().contains("wrong data"), "{scheduler}");
     }
 }
+
+/// Every scheduler that needs no parameters, over a real disk and real flash.
+#[test]
+fn under_every_scheduler_redirected_writes_survive() {
+    let registry = standard();
+    let mut cuts = 0;
+    for entry in registry.descriptions("scheduler") {
+        if entry.params.iter().any(|param| param.default.is_none()) {
+            continue;
+        }
+        let system = flash_backed("safe", entry.name).replace("= true", "= false");
+        let done = run(&system, 6000, 100);
+        assert_eq!(done.fault, None, "{}", entry.name);
+        assert_eq!(done.results.violations, [""; 0], "{}", entry.name);
+        cuts += done.results.power_cuts;
+    }
+    assert!(cuts > 1000, "{cuts}");
+}
+
+/// A host that pins, with the disk stopped in between, over a disk with its write cache on.
+#[test]
+fn an_nv_cache_in_its_power_mode_keeps_what_it_acknowledged() {
+    let system = "[part.host-rule]\nkind = \"nv-cache-host\"\ndrive = \"drive\"\n\
+         pin = [{ start = \"64KiB\", size = \"256KiB\" }]\npower_mode = true\n\
+         flush_every = \"2s\"\nflush_room = \"512KiB\"\nquery_every = \"1s\"\n\
+         [part.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
+         unpin = \"keep\"\n\
+         [part.nv]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         pages_per_block = 16\nover_provisioning = 0.5\n\
+         [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
+    survives("nv-cache", system);
+}

@@ -7,6 +7,9 @@ use crate::system::{Part, Target, free_name};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, number, row, string, strings};
 use crate::walk::Walk;
 
+/// A memory cache keeps what it writes synchronously, and tells early what it writes at once.
+const MEMORY_SCHEMES: &[(i64, &str)] = &[(1, "through"), (2, "early"), (3, "back")];
+const ALLOCATIONS: &[(i64, &str)] = &[(0, "strict"), (1, "clean")];
 const SCHEMES: &[(i64, &str)] = &[(1, "sync"), (2, "through"), (3, "back")];
 const FLUSHES: &[(i64, &str)] = &[(0, "demand"), (1, "periodic")];
 
@@ -18,13 +21,13 @@ pub const CACHE_MEMORY: Table = Table {
         row("Cache size", Carry::Sectors("size")),
         row("SLRU segments", Carry::Part("`protected_share`, the share of the last one")),
         row("Line size", Carry::Sectors("line_size")),
-        row("Bit granularity", Carry::Part("nothing: every sector of a line is held or not")),
+        row("Bit granularity", Carry::Lost(1.0, "every sector of a line is held or not")),
         row("Lock granularity", Carry::Part("nothing: requests lock their lines")),
         row("Shared read locks", Carry::Flag("shared_read_locks")),
         row("Max request size", Carry::Part("nothing: requests are not split")),
         row("Replacement policy", Carry::Part("`replacement`")),
-        row("Allocation policy", Carry::Lost(0.0, "dirty lines are written back when in the way")),
-        row("Write scheme", Carry::Choice("write_scheme", SCHEMES)),
+        row("Allocation policy", Carry::Choice("allocation", ALLOCATIONS)),
+        row("Write scheme", Carry::Choice("write_scheme", MEMORY_SCHEMES)),
         row("Flush policy", Carry::Choice("flush", FLUSHES)),
         row("Flush period", Carry::Part("`flush_period`")),
         row("Flush idle delay", Carry::Part("`flush_idle`")),
@@ -62,10 +65,11 @@ pub(crate) struct Smart<'a, 'b> {
 impl Smart<'_, '_> {
     pub(crate) fn carry(&mut self, place: Place, notes: &mut Notes) -> Result<(), Trouble> {
         let limit = match self.block.get("Maximum queue length") {
-            Some(item) => item.whole_in(0, 65_536)?,
+            Some(item) => item.whole_in(0, 65_535)?,
             None => 0,
         };
-        let limit = if limit == 0 { 65_536 } else { limit };
+        // DiskSim lets one more be outstanding than the number says.
+        let limit = limit + 1;
         let cache = self.block.get("Cache").map(Item::block).transpose()?;
         let shared: Vec<_> = self.walk.system.shared.clone();
         let shared = shared.iter().find(|it| it.devices == self.devices).cloned();
@@ -219,7 +223,7 @@ fn memory(cache: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), Tro
         lines.set("protected_share", share, "the share of the last of the SLRU segments");
     }
     if let Some(item) = cache.get("Read prefetch type") {
-        let word = ["none", "rest-of-line", "rest-of-line", "whole-line"];
+        let word = ["none", "front-of-line", "rest-of-line", "whole-line"];
         let word = word[item.whole_in(0, 3)? as usize];
         lines.from("read_prefetch", string(word), ("Read prefetch type", item), notes);
     }

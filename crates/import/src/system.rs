@@ -153,21 +153,28 @@ pub(crate) fn build(
     Ok(system)
 }
 
-/// Drives of a set turn together.
+/// Drives of a set turn together. So do all others: DiskSim 4 begins with every platter at angle
+/// zero, whatever its manual says of drives that are in no set.
 fn synchronise(model: &Model, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+    let mut together = BTreeMap::new();
     for block in model.of_kind("disksim_syncset") {
         carry(&SYNCSET, block, &mut Lines::default(), notes)?;
         let devices = block.need("devices")?;
         for (name, place) in devices.words()? {
             let wanted = bare(&name);
-            let Some(part) = system.parts.iter_mut().find(|part| part.name == wanted) else {
+            let Some(part) = system.parts.iter().find(|part| part.name == wanted) else {
                 return Err(Trouble::new(
                     place,
                     format!("{} is not in the topology", quote(&name)),
                 ));
             };
-            part.lines.set("synchronised", "true", notes.line(place));
+            together.insert(part.name.clone(), notes.line(place));
         }
+    }
+    for part in system.parts.iter_mut().filter(|part| part.lines.is_of("hard-disk")) {
+        let why = "DiskSim 4 begins with every platter at angle zero".to_owned();
+        let why = together.get(&part.name).cloned().unwrap_or(why);
+        part.lines.set("synchronised", "true", why);
     }
     Ok(())
 }

@@ -255,3 +255,51 @@ proptest! {
         drop(import(&changed.join(" ")));
     }
 }
+
+/// What a controller with a memory cache holds back, and in which order it gives room.
+#[test]
+fn a_controller_with_a_memory_cache_becomes_a_part() {
+    let check = |limit: u32, allocation: u32, scheme: u32, prefetch: u32, expect: [&str; 4]| {
+        let simple = "disksim_ctlr CTLR { type = 1, ";
+        let cached = format!(
+            "disksim_ctlr CTLR {{ type = 3, Maximum queue length = {limit}, Scheduler = {QUEUE},
+  Max per-disk pending count = 1, Cache = disksim_cachemem {{ Cache size = 8192,
+  SLRU segments = [ 1.0 ], Line size = 64, Bit granularity = 1, Lock granularity = 64,
+  Shared read locks = 1, Max request size = 512, Replacement policy = 2,
+  Allocation policy = {allocation}, Write scheme = {scheme}, Flush policy = 0,
+  Flush period = 0.0, Flush idle delay = -1.0, Flush max line cluster = 8,
+  Read prefetch type = {prefetch}, Write prefetch type = 0, Line-by-line fetches = 0,
+  Max gather = 7 }}, "
+        );
+        let machine = machine();
+        assert!(machine.contains(simple), "{machine}");
+        let text = import(&machine.replace(simple, &cached)).unwrap().text;
+        for line in expect {
+            assert!(text.contains(line), "{line} is missing in\n{text}");
+        }
+    };
+    check(
+        0,
+        0,
+        3,
+        0,
+        [
+            "device_queue_depth = 1 ",
+            "allocation = \"strict\"",
+            "write_scheme = \"back\"",
+            "read_prefetch = \"none\"",
+        ],
+    );
+    check(
+        3,
+        1,
+        2,
+        1,
+        [
+            "device_queue_depth = 4 ",
+            "allocation = \"clean\"",
+            "write_scheme = \"early\"",
+            "read_prefetch = \"front-of-line\"",
+        ],
+    );
+}

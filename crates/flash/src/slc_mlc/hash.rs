@@ -113,6 +113,16 @@ impl HashTable {
         (0..self.probes).map(|probe| self.bucket(sector, probe)).find(|at| self.keys[*at] == sector)
     }
 
+    /// Number of buckets.
+    pub const fn buckets(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The sector that has `bucket`.
+    pub fn key(&self, bucket: usize) -> Option<u32> {
+        Some(self.keys[bucket]).filter(|key| *key != NONE)
+    }
+
     /// What is known of `sector`.
     #[inline]
     pub fn get(&self, sector: u32) -> Option<Entry> {

@@ -195,14 +195,43 @@ impl SlcLog {
         place.is_some()
     }
 
+    /// As [`SlcLog::forget`] for all of `sectors`; those whose data were here are handed to `lost`.
+    /// Of a long range what is known is looked at, not each sector.
+    pub fn forget_range(&mut self, sectors: std::ops::Range<u32>, mut lost: impl FnMut(u32)) {
+        if sectors.len() <= self.hash.buckets() {
+            for sector in sectors {
+                if self.forget(sector) {
+                    lost(sector);
+                }
+            }
+            return;
+        }
+        for bucket in 0..self.hash.buckets() {
+            if let Some(sector) = self.hash.key(bucket).filter(|key| sectors.contains(key))
+                && self.forget(sector)
+            {
+                lost(sector);
+            }
+        }
+    }
+
     /// Marks `sector` as a virtual one that goes with the head block. While all writes are refused
     /// the head stays where it is, so one that is marked already must not be listed again.
     pub fn mark(&mut self, sector: u32) {
         if self.hash.get(sector) == Some(Entry::Virtual(self.head)) {
             return;
         }
-        if self.hash.place(sector).is_none() && self.hash.set(sector, Entry::Virtual(self.head)) {
-            self.marks[self.head as usize].push(sector);
+        if self.hash.place(sector).is_some() || !self.hash.set(sector, Entry::Virtual(self.head)) {
+            return;
+        }
+        let (hash, head) = (&self.hash, self.head);
+        let marks = &mut self.marks[head as usize];
+        marks.push(sector);
+        if marks.len() > 2 * hash.buckets() {
+            // Marks that were forgotten since, and perhaps made again, are still listed.
+            marks.sort_unstable();
+            marks.dedup();
+            marks.retain(|sector| hash.get(*sector) == Some(Entry::Virtual(head)));
         }
     }
 
@@ -372,5 +401,10 @@ mod tests {
         let mut log = SlcLog::new(array, HashTable::new(8, 4, Probing::Linear));
         (0..1000).for_each(|_| log.mark(5));
         assert_eq!(log.marks[log.head as usize], [5]);
+        for sector in 0..10_000 {
+            log.mark(sector % 20);
+            log.forget(sector % 20);
+        }
+        assert!(log.marks[log.head as usize].len() <= 2 * log.hash.buckets());
     }
 }

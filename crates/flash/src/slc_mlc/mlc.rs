@@ -9,13 +9,13 @@
 //! block's first page when the block was opened; `recovery` rebuilds all tables from these.
 
 use super::recent::Recent;
+use super::trims::Trims;
 use super::work::{Act, Medium, Number, Work};
 use crate::array::Array;
 use crate::ftl::FtlError;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::wear::{FreeBlocks, WearPolicy};
 use hybridsim_engine::{Cause, Contents};
-use rustc_hash::FxHashMap;
 
 /// No block, page or log.
 pub const NONE: u32 = u32::MAX;
@@ -76,7 +76,7 @@ pub struct Mlc {
     /// How many; each takes the space of two.
     pub dense_count: u32,
     /// When logical pages were trimmed: a record on flash.
-    pub trims: FxHashMap<u32, u64>,
+    pub trims: Trims,
     /// Stamps by physical sector, in verified runs.
     pub cells: Contents,
     /// Whether the run is verified.
@@ -115,7 +115,7 @@ impl Mlc {
             opened: 0,
             dense: vec![false; logical_blocks as usize],
             dense_count: 0,
-            trims: FxHashMap::default(),
+            trims: Trims::new(logical_blocks, per_block),
             cells: Contents::default(),
             verifying: false,
             array,
@@ -246,9 +246,7 @@ impl Mlc {
             self.array.invalidate(Ppn(old));
         }
         self.written[page as usize] = written;
-        if !self.trims.is_empty() {
-            self.trims.remove(&lpn);
-        }
+        self.trims.written(lpn);
         page
     }
 

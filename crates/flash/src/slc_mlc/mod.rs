@@ -32,6 +32,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod trims;
 mod work;
 
 pub use device::SlcMlcSsd;

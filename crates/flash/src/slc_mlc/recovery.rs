@@ -79,7 +79,7 @@ impl Mlc {
             }
             let Lpn(lpn) = self.array.owner(Ppn(page));
             self.in_order[block as usize] &= lpn % self.per_block == offset;
-            if self.trims.get(&lpn).is_some_and(|at| *at >= self.written[page as usize]) {
+            if self.trims.last(lpn) >= self.written[page as usize].max(1) {
                 continue;
             }
             let age = |page: u32| {
@@ -151,8 +151,7 @@ impl Store {
             let lpn = sector / self.mlc.sectors;
             let page = self.mlc.map[lpn as usize];
             let on_mlc = if page == NONE { 0 } else { self.mlc.written[page as usize] };
-            let trimmed = self.mlc.trims.get(&lpn).copied().unwrap_or(0);
-            if written > on_mlc && written > trimmed {
+            if written > on_mlc && written > self.mlc.trims.last(lpn) {
                 cache.sectors_of[self.mlc.logical(lpn) as usize] += 1;
                 if !cache.log.found(sector, place) {
                     homeless.push(lpn);

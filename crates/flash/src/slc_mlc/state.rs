@@ -22,10 +22,9 @@ impl Mlc {
         to.put(&(&self.map, &self.l2p, &self.next, &self.last, &self.in_order, &self.dense));
         let labels: Vec<(u64, bool)> =
             self.labels.iter().map(|label| (label.opened, label.is_data)).collect();
-        let mut trims: Vec<(u32, u64)> = self.trims.iter().map(|(at, when)| (*at, *when)).collect();
-        trims.sort_unstable();
         to.put(&(labels, &self.written));
-        to.put(&(&self.spares, trims));
+        to.put(&self.spares);
+        self.trims.save(to);
         self.wear.save(to);
         to.put(&(&self.chains, &self.cached, self.erases, self.opened, self.dense_count));
     }
@@ -49,13 +48,13 @@ impl Mlc {
         (self.in_order, self.dense) = (in_order, dense);
         type Spare = (Vec<(u64, bool)>, Vec<u64>);
         let (labels, written): Spare = from.take()?;
-        let (spares, trims): (_, Vec<(u32, u64)>) = from.take()?;
+        let spares = from.take()?;
+        self.trims.restore(from)?;
         same_length("the list of spare areas", labels.len(), blocks)?;
         same_length("the list of ages", written.len(), self.written.len())?;
         let label = |(opened, is_data)| Label { opened, is_data };
         self.labels = labels.into_iter().map(label).collect();
         (self.written, self.spares) = (written, spares);
-        self.trims = trims.into_iter().collect();
         self.wear.restore(from)?;
         let (chains, cached);
         (chains, cached, self.erases, self.opened, self.dense_count) = from.take()?;

@@ -16,9 +16,6 @@ pub struct Throttle {
     enabled: bool,
 }
 
-/// k never falls below; fewer blocks make no log.
-const K_MIN: u32 = 2;
-
 impl Throttle {
     /// A throttle with Algorithm 2's numbers `every` = 1000 and `step` = 100.
     pub const fn new(endurance_ratio: f64, every: u32, step: u32, enabled: bool) -> Self {
@@ -32,13 +29,14 @@ impl Throttle {
     }
 
     /// A request was refused; the new k (steps 1 and 7 to 10; all requests in throttling mode are
-    /// counted, the test is on the way of refused ones).
+    /// counted, the test is on the way of refused ones). At 0 head and tail are the same block, as
+    /// they are at first (section 3.3).
     pub fn refused(&mut self, k: u32) -> u32 {
         if self.counted < self.every {
             return k;
         }
         self.counted = 0;
-        k.saturating_sub(self.step).max(K_MIN)
+        k.saturating_sub(self.step)
     }
 
     /// A request came in throttling mode.
@@ -176,11 +174,11 @@ mod tests {
                 k = throttle.refused(k);
             }
         }
-        assert_eq!(k, 2, "250, 150, 50, and no lower than 2");
+        assert_eq!(k, 0, "250, 150, 50, and no lower than 0");
         for _ in 0..1999 {
             k = throttle.relax(k, 253);
         }
-        assert_eq!(k, 102);
+        assert_eq!(k, 100);
         for _ in 0..2000 {
             k = throttle.relax(k, 253);
         }

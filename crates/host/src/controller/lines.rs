@@ -40,8 +40,9 @@ pub struct Line {
 }
 
 impl Line {
-    fn may_go(&self) -> bool {
-        self.dirty == 0 && !self.flushing && self.pins == 0
+    /// Whether its place may be given away; `strictly`, once it has been written back.
+    fn may_go(&self, strictly: bool) -> bool {
+        (strictly || self.dirty == 0) && !self.flushing && self.pins == 0
     }
 }
 
@@ -56,6 +57,8 @@ pub struct Lines {
     slots: Vec<Line>,
     free: Vec<u32>,
     by_number: FxHashMap<u64, u32>,
+    /// Lines that are dirty keep their turn to go.
+    strictly: bool,
     /// Lines that may go, by rank.
     going: BTreeSet<(u64, u32)>,
     /// Lines that became dirty, in that order; left out when seen clean or older than told.
@@ -69,12 +72,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// So many empty lines.
-    pub fn new(count: u32, replacement: Replacement, stream: Stream) -> Self {
+    /// So many empty lines. The next line to go is the first clean one, or `strictly` the first
+    /// one, which has to be written back if it is dirty.
+    pub fn new(count: u32, replacement: Replacement, strictly: bool, stream: Stream) -> Self {
         Self {
             slots: vec![Line::default(); count as usize],
             free: (0..count).rev().collect(),
             by_number: FxHashMap::default(),
+            strictly,
             going: BTreeSet::new(),
             dirty: VecDeque::new(),
             protected: VecDeque::new(),
@@ -96,6 +101,13 @@ impl Lines {
         self.free.len() + self.going.len()
     }
 
+    /// Of the next `count` lines to be had, the first that has to be written back before.
+    pub fn in_the_way(&self, count: usize) -> Option<u32> {
+        let going = self.going.iter().take(count.saturating_sub(self.free.len()));
+        let mut slots = going.map(|(_, slot)| *slot);
+        slots.find(|slot| self.slots[*slot as usize].dirty != 0)
+    }
+
     /// Where line `number` is.
     pub fn find(&self, number: u64) -> Option<u32> {
         self.by_number.get(&number).copied()
@@ -108,10 +120,11 @@ impl Lines {
 
     /// Changes the line in `slot`.
     pub fn change(&mut self, slot: u32, change: impl FnOnce(&mut Line)) {
+        let strictly = self.strictly;
         let line = &mut self.slots[slot as usize];
-        let (could, was_dirty) = (line.may_go(), line.dirty != 0);
+        let (could, was_dirty) = (line.may_go(strictly), line.dirty != 0);
         change(line);
-        let (can, rank) = (line.may_go(), line.rank);
+        let (can, rank) = (line.may_go(strictly), line.rank);
         if line.dirty != 0 && !was_dirty {
             self.writes += 1;
             line.since = self.writes;
@@ -137,7 +150,7 @@ impl Lines {
 
     fn set_rank(&mut self, slot: u32, rank: u64) {
         let line = &mut self.slots[slot as usize];
-        if line.may_go() {
+        if line.may_go(self.strictly) {
             self.going.remove(&(line.rank, slot));
             self.going.insert((rank, slot));
         }
@@ -186,7 +199,8 @@ impl Lines {
         }
     }
 
-    /// The place of line `number`; a line that may go makes room. `None` when none may.
+    /// The place of line `number`; a line that may go makes room. `None` when none may, or it has
+    /// to be written back before.
     pub fn allocate(&mut self, number: u64) -> Option<u32> {
         if let Some(slot) = self.find(number) {
             return Some(slot);
@@ -195,6 +209,9 @@ impl Lines {
             Some(slot) => slot,
             None => {
                 let (_, slot) = *self.going.first()?;
+                if self.slots[slot as usize].dirty != 0 {
+                    return None;
+                }
                 self.forget(slot);
                 self.free.pop()?
             }
@@ -214,7 +231,7 @@ impl Lines {
     /// Drops a line that may go.
     pub fn forget(&mut self, slot: u32) {
         let line = self.slots[slot as usize];
-        if line.may_go() {
+        if line.may_go(false) {
             self.going.remove(&(line.rank, slot));
             self.by_number.remove(&line.number);
             self.protected_count -= usize::from(line.protected);
@@ -261,8 +278,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn dirty_lines_keep_their_turn_only_strictly() {
+        for strictly in [false, true] {
+            let mut lines = Lines::new(2, Replacement::Lru, strictly, Stream::new(1, "lines"));
+            let first = lines.allocate(7).expect("there is room");
+            lines.change(first, |line| line.dirty = 1);
+            lines.allocate(8).expect("there is room");
+            assert_eq!(lines.available(), 1 + usize::from(strictly));
+            assert_eq!(lines.in_the_way(1), strictly.then_some(first));
+            assert_eq!(lines.allocate(9).is_some(), !strictly);
+            lines.change(first, |line| line.dirty = 0);
+            assert_eq!(lines.in_the_way(1), None);
+            assert!(lines.allocate(10).is_some());
+            assert_eq!(lines.find(7).is_some(), !strictly && lines.find(8).is_some());
+        }
+    }
+
+    #[test]
     fn lists_stay_short_however_long_their_first_entry_holds() {
-        let mut lines = Lines::new(4, Replacement::Slru(4), Stream::new(1, "lines"));
+        let mut lines = Lines::new(4, Replacement::Slru(4), false, Stream::new(1, "lines"));
         let slots = [7, 8].map(|number| lines.allocate(number).expect("there is room"));
         for slot in slots {
             lines.change(slot, |line| line.dirty = 1);

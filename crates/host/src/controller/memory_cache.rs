@@ -4,9 +4,9 @@
 //! request locks its lines (reads share), so what follows sees one request at a time per line:
 //!
 //! - A read is answered from the lines, after what is missing has been fetched with one read.
-//! - A write goes into lines and is complete (`back`), or to the device first and stays in the
-//!   lines (`through`) or not (`sync`). Forced writes, trims and requests larger than the cache
-//!   go to the device, too.
+//! - A write goes into lines and is complete (`back`, or `early` with the writing back at once), or
+//!   to the device first and stays in the lines (`through`) or not (`sync`). Forced writes, trims
+//!   and requests larger than the cache go to the device, too.
 //! - A flush writes back what was dirty when it came, then goes to the device.
 //!
 //! Dirty lines are written back when room is needed, at times, or when nothing was asked for a
@@ -14,8 +14,9 @@
 //! of which a write is under way, so the device never gets old data after new ones.
 
 use super::lines::{Lines, Replacement};
+use super::memory_params;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Built, Kind, Param, Problem};
+use hybridsim_engine::param::{Built, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::spans::SpanLocks;
@@ -38,73 +39,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
         name: "memory-cache",
         summary: "A controller's memory cache in front of a device: lines written back or through",
         origin: "DiskSim 4.0, disksim_cachemem",
-        params: &[
-            Param::required("device", Kind::Part, "What is cached"),
-            Param::required("size", Kind::Bytes, "Memory for data"),
-            Param::with(
-                "line_size",
-                Kind::Bytes,
-                "\"4KiB\"",
-                "Size of a line, a multiple of 512 bytes, at most 32KiB",
-            ),
-            Param::with(
-                "replacement",
-                Kind::Choice(&["lru", "fifo", "slru", "random", "lifo"]),
-                "\"lru\"",
-                "Which line goes when room is needed",
-            ),
-            Param::with(
-                "protected_share",
-                Kind::Number { min: 0.0, max: 1.0 },
-                "0.5",
-                "With `slru`: the share of lines that are protected because they were used again",
-            ),
-            Param::with(
-                "write_scheme",
-                Kind::Choice(&["back", "through", "sync"]),
-                "\"back\"",
-                "back: a write is complete in the cache; through: when the device has it, and it \
-                 stays in the cache; sync: when the device has it, and it does not",
-            ),
-            Param::with(
-                "flush",
-                Kind::Choice(&["demand", "periodic"]),
-                "\"demand\"",
-                "demand: written back when room is needed; periodic: and every `flush_period`",
-            ),
-            Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
-            Param::optional(
-                "flush_idle",
-                Kind::Duration,
-                "Lines are also written back when nothing was asked for so long",
-            ),
-            Param::with(
-                "flush_cluster",
-                Kind::Count { min: 1, max: 4096 },
-                "8",
-                "Neighbouring lines written back together at most",
-            ),
-            Param::with(
-                "read_prefetch",
-                Kind::Choice(&["none", "rest-of-line", "whole-line"]),
-                "\"none\"",
-                "What is fetched beyond what a read misses: the rest of its last line, or all of \
-                 its lines",
-            ),
-            Param::with(
-                "reads_wait",
-                Kind::Flag,
-                "false",
-                "Whether a read that misses waits until there is room in the cache, dirty lines \
-                 being written back first; otherwise it goes to the device at once",
-            ),
-            Param::with(
-                "shared_read_locks",
-                Kind::Flag,
-                "true",
-                "Whether reads of one line may go on side by side",
-            ),
-        ],
+        params: memory_params::PARAMS,
     },
     build,
 };
@@ -112,6 +47,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     Back,
+    Early,
     Through,
     Sync,
 }
@@ -119,6 +55,7 @@ enum Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
+    FrontOfLine,
     RestOfLine,
     WholeLine,
 }
@@ -162,12 +99,15 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         "lifo" => Replacement::Lifo,
         _ => Replacement::Lru,
     };
+    let strictly = settings.text("allocation") == "strict";
+    let stream = Stream::new(input.seed, input.path);
     Ok(Box::new(MemoryCache {
         capacity: device.capacity,
         positioner: device.positioner.clone(),
         line_sectors: sectors,
-        lines: Lines::new(lines as u32, replacement, Stream::new(input.seed, input.path)),
+        lines: Lines::new(lines as u32, replacement, strictly, stream),
         scheme: match settings.text("write_scheme") {
+            "early" => Scheme::Early,
             "through" => Scheme::Through,
             "sync" => Scheme::Sync,
             _ => Scheme::Back,
@@ -176,6 +116,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
         idle,
         cluster: settings.count("flush_cluster"),
         prefetch: match settings.text("read_prefetch") {
+            "front-of-line" => Prefetch::FrontOfLine,
             "rest-of-line" => Prefetch::RestOfLine,
             "whole-line" => Prefetch::WholeLine,
             _ => Prefetch::None,
@@ -205,6 +146,8 @@ struct Operation {
     /// What the device told, and when it was asked.
     parts: Parts,
     locked: bool,
+    /// The write-back it waits for, by its number.
+    awaits: Option<u64>,
 }
 
 /// The cache.
@@ -269,7 +212,8 @@ impl MemoryCache {
     }
 
     fn enter(&mut self, id: RequestId, request: &Request, shared: bool) {
-        let op = Operation { id, request: *request, parts: Parts::NONE, locked: true };
+        let op =
+            Operation { id, request: *request, parts: Parts::NONE, locked: true, awaits: None };
         let index = self.ops.insert(op) as u32;
         if index as usize == self.pinned.len() {
             self.pinned.push(Vec::new());
@@ -326,11 +270,16 @@ impl MemoryCache {
         let forced = request.flags.contains(Flags::FUA);
         match request.op {
             Op::Read => self.begin_read(ctx, index),
-            Op::Write if self.scheme == Scheme::Back && !forced && !large => {
+            Op::Write if self.keeps_writes() && !forced && !large => {
                 self.write_lines(ctx, index) || (self.broken && self.begin_through(ctx, index))
             }
             _ => self.begin_through(ctx, index),
         }
+    }
+
+    /// Whether a write is complete once it is in the cache.
+    fn keeps_writes(&self) -> bool {
+        matches!(self.scheme, Scheme::Back | Scheme::Early)
     }
 
     /// Makes the lines an operation has stay until [`MemoryCache::unpin`].
@@ -370,7 +319,7 @@ impl MemoryCache {
             first = first.min(start + u64::from(missing.trailing_zeros()));
             last = last.max(start + 64 - u64::from(missing.leading_zeros()));
         }
-        if misses > 0 && self.reads_wait && !self.broken && !self.has_room(index, &request) {
+        if misses > 0 && self.reads_wait && !self.broken && !self.has_room(ctx, index, &request) {
             return false;
         }
         ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
@@ -379,11 +328,15 @@ impl MemoryCache {
             return true;
         }
         let step = self.line_sectors;
-        if self.prefetch != Prefetch::None {
+        if matches!(self.prefetch, Prefetch::RestOfLine | Prefetch::WholeLine) {
             last = last.next_multiple_of(step).min(self.capacity);
         }
-        if self.prefetch == Prefetch::WholeLine {
+        if matches!(self.prefetch, Prefetch::FrontOfLine | Prefetch::WholeLine) {
             first = first / step * step;
+        }
+        if self.reads_wait && self.numbers(&request).count() <= self.lines.count() {
+            // What it waited for, nobody else may take.
+            self.numbers(&request).for_each(|number| _ = self.lines.allocate(number));
         }
         self.pin(index, &request);
         let sectors = (last - first) as u32;
@@ -434,6 +387,17 @@ impl MemoryCache {
         self.finish(ctx, index, Outcome::Done);
     }
 
+    /// Lines of a request that hold nothing make room.
+    fn drop_empty(&mut self, request: &Request) {
+        for number in self.numbers(request) {
+            if let Some(slot) = self.lines.find(number)
+                && self.lines.get(slot).valid == 0
+            {
+                self.lines.forget(slot);
+            }
+        }
+    }
+
     /// Copies sectors of a line from a request's data.
     fn fill(&mut self, ctx: &mut Ctx<'_>, number: u64, sectors: u64, from: &Request) {
         if from.data.is_none() {
@@ -447,14 +411,22 @@ impl MemoryCache {
     }
 
     /// Whether there is room for the lines of a request; if not, some is asked for.
-    fn has_room(&mut self, index: u32, request: &Request) -> bool {
+    fn has_room(&mut self, ctx: &mut Ctx<'_>, index: u32, request: &Request) -> bool {
+        if self.ops[index as usize].awaits.is_some() {
+            return false;
+        }
         // Its own lines must not be the ones that make room for it.
         self.pin(index, request);
         let lacking = self.numbers(request).filter(|it| self.lines.find(*it).is_none()).count();
         // What can never be held whole takes the lines there are.
         let large = self.numbers(request).count() > self.lines.count();
         let has_room = large || lacking <= self.lines.available();
+        let in_the_way = self.lines.in_the_way(lacking).filter(|_| !large && has_room);
         self.unpin(index);
+        if let Some(slot) = in_the_way {
+            self.ops[index as usize].awaits = Some(self.write_line(ctx, slot));
+            return false;
+        }
         if !has_room {
             // Numbers of dirty lines follow each other, so that is about as many as are needed.
             if let Some((oldest, _)) = self.lines.oldest_dirty() {
@@ -467,7 +439,7 @@ impl MemoryCache {
     /// A write into lines; `false` when there is no room for all of it.
     fn write_lines(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let request = self.ops[index as usize].request;
-        if !self.has_room(index, &request) {
+        if !self.has_room(ctx, index, &request) {
             return false;
         }
         self.pin(index, &request);
@@ -490,6 +462,9 @@ impl MemoryCache {
             (hits, misses) = (hits + 1 - fresh, misses + fresh);
         }
         self.unpin(index);
+        if self.scheme == Scheme::Early {
+            self.wanted = self.lines.writes();
+        }
         ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
         self.finish(ctx, index, Outcome::Done);
         true
@@ -570,48 +545,60 @@ impl MemoryCache {
             if since > self.wanted {
                 return;
             }
-            let line = *self.lines.get(slot);
-            let from = line.number * self.line_sectors + u64::from(line.dirty.trailing_zeros());
-            let mut end = from;
-            for number in line.number..line.number.saturating_add(self.cluster) {
-                let Some(slot) = self.lines.find(number) else { break };
-                let line = *self.lines.get(slot);
-                if line.flushing || line.pins > 0 {
-                    break;
-                }
-                let start = number * self.line_sectors;
-                let run = (!(line.dirty >> (end - start))).trailing_zeros();
-                if run == 0 {
-                    break;
-                }
-                let stop = (end + u64::from(run)).min(start + self.line_sectors);
-                let sectors = self.bits_of(number, end, stop);
-                self.lines.change(slot, |line| {
-                    line.dirty &= !sectors;
-                    line.flushing = true;
-                });
-                end = stop;
-                if end < start + self.line_sectors {
-                    break;
-                }
-            }
-            let sectors = (end - from) as u32;
-            let data = ctx.take_data(sectors);
-            if ctx.verifying() {
-                self.contents.read(from, ctx.data().stamps_mut(data, sectors));
-            }
-            let write = Request::new(Op::Write, Lba(from), sectors);
-            let write = Request { flags: Flags::BACKGROUND, data, ..write };
-            self.writing.push(since);
-            ctx.observe(Fact::Destaged { sectors });
-            ctx.issue(0, write, WRITE_BACK | since);
+            self.write_line(ctx, slot);
         }
+    }
+
+    /// Writes back the first dirty sectors of a line, and what stands beside them in the lines
+    /// after it; answers the number of the write that made it dirty.
+    fn write_line(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> u64 {
+        let line = *self.lines.get(slot);
+        let since = line.since;
+        let from = line.number * self.line_sectors + u64::from(line.dirty.trailing_zeros());
+        let mut end = from;
+        for number in line.number..line.number.saturating_add(self.cluster) {
+            let Some(slot) = self.lines.find(number) else { break };
+            let line = *self.lines.get(slot);
+            if line.flushing || line.pins > 0 {
+                break;
+            }
+            let start = number * self.line_sectors;
+            let run = (!(line.dirty >> (end - start))).trailing_zeros();
+            if run == 0 {
+                break;
+            }
+            let stop = (end + u64::from(run)).min(start + self.line_sectors);
+            let sectors = self.bits_of(number, end, stop);
+            self.lines.change(slot, |line| {
+                line.dirty &= !sectors;
+                line.flushing = true;
+            });
+            end = stop;
+            if end < start + self.line_sectors {
+                break;
+            }
+        }
+        let sectors = (end - from) as u32;
+        let data = ctx.take_data(sectors);
+        if ctx.verifying() {
+            self.contents.read(from, ctx.data().stamps_mut(data, sectors));
+        }
+        let write = Request::new(Op::Write, Lba(from), sectors);
+        let write = Request { flags: Flags::BACKGROUND, data, ..write };
+        self.writing.push(since);
+        ctx.observe(Fact::Destaged { sectors });
+        ctx.issue(0, write, WRITE_BACK | since);
+        since
     }
 
     fn written_back(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let since = done.tag & !WRITE_BACK;
         if let Some(at) = self.writing.iter().position(|other| *other == since) {
             self.writing.swap_remove(at);
+        }
+        for index in &self.stalled {
+            let op = &mut self.ops[*index as usize];
+            op.awaits = op.awaits.filter(|number| *number != since);
         }
         ctx.data().give_back(done.request.data);
         let failed = done.outcome == Outcome::Failed;
@@ -715,7 +702,9 @@ impl Layer for MemoryCache {
             match (op.request.op, done.outcome) {
                 (Op::Read, Outcome::Done) => self.fetched(ctx, index, &done.request),
                 (Op::Read, Outcome::Failed) => {
+                    let request = op.request;
                     self.unpin(index);
+                    self.drop_empty(&request);
                     ctx.data().give_back(done.request.data);
                     self.finish(ctx, index, Outcome::Failed);
                 }

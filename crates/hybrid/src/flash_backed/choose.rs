@@ -26,9 +26,7 @@ impl FlashBacked {
                     break;
                 }
                 self.waiting -= 1;
-            } else if !self.wants_idle(ctx) {
-                break;
-            } else if !self.flush(ctx, Flushing::Idle) {
+            } else if !self.wants_idle(ctx) || !self.flush(ctx, Flushing::Idle) {
                 break;
             }
         }

@@ -247,11 +247,43 @@ proptest! {
     }
 }
 
+/// The head is at 0, a sector takes 5 µs to pass and a write of two to flash 110 µs. Is a write at
+/// `lba` redirected when `next` comes after it?
+fn is_redirected(lba: u64, next: Option<u64>, ties: &str) -> bool {
+    let settings = option(settings("fcfs"), "ties", ties)
+        .and("flash_rate", Value::Rate(102_400_000))
+        .and("idle", Value::Flag(false));
+    let (system, _) = system(&settings, 40, 1);
+    let arrival = |request| Arrival { at: SimTime::ZERO, request };
+    let mut arrivals = vec![arrival(Request::new(Op::Write, Lba(lba), 2))];
+    arrivals.extend(next.map(|next| arrival(Request::new(Op::Read, Lba(next), 2))));
+    let Outcome { fault, facts } = play(system, arrivals, HostOptions::open(8), None);
+    assert_eq!(fault, None);
+    told(&facts, Told::Redirected) > 0
+}
+
+#[test]
+fn worked_examples_of_the_rule_in_the_scheduler() {
+    let both = |lba, next| ["redirect", "disk"].map(|ties| is_redirected(lba, next, ties));
+    // None after it: 110 µs to it are not more than flash takes, 115 are.
+    assert_eq!(both(22, None), [false; 2], "a tie stays");
+    assert_eq!(both(23, None), [true; 2]);
+    // On the way: 110 + 110 to the disk, 110 + 220 by flash.
+    assert_eq!(both(22, Some(44)), [false; 2]);
+    // There and back: 110 + 110, and 110 + 0.
+    assert_eq!(both(22, Some(0)), [true; 2]);
+    // A tie, 55 + 55 and 110 + 0: the text redirects, figure 6 does not.
+    assert_eq!(both(11, Some(0)), [true, false]);
+    assert_eq!(both(10, Some(0)), [false; 2]);
+    assert_eq!(both(12, Some(0)), [true; 2]);
+}
+
 /// Runs under power failures; the fault, and how many there were.
-fn fails(order: &str, seed: u64) -> (Option<Fault>, usize) {
-    let settings = option(settings("c-look"), "order", order);
-    let load = Load { requests: 4000, sectors_max: 20, seed }.draw(DISK);
-    let cuts = PowerCuts::new(40, 100_000, Stream::new(seed, "cuts"));
+fn fails(scheduler: &str, order: &str, in_flight: u64, seed: u64) -> (Option<Fault>, usize) {
+    let settings = option(settings(scheduler), "order", order);
+    let settings = settings.and("flash_in_flight", Value::Count(in_flight));
+    let load = Load { requests: 8000, sectors_max: 20, seed }.draw(DISK);
+    let cuts = PowerCuts::new(25, 100_000, Stream::new(seed, "cuts"));
     let (system, _) = system(&settings, 100, seed);
     let seen = run(system, &load, 8, Some(cuts));
     let cuts = seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
@@ -261,16 +293,18 @@ fn fails(order: &str, seed: u64) -> (Option<Fault>, usize) {
 #[test]
 fn nothing_acknowledged_is_lost_but_in_the_printed_order() {
     let mut all = 0;
-    let mut lost = 0;
-    for seed in 0..10 {
-        let (fault, cuts) = fails("safe", seed);
-        assert_eq!(fault, None, "seed {seed}");
-        all += cuts;
-        let (fault, _) = fails("printed", seed);
-        lost += u32::from(matches!(fault, Some(Fault::WrongData { .. })));
+    for scheduler in ["fcfs", "sstf", "c-look", "look"] {
+        let mut lost = 0;
+        for (in_flight, seed) in [(1, 0), (1, 1), (4, 2), (4, 3)] {
+            let (fault, cuts) = fails(scheduler, "safe", in_flight, seed);
+            assert_eq!(fault, None, "{scheduler}, {in_flight} in flight, seed {seed}");
+            all += cuts;
+            let (fault, _) = fails(scheduler, "printed", in_flight, seed);
+            lost += u32::from(matches!(fault, Some(Fault::WrongData { .. })));
+        }
+        assert!(lost >= 2, "{scheduler}: unpinning first loses data, {lost} of 4 runs found it");
     }
-    assert!(all > 1000, "{all} power failures");
-    assert!(lost >= 8, "unpinning first loses data: {lost} of 10 runs found it");
+    assert!(all >= 10_000, "{all} power failures");
 }
 
 /// Far writes at once, from the end of the disk: 40 of two sectors, none beside another.

@@ -266,7 +266,8 @@ impl Layer for NvCacheHost {
                 self.queue.push_back((Command::QueryPinned, ALL));
             }
             Timer::Flush if again(&self.queue, Command::FlushUnpinned) => {
-                let room = self.room.unwrap_or(0).min(self.capacity as u32);
+                let most = u32::try_from(self.capacity).unwrap_or(u32::MAX);
+                let room = self.room.unwrap_or(0).min(most);
                 self.queue.push_back((Command::FlushUnpinned, (Lba(0), room)));
             }
             Timer::Query | Timer::Flush => {}

@@ -141,7 +141,7 @@ impl NvCacheDisk {
             }
             self.extents.pieces(lba, end, &mut pieces);
         }
-        let mut hits = 0;
+        let (mut hits, mut misses) = (0, 0);
         for piece in &pieces {
             let (skip, sectors) = ((piece.lba - lba) as u32, piece.sectors as u32);
             let cached = piece.extent.filter(|extent| extent.valid || request.op == Op::Write);
@@ -149,13 +149,12 @@ impl NvCacheDisk {
                 Some(extent) => (FLASH, extent.at),
                 None => (DISK, piece.lba),
             };
-            hits += u32::from(child == FLASH);
+            *(if child == FLASH { &mut hits } else { &mut misses }) += sectors;
             if request.op != Op::Trim || child == DISK {
                 self.issue(ctx, slot, child, request.part(skip, sectors, Lba(at)));
             }
         }
         if request.op != Op::Trim {
-            let misses = pieces.len() as u32 - hits;
             ctx.observe(Fact::CacheLookup { op: request.op, hits, misses });
         }
         self.pieces = pieces;

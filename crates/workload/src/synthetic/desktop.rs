@@ -2,15 +2,31 @@
 //!
 //! The paper gives shapes (Figure 7), not tables. What is fixed by it: two peaks of write sizes
 //! (8 sectors, and 128 under NTFS or 256 under ext3), 68 % of writes of at most 8 sectors, high
-//! update ratios of small and low ones of large writes, 1,534,627 writes in a month, 20 GB.
-//! Means of reads and arrivals are those of a month-long trace of the same author. All else is
-//! assumed and said so. Two Windows logs of other authors tell how large runs of large writes are
-//! (153 and 247 sectors on average) and how many of the 4 KB blocks small writes touch lie in the
-//! same 512 KB (7.0 and 4.0); `extent` and `hot_cluster` can be set after them.
+//! update ratios of small and low ones of large writes, no sector read more than 256 times,
+//! 1,534,627 writes in a month, 20 GB. Means of reads and arrivals are those of a month-long trace
+//! of the same author. All else is from two Windows logs of other authors, or assumed and said so.
+//!
+//! What the logs tell (the first and the second), measured before any device saw the load:
+//! - Sizes of large writes, to the nearest power of two: 16 (10, 16 %), 32 (16, 29 %), 64 (12,
+//!   8 %), 128 (62, 48 %).
+//! - Files begin at any 4 KB: 6.1 % of runs of large writes begin at a multiple of 64 KB, 2.5 at
+//!   one of 128 and 1.3 at one of 256 KB, as chance has it (6.3, 3.1, 1.6).
+//! - Requests come in bursts of one kind. A read follows a read in 93 and 92 % of cases, among
+//!   writes a small one a small one in 75 and 79 %, a large one a large one in 84 and 71 %. That
+//!   is a chain which repeats its last kind with probability 0.867 and 0.865 (reads and writes),
+//!   0.59 and 0.50 (small and large), and draws anew otherwise.
+//! - 36 and 31 % of small writes are in the same 512 KB as the small one before, 45 and 46 % of
+//!   reads in that of the read before, 74 and 76 % in one of the 64 used last. Few reads are of
+//!   what small writes wrote: 4.0 and 0.1 %.
+//! - Runs of large writes are 228 and 139 sectors long, 142 and 117 when no other large write comes
+//!   in between. They touch 534 and 455 sectors of each 512 KB they touch; the generator's touch
+//!   501 there with extents of 480 KiB. Blocks small writes touch lie in runs of
+//!   1.7 and 1.5; after as many small writes as each log has there are 4.0 and 7.0 of them in a
+//!   512 KB. `hot_cluster` can be set after them.
 
 use super::histogram::Sizes;
 use super::pace::{BYTES, DURATION, Gaps, Generate, Limits, REQUESTS, finish};
-use super::place::{Popularity, Region, SIZE, START, Scatter, Shuffle};
+use super::place::{Region, SIZE, START, Shuffle};
 use super::{GeneratorEntry, GeneratorInput};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
@@ -42,33 +58,175 @@ impl Bursts {
     }
 }
 
-/// Hands out extents in shuffled order and fills each in sequence.
+/// Hands out extents in shuffled order and fills each with runs of writes, the runs in any order.
+/// Extents begin at any block, as files do: each boundary of a grid is moved by an amount of its
+/// own.
 #[derive(Clone, Debug)]
 struct Extents {
     order: Shuffle,
-    /// Sectors of one.
+    /// Tells how far boundaries are moved.
+    jitter: Shuffle,
+    /// Mean sectors of one.
     size: u64,
+    /// Blocks of the farthest move and one; with it none has less room than the longest write.
+    slack: u64,
     count: u64,
     opened: u64,
-    filled: u64,
+    /// Writes to come in the one that is being filled, the next one last: order of their run,
+    /// first sector, sectors.
+    plan: Vec<(u64, u64, u32)>,
 }
 
 impl Extents {
-    fn allocate(&mut self, sectors: u64) -> u64 {
-        if self.opened == 0 || self.filled + sectors > self.size {
-            self.opened += 1;
-            self.filled = 0;
+    fn new(sectors: u64, size: u64, longest: u64, stream: &mut Stream) -> Self {
+        let count = (sectors / size).max(1);
+        Self {
+            order: Shuffle::new(count, stream),
+            jitter: Shuffle::new(count, stream),
+            size,
+            slack: (size - longest) / BLOCK + 1,
+            count,
+            opened: 0,
+            plan: Vec::new(),
         }
-        let extent = self.order.place((self.opened - 1) % self.count);
-        self.filled += sectors;
-        extent * self.size + self.filled - sectors
+    }
+
+    fn boundary(&self, index: u64) -> u64 {
+        if index == 0 || index == self.count {
+            return index * self.size;
+        }
+        let moved = u128::from(self.jitter.place(index)) * u128::from(self.slack);
+        index * self.size + (moved / u128::from(self.count)) as u64 * BLOCK
+    }
+
+    fn extent(&self, number: u64) -> std::ops::Range<u64> {
+        let index = self.order.place(number % self.count);
+        self.boundary(index)..self.boundary(index + 1)
+    }
+
+    /// The next write: its sectors and where it goes.
+    fn allocate(&mut self, sizes: &Sizes, stream: &mut Stream) -> (u32, u64) {
+        if self.plan.is_empty() {
+            let open = self.extent(self.opened);
+            self.opened += 1;
+            let (mut at, mut run) = (open.start, stream.bits());
+            loop {
+                let sectors = sizes.draw(stream);
+                let end = at + u64::from(sectors);
+                if end > open.end {
+                    break;
+                }
+                self.plan.push((run, u64::MAX - at, sectors));
+                at = end;
+                if stream.chance(RUN_ENDS) {
+                    run = stream.bits();
+                }
+            }
+            self.plan.sort_unstable();
+        }
+        let (_, at, sectors) = self.plan.pop().expect("an extent has room for the longest write");
+        (sectors, u64::MAX - at)
     }
 
     /// Somewhere in the extents used so far.
     fn somewhere(&self, stream: &mut Stream) -> u64 {
-        let used = self.opened.clamp(1, self.count);
-        let extent = self.order.place(stream.below(used));
-        extent * self.size + stream.below(self.size / BLOCK) * BLOCK
+        let extent = self.extent(stream.below(self.opened.clamp(1, self.count)));
+        extent.start + stream.below((extent.end - extent.start) / BLOCK) * BLOCK
+    }
+}
+
+/// The blocks small writes go to, by rank of popularity. Ranks next to one another make a
+/// cluster, which lies somewhere in the region.
+#[derive(Clone, Debug)]
+struct Hot {
+    zipf: Zipf,
+    theta: f64,
+    blocks: u64,
+    /// Blocks of a cluster, and how many of them lie side by side.
+    cluster: u64,
+    run: u64,
+    /// Blocks of the area it lies in, and where areas and runs in them are. (A scatter by
+    /// multiplication would put clusters at regular distances, which a hash table by remainders
+    /// takes badly.)
+    area: u64,
+    areas: Shuffle,
+    runs: Shuffle,
+    runs_of_area: u64,
+    /// Cluster of the last small write.
+    last: Option<u64>,
+}
+
+impl Hot {
+    fn draw(&mut self, stream: &mut Stream) -> u64 {
+        let rank = match self.last.filter(|_| stream.chance(SAME_CLUSTER)) {
+            Some(cluster) => self.rank_within(cluster, stream),
+            None => self.zipf.draw(stream),
+        };
+        self.last = Some(rank / self.cluster);
+        self.place(rank)
+    }
+
+    /// A rank of `cluster` by their popularity, so that staying there favours none.
+    fn rank_within(&self, cluster: u64, stream: &mut Stream) -> u64 {
+        let first = cluster * self.cluster;
+        let count = self.cluster.min(self.blocks - first);
+        // The first is the most popular; of the others fewer are taken. After some attempts any
+        // will do: with very steep laws the first is nearly always meant.
+        for _ in 0..64 {
+            let rank = first + stream.below(count);
+            let weight = libm::pow((first + 1) as f64 / (rank + 1) as f64, self.theta);
+            if stream.chance(weight) {
+                return rank;
+            }
+        }
+        first
+    }
+
+    /// First sector of the block of `rank`.
+    fn place(&self, rank: u64) -> u64 {
+        let (number, within) = (rank / self.cluster, rank % self.cluster);
+        let runs = self.cluster.div_ceil(self.run);
+        let run = (number % self.runs_of_area * runs + within / self.run) % self.runs_of_area;
+        let block = self.runs.place(run) * self.run + within % self.run;
+        (self.areas.place(number) * self.area + block) * BLOCK
+    }
+}
+
+/// Where the last reads ended: some go on there.
+#[derive(Clone, Debug, Default)]
+struct Streams {
+    ends: [u64; 16],
+    known: usize,
+    last: usize,
+}
+
+impl Streams {
+    /// Where a read goes on, most likely behind the last one.
+    fn again(&mut self, stream: &mut Stream) -> Option<u64> {
+        if self.known == 0 {
+            return None;
+        }
+        if !stream.chance(READ_ON) {
+            if !stream.chance(READ_BACK) {
+                return None;
+            }
+            self.last = stream.below(self.known as u64) as usize;
+        }
+        Some(self.ends[self.last])
+    }
+
+    /// The next read begins elsewhere; it takes the place of another.
+    fn open(&mut self) {
+        if self.known < self.ends.len() {
+            self.known += 1;
+            self.last = self.known - 1;
+        } else {
+            self.last = (self.last + 1) % self.ends.len();
+        }
+    }
+
+    fn went_to(&mut self, end: u64) {
+        self.ends[self.last] = end;
     }
 }
 
@@ -80,50 +238,59 @@ struct Desktop {
     large: Sizes,
     small_share: f64,
     read_sizes: Sizes,
-    hot: Popularity,
-    scatter: Scatter,
-    /// Hot blocks that lie together, and where the clusters of several lie. (A scatter by
-    /// multiplication would put clusters at regular distances, which a hash table by remainders
-    /// takes badly.)
-    cluster: u64,
-    clusters: Option<Shuffle>,
+    hot: Hot,
     extents: Extents,
     bursts: Bursts,
+    /// What the last request and the last write were.
+    last: Option<Op>,
+    last_was_small: Option<bool>,
+    reads: Streams,
     stream: Stream,
     gaps: Stream,
 }
 
 impl Desktop {
-    fn hot_block(&mut self) -> u64 {
-        let rank = self.hot.draw(&mut self.stream);
-        match &self.clusters {
-            Some(clusters) => {
-                let (number, within) = (rank / self.cluster, rank % self.cluster);
-                (clusters.place(number) * self.cluster + within) * BLOCK
+    /// What the last one was, most of the time.
+    fn is_again<T: Copy>(&mut self, last: Option<T>, probability: f64) -> Option<T> {
+        last.filter(|_| self.stream.chance(probability))
+    }
+
+    fn draw_read(&mut self) -> (u32, u64) {
+        let sectors = self.read_sizes.draw(&mut self.stream);
+        let offset = match self.reads.again(&mut self.stream) {
+            Some(end) if end + u64::from(sectors) <= self.region.sectors => end,
+            _ => {
+                self.reads.open();
+                self.extents.somewhere(&mut self.stream)
             }
-            None => self.scatter.place(rank) * BLOCK,
+        };
+        self.reads.went_to(offset + u64::from(sectors));
+        (sectors, offset)
+    }
+
+    fn draw_write(&mut self) -> (u32, u64) {
+        let is_small = match self.is_again(self.last_was_small, SAME_SIZE) {
+            Some(last) => last,
+            None => self.stream.chance(self.small_share),
+        };
+        self.last_was_small = Some(is_small);
+        if is_small {
+            let sectors = self.small.draw(&mut self.stream);
+            return (sectors, self.hot.draw(&mut self.stream));
         }
+        self.extents.allocate(&self.large, &mut self.stream)
     }
 }
 
 impl Generate for Desktop {
     fn draw(&mut self) -> Request {
-        let (op, sectors, offset);
-        if self.stream.chance(self.read) {
-            op = Op::Read;
-            sectors = self.read_sizes.draw(&mut self.stream);
-            let hot = self.stream.chance(HOT_READS);
-            offset = if hot { self.hot_block() } else { self.extents.somewhere(&mut self.stream) };
-        } else {
-            op = Op::Write;
-            if self.stream.chance(self.small_share) {
-                sectors = self.small.draw(&mut self.stream);
-                offset = self.hot_block();
-            } else {
-                sectors = self.large.draw(&mut self.stream);
-                offset = self.extents.allocate(u64::from(sectors));
-            }
-        }
+        let op = match self.is_again(self.last, SAME_OP) {
+            Some(last) => last,
+            None if self.stream.chance(self.read) => Op::Read,
+            None => Op::Write,
+        };
+        self.last = Some(op);
+        let (sectors, offset) = if op == Op::Read { self.draw_read() } else { self.draw_write() };
         let offset = offset.min(self.region.sectors - u64::from(sectors));
         Request::new(op, Lba(self.region.start + offset), sectors)
     }
@@ -133,14 +300,25 @@ impl Generate for Desktop {
     }
 }
 
-/// Share of reads that go to the hot set (assumed: the paper calls their locality weak).
-const HOT_READS: f64 = 0.3;
+/// Probabilities that the last kind is repeated: reads and writes, small and large writes.
+const SAME_OP: f64 = 0.866;
+const SAME_SIZE: f64 = 0.54;
+/// That a run of large writes ends. Some runs follow one another by chance; with it they are 193
+/// sectors long, 119 when nothing else large comes in between.
+const RUN_ENDS: f64 = 0.75;
+/// That a small write stays in its cluster. In the logs 33 % are in the same 512 KB; some of them
+/// would be by chance.
+const SAME_CLUSTER: f64 = 0.24;
+/// That a read goes on behind the last one, and otherwise behind one of the last sixteen.
+const READ_ON: f64 = 0.45;
+const READ_BACK: f64 = 0.51;
 /// Sizes of small writes; 8 is the peak, the rest assumed.
 const SMALL: &[(u32, f64)] = &[(8, 0.92), (4, 0.03), (2, 0.02), (1, 0.03)];
-/// Sizes of large writes under NTFS: the peak at 128, the rest assumed.
-const LARGE_NTFS: &[(u32, f64)] = &[(16, 0.12), (32, 0.10), (64, 0.08), (128, 0.70)];
-/// Sizes of large writes under ext3: the peak at 256, the rest assumed.
-const LARGE_EXT3: &[(u32, f64)] = &[(16, 0.12), (32, 0.10), (64, 0.05), (128, 0.05), (256, 0.68)];
+/// Sizes of large writes under NTFS: means of the two logs.
+const LARGE_NTFS: &[(u32, f64)] = &[(16, 0.13), (32, 0.22), (64, 0.10), (128, 0.55)];
+/// Sizes of large writes under ext3. "The histogram of the ext3 workload looks very similar"; its
+/// peak is at 256.
+const LARGE_EXT3: &[(u32, f64)] = &[(16, 0.13), (32, 0.22), (64, 0.10), (256, 0.55)];
 /// Sizes of reads: mean 8.2 sectors.
 const READS: &[(u32, f64)] = &[(8, 0.925), (4, 0.045), (16, 0.022), (32, 0.008)];
 /// Writes of the month.
@@ -168,13 +346,23 @@ const PARAMS: &[Param] = &[
         "hot_cluster",
         Kind::Count { min: 1, max: 1 << 20 },
         "1",
-        "Hot blocks of 4 KB that lie side by side (assumed).",
+        "Hot blocks of 4 KB that lie near one another (assumed).",
+    ),
+    Param::optional(
+        "hot_run",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "Those of them that lie side by side; without it all.",
+    ),
+    Param::optional(
+        "hot_area",
+        Kind::Bytes,
+        "Bytes within which they lie; without it as many as they need.",
     ),
     Param::with(
         "extent",
         Kind::Bytes,
         "\"1MiB\"",
-        "Bytes large writes fill before they go on elsewhere (assumed).",
+        "Bytes large writes fill on average before they go on elsewhere (assumed).",
     ),
     Param::with(
         "theta",
@@ -196,6 +384,40 @@ const PARAMS: &[Param] = &[
     ),
 ];
 
+/// The hot set as set.
+fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>) -> Hot {
+    let settings = input.settings;
+    let (theta, cluster) = (settings.number("theta"), settings.count("hot_cluster"));
+    let run = settings.count_opt("hot_run").unwrap_or(cluster).min(cluster);
+    let runs = cluster.div_ceil(run);
+    let least = runs * run;
+    let area = settings.bytes_opt("hot_area").map_or(least, |bytes| bytes / (BLOCK * 512));
+    if area < least {
+        let message = format!("must have room for {runs} runs of {run} blocks of 4 KiB");
+        problems.push(Problem::new("hot_area", message));
+    }
+    let area = area.max(least);
+    let blocks = (settings.bytes("hot") / (BLOCK * 512)).max(1);
+    let areas = region.sectors / BLOCK / area;
+    if blocks.div_ceil(cluster) > areas {
+        problems.push(Problem::new("hot", "is larger than the region has room for"));
+    }
+    let mut stream = input.stream("clusters");
+    let runs_of_area = area / run;
+    Hot {
+        zipf: Zipf::new(blocks, theta),
+        theta,
+        blocks,
+        cluster,
+        run,
+        area,
+        areas: Shuffle::new(areas.max(1), &mut stream),
+        runs: Shuffle::new(runs_of_area, &mut stream),
+        runs_of_area,
+        last: None,
+    }
+}
+
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
@@ -207,14 +429,9 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         problems.push(Problem::new("extent", message));
     }
     let extent = extent.max(longest);
-    let cluster = settings.count("hot_cluster");
     let mut region = Region::read(input, extent, &mut problems);
     if ext3 && !settings.has("size") {
         region.sectors = region.sectors.min(EXT3_SECTORS);
-    }
-    let hot_blocks = (settings.bytes("hot") / 4096).max(1);
-    if hot_blocks.div_ceil(cluster) > region.sectors / BLOCK / cluster {
-        problems.push(Problem::new("hot", "is larger than the region"));
     }
     let (mean, stddev) =
         (settings.number("interarrival_mean_ms"), settings.number("interarrival_stddev_ms"));
@@ -223,7 +440,6 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         problems.push(Problem::new("interarrival_stddev_ms", message));
     }
     let read = settings.number("read");
-    let count = (region.sectors / extent).max(1);
     let mut stream = input.stream("requests");
     let desktop = Desktop {
         region,
@@ -232,24 +448,12 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         large: Sizes::new(if ext3 { LARGE_EXT3 } else { LARGE_NTFS }),
         small_share: settings.number("small"),
         read_sizes: Sizes::new(READS),
-        hot: Popularity::Zipf(
-            Zipf::new(hot_blocks, settings.number("theta")),
-            Scatter::identity(hot_blocks),
-        ),
-        scatter: Scatter::new((region.sectors / BLOCK).max(1)),
-        cluster,
-        clusters: (cluster > 1).then(|| {
-            let count = (region.sectors / BLOCK / cluster).max(1);
-            Shuffle::new(count, &mut input.stream("clusters"))
-        }),
-        extents: Extents {
-            order: Shuffle::new(count, &mut stream),
-            size: extent,
-            count,
-            opened: 0,
-            filled: 0,
-        },
+        hot: hot(input, &region, &mut problems),
+        extents: Extents::new(region.sectors, extent, longest, &mut stream),
         bursts: Bursts::new(mean, stddev),
+        last: None,
+        last_was_small: None,
+        reads: Streams::default(),
         stream,
         gaps: input.stream("gap"),
     };

@@ -11,7 +11,8 @@
 //! Where each kind goes, how bursts are made, and the disk `hp` lives on are those of public
 //! traces of such machines: HP Labs' week of 1992 (`hp`), and two DiskMon logs of Windows PCs for
 //! the others. There, 0.55 to 0.58 of writes go beyond 1 MB, 0.16 to 0.25 of the Windows logs'
-//! go on where the last one ended (0.02 of the HP's), and requests come in clumps without a gap.
+//! go on where the last one ended (0.02 of the HP's), the twelve most written block groups take
+//! 0.72 to 0.90 of writes, reads and writes come in runs, and requests in clumps without a gap.
 //! All other numbers are assumed.
 
 use super::histogram::Sizes;
@@ -27,8 +28,10 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     name: &'static str,
-    /// Share of requests that are reads.
+    /// Share of requests that are reads, and chance that one is of the kind of the one before
+    /// without being drawn anew.
     read: f64,
+    stays: f64,
     /// Requests in a burst, mean; share of them that come right behind the one before, and
     /// milliseconds between the others.
     burst: f64,
@@ -60,6 +63,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         name: "eng",
         read: 0.35,
+        stays: 0.865,
         burst: 30.0,
         clump: 0.6,
         gap_ms: 129.0,
@@ -81,6 +85,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         name: "hp",
         read: 0.29,
+        stays: 0.70,
         burst: 13.5,
         clump: 0.3,
         gap_ms: 52.0,
@@ -102,6 +107,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         name: "winpc",
         read: 0.45,
+        stays: 0.865,
         burst: 68.0,
         clump: 0.6,
         gap_ms: 129.0,
@@ -123,6 +129,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         name: "mac",
         read: 0.50,
+        stays: 0.865,
         burst: 100.0,
         clump: 0.6,
         gap_ms: 129.0,
@@ -146,8 +153,10 @@ const MACHINES: &[Machine] = &[
 const METADATA: u64 = 128;
 const JOURNAL: u64 = 65_536;
 const BLOCK: u64 = 8;
-/// Block groups whose metadata are in use (assumed: a working day has a few folders).
+/// Block groups in use, and the share of new extents and of reads elsewhere that go there. In the
+/// traces the twelve groups most written take 0.72 to 0.90 of all writes.
 const HOT: u64 = 12;
+const IN_USE: f64 = 0.7;
 /// Sectors that "near" reaches: 1 MiB (paper 001, figure 4).
 const NEAR: f64 = 2048.0;
 /// From one request of a clump to the next (assumed; the logs' clocks do not tell).
@@ -166,6 +175,8 @@ struct Week {
     hot: Vec<u64>,
     blocks: Popularity,
     sizes: Sizes,
+    /// Whether the last request was a read.
+    reads: bool,
     /// Where the last request and the last write began; where the last write, the last read and
     /// the journal ended.
     last: u64,
@@ -189,18 +200,24 @@ impl Week {
         if back { self.last.saturating_sub(distance) } else { self.last + distance }
     }
 
-    /// A block of metadata, by popularity; blocks are dealt out over the groups in use.
+    /// A block of metadata, by popularity; the most popular lie together in one group, the next in
+    /// another of those in use.
     fn metadata(&mut self) -> u64 {
         let block = self.blocks.draw(&mut self.stream);
-        let (hot, group) = (self.hot.len() as u64, self.machine.group);
-        let within = block / hot * BLOCK % (group / METADATA);
-        self.journal_end() + self.hot[(block % hot) as usize] * group + within
+        let Machine { blocks, group, .. } = self.machine;
+        let each = blocks.div_ceil(self.hot.len() as u64);
+        let within = block % each * BLOCK % (group / METADATA);
+        self.journal_end() + self.hot[(block / each) as usize] * group + within
     }
 
     /// A new extent: a group, and a place in it.
     fn fresh(&mut self) -> u64 {
         let (group, metadata) = (self.machine.group, self.machine.group / METADATA);
-        let at = self.stream.below(self.groups) * group;
+        let at = if self.stream.chance(IN_USE) {
+            self.hot[self.stream.below(self.hot.len() as u64) as usize] * group
+        } else {
+            self.stream.below(self.groups) * group
+        };
         let within = self.stream.below((group - metadata) / BLOCK) * BLOCK;
         self.journal_end() + at + metadata + within
     }
@@ -244,7 +261,10 @@ impl Generate for Week {
         let sectors = self.sizes.draw(&mut self.stream);
         let length = u64::from(sectors);
         let last = self.region.sectors - length;
-        if self.stream.chance(self.machine.read) {
+        if !self.stream.chance(self.machine.stays) {
+            self.reads = self.stream.chance(self.machine.read);
+        }
+        if self.reads {
             let dice = self.stream.unit();
             let offset = if dice < READ_FOLLOWS {
                 self.read
@@ -314,6 +334,7 @@ fn build(
         hot,
         blocks: Popularity::zipf(machine.blocks, machine.theta),
         sizes: Sizes::new(machine.sizes),
+        reads: false,
         last: 0,
         wrote_at: 0,
         wrote: 0,
@@ -373,7 +394,7 @@ mod tests {
             assert!((6.9..=7.0).contains(&days), "{}: {days} days", machine.name);
             assert!(all.len() > 20_000 && all.len() < 2_000_000, "{}: {}", machine.name, all.len());
             let reads = all.iter().filter(|(_, request)| request.op == Op::Read).count();
-            assert!((reads as f64 / all.len() as f64 - machine.read).abs() < 0.01);
+            assert!((reads as f64 / all.len() as f64 - machine.read).abs() < 0.02);
             // Writes at a particular distance that occurs, mean of each octave of distances.
             let mut counts = std::collections::BTreeMap::new();
             for pair in all.windows(2) {

@@ -23,7 +23,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     for machine in machines(lab) {
         let plain = lab.run(&SCHEDULERS.map(|scheduler| machine.plain(scheduler)))?;
         let backed = lab.run(&SCHEDULERS.map(|scheduler| {
-            let job = machine.backed(80).named(format!("{}, {scheduler}", machine.name));
+            let job = machine.backed(80.0).named(format!("{}, {scheduler}", machine.name));
             job.set("part.scheduler.scheduler", format!("\"{scheduler}\""))
         }))?;
         let pairs = plain.iter().zip(&backed);
@@ -47,7 +47,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         );
         let each = |ran: &Ran, what| sum(ran, what) / count(ran, what) / 1e6;
         let times = [each(&backed[2], "flash_write_ns"), each(&plain[2], "disk_write_ns")];
-        reductions.push((name, 1.0 - normalised[2], times));
+        reductions.push((machine.real, name, 1.0 - normalised[2], times));
         findings.row(
             Claim::new("B12", format!("{name}: write access time is less than without"))
                 .between("decreases", 0.0, 0.999)
@@ -58,19 +58,18 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// A week: its name, how much less its writes take, and a write's ms to flash and to the disk.
-type Reduction = (&'static str, f64, [f64; 2]);
+/// Whether it was recorded, its name, how much less its writes take, and a write's ms to flash and
+/// to the disk.
+type Reduction = (bool, &'static str, f64, [f64; 2]);
 
 fn reduction(findings: &mut Findings, reductions: Vec<Reduction>) {
-    let (real, generated): (Vec<_>, Vec<_>) =
-        reductions.into_iter().partition(|(name, ..)| name.ends_with("real"));
-    let best = generated.into_iter().fold(("", 0.0, [0.0; 2]), |best, one| match one.1 > best.1 {
-        true => one,
-        false => best,
-    });
-    for (name, reduction, [flash, disk]) in [best].into_iter().chain(real) {
+    let greatest = |real| {
+        let of = reductions.iter().filter(move |machine| machine.0 == real).copied();
+        of.max_by(|a, b| a.2.total_cmp(&b.2))
+    };
+    for (_, name, reduction, [flash, disk]) in [false, true].into_iter().filter_map(greatest) {
         findings.row(
-            Claim::new("B12", format!("{name}: reduction at 80 MB, C-LOOK (greatest, or real)"))
+            Claim::new("B12", format!("{name}: reduction at 80 MB, C-LOOK (the greatest)"))
                 .between("up to 0.7", 0.4, 0.8)
                 .ours(reduction)
                 .if_it_differs(&format!(

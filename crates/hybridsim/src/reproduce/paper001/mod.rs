@@ -20,38 +20,61 @@ pub const ARTEFACTS: &[Artefact] = &[
     memory::ARTEFACT,
 ];
 
-/// A week of work.
+/// A machine at work.
 #[derive(Clone, Debug)]
 struct Machine {
     name: &'static str,
     /// The keys of its `[workload]` table.
     workload: String,
+    /// Gigabytes of its disk.
+    gigabytes: u64,
+    /// Whether it was recorded, not generated.
+    real: bool,
 }
 
 /// The generators, and the real week where it is at hand.
-fn machines(lab: &Lab) -> Vec<Machine> {
+fn weeks(lab: &Lab) -> Vec<Machine> {
     let generated = [("Eng", "eng"), ("HP", "hp"), ("WinPC", "winpc"), ("Mac", "mac")];
     let mut all: Vec<Machine> = generated
-        .map(|(name, preset)| Machine { name, workload: LINE.replace("eng", preset) })
+        .map(|(name, preset)| {
+            let workload = LINE.replace("eng", preset);
+            Machine { name, workload, gigabytes: 120, real: false }
+        })
         .into();
     if let Ok(path) = lab.data(REAL) {
+        // The paper's traces are of one disk each: the busier of the two.
+        let workload = format!("trace = {:?}\nvolumes = [1]", path.display().to_string());
+        all.push(Machine { name: "HP, real", workload, gigabytes: 120, real: true });
+    }
+    all
+}
+
+/// The same, and the log of a Windows PC at work, of hours and not of a week.
+fn machines(lab: &Lab) -> Vec<Machine> {
+    let mut all = weeks(lab);
+    if let Ok(path) = lab.data(LOG) {
         let workload = format!("trace = {:?}", path.display().to_string());
-        all.push(Machine { name: "HP, real", workload });
+        all.push(Machine { name: "WinPC, real log", workload, gigabytes: 160, real: true });
     }
     all
 }
 
 /// HP Labs' "hplajw", one week of 1992: the same kind of machine as the paper's HP.
 const REAL: &str = "traces/desktop/hpux-hplajw-1992-1week.srt.gz";
-/// The line of the scenario that a machine replaces.
+/// DiskMon on a Windows PC, 3.3 hours.
+const LOG: &str = "traces/desktop/diskmon-mayun2.txt.gz";
+/// The line of the scenario that a machine replaces, and that of its disk.
 const LINE: &str = "generator = { kind = \"week\", preset = \"eng\" }";
+const DISK: &str = "kind = \"curve-disk\"\ncapacity = \"120GB\"";
 
 impl Machine {
     /// The paper's simulator under this week.
     fn job(&self, what: &str) -> Job {
         let job = Job::paper("001/scheduler.toml").named(format!("{}, {what}", self.name));
-        assert!(job.text.contains(LINE), "the scenario has the line that is replaced");
-        Job { text: job.text.replace(LINE, &self.workload), ..job }
+        let both = job.text.contains(LINE) && job.text.contains(DISK);
+        assert!(both, "the scenario has the lines that are replaced");
+        let disk = DISK.replace("120", &self.gigabytes.to_string());
+        Job { text: job.text.replace(LINE, &self.workload).replace(DISK, &disk), ..job }
     }
 
     /// Without redirection.
@@ -61,9 +84,15 @@ impl Machine {
             .set("part.scheduler.scheduler", format!("\"{scheduler}\""))
     }
 
+    /// Sectors of its disk.
+    const fn sectors(&self) -> u64 {
+        self.gigabytes * 1_000_000_000 / 512
+    }
+
     /// With an FQueue of `mb` megabytes.
-    fn backed(&self, mb: u32) -> Job {
-        self.job(&format!("{mb} MB")).set("part.nv.capacity", format!("\"{mb}MB\""))
+    fn backed(&self, mb: f64) -> Job {
+        let bytes = (mb * 1e6 / 512.0).ceil() as u64 * 512;
+        self.job(&format!("{mb} MB")).set("part.nv.capacity", format!("\"{bytes}B\""))
     }
 }
 

@@ -9,8 +9,7 @@ pub const ARTEFACT: Artefact = Artefact {
     id: "004/fig11",
     title: "Hash tables of 16,384 to 65,536 entries, 1 to 32 probes",
     method: "C3 with 256 MB of SLC flash; 200,000 requests each. Rejected: small writes of which a \
-             sector found no bucket. Small blocks lie two by two: how many neighbours are used \
-             too matters here, and in two Windows logs runs of neighbours are 1.7 and 1.5 blocks.",
+             sector found no bucket.",
     run: reproduce,
 };
 
@@ -31,22 +30,42 @@ impl Line {
     }
 }
 
-const REASON: &str = "runs of neighbouring blocks meet in the table, and eight entries on there \
-                      is still no room for the next";
+const REASON: &str = "more small writes are to blocks of their own than the table has room for";
 
-const QUADRATIC: &str = "each sector only needs room of its own, wherever that is: nothing in the \
-                         scheme asks for sequences to stay together, which is the paper's reason \
-                         for it. Of eight quadratic probes the last is 49 entries on, past the \
-                         runs that eight linear ones stay within";
+/// What probes do to responses, for the figure's other axis.
+fn gains(line: Option<&Line>) -> String {
+    let Some(line) = line else { return String::new() };
+    let ms = |probes| {
+        let at = PROBES.iter().position(|other| *other == probes);
+        at.map_or(f64::NAN, |at| line.ran[at].mean_ms())
+    };
+    format!(
+        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more from 8 \
+         to 32. The bound of 0.9 is not the paper's",
+        100.0 * (1.0 - ms(8) / ms(1)),
+        100.0 * (1.0 - ms(32) / ms(8)),
+    )
+}
 
-fn study(lab: &Lab, load: (&str, &str)) -> Result<Vec<Line>, LabError> {
+fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
+    let counts = |line: &Line| [4, 8, 32].map(|probes| line.rejects(probes).round());
+    let ours = linear.map(counts).unwrap_or_default();
+    format!(
+        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of sectors \
+         (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector only needs room \
+         of its own, wherever that is: nothing in the scheme asks for sequences to stay together, \
+         which is the paper's reason",
+        counts(quadratic)
+    )
+}
+
+fn study(lab: &Lab, load: &str) -> Result<Vec<Line>, LabError> {
     let kinds: Vec<(u64, &str)> =
         ENTRIES.iter().flat_map(|entries| ["linear", "quadratic"].map(|p| (*entries, p))).collect();
     let job = |entries: u64, probing: &str, probes: u64| {
         job("C3", 256, load)
-            .named(format!("hash table of {entries}, {probing}, {probes} probes, {}", load.0))
+            .named(format!("hash table of {entries}, {probing}, {probes} probes, {}", load))
             .set("workload.generator.requests", 200_000)
-            .set("workload.generator.hot_cluster", 2)
             .set("part.ssd.hash_entries", entries)
             .set("part.ssd.probing", format!("\"{probing}\""))
             .set("part.ssd.probes", probes)
@@ -89,8 +108,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         let claim = format!("{name}: a small table needs probes: rejects with 16,384 entries");
         findings
             .row(Claim::new("H21", claim).ranked(Order::Falling, &probes).if_it_differs(REASON));
-        let gains =
-            [("1 to 8", at(32_768, 1) - at(32_768, 8)), ("all", at(32_768, 1) - at(32_768, 32))];
+        let spared = [8, 32].map(|probes| at(32_768, 1) - at(32_768, probes));
         findings.row(
             Claim::new(
                 "H21",
@@ -100,8 +118,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 ),
             )
             .at_least("the benefits diminish", 0.9)
-            .ours(gains[0].1 / gains[1].1)
-            .if_it_differs(REASON),
+            .ours(spared[0] / spared[1])
+            .if_it_differs(&gains(linear(32_768))),
         );
         if let Some(quadratic) =
             lines.iter().find(|line| line.entries == 16_384 && line.probing == "quadratic")
@@ -113,7 +131,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                     format!("{name}: quadratic probing rejects more, 16,384, 8 probes"),
                 )
                 .ranked(Order::Falling, &pair)
-                .if_it_differs(QUADRATIC),
+                .if_it_differs(&quadratic_reason(linear(16_384), quadratic)),
             );
         }
         eight.push(at(16_384, 8));
