@@ -20,6 +20,9 @@ use hybridsim_observe::{
 use std::fmt;
 use std::time::Instant;
 
+/// Reads of data nobody wrote are told of when they are more than this share.
+const UNWRITTEN_SHARE_MAX: f64 = 0.2;
+
 /// How to run.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -159,6 +162,9 @@ pub fn run(
         warnings.push(format!("the run ended early: {fault}"));
     }
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
+    let open = scenario.host.text("mode") == "open";
+    finished.results.warnings.extend(finished.behind.filter(|_| open));
+    finished.results.warnings.extend(unwritten_reads(scenario, &finished.results));
     finished.results.warnings.extend(failed_requests(&finished.results));
     Ok(Done {
         results: finished.results,
@@ -231,6 +237,29 @@ fn failed_requests(results: &RunResults) -> Option<String> {
         "{count} requests failed: the devices could not serve them; their latencies are counted \
          with the others"
     ))
+}
+
+/// What to say when an SSD was asked for data nobody wrote: it answers without touching its flash,
+/// much faster than a drive in use would. Only where it is the whole system can this be told from
+/// outside.
+fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> {
+    let part = &scenario.parts[scenario.system];
+    if part.description.name != "ssd" || part.settings.bytes("write_buffer") > 0 {
+        return None;
+    }
+    let component = results.components.get(&part.name)?;
+    let page_bytes = component.constants.get("page_bytes").copied()?;
+    let pages = component.flash.as_ref()?.reads_by_cause.get("host").copied()?;
+    let asked = results.throughput.read_bytes as f64;
+    let unwritten = 1.0 - pages as f64 * page_bytes / asked;
+    (asked > 0.0 && unwritten > UNWRITTEN_SHARE_MAX).then(|| {
+        format!(
+            "at least {:.0} % of what was read had never been written: such reads touch no flash \
+             and are too fast; precondition the drive (part.{}.precondition)",
+            unwritten * 100.0,
+            part.name
+        )
+    })
 }
 
 /// Host, workload and system as one tree, and where the workload's warnings will be.

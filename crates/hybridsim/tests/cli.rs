@@ -596,3 +596,33 @@ fn a_trace_is_checked_to_its_end() {
     fs::write(&damaged, bytes).expect("a writable folder");
     refused(&["trace", "check", damaged.to_str().expect("UTF-8")], 3, &["damaged.hst"]);
 }
+
+#[test]
+fn figures_that_mislead_come_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let warned = |sets: &[&str]| {
+        let base = "[workload]\ngenerator = { kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
+                    requests = 1200, size = \"4MiB\", rate_iops = 5000 }\n\
+                    [part.ssd]\nkind = \"ssd\"\nblocks_per_plane = 32\npages_per_block = 16\n\
+                    read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
+        let path = scenario(&folder, "ssd.toml", base);
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = call(&[&["run", &path, "--json"][..], &sets].concat());
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(json["requests"], 1200, "{}", text(&output.stderr));
+        json["warnings"].to_string()
+    };
+    let (fresh, full) = (&[][..], "part.ssd.precondition=\"fill\"");
+    assert!(warned(fresh).contains("had never been written"), "{}", warned(fresh));
+    assert!(!warned(&[full]).contains("had never been written"), "{}", warned(&[full]));
+    let slow = [
+        full,
+        "part.ssd.read_time=\"4ms\"",
+        "part.ssd.channels=1",
+        "part.ssd.dies_per_channel=1",
+        "part.ssd.planes_per_die=16",
+    ];
+    assert!(warned(&slow).contains("fell behind"), "{}", warned(&slow));
+    let closed = [&slow[..], &["host.mode=\"closed\""]].concat();
+    assert!(!warned(&closed).contains("fell behind"), "{}", warned(&closed));
+}

@@ -61,8 +61,8 @@ fn regression_scenarios_give_the_means_their_authors_expect() {
             path: data.join("workloads").join(trace).to_string_lossy().into_owned(),
             format: format.map(str::to_owned),
         });
-        let seeds: Vec<u64> =
-            iter::once(42).chain(1..if trace.is_some() { 1 } else { 15 }).collect();
+        let more = if trace.is_some() { 1 } else { 15 };
+        let seeds: Vec<u64> = iter::once(42).chain(1..more).collect();
         let text = import(&data, &file, trace.clone()).text;
         let set = |seed: &u64| match trace.is_some() {
             true => vec![format!("run.seed={seed}")],

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 /// A turn of 10 ms; stopping takes 1 s, starting 2 s. Idle 2 W, standing 0.25 W, 1 W and 5 W.
 const DISK: &str = "kind = \"hard-disk\"\nrpm = \"6000rpm\"\nheads = 1\ncylinders = 1000\n\
     outer_sectors_per_track = 100\ninner_sectors_per_track = 100\nzone_count = 1\n\
-    seek = { kind = \"linear\", single = \"1ms\", full = \"10ms\" }\nread_ahead = \"none\"\ncache_segments = 0\n\
-    write_cache = false\nidle_power = \"2W\"\nread_power = \"3W\"\nwrite_power = \"3W\"\n\
+    seek = { kind = \"linear\", single = \"1ms\", full = \"10ms\" }\nread_ahead = \"none\"\n\
+    cache_segments = 0\nwrite_cache = false\n\
+    idle_power = \"2W\"\nread_power = \"3W\"\nwrite_power = \"3W\"\n\
     seek_power = \"4W\"\nstandby_power = \"0.25W\"\nspin_up_power = \"5W\"\n\
     spin_up_time = \"2s\"\nspin_down_power = \"1W\"\nspin_down_time = \"1s\"\n";
 
@@ -118,7 +119,8 @@ fn a_full_cache_starts_the_disk_and_is_emptied_meanwhile() {
 fn arrays_pass_the_commands_on_and_start_what_is_needed() {
     let array = |kind: &str| {
         format!(
-            "[part.disk]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\"]\n[part.a]\n{DISK}[part.b]\n{DISK}"
+            "[part.disk]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\"]\n[part.a]\n{DISK}\
+             [part.b]\n{DISK}"
         )
     };
     // The second half of the address space is the second disk's, of which nothing is wanted.

@@ -308,7 +308,8 @@ fn process(
         "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
          sequential = {}, local = {}, read = {}, critical = {}, limited = {},\n          \
          general_ms = {},\n          sequential_ms = {},\n          \
-         local_ms = {},\n          limited_ms = {},\n          local_distance_sectors = {},\n          size_sectors = {}",
+         local_ms = {},\n          limited_ms = {},\n          \
+         local_distance_sectors = {},\n          size_sectors = {}",
         volumes.join(", "),
         sectors * 512,
         whole("Blocking factor")?.min(1 << 30) * 512,

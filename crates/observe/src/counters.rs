@@ -148,6 +148,10 @@ pub struct Counters {
     pub completed: [u64; OPS],
     /// Sectors of completed requests, by operation.
     pub sectors: [u64; OPS],
+    /// When the last request arrived, in ns.
+    pub last_arrival_ns: u64,
+    /// When the last one completed, in ns.
+    pub last_completion_ns: u64,
     /// Power failures.
     pub power_cuts: u64,
     /// Requests of the workload they took away.
@@ -163,6 +167,8 @@ impl Counters {
             arrived: [0; OPS],
             completed: [0; OPS],
             sectors: [0; OPS],
+            last_arrival_ns: 0,
+            last_completion_ns: 0,
             power_cuts: 0,
             requests_lost: 0,
         }
@@ -183,6 +189,8 @@ impl Counters {
         };
         Self {
             nodes: self.nodes.iter().map(node).collect(),
+            last_arrival_ns: self.last_arrival_ns,
+            last_completion_ns: self.last_completion_ns,
             power_cuts: self.power_cuts,
             requests_lost: self.requests_lost,
             ..Self::new(0, from)
@@ -216,8 +224,12 @@ impl Counters {
     pub(crate) fn add(&mut self, stamped: &Stamped) {
         let now = stamped.time.as_ns();
         match stamped.fact {
-            Fact::Arrived { op, .. } => self.arrived[op as usize] += 1,
+            Fact::Arrived { op, .. } => {
+                self.arrived[op as usize] += 1;
+                self.last_arrival_ns = now;
+            }
             Fact::Completed { op, sectors, .. } => {
+                self.last_completion_ns = now;
                 self.completed[op as usize] += 1;
                 self.sectors[op as usize] += u64::from(sectors);
             }

@@ -101,6 +101,8 @@ pub struct Finished {
     pub pictures: Option<Pictures>,
     /// The latencies of the measured window.
     pub latencies: LatencyFold,
+    /// A warning that the system did not keep up with the workload, for runs in an open loop.
+    pub behind: Option<String>,
 }
 
 impl Recorder {
@@ -177,7 +179,8 @@ impl Recorder {
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));
         let pictures = series.map(|series| summary::pictures(&run, series));
-        Finished { results, pictures, latencies: self.latency }
+        let behind = summary::fell_behind(&run);
+        Finished { results, pictures, latencies: self.latency, behind }
     }
 }
 

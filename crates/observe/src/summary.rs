@@ -8,13 +8,20 @@ use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::Ending;
 use crate::results::*;
 use crate::wear;
-use hybridsim_engine::{Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES};
+use hybridsim_engine::{
+    Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES, SimDuration,
+};
 use std::collections::BTreeMap;
 
 /// The share of requests called the slowest.
 const SLOWEST_SHARE: f64 = 0.01;
 /// A percentile needs this many requests beyond it to mean something.
 const BEYOND_MIN: f64 = 10.0;
+/// A system that works on for this share of the time requests took to arrive, once the last has
+/// arrived, did not keep up with them.
+const BEHIND_SHARE: f64 = 0.05;
+/// Fewer requests than this are a burst, of which nobody expects that it is kept up with.
+const BEHIND_REQUESTS_MIN: u64 = 100;
 
 /// What results are worked out from.
 pub struct Run<'a> {
@@ -115,6 +122,26 @@ fn remarks(run: &Run<'_>, all: &LatencyResult, warnings: &mut Vec<String>) {
     if !run.ending.complete {
         warnings.push("the run was broken off: figures cover what was done until then".to_owned());
     }
+}
+
+/// Says that requests came faster than they were served. It means nothing in a closed loop, where
+/// each waits for another to complete.
+pub fn fell_behind(run: &Run<'_>) -> Option<String> {
+    let count = run.warmup.requests + run.latency.all().count();
+    let (arrived, done) = (run.counters.last_arrival_ns, run.counters.last_completion_ns);
+    let rest = done.saturating_sub(arrived) as f64;
+    let queued = run.breakdown.all().mean_ns()[Part::Queue as usize];
+    let waited_long = queued > 0.5 * run.latency.all().mean().unwrap_or(0.0);
+    let behind = arrived > 0 && rest > arrived as f64 * BEHIND_SHARE && waited_long;
+    let whole = run.ending.complete && count >= BEHIND_REQUESTS_MIN;
+    (behind && whole && queued > rest * BEHIND_SHARE).then(|| {
+        format!(
+            "the system fell behind: {} after the last request had arrived it was still \
+             serving what waited, so latencies grow with the length of the run; slow the \
+             workload down (time_scale), or replay it in a closed loop (host.mode)",
+            SimDuration::from_ns(rest as u64)
+        )
+    })
 }
 
 /// Names the devices whose energy is missing in a sum that looks like that of the whole system.

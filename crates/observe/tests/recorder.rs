@@ -144,6 +144,39 @@ fn a_warm_up_longer_than_the_run_is_told() {
 }
 
 #[test]
+fn a_system_that_falls_behind_is_told_of() {
+    // A request each microsecond that takes `service` ns of the one server.
+    let told = |service: u64, count: u64| {
+        let mut recorder = Recorder::new(nodes(), Detail::Bare, Warmup::None);
+        let (op, sectors, mut free) = (Op::Read, 8, 0);
+        let mut facts: Vec<Stamped> = Vec::new();
+        let ns = SimDuration::from_ns;
+        for at in 0..count {
+            let (arrival, lba) = (at * GAP_NS, Lba(at));
+            let mut tell = |time, fact| {
+                facts.push(Stamped { time: SimTime::from_ns(time), node: NodeId(0), fact });
+            };
+            tell(arrival, Fact::Arrived { op, sectors, lba });
+            let wait = ns(free.max(arrival) - arrival);
+            free = free.max(arrival) + service;
+            let latency = ns(free - arrival);
+            tell(free, Fact::Spent { op, part: Part::Queue, time: wait });
+            tell(free, Fact::Spent { op, part: Part::FlashRead, time: ns(service) });
+            tell(free, Fact::Completed { op, sectors, lba, latency });
+        }
+        facts.sort_by_key(|stamped| stamped.time);
+        recorder.take(&facts);
+        let ending = Ending { time: SimTime::from_ns(free), events: 1, complete: true };
+        recorder.finish(ending, Label::default(), Cost::default(), Vec::new()).behind
+    };
+    assert_eq!(told(900, 1000), None, "it keeps up");
+    assert_eq!(told(1_020, 1000), None, "by and large");
+    let behind = told(1_500, 1000).expect("half of the time is missing");
+    assert!(behind.contains("501.000 us after") && behind.contains("time_scale"), "{behind}");
+    assert_eq!(told(1_500, 50), None, "a burst");
+}
+
+#[test]
 fn a_run_of_nothing_has_no_figures_and_says_so() {
     let run = finish(&[], 0, Detail::Full, Warmup::None, 1).results;
     assert_eq!((run.throughput.iops, run.totals.write_amplification), (None, None));

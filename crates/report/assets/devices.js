@@ -25,7 +25,7 @@ function flash() {
     timeChart(grid, {
       id: "free", title: "Free blocks", caption: "Erased blocks ready to be used, the fewest in each interval.",
       table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
-    }, { label: "Free blocks", format: plain, exact: plain }, run => seriesOf(run).free_blocks.map(gauge => ({ text: seriesOf(run).free_blocks.length > 1 || !MANY ? gauge.path : "", y: gauge.min })));
+    }, { label: "Free blocks", format: plain, exact: plain }, run => partLines(seriesOf(run).free_blocks, gauge => gauge.min));
   }
   wear(grid, runs);
   if (runs.some(run => has(seriesOf(run).erases))) {
@@ -40,7 +40,9 @@ function flash() {
 function wear(grid, runs) {
   const worn = runs.flatMap(run => Object.entries(run.pictures.wear).map(([path, rows]) => ({ run, path, rows })));
   if (worn.length === 0) return;
-  const count = run => Object.values(run.results.components).map(component => component.erase_count).find(Boolean);
+  // In a caption only where it speaks of the run's one device.
+  const counts = run => Object.values(run.results.components).map(component => component.erase_count).filter(Boolean);
+  const count = run => counts(run).length === 1 ? counts(run)[0] : undefined;
   const place = figure(grid, {
     id: "wear", title: "Wear",
     caption: perRun(runs.filter(count), run => `${number(count(run).mean, 3)} erases per block on average, from ${number(count(run).min)} to ${number(count(run).max)}`),
@@ -79,7 +81,6 @@ function caches() {
   const ratio = cache => cache.hits.map((hits, at) => hits + cache.misses[at] > 0 ? hits / (hits + cache.misses[at]) : null);
   const found = (run, cache) => percent(run.results.components[cache.path]?.hit_ratio ?? null);
   const single = asked.every(run => seriesOf(run).caches.length === 1);
-  const name = cache => single ? "" : cache.path;
   const told = run => seriesOf(run).caches.map(cache => `${found(run, cache)} of pages found${single ? "" : " in " + cache.path}`).join(", ");
   const paths = [...new Set(asked.flatMap(run => seriesOf(run).caches.map(cache => cache.path)))];
   const column = path => [single ? "hit ratio" : path, run => {
@@ -90,11 +91,11 @@ function caches() {
     id: "hits", title: "Hit ratio",
     caption: perRun(asked, told),
     table: () => timeTable(single ? [column("")] : paths.map(column)),
-  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => seriesOf(run).caches.map(cache => ({ text: name(cache) || (MANY ? "" : "Hit ratio"), y: ratio(cache) })));
+  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => partLines(seriesOf(run).caches, ratio));
   if (dirty.length > 0) timeChart(grid, {
     id: "dirty", title: "Dirty pages", caption: "Pages the slow medium does not have yet, mean over each interval.",
-    table: () => timeTable([["dirty pages", run => (seriesOf(run).dirty_pages[0] || { mean: [] }).mean, value => number(value)]]),
-  }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => seriesOf(run).dirty_pages.map(gauge => ({ text: MANY ? "" : gauge.path, y: gauge.mean })));
+    table: () => timeTable([...new Set(dirty.flatMap(run => seriesOf(run).dirty_pages.map(gauge => gauge.path)))].map(path => [path, run => (seriesOf(run).dirty_pages.find(gauge => gauge.path === path) || { mean: [] }).mean, value => number(value)])),
+  }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => partLines(seriesOf(run).dirty_pages, gauge => gauge.mean));
 }
 
 function disks() {

@@ -167,6 +167,11 @@ function warmups() {
 }
 
 // A line chart over time. `make(run)` gives its series [{text, y, ...}].
+// Lines of the parts of one run: by colour where there is one run, else by dash.
+const apart = at => MANY ? { dash: DASHES[at % DASHES.length] } : { tint: at };
+// One line a part; parts are named where a run has several, or there is one run.
+const partLines = (gauges, y) => gauges.map((gauge, at) => ({ text: gauges.length > 1 || !MANY ? gauge.path : "", y: y(gauge), ...apart(at) }));
+
 function timeChart(grid, options, y, make) {
   const place = figure(grid, options);
   const build = () => DRAWN.flatMap(run => make(run).map(({ text, y, ...rest }) => ({
@@ -235,7 +240,7 @@ function overTime() {
     timeChart(grid, {
       id: "queue", title: "Queue depth", caption: "Requests waiting in schedulers, mean over each interval.",
       table: () => timeTable([["waiting", run => queueTotal(run), rate]]),
-    }, { label: "Requests waiting", format: rate, exact: rate }, run => seriesOf(run).queue_depth.map(gauge => ({ text: seriesOf(run).queue_depth.length > 1 || !MANY ? gauge.path : "", y: gauge.mean })));
+    }, { label: "Requests waiting", format: rate, exact: rate }, run => partLines(seriesOf(run).queue_depth, gauge => gauge.mean));
   }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! - A read is answered from the lines, after what is missing has been fetched with one read.
 //! - A write goes into lines and is complete (`back`, or `early` with the writing back at once), or
-//!   to the device first and stays in the lines (`through`) or not (`sync`). Forced writes, trims and requests larger than the cache
-//!   go to the device, too.
+//!   to the device first and stays in the lines (`through`) or not (`sync`). Forced writes, trims
+//!   and requests larger than the cache go to the device, too.
 //! - A flush writes back what was dirty when it came, then goes to the device.
 //!
 //! Dirty lines are written back when room is needed, at times, or when nothing was asked for a

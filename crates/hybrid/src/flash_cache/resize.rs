@@ -118,8 +118,8 @@ impl FlashCache {
         self.division
     }
 
-    /// A step towards the limits: at once when nobody waits for anything; if asked for, now and then
-    /// when somebody always does.
+    /// A step towards the limits: at once when nobody waits for anything; if asked for, now and
+    /// then when somebody always does.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
         if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
             return;

@@ -34,7 +34,7 @@ pub struct MrcArgs {
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = page)]
     page: u64,
     /// Follow at most this many pages, chosen by hash; results say what share that was
-    #[arg(long, value_name = "PAGES", default_value_t = 32_768,
+    #[arg(long, value_name = "PAGES", default_value_t = 131_072,
           value_parser = clap::value_parser!(u32).range(1024..=1 << 24))]
     sample: u32,
     /// Draw the curves into this file, as SVG
