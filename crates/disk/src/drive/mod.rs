@@ -215,8 +215,8 @@ impl HardDisk {
             }
             _ => ready,
         };
-        // The arm first comes to rest on the track the read-ahead was going to, and only then, as in
-        // DiskSim, the command time begins.
+        // The arm first comes to rest on the track the read-ahead was going to, and only then, as
+        // in DiskSim, the command time begins.
         let ready = match &self.sweep {
             Some(sweep) if !joining => ready + sweep.moves_on(stop),
             _ => ready,

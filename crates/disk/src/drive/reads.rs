@@ -280,8 +280,8 @@ impl HardDisk {
         self.finish_read(ctx, item, what, link, access.end, &begin);
     }
 
-    /// How many sectors just before sector `lba` on its track pass under the head from `arrived` on,
-    /// before it does, if the drive keeps them.
+    /// How many sectors just before sector `lba` on its track pass under the head from `arrived`
+    /// on, before it does, if the drive keeps them.
     fn passing_before(&self, arrived: SimTime, lba: u64) -> u64 {
         if !self.free_blocks {
             return 0;

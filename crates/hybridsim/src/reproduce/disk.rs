@@ -72,8 +72,8 @@ const DRIVES: [Drive; 8] = [
 /// What is known of drives that come out worse; `docs/disk.md` tells more.
 const KNOWN: [(&str, &str); 1] = [(
     "Seagate ST41601N",
-    "random writes after reads begin 0.5 ms before its parameter file says (2.059 ms): with 1.6 ms it \
-     would be 0.063 ms",
+    "random writes after reads begin 0.5 ms before its parameter file says (2.059 ms): with 1.6 ms \
+     it would be 0.063 ms",
 )];
 
 /// Requests of a log that were measured, by operation, in ms.
