@@ -5,6 +5,7 @@ mod fig6;
 mod fig7;
 mod fig8;
 mod table1;
+mod table2;
 mod table3;
 
 use super::{Artefact, Job, Lab, LabError, Ran};
@@ -13,6 +14,7 @@ use hybridsim_observe::results::Flash;
 /// Its artefacts.
 pub const ARTEFACTS: &[Artefact] = &[
     table1::ARTEFACT,
+    table2::ARTEFACT,
     table3::ARTEFACT,
     fig5::ARTEFACT,
     fig6::FINANCIAL,
