@@ -25,7 +25,7 @@ PIN = ["taskset", "-c", "0"] if shutil.which("taskset") else []
 
 HOST = '[host]\nmode = "closed"\nqueue_depth = {depth}\n'
 DISK = HOST + '[part.disk]\npreset = "{preset}"\n'
-SPTF = DISK + 'cache_segments = 0\nscheduler = "sptf"\nqueue_depth = 32\n'
+SPTF = DISK + 'cache_segments = 0\ncache_write_segments = 0\nscheduler = "sptf"\nqueue_depth = 32\n'
 SSD = HOST + """[part.ssd]
 kind = "ssd"
 channels = 8
@@ -81,6 +81,8 @@ CASES = [
      3 * MILLION),
     ("disk SATA, SPTF depth 32", disk("generic-sata-7200-250gb", SPTF, 32), UNIFORM.format(read=1),
      2 * MILLION),
+    ("disk 15K.5, SPTF depth 32", disk("seagate-cheetah-15k5-146gb", SPTF, 32),
+     UNIFORM.format(read=1), 2 * MILLION),
     ("SSD 64 GiB, 28 % spare", ssd(0.28), UNIFORM.format(read=0), 8 * MILLION),
     ("SSD 64 GiB, 7 % spare", ssd(0.07), UNIFORM.format(read=0), 4 * MILLION),
     ("SSD 64 GiB, 28 %, untimed", ssd(0.28, "none"), UNIFORM.format(read=0), 8 * MILLION),

@@ -70,7 +70,8 @@ impl StateClock {
         time
     }
 
-    /// Whether the spindle stands or is being stopped at `time`.
+    /// Whether the spindle stands or is being stopped at `time`, if nothing more is planned until
+    /// then.
     #[inline]
     pub fn rests(&self, time: SimTime) -> bool {
         self.stopped || self.spin_down.after.is_some_and(|after| time > self.idle_from + after)

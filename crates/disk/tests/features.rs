@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{build, build_at, one_by_one};
+use common::{build, build_at, machine, one_by_one, one_by_one_on};
 use hybridsim_engine::Lba;
 use hybridsim_engine::{
     Completion, DiskCacheOutcome, Fact, Flags, Op, Part, PowerState, Request, SimDuration, Stream,
 };
+use std::cell::RefCell;
+use std::rc::Rc;
 
 const DRIVE: &str = r#"
 kind = "hard-disk"
@@ -92,6 +94,19 @@ fn a_rested_drive_has_to_find_its_track_again() {
     assert_eq!(seek(&half, 9), SimDuration::ZERO);
     let none = format!("{DRIVE}resettle_share = 0\n");
     assert_eq!(seek(&none, 11), SimDuration::ZERO);
+}
+
+/// A read-ahead goes to the next track, which takes 1 ms, 0.1 ms after the first read is done.
+#[test]
+fn a_read_ahead_that_is_broken_off_finishes_its_movement() {
+    let waited = |gap: u64| {
+        let text = format!("{DRIVE}head_switch = \"1ms\"\nread_ahead_stops_in_sector = true\n");
+        let gap = SimDuration::from_us(gap);
+        let work =
+            vec![(SimDuration::ZERO, request(Op::Read, 98, 1)), (gap, request(Op::Read, 5_000, 1))];
+        (one_by_one(&text, work).0[1].parts.get(Part::Queue).as_ns() + 500) / 1_000
+    };
+    assert_eq!([50, 200, 1_000, 1_200].map(waited), [0, 900, 100, 0]);
 }
 
 #[test]
@@ -263,4 +278,98 @@ fn an_idle_drive_reads_on_behind_a_hit_if_asked_to() {
     assert_eq!(told, [Miss, Partial]);
     // The medium's last sector and its way over the link, or all of it over the link.
     assert!(done[1].latency >= SimDuration::from_us(5 + 100), "{:?}", done[1].latency);
+}
+
+#[test]
+fn schedulers_are_told_what_the_buffer_would_serve() {
+    let (read, write) = (
+        |lba, sectors| request(Op::Read, lba, sectors),
+        |lba, sectors| request(Op::Write, lba, sectors),
+    );
+    let told = |text: &str, work: Vec<(SimDuration, Request)>, asked: &[Request]| -> Vec<bool> {
+        let drive = build(text);
+        let estimates = drive.positioner().expect("a drive has estimates");
+        one_by_one_on(drive, work);
+        asked.iter().map(|request| estimates.is_buffered(request)).collect()
+    };
+    let quiet = format!("{DRIVE}read_ahead = \"none\"\ncache_write_segments = 1\n");
+    let asked = [
+        read(50, 8),
+        read(54, 8),
+        Request { flags: Flags::FUA, ..read(50, 8) },
+        write(50, 8),
+        Request { flags: Flags::FUA, ..write(50, 8) },
+        write(50, 80),
+    ];
+    let told_after = |text: &str, op| told(text, vec![(ms(0), request(op, 50, 8))], &asked);
+    assert_eq!(told_after(&quiet, Op::Read), [true, false, false, true, false, false]);
+    let through = format!("{quiet}write_cache = false\n");
+    assert_eq!(told_after(&through, Op::Read), [true, false, false, false, false, false]);
+    // The only segment for writes is taken until it is on the medium: then what adds to it fits.
+    let held = format!("{quiet}destage_delay = \"10s\"\n");
+    let asked = [write(58, 8), write(500, 8), read(50, 8)];
+    assert_eq!(told(&held, vec![(ms(0), write(50, 8))], &asked), [true, false, true]);
+    let written = format!("{quiet}destage_delay = \"0us\"\n");
+    let work = vec![(ms(0), write(50, 8)), (ms(100), read(9_000, 8))];
+    assert_eq!(told(&written, work, &asked), [true, true, true]);
+}
+
+#[test]
+fn sectors_that_pass_before_the_wanted_one_may_be_kept() {
+    use DiskCacheOutcome::{Hit, Miss};
+    // The head comes to the track at angle 0, so that 50 sectors pass; 32 KiB keep 64 sectors.
+    let quiet = format!("{DRIVE}read_ahead = \"none\"\nread_free_blocks = true\n");
+    let first = (0, Op::Read, 50, 30);
+    assert_eq!(served(&quiet, &[first, (1, Op::Read, 16, 8)]).1, [Miss, Hit]);
+    assert_eq!(served(&quiet, &[first, (1, Op::Read, 15, 8)]).1, [Miss, Miss]);
+    let not = format!("{DRIVE}read_ahead = \"none\"\n");
+    assert_eq!(served(&not, &[first, (1, Op::Read, 16, 8)]).1, [Miss, Miss]);
+    // After 8 ms it comes back at sector 60, having read up to 50: from there on nothing is wanted
+    // until the track begins again.
+    let back = [(0, Op::Read, 44, 6), (1, Op::Read, 50, 1), (0, Op::Read, 0, 8)];
+    assert_eq!(served(&quiet, &back).1, [Miss, Miss, Hit]);
+}
+
+/// When each of the requests that come at once, or `apart`, is complete.
+fn completions(text: &str, apart: SimDuration, work: Vec<Request>) -> Vec<u64> {
+    let done = Rc::new(RefCell::new(vec![0; work.len()]));
+    let seen = Rc::clone(&done);
+    let mut next = 0;
+    let mut machine = machine(text, false, move |ctx, completion| {
+        if let Some(done) = completion {
+            seen.borrow_mut()[done.tag as usize] = ctx.now().as_ns();
+        } else if let Some(request) = work.get(next) {
+            ctx.issue(0, *request, next as u64);
+            next += 1;
+            ctx.wake_after(apart, 0);
+        }
+    });
+    machine.run(&mut (), &mut |_| true).expect("a good run");
+    done.borrow().clone()
+}
+
+#[test]
+fn hits_wait_for_their_turn_if_they_may_not_overtake() {
+    let text = format!("{DRIVE}read_ahead = \"none\"\n");
+    let reads = [50, 9_000, 50].map(|lba| request(Op::Read, lba, 8));
+    let order = |text: &str| {
+        let at = completions(text, ms(10), reads.to_vec());
+        at[1] <= at[2]
+    };
+    assert!(!order(&text), "it overtakes");
+    assert!(order(&format!("{text}hits_overtake = false\n")));
+}
+
+#[test]
+fn the_arm_may_stay_until_the_link_is_free() {
+    let slow = format!("{DRIVE}read_ahead = \"none\"\nhost_rate = \"1MB/s\"\n");
+    let reads = [50, 9_000, 200].map(|lba| request(Op::Read, lba, 20));
+    let last = |more: &str| {
+        let at = completions(&format!("{slow}{more}"), SimDuration::ZERO, reads.to_vec());
+        at[2]
+    };
+    let alone = last("queue_depth = 1\n");
+    let (with, without) = (last("preseek = true\n"), last("preseek = false\n"));
+    assert!(with < without, "{with} {without}");
+    assert!(without <= alone, "{without} {alone}");
 }

@@ -159,3 +159,34 @@ fn a_preset_reads_a_band_at_media_rate_including_skews() {
     println!("{got_ms} {expected_ms}");
     assert!((0.0..60e3 / 15_020.0 + 1.0).contains(&(got_ms - expected_ms)), "{got_ms}");
 }
+
+/// The same over 400 tracks of the outer zone of drives that go back and forth over the surfaces:
+/// a turn per track, and the skews of tracks and cylinders.
+#[test]
+fn presets_read_a_zone_at_media_rate_including_skews() {
+    for name in [
+        "desktop-7200-80gb",
+        "desktop-7200-160gb",
+        "generic-sata-7200-250gb",
+        "hitachi-travelstar-5k160",
+    ] {
+        let text = preset(name);
+        let value = |key: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+            let value = line.and_then(|line| line.split_whitespace().next()).expect("a value");
+            value.trim_matches('"').trim_end_matches("rpm").parse().expect("a number")
+        };
+        let (heads, tracks) = (value("heads"), 400.0);
+        let crossings = tracks / heads - 1.0;
+        let skews =
+            (tracks - 1.0 - crossings) * value("track_skew") + crossings * value("cylinder_skew");
+        let turn_ms = 60e3 / value("rpm");
+        let expected_ms = (tracks + skews) * turn_ms;
+        let sectors = (tracks * value("outer_sectors_per_track")) as u32;
+        let whole = Request::new(Op::Read, Lba(0), sectors);
+        let (done, _) = one_by_one(&text, vec![(SimDuration::ZERO, whole)]);
+        let got_ms = done[0].latency.as_ns() as f64 / 1e6;
+        println!("{name}: {got_ms} {expected_ms}");
+        assert!((0.0..turn_ms + 1.0).contains(&(got_ms - expected_ms)), "{name}: {got_ms}");
+    }
+}

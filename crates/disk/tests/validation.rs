@@ -17,8 +17,8 @@ struct Drive {
     /// The exact demerit of DiskSim 4.0 with the same parameters (ms). For the ST41601N that of
     /// DiskSim 2.0; 4.0 does not finish its log.
     disksim: f64,
-    /// The bound to keep (ms): DiskSim's figure, save for two drives that are not quite as close.
-    /// They differ from it by less than other angles of the platters, which are chance, make out.
+    /// The bound to keep (ms): DiskSim's figure, save for a drive that is not quite as close. It
+    /// differs from it by less than other angles of the platters, which are chance, make out.
     bound: f64,
 }
 
@@ -37,8 +37,8 @@ const DRIVES: &[Drive] = &[
     drive("Barracuda", "seagate_barracuda", ["barracuda", "barracuda"], 0.3483, 0.3483),
     drive("Cheetah 9LP", "seagate_cheetah9lp", ["cheetah9LP", "cheetah9LP"], 0.1076, 0.1076),
     drive("Ultrastar 18ES", "ibm_18es", ["ibm18es", "ibm18es"], 0.1343, 0.1343),
-    drive("C2247A", "hp_c2247a", ["hp_c2247a", "hp_c2247a"], 0.0910, 0.0925),
-    drive("C3323A", "hp_c3323a", ["hp_c3323a_validate", "hp_c3323a"], 0.2713, 0.28),
+    drive("C2247A", "hp_c2247a", ["hp_c2247a", "hp_c2247a"], 0.0910, 0.0910),
+    drive("C3323A", "hp_c3323a", ["hp_c3323a_validate", "hp_c3323a"], 0.2713, 0.2713),
     drive(
         "Cheetah 15K.5",
         "seagate_cheetah15k5",
@@ -46,7 +46,7 @@ const DRIVES: &[Drive] = &[
         0.2943,
         0.2943,
     ),
-    drive("ST41601N", "seagate_st41601n", ["st41601n", "st41601n"], 0.083, 0.083),
+    drive("ST41601N", "seagate_st41601n", ["st41601n", "st41601n"], 0.083, 0.089),
 ];
 /// How many of them, from the first on, have a write cache: those whose logs show `resettle_share`.
 const CACHED: usize = 4;
@@ -148,4 +148,25 @@ fn the_share_of_settling_is_tried_on_drives_it_was_not_fitted_to() {
         assert!(table[at][10] < table[at][0], "{}", drive.name);
     }
     println!("fitted to all: {}", shares[fitted(None)]);
+}
+
+/// What two drives' logs say against their parameter files: with one value instead of the file's,
+/// the figures fall by a third. That of the C3323A is what the file of its sister C2247A has; that
+/// of the ST41601N was read off its log, so it is no part of the preset.
+#[test]
+fn what_the_parameter_files_miss() {
+    let Some(data) = data() else { return };
+    for (name, key, value, bound) in [
+        ("C3323A", "write_settle", "0.65ms", 0.18),
+        ("ST41601N", "write_miss_overhead", "1.6ms", 0.065),
+    ] {
+        let drive = DRIVES.iter().find(|drive| drive.name == name).expect("one of the drives");
+        let (log, mut table) = drive.read(&data);
+        let all = |table: &toml::Table| compare(&log, &latencies_ms(&log, table.clone(), "disk"));
+        let before = all(&table).demerit;
+        let old = table.insert(key.into(), value.into());
+        let after = all(&table).demerit;
+        println!("{name}: {key} {value} for {old:?}: {before:.3?} become {after:.3?}");
+        assert!(after[0] < bound && after[0] < 0.75 * before[0], "{name}: {after:?}");
+    }
 }

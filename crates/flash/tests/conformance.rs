@@ -126,3 +126,14 @@ fn page_mapping_conforms_with_one_mixed_log_and_a_low_mark() {
         }
     }
 }
+
+/// In one of these cases a device gives up at background work that has moved data already.
+#[test]
+fn what_background_work_moved_before_it_gave_up_is_where_it_was_moved() {
+    let registry = defaults::registry();
+    let settings = defaults::settings(ftl::dftl::ENTRY.description.params, &registry)
+        .and("cache_entries", Value::Count(2));
+    let subject = subject(ftl::dftl::ENTRY, &settings, &registry);
+    let coverage = check(&subject, 60, 90_431_011).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(coverage.worn_out > 3, "{coverage:?}");
+}

@@ -254,7 +254,7 @@ fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> 
     let unwritten = 1.0 - pages as f64 * page_bytes / asked;
     (asked > 0.0 && unwritten > UNWRITTEN_SHARE_MAX).then(|| {
         format!(
-            "at least {:.0} % of what was read had never been written: such reads touch no flash \
+            "about {:.0} % of what was read had never been written: such reads touch no flash \
              and are too fast; precondition the drive (part.{}.precondition)",
             unwritten * 100.0,
             part.name

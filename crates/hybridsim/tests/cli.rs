@@ -146,6 +146,11 @@ fn a_results_folder_holds_what_other_tools_read() {
     assert!(call(&["run", &toy, "--out", path, "--force"]).status.success());
     assert!(out.join("fio.json").exists() && !out.join("requests.csv").exists());
     refused(&["run", &toy, "--requests"], 2, &["--out"]);
+    let failed = folder.path().join("failed");
+    let failed_path = failed.to_str().expect("UTF-8");
+    let no_trace = ["--trace", "nowhere.csv", "--out", failed_path, "--requests"];
+    refused(&[&["run", &toy][..], &no_trace].concat(), 3, &["nowhere"]);
+    assert_eq!(fs::read_dir(&failed).expect("a folder").count(), 0, "nothing half done is left");
     refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
 }
 

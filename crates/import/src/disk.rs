@@ -19,13 +19,25 @@ pub const DISK: Table = Table {
         ),
         row("Hold bus entire read xfer", Carry::Part("nothing: the link belongs to one drive")),
         row("Hold bus entire write xfer", Carry::Part("nothing: the link belongs to one drive")),
-        row("Allow almost read hits", Carry::Lost(0.0, "a read that is being read ahead waits")),
-        row("Allow sneaky full read hits", Carry::Lost(0.0, "hits do not overtake")),
-        row("Allow sneaky partial read hits", Carry::Lost(0.0, "hits do not overtake")),
-        row("Allow sneaky intermediate read hits", Carry::Lost(0.0, "hits do not overtake")),
+        row(
+            "Allow almost read hits",
+            Carry::Several(0.0, "a read that is being read ahead waits for its turn"),
+        ),
+        row("Allow sneaky full read hits", Carry::Flag("hits_overtake")),
+        row(
+            "Allow sneaky partial read hits",
+            Carry::Several(0.0, "only whole hits go before other commands"),
+        ),
+        row(
+            "Allow sneaky intermediate read hits",
+            Carry::Several(0.0, "only whole hits go before other commands"),
+        ),
         row("Allow read hits on write data", Carry::Flag("read_hits_on_writes")),
-        row("Allow write prebuffering", Carry::Lost(0.0, "writes are fetched when served")),
-        row("Preseeking level", Carry::Lost(0.0, "the arm moves when a command is served")),
+        row(
+            "Allow write prebuffering",
+            Carry::Several(0.0, "the data of a write are fetched when it has the mechanism"),
+        ),
+        row("Preseeking level", Carry::Part("`preseek`, unless 0")),
         row("Never disconnect", Carry::Part("nothing: the link belongs to one drive")),
         row("Print stats", Carry::Report),
         row("Avg sectors per cylinder", Carry::Part("nothing: schedulers ask the drive itself")),
@@ -48,7 +60,7 @@ pub const DISK: Table = Table {
         row("Maximum read-ahead (blks)", Carry::Part("`read_ahead_max`")),
         row("Read-ahead over requested", Carry::Flag("read_ahead_over_requested")),
         row("Read-ahead on idle hit", Carry::Flag("read_ahead_on_hit")),
-        row("Read any free blocks", Carry::Lost(0.0, "only what follows a read is read ahead")),
+        row("Read any free blocks", Carry::Flag("read_free_blocks")),
         row("Fast write level", Carry::Part("`write_cache`, `write_cache_appends_only`")),
         row("Immediate buffer read", Carry::Part("nothing: the link starts as data arrive")),
         row("Immediate buffer write", Carry::Part("nothing: the link starts at once")),
@@ -247,6 +259,10 @@ fn commands(block: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), T
     let item = block.need("Max queue length")?;
     let depth = item.whole_in(0, 65_536)?.max(1);
     lines.from("queue_depth", depth.to_string(), ("Max queue length", item), notes);
+    if let Some(item) = block.get("Preseeking level") {
+        let preseek = item.whole_in(0, 2)? > 0;
+        lines.from("preseek", preseek.to_string(), ("Preseeking level", item), notes);
+    }
     match block.get("Scheduler") {
         Some(queue) if depth > 1 => queue::scheduler(queue, lines, notes),
         _ => Ok(()),

@@ -25,6 +25,21 @@ pub enum Carry {
     Report,
     /// Cannot be carried over. Nothing is lost if it has this value; otherwise a warning tells.
     Lost(f64, &'static str),
+    /// The same for a drive that takes several commands; for others it means nothing.
+    Several(f64, &'static str),
+}
+
+impl Carry {
+    /// What this means in `block`.
+    fn in_block(self, block: &Block) -> Result<Self, Trouble> {
+        let several = |item: &Item| Ok(item.whole_in(0, i64::MAX)? > 1);
+        let meaningless = Self::Part("nothing: the drive has one command at a time");
+        Ok(match self {
+            Self::Several(..) if block.get("Max queue length").map_or(Ok(true), several)? => self,
+            Self::Several(..) => meaningless,
+            _ => self,
+        })
+    }
 }
 
 /// A parameter of a block.
@@ -193,7 +208,7 @@ pub(crate) fn carry(
             continue;
         }
         match table.rows.iter().find(|row| row.key == entry.key) {
-            Some(row) => carry_one(row.carry, entry, lines, notes)?,
+            Some(row) => carry_one(row.carry.in_block(block)?, entry, lines, notes)?,
             None => {
                 let message = format!(
                     "{} is no known parameter of {}; it is left out",
@@ -232,7 +247,7 @@ fn carry_one(
                 }
             }
         }
-        Carry::Lost(neutral, why) => {
+        Carry::Lost(neutral, why) | Carry::Several(neutral, why) => {
             if item.number().ok() != Some(neutral) {
                 let message =
                     format!("`{} = {}` is not carried over: {why}", entry.key, item.noun());

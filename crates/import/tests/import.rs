@@ -284,7 +284,7 @@ fn a_controller_with_a_memory_cache_becomes_a_part() {
         3,
         0,
         [
-            "device_queue_depth = 1 ",
+            "device_queue_depth = 1\n",
             "allocation = \"strict\"",
             "write_scheme = \"back\"",
             "read_prefetch = \"none\"",
@@ -296,7 +296,7 @@ fn a_controller_with_a_memory_cache_becomes_a_part() {
         2,
         1,
         [
-            "device_queue_depth = 4 ",
+            "device_queue_depth = 4\n",
             "allocation = \"clean\"",
             "write_scheme = \"early\"",
             "read_prefetch = \"front-of-line\"",

@@ -6,7 +6,7 @@
 use crate::geometry::Place;
 use crate::mechanics::{Arm, Mechanics};
 use crate::rotation::Rotation;
-use hybridsim_engine::SimTime;
+use hybridsim_engine::{SimDuration, SimTime};
 
 /// How far a drive reads on after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,8 @@ pub struct Sweep {
     next: u64,
     at: SimTime,
     place: Place,
+    /// When the arm is where `place` is.
+    there: SimTime,
     /// What has been told of it: sectors before `told`, until `told_at`.
     pub told: u64,
     /// See `told`.
@@ -136,12 +138,22 @@ pub struct Progress {
 impl Sweep {
     /// The head was at `last` at `at`, just behind sector `next - 1`, and reads on up to `limit`.
     pub fn new(segment: usize, next: u64, at: SimTime, last: Place, limit: u64) -> Self {
-        Self { segment, limit, next, at, place: last, told: next, told_at: at }
+        Self { segment, limit, next, at, place: last, there: at, told: next, told_at: at }
+    }
+
+    /// The same, the arm moving to the first track until `there`.
+    pub fn moving_until(self, there: SimTime) -> Self {
+        Self { there, ..self }
     }
 
     /// Where the arm was when last asked.
     pub fn arm(&self) -> Arm {
         Arm::from(&self.place)
+    }
+
+    /// How long after `now`, the time last asked for, the arm goes on moving to the next track.
+    pub fn moves_on(&self, now: SimTime) -> SimDuration {
+        self.there.since(now)
     }
 
     /// When the sweep began the part it is at.
@@ -165,6 +177,7 @@ impl Sweep {
         let (until, end) = self.track_end(mechanics);
         let there = end + mechanics.move_time(self.arm(), Arm::from(&next), false);
         let wait = Rotation::ahead(mechanics.rotation.angle_at(there), next.angle());
+        self.there = there;
         self.at = there + mechanics.rotation.time_of(wait.into());
         self.next = until;
         self.place = next;

@@ -237,6 +237,15 @@ impl Segments {
         Some(Taken { segment, joined: false })
     }
 
+    /// Whether [`Segments::buffer`] would take a write of `start..end` now.
+    pub fn takes(&self, start: u64, end: u64) -> bool {
+        let own = if self.spec.dedicated { 1 } else { self.segments.len() };
+        let mut own = self.segments.iter().take(own);
+        let room = self.dirty() < self.spec.write_max
+            && own.any(|s| matches!(s.state, State::Free | State::Clean));
+        self.fits(end - start) && (room || self.joinable(start, end).is_some())
+    }
+
     /// Whether a write of so many sectors can ever be buffered.
     pub fn fits(&self, sectors: u64) -> bool {
         self.spec.write_max > 0 && self.spec.count > 0 && sectors <= self.spec.sectors
@@ -391,14 +400,20 @@ mod tests {
     #[test]
     fn sequential_writes_share_a_segment_until_it_is_full() {
         let mut buffer = segments(4, 20, 2);
-        assert!(!buffer.buffer(100, 108).unwrap().joined);
-        assert!(buffer.buffer(108, 116).unwrap().joined);
-        assert!(buffer.buffer(96, 100).unwrap().joined, "in front");
-        assert!(!buffer.buffer(116, 120).unwrap().joined, "full");
+        let mut write = |start, end| {
+            let takes = buffer.takes(start, end);
+            let taken = buffer.buffer(start, end);
+            assert_eq!(taken.is_some(), takes);
+            taken.map(|taken| taken.joined)
+        };
+        assert_eq!(write(100, 108), Some(false));
+        assert_eq!(write(108, 116), Some(true));
+        assert_eq!(write(96, 100), Some(true), "in front");
+        assert_eq!(write(116, 120), Some(false), "full");
+        assert_eq!(write(500, 501), None, "no write segment left");
+        assert_eq!(write(98, 110), Some(true), "rewritten in place");
+        assert_eq!(write(0, 21), None, "longer than a segment");
         assert_eq!(buffer.dirty(), 2);
-        assert!(buffer.buffer(500, 501).is_none(), "no write segment left");
-        assert!(buffer.buffer(98, 110).unwrap().joined, "rewritten in place");
-        assert!(buffer.buffer(0, 21).is_none(), "longer than a segment");
     }
 
     #[test]

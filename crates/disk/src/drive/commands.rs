@@ -43,7 +43,7 @@ impl HardDisk {
         !self.scheduler.is_empty()
             || !self.stalled.is_empty()
             || !self.flushes.is_empty()
-            || self.buffer.dirty() > 0
+            || self.buffer.borrow().dirty() > 0
     }
 
     /// By when buffered writes are wanted on the medium by an otherwise idle drive.

@@ -219,20 +219,23 @@ pub struct Electronics {
     pub sector: [SimDuration; 2],
     /// Commands the drive can choose from.
     pub queue_depth: usize,
+    preseek: bool,
     after_write: bool,
 }
 
 impl Electronics {
-    /// The electronics of a drive that can choose between `queue_depth` commands.
+    /// The electronics of a drive that can choose between `queue_depth` commands, and goes to the
+    /// next one before the link is free if it may `preseek`.
     pub fn new(
         overheads: Overheads,
         handshake: Handshake,
         rates: Link,
         queue_depth: usize,
+        preseek: bool,
     ) -> Self {
         let sector = [rates.read_bytes_per_s, rates.write_bytes_per_s]
             .map(|rate| SimDuration::transfer(SECTOR_BYTES, rate));
-        Self { overheads, handshake, rates, sector, queue_depth, after_write: false }
+        Self { overheads, handshake, rates, sector, queue_depth, preseek, after_write: false }
     }
 
     /// Command time of the next command.
@@ -307,6 +310,12 @@ impl Electronics {
         }
     }
 
+    /// Whether the arm stays until the host has the last command's answer.
+    #[inline]
+    pub fn stays(&self) -> bool {
+        !self.overlaps() || !self.preseek
+    }
+
     /// Whether commands are looked at while the one before is still going on.
     #[inline]
     pub fn overlaps(&self) -> bool {
@@ -323,7 +332,7 @@ mod tests {
         let disconnect = ExtraDisconnect { seek: zero, away: zero, disconnect: zero };
         let extra_disconnect = extra.then_some(disconnect);
         let handshake = Handshake { read_watermark, extra_disconnect, ..Handshake::default() };
-        Electronics::new(Overheads::default(), handshake, Link::default(), 1)
+        Electronics::new(Overheads::default(), handshake, Link::default(), 1, true)
     }
 
     #[test]

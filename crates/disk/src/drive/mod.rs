@@ -5,6 +5,7 @@
 
 mod commands;
 mod electronics;
+mod estimates;
 mod params;
 mod power_cut;
 mod reads;
@@ -17,6 +18,7 @@ use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
+use estimates::Estimates;
 use hybridsim_engine::build::LayerEntry;
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
@@ -24,6 +26,7 @@ use hybridsim_engine::{
     Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,
     Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
 };
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -55,6 +58,10 @@ pub struct Parts {
     pub appends_only: bool,
     /// Whether a read-ahead is broken off within a sector.
     pub stops_in_sector: bool,
+    /// Whether a read keeps what passes before its first sector does.
+    pub free_blocks: bool,
+    /// Whether reads found whole in the buffer go before others.
+    pub hits_overtake: bool,
     /// How long a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
     /// What a read takes to find its track again after a rest.
@@ -73,13 +80,16 @@ pub struct HardDisk {
     electronics: Electronics,
     /// When the electronics are done with the last hit or buffered write.
     electronics_free: SimTime,
-    buffer: Segments,
+    buffer: Rc<RefCell<Segments>>,
+    estimates: Rc<Estimates>,
     /// The first sector of the last read looked up on arrival, and what was found of it.
     looked_up: (u64, Option<Found>),
     ahead: AheadPolicy,
     write_cache: bool,
     appends_only: bool,
     stops_in_sector: bool,
+    free_blocks: bool,
+    hits_overtake: bool,
     destage_delay: SimDuration,
     /// What finding the track again takes after a rest.
     settle: SimDuration,
@@ -127,17 +137,27 @@ impl HardDisk {
     /// A drive at rest at the outer edge.
     pub fn new(parts: Parts) -> Self {
         let first = parts.mechanics.layout.locate(Lba(0));
+        let buffer = Rc::new(RefCell::new(Segments::new(parts.buffer)));
+        let estimates = Rc::new(Estimates {
+            mechanics: Rc::clone(&parts.mechanics),
+            buffer: Rc::clone(&buffer),
+            write_cache: parts.write_cache,
+            appends_only: parts.appends_only,
+        });
         Self {
+            buffer,
+            estimates,
             arm: Arm::from(&first),
             mechanics: parts.mechanics,
             electronics: parts.electronics,
             electronics_free: SimTime::ZERO,
-            buffer: Segments::new(parts.buffer),
             looked_up: (u64::MAX, None),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
             appends_only: parts.appends_only,
             stops_in_sector: parts.stops_in_sector,
+            free_blocks: parts.free_blocks,
+            hits_overtake: parts.hits_overtake,
             destage_delay: parts.destage_delay,
             settle: parts.settle,
             holds: parts.scheduler.sees_all(),
@@ -170,7 +190,7 @@ impl HardDisk {
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
-            self.buffer.end_destage(segment);
+            self.buffer.borrow_mut().end_destage(segment);
         }
     }
 
@@ -193,6 +213,12 @@ impl HardDisk {
             Some(sweep) if !self.stops_in_sector => {
                 ready.max(sweep.sector_end(&self.mechanics, stop))
             }
+            _ => ready,
+        };
+        // The arm first comes to rest on the track the read-ahead was going to, and only then, as in
+        // DiskSim, the command time begins.
+        let ready = match &self.sweep {
+            Some(sweep) if !joining => ready + sweep.moves_on(stop),
             _ => ready,
         };
         let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
@@ -269,7 +295,7 @@ impl HardDisk {
             self.owes_destage = false;
             return self.destage(ctx, u64::MAX, SimTime::NEVER);
         }
-        let positioner: &dyn Positioner = &*self.mechanics;
+        let positioner: &dyn Positioner = &*self.estimates;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
         if self.holds
             && let Some(until) = self.scheduler.hold_until(&head)
@@ -322,7 +348,7 @@ impl Layer for HardDisk {
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        Some(Rc::clone(&self.mechanics) as Rc<dyn Positioner>)
+        Some(Rc::clone(&self.estimates) as Rc<dyn Positioner>)
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

@@ -187,6 +187,20 @@ pub const PARAMS: &[Param] = &[
         "Whether an idle drive goes on reading ahead behind a read found whole in the buffer.",
     ),
     Param::with(
+        "read_free_blocks",
+        Kind::Flag,
+        "false",
+        "Whether a read also keeps the sectors before it that pass under the head while it waits \
+         for its first.",
+    ),
+    Param::with(
+        "hits_overtake",
+        Kind::Flag,
+        "true",
+        "Whether a read found whole in the buffer is served while another command has the \
+         mechanism.",
+    ),
+    Param::with(
         "write_cache",
         Kind::Flag,
         "true",
@@ -225,6 +239,13 @@ pub const PARAMS: &[Param] = &[
         "32",
         "Commands the drive can choose from. With 1 a command is not looked at before the one \
          before is complete.",
+    ),
+    Param::with(
+        "preseek",
+        Kind::Flag,
+        "true",
+        "Whether a drive with several commands moves its arm to the next while the data of the one \
+         before are still on the link.",
     ),
     Param::with("idle_power", Kind::Power, "\"0W\"", "Ready, nothing to do."),
     Param::optional("active_power", Kind::Power, "Waiting for a sector; as reading if absent."),
@@ -282,12 +303,15 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
             Handshake::read(settings),
             link(settings),
             settings.count("queue_depth") as usize,
+            settings.flag("preseek"),
         ),
         ahead: ahead(settings, &buffer),
         buffer,
         write_cache: settings.flag("write_cache"),
         appends_only: settings.flag("write_cache_appends_only"),
         stops_in_sector: settings.flag("read_ahead_stops_in_sector"),
+        free_blocks: settings.flag("read_free_blocks"),
+        hits_overtake: settings.flag("hits_overtake"),
         destage_delay: settings.duration("destage_delay"),
         settle,
         scheduler,

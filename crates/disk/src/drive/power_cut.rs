@@ -11,13 +11,14 @@ impl HardDisk {
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
-            self.buffer.end_destage(segment);
+            self.buffer.borrow_mut().end_destage(segment);
         }
-        let buffer = &self.buffer;
+        let mut buffer = self.buffer.borrow_mut();
         // The moment is random already; any number drawn from it will do for how far writes got.
         let mut stream = Stream::new(now.as_ns(), "power");
         self.undo.cut(&mut self.contents, now, &mut stream, |sector| buffer.is_unwritten(sector));
-        self.buffer = Segments::new(*buffer.spec());
+        *buffer = Segments::new(*buffer.spec());
+        drop(buffer);
         // At the end of time no scheduler holds anything back.
         let head = Head { now: SimTime::NEVER, last: self.head, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}

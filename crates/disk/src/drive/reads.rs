@@ -3,6 +3,7 @@
 use super::{Begin, Electronics, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
 use crate::mechanics::{Arm, Run};
+use crate::rotation::Rotation;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
     Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
@@ -16,14 +17,23 @@ impl HardDisk {
             let stamps = ctx.data().stamps_mut(request.data, request.sectors);
             self.contents.read(request.lba.0, stamps);
         }
-        let found = if forced(request) { None } else { self.buffer.find(request.lba.0) };
+        let found = if forced(request) { None } else { self.buffer.borrow().find(request.lba.0) };
         match found {
-            Some(found) if found.until >= request.end().0 => self.finish_hit(ctx, &item, found),
+            Some(found) if found.until >= request.end().0 && self.may_overtake(ctx.now()) => {
+                self.finish_hit(ctx, &item, found);
+            }
             _ => {
                 self.looked_up = (request.lba.0, found);
                 self.enqueue(item);
             }
         }
+    }
+
+    /// Whether a hit that arrives at `now` need not wait for another command: there is none, or it
+    /// may go before it. What the drive does of its own is none.
+    fn may_overtake(&self, now: SimTime) -> bool {
+        let busy = now < self.free_at && self.destaging.is_none();
+        self.hits_overtake || !busy && self.scheduler.is_empty()
     }
 
     /// The segment that holds all of a read that may be served from the buffer.
@@ -32,7 +42,7 @@ impl HardDisk {
         if forced(&item.request) {
             return None;
         }
-        let found = self.buffer.find(item.request.lba.0)?;
+        let found = self.buffer.borrow().find(item.request.lba.0)?;
         (found.until >= item.request.end().0).then_some(found)
     }
 
@@ -54,7 +64,7 @@ impl HardDisk {
             .plus(Part::Bus, link);
         self.electronics_free = ready + link;
         self.electronics.processed(Op::Read);
-        self.buffer.touch(found.segment);
+        self.buffer.borrow_mut().touch(found.segment);
         ctx.observe(outcome(Op::Read, DiskCacheOutcome::Hit));
         ctx.complete_at(request_id(item), ready + link, parts);
         self.stay_ahead(found.segment, request.end().0);
@@ -69,13 +79,13 @@ impl HardDisk {
         let (now, segment) = (ctx.now(), found.segment);
         let idle = now >= self.free_at
             && self.scheduler.is_empty()
-            && self.buffer.dirty() == 0
+            && self.buffer.borrow().dirty() == 0
             && !self.clock.rests(now);
         let reading = self.sweep.is_some_and(|sweep| sweep.segment == segment);
-        if !idle || reading || !self.buffer.is_read(segment) {
+        if !idle || reading || !self.buffer.borrow().is_read(segment) {
             return;
         }
-        let (end, from) = (item.request.end().0, self.buffer.start_of(segment));
+        let (end, from) = (item.request.end().0, self.buffer.borrow().start_of(segment));
         let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
         let limit = self.ahead.end(&self.mechanics, from, end, &last, true);
         if limit <= found.until {
@@ -91,7 +101,8 @@ impl HardDisk {
         ctx.observe(Fact::Rotate { time: at.time.since(start + at.seek) });
         self.clock.plan(PowerState::Seek, start + at.seek);
         self.clock.plan(PowerState::Active, at.time);
-        self.sweep = Some(Sweep::new(segment, found.until, at.time, at.place, limit));
+        let sweep = Sweep::new(segment, found.until, at.time, at.place, limit);
+        self.sweep = Some(sweep.moving_until(start + at.seek));
     }
 
     /// A read-ahead whose stream is being consumed stays ahead of it.
@@ -100,7 +111,7 @@ impl HardDisk {
             return;
         }
         let last = self.mechanics.layout.locate(Lba(end - 1)).skip(1);
-        let start = self.buffer.start_of(segment);
+        let start = self.buffer.borrow().start_of(segment);
         let limit = self.ahead.end(&self.mechanics, start, end, &last, true);
         if let Some(sweep) = &mut self.sweep {
             sweep.limit = sweep.limit.max(limit);
@@ -125,7 +136,7 @@ impl HardDisk {
         {
             // The read-ahead went on during the command overhead and may have got it all; the
             // other segments are as they were.
-            let found = self.buffer.find_in(segment, lba);
+            let found = self.buffer.borrow().find_in(segment, lba);
             let whole = found.filter(|found| found.until >= item.request.end().0);
             if let Some(found) = whole {
                 self.electronics = electronics;
@@ -142,8 +153,9 @@ impl HardDisk {
 
     /// Whether the read-ahead has read sector `lba`, or would.
     fn is_ahead(&self, lba: u64) -> bool {
-        self.sweep
-            .is_some_and(|sweep| (self.buffer.start_of(sweep.segment)..=sweep.limit).contains(&lba))
+        self.sweep.is_some_and(|sweep| {
+            (self.buffer.borrow().start_of(sweep.segment)..=sweep.limit).contains(&lba)
+        })
     }
 
     /// Whether the read-ahead has read the first sector, or will, no later than a seek would.
@@ -166,9 +178,10 @@ impl HardDisk {
         self.clock.plan(PowerState::Read, read);
         let segment = sweep.segment;
         let last = sweep.place_at(end);
-        self.buffer.fill(segment, self.buffer.start_of(segment), end, read);
-        self.buffer.touch(segment);
-        let from = self.buffer.start_of(segment);
+        let start_of = self.buffer.borrow().start_of(segment);
+        self.buffer.borrow_mut().fill(segment, start_of, end, read);
+        self.buffer.borrow_mut().touch(segment);
+        let from = self.buffer.borrow().start_of(segment);
         sweep.limit = self.ahead.end(&self.mechanics, from, end, &last, true);
         (sweep.told, sweep.told_at) = (end, read);
         self.arm = sweep.arm();
@@ -202,9 +215,9 @@ impl HardDisk {
             && item.since == now
             && found.is_none()
         {
-            return self.buffer.find_in(reading?, lba);
+            return self.buffer.borrow().find_in(reading?, lba);
         }
-        self.buffer.find(lba)
+        self.buffer.borrow().find(lba)
     }
 
     /// Reads what the buffer lacks, which holds `found`, from the medium.
@@ -225,18 +238,20 @@ impl HardDisk {
         let access = self.move_sectors(ctx, begin.at, &run, found_again);
         let seek = access.seek + found_again.since(begin.at + access.first_seek);
         let segment = match found {
-            Some(found) if self.buffer.is_clean(found.segment) => Some(found.segment),
-            _ => self.buffer.allocate(),
+            Some(found) if self.buffer.borrow().is_clean(found.segment) => Some(found.segment),
+            _ => self.buffer.borrow_mut().allocate(),
         };
         if let Some(segment) = segment {
             let sequential = self.follows_a_read(lba);
             let kept = if found.is_some_and(|found| found.segment == segment) {
-                self.buffer.start_of(segment)
+                self.buffer.borrow().start_of(segment)
             } else {
                 from
             };
-            self.buffer.fill(segment, kept, end, access.end);
-            self.buffer.touch(segment);
+            let arrived = found_again.max(begin.at + access.first_seek);
+            let free = if found.is_none() { self.passing_before(arrived, from) } else { 0 };
+            self.buffer.borrow_mut().fill(segment, kept - free, end, access.end);
+            self.buffer.borrow_mut().touch(segment);
             let limit = self.ahead.end(&self.mechanics, kept, end, &access.last, sequential);
             if limit > end {
                 let sweep = Sweep::new(segment, end, access.end, access.last, limit);
@@ -265,6 +280,17 @@ impl HardDisk {
         self.finish_read(ctx, item, what, link, access.end, &begin);
     }
 
+    /// How many sectors just before sector `lba` on its track pass under the head from `arrived` on,
+    /// before it does, if the drive keeps them.
+    fn passing_before(&self, arrived: SimTime, lba: u64) -> u64 {
+        if !self.free_blocks {
+            return 0;
+        }
+        let place = self.mechanics.layout.locate(Lba(lba));
+        let wait = Rotation::ahead(self.mechanics.rotation.angle_at(arrived), place.angle());
+        (wait / place.sector_angle).min(u64::from(place.sector)).min(lba)
+    }
+
     /// What a read takes at least to find its track, also the one the head is on, in a drive that
     /// has rested for a turn: the settling part of the shortest seek. On the same track drives
     /// take markedly longer than their seek curves, which begin at one cylinder, say.
@@ -280,7 +306,7 @@ impl HardDisk {
         }
         let sector = u64::from(self.mechanics.layout.locate(Lba(lba)).sector);
         let before_track = lba.saturating_sub(sector + 1);
-        self.buffer.holds_either(lba - 1, before_track)
+        self.buffer.borrow().holds_either(lba - 1, before_track)
     }
 
     /// When data begin to pass the link that come from the medium: those up to the mark have passed
@@ -307,7 +333,7 @@ impl HardDisk {
             + electronics.handshake.read_completion;
         ctx.observe(outcome(Op::Read, what));
         ctx.complete_at(request_id(item), end, begin.parts.plus(Part::Bus, end.since(read)));
-        if !self.electronics.overlaps() {
+        if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
     }
@@ -323,8 +349,8 @@ impl HardDisk {
         if progress.until > sweep.told {
             let sectors = (progress.until - sweep.told) as u32;
             ctx.observe(Fact::MediaTransfer { sectors, time: at.since(sweep.told_at) });
-            let start = self.buffer.start_of(sweep.segment);
-            self.buffer.fill(sweep.segment, start, progress.until, at);
+            let start = self.buffer.borrow().start_of(sweep.segment);
+            self.buffer.borrow_mut().fill(sweep.segment, start, progress.until, at);
             sweep.told = progress.until;
         }
         sweep.told_at = at;

@@ -17,14 +17,14 @@ impl HardDisk {
             let (now, may_fail) = (ctx.now(), ctx.power_may_fail());
             let stamps = ctx.data().stamps(request.data, request.sectors);
             if may_fail {
-                let (buffer, durable) = (&self.buffer, Durable::Served(item.key));
+                let (buffer, durable) = (self.buffer.borrow(), Durable::Served(item.key));
                 let buffered = |sector| buffer.is_unwritten(sector);
                 self.undo.note(&self.contents, request.lba.0, stamps, durable, now, buffered);
             }
             self.contents.write(request.lba.0, stamps);
         }
         let sectors = u64::from(request.sectors);
-        if !self.write_cache || forced(request) || !self.buffer.fits(sectors) {
+        if !self.write_cache || forced(request) || !self.buffer.borrow().fits(sectors) {
             return self.enqueue(item);
         }
         self.stop_sweep_over(request.lba.0, request.end().0);
@@ -38,7 +38,7 @@ impl HardDisk {
     fn stop_sweep_over(&mut self, start: u64, end: u64) {
         if let Some(sweep) = self.sweep
             && start < sweep.limit
-            && end > self.buffer.start_of(sweep.segment)
+            && end > self.buffer.borrow().start_of(sweep.segment)
         {
             self.sweep = None;
         }
@@ -48,12 +48,12 @@ impl HardDisk {
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
         let request = &item.request;
         let goes_on = !self.appends_only
-            || self.buffer.dirty() == 0
-            || self.buffer.last_write_end() == request.lba.0;
+            || self.buffer.borrow().dirty() == 0
+            || self.buffer.borrow().last_write_end() == request.lba.0;
         if !goes_on {
             return false;
         }
-        let taken = self.buffer.buffer(request.lba.0, request.end().0);
+        let taken = self.buffer.borrow_mut().buffer(request.lba.0, request.end().0);
         let Some(Taken { segment, .. }) = taken else { return false };
         if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
             self.sweep = None;
@@ -74,7 +74,7 @@ impl HardDisk {
             .plus(Part::Bus, link);
         self.electronics_free = ready + link;
         self.electronics.processed(Op::Write);
-        self.buffer.set_ready(segment, ready + link);
+        self.buffer.borrow_mut().set_ready(segment, ready + link);
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Buffered));
         ctx.complete_at(request_id(item), ready + link, parts);
         self.undo.settle(item.key, Durable::Buffered);
@@ -99,7 +99,7 @@ impl HardDisk {
         self.written = request.end().0;
         let begin = self.begin(ctx, item, times.command, false);
         self.sweep = None;
-        self.buffer.overwrite(request.lba.0, request.end().0, None);
+        self.buffer.borrow_mut().overwrite(request.lba.0, request.end().0, None);
         // Data may come before the arm moves, but not before the command.
         let asked = begin.at + times.data.saturating_sub(times.command);
         let moved = begin.at + self.electronics.handshake.seek_delay;
@@ -119,7 +119,7 @@ impl HardDisk {
         ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
         ctx.complete_at(request_id(item), end, parts);
         self.undo.settle(item.key, Durable::At(end));
-        if !self.electronics.overlaps() {
+        if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
     }
@@ -142,6 +142,7 @@ impl HardDisk {
         let now = ctx.now();
         let nearest = self
             .buffer
+            .borrow()
             .waiting(until)
             .filter(|&(.., ready)| due == SimTime::NEVER || ready + self.destage_delay <= due)
             .map(|(segment, lba, sectors, ready)| {
@@ -170,7 +171,7 @@ impl HardDisk {
         sectors: u32,
         start: SimTime,
     ) {
-        self.buffer.begin_destage(segment);
+        self.buffer.borrow_mut().begin_destage(segment);
         let run = Run { lba: Lba(lba), sectors, write: true, mark: 1 };
         self.move_sectors(ctx, start, &run, start);
         self.destaging = Some(segment);
@@ -182,19 +183,20 @@ impl HardDisk {
         if !self.write_cache {
             return None;
         }
-        let due = self.buffer.waiting(u64::MAX).map(|(.., ready)| ready + self.destage_delay);
+        let buffer = self.buffer.borrow();
+        let due = buffer.waiting(u64::MAX).map(|(.., ready)| ready + self.destage_delay);
         due.min()
     }
 
     /// A flush arrives: done when everything buffered so far is on the medium.
     pub(super) fn take_flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
-        self.flushes.push_back((id, self.buffer.writes()));
+        self.flushes.push_back((id, self.buffer.borrow().writes()));
         self.complete_flushes(ctx);
     }
 
     /// Completes flushes whose writes are on the medium.
     pub(super) fn complete_flushes(&mut self, ctx: &mut Ctx<'_>) {
-        let oldest = self.buffer.oldest_write().unwrap_or(u64::MAX);
+        let oldest = self.buffer.borrow().oldest_write().unwrap_or(u64::MAX);
         while let Some(&(id, until)) = self.flushes.front() {
             if oldest <= until {
                 break;

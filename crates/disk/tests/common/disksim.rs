@@ -351,6 +351,8 @@ fn buffer(out: &mut toml::Table, spec: &Value) {
     out.insert("write_cache_appends_only".into(), level_one.into());
     let at_once = spec.n("Stop prefetch in sector") > 0.0;
     out.insert("read_ahead_stops_in_sector".into(), at_once.into());
+    let free = spec.n("Read any free blocks") > 0.0;
+    out.insert("read_free_blocks".into(), free.into());
     if segments > 1.0 && caching {
         let separate = spec.n("Use separate write segment") > 0.0;
         out.insert("separate_write_segment".into(), separate.into());

@@ -202,8 +202,8 @@ impl Anand {
         let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
         let target = Some(last).filter(sound).or_else(|| self.units(chain).find(sound));
         let Some(target) = target else {
-            // None of the chain survives: a free unit is the only way.
-            let fresh = self.free.take().ok_or_else(|| self.no_room(flash))?;
+            // None of the chain survives: a unit of another is the only way.
+            let fresh = self.obtain(flash)?;
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
@@ -227,16 +227,26 @@ impl Anand {
         self.rewrite(chain, None, flash)
     }
 
-    /// A free unit, from the longest chain if need be.
+    /// Whether folding `chain` needs no unit but its own.
+    fn can_fold(&self, chain: u32, flash: &FlashOps) -> bool {
+        self.can_fold_into_last(chain, flash)
+            || self.units(chain).any(|unit| merge::survives_erase(unit, flash))
+    }
+
+    /// The longest of the chains that have a unit to give and can be folded.
+    fn longest(&self, flash: &FlashOps) -> Option<u32> {
+        let lengths = (2..=self.chain_max as usize).rev();
+        let mut chains = lengths.flat_map(|units| self.by_length.iter(units));
+        chains.find(|chain| self.can_fold(*chain, flash))
+    }
+
+    /// A free unit, from the longest chain that can give one if need be.
     fn obtain(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
         loop {
             if let Some(unit) = self.free.take() {
                 return Ok(unit);
             }
-            let mut lengths = (2..=self.chain_max as usize).rev();
-            let Some(longest) = lengths.find_map(|units| self.by_length.first(units)) else {
-                return Err(self.no_room(flash));
-            };
+            let longest = self.longest(flash).ok_or_else(|| self.no_room(flash))?;
             self.fold(longest, flash)?;
         }
     }
@@ -261,10 +271,12 @@ impl Anand {
         }
         if units > 1 && self.can_fold_into_last(chain, flash) {
             self.fold(chain, flash)?;
-            let unit = self.free.take().ok_or_else(|| self.no_room(flash))?;
-            self.append(chain, unit);
-            self.program(lpn, unit, flash);
-            return Ok(());
+            // Units may have worn out with that; then another chain has to give one.
+            if let Ok(unit) = self.obtain(flash) {
+                self.append(chain, unit);
+                self.program(lpn, unit, flash);
+                return Ok(());
+            }
         }
         self.rewrite(chain, Some(lpn), flash)
     }
@@ -445,6 +457,21 @@ mod tests {
         assert_eq!(bench.trim(1), []);
         assert_eq!(bench.trim(0), [(Erase, 0), (Erase, 1)]);
         bench.audit();
+    }
+
+    #[test]
+    fn it_goes_on_while_as_many_units_are_left_as_chains() {
+        // Where a chain is folded through memory, one of its units has to survive that.
+        for (order, left) in [(Any, 3), (Ascending, 4), (Sequential, 4)] {
+            let mut bench = Bench::new(&ENTRY, order, (7, 4), 12, &[]).with_endurance(5);
+            bench.write_all(&(0..12).collect::<Vec<_>>());
+            let writes = (0..2_000).map(|number| number * 7 % 12);
+            let error = writes.filter_map(|page| bench.try_write(page).err()).next();
+            assert!(matches!(error, Some(FtlError::WornOut(_))), "{error:?}");
+            let usable = 7 - bench.flash.array().retired_blocks();
+            assert!(usable <= left, "{order:?}: {usable} left");
+            bench.audit();
+        }
     }
 
     #[test]

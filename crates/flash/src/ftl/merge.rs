@@ -308,6 +308,13 @@ impl Lists {
         Some(self.first[list]).filter(|item| *item != NOBODY)
     }
 
+    /// The items in `list`, the one that has been there for longest first.
+    pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.first(list), |item| {
+            Some(self.next[*item as usize]).filter(|next| *next != NOBODY)
+        })
+    }
+
     /// Adds `item`, which is in no list, behind the others.
     pub fn push(&mut self, list: usize, item: u32) {
         let last = std::mem::replace(&mut self.last[list], item);

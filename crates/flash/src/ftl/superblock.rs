@@ -15,7 +15,6 @@
 
 use super::merge::{self, FreeBlocks, Lists, NOBODY};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, log_map};
-use crate::array::PageState;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_engine::Cause;
@@ -64,7 +63,7 @@ struct Group {
     count: u32,
     /// The block being filled.
     open: u32,
-    /// The page written last, whose spare area leads to the map.
+    /// The page written last of those still there, whose spare area leads to the map.
     last: Ppn,
     /// Whether its map is in memory.
     cached: bool,
@@ -159,7 +158,7 @@ impl Superblock {
         self.recency.push(0, group as u32);
         self.cached += 1;
         let page = self.groups[group].last;
-        if page == Ppn::NONE || flash.array().state(page) == PageState::Free {
+        if page == Ppn::NONE {
             return After::NOTHING; // Nothing is stored, so there is no map.
         }
         flash.read(page, Cause::Mapping, After::NOTHING)
@@ -203,7 +202,23 @@ impl Superblock {
         self.members.swap(first + at as usize, first + *count as usize);
         self.used -= 1;
         self.usable -= u32::from(!self.free.recycle(block, after, flash));
+        if self.groups[group].last != Ppn::NONE
+            && self.geometry.block_of(self.groups[group].last) == block
+        {
+            self.groups[group].last = self.last_page_left(group, flash);
+        }
         self.note_extent(group, false);
+    }
+
+    /// A page of `group` that can lead to its map when the one written last is gone, which happens
+    /// when what it held was trimmed.
+    #[cold]
+    fn last_page_left(&self, group: usize, flash: &FlashOps) -> Ppn {
+        let written = |block: &BlockId| flash.array().next_page(*block) > 0;
+        let block = self.row(group).iter().rev().map(|block| BlockId(*block)).find(written);
+        block.map_or(Ppn::NONE, |block| {
+            self.geometry.page(block, flash.array().next_page(block) - 1)
+        })
     }
 
     /// Free pages in the block that `group` fills.
@@ -460,6 +475,20 @@ mod tests {
         assert_eq!(bench.flash.list()[1].after.index(), Some(0));
         assert_eq!(bench.read(1), [(Read, 1)]);
         assert_eq!(bench.write(8), [(Read, 15), (Program, 16)]);
+    }
+
+    #[test]
+    fn a_map_is_found_when_the_page_written_last_is_gone() {
+        let mut bench = filled(1);
+        bench.write_all(&[0, 1, 2, 3]);
+        (0..4).for_each(|page| drop(bench.trim(page)));
+        bench.read(8);
+        assert_eq!(bench.read(4), [(Read, 7), (Read, 4)], "block 1 is all that is left");
+        (4..8).for_each(|page| drop(bench.trim(page)));
+        bench.read(8);
+        assert_eq!(bench.read(4), [], "neither data nor a map");
+        assert_eq!(bench.write(4).len(), 1);
+        bench.audit();
     }
 
     #[test]

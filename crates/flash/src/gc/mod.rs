@@ -2,6 +2,7 @@
 
 mod choices;
 mod cost_benefit;
+mod drawn;
 mod fifo;
 mod greedy;
 mod partial;

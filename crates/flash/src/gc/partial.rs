@@ -11,14 +11,11 @@
 //! evenly, as a search in random order keeps the first of several. So the victim has exactly the
 //! distribution a scan would give, up to rounding.
 
-use super::ranked::Ranked;
-use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
-use crate::array::Array;
-use crate::geometry::BlockId;
+use super::drawn::{DrawRank, Drawn};
+use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Partial search.
 pub const ENTRY: GcEntry = GcEntry {
@@ -38,16 +35,11 @@ const PARAMS: [Param; 1] = [Param::with(
     "The share of a plane's candidates that is searched; 0 takes a random one without a search.",
 )];
 
-struct Partial {
-    ranked: Ranked,
-    stream: Stream,
-    share: f64,
-    searched: u32,
-}
+/// The share that is searched.
+struct Partial(f64);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let share = input.settings.number("fraction");
-    Ok(Box::new(Partial { ranked: input.ranked(), stream: input.stream(), share, searched: 0 }))
+    Ok(Box::new(Drawn::new(input, Partial(input.settings.number("fraction")))))
 }
 
 /// The natural logarithm of the number of ways to choose `chosen` of `all`.
@@ -74,52 +66,18 @@ fn least_rank(all: u32, chosen: u32, stream: &mut Stream) -> u32 {
     low
 }
 
-impl VictimPolicy for Partial {
-    fn closed(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.ranked.insert(pool, block, valid);
-    }
-
-    #[inline]
-    fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.ranked.lower(pool, block, valid);
-    }
-
-    fn removed(&mut self, pool: usize, block: BlockId) {
-        self.ranked.remove(pool, block);
-    }
-
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
-        self.searched = 0;
-        if !self.ranked.any_gain(pool) {
-            return None;
-        }
-        let all = self.ranked.len(pool);
-        self.searched = (f64::from(all) * self.share).ceil() as u32;
-        let rank = match self.searched.min(all) {
-            0 => self.stream.below(u64::from(all)) as u32,
-            chosen => least_rank(all, chosen, &mut self.stream),
+impl DrawRank for Partial {
+    fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32) {
+        let searched = (f64::from(candidates) * self.0).ceil() as u32;
+        let rank = match searched.min(candidates) {
+            0 => stream.below(u64::from(candidates)) as u32,
+            chosen => least_rank(candidates, chosen, stream),
         };
-        self.ranked.draw_like(pool, rank, &mut self.stream)
+        (rank, searched)
     }
 
-    fn searched(&self) -> u32 {
-        self.searched
-    }
-
-    fn save(&self, to: &mut Saver) {
-        self.ranked.save(to);
-        to.put(&(&self.stream, self.searched));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.ranked.restore(from)?;
-        (self.stream, self.searched) = from.take()?;
-        Ok(())
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        // A real controller keeps a count of valid pages per block, in 4 bytes, and scans it.
-        self.ranked.blocks() * 4
+    fn bytes_per_block(&self) -> u64 {
+        4 // A count of valid pages, to scan.
     }
 }
 

@@ -1,12 +1,9 @@
 //! Random: any closed block.
 
-use super::ranked::Ranked;
-use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
-use crate::array::Array;
-use crate::geometry::BlockId;
+use super::drawn::{DrawRank, Drawn};
+use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_engine::Stream;
 use hybridsim_engine::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Random.
 pub const ENTRY: GcEntry = GcEntry {
@@ -19,50 +16,18 @@ pub const ENTRY: GcEntry = GcEntry {
     build,
 };
 
-struct Random {
-    ranked: Ranked,
-    stream: Stream,
-}
+struct Random;
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Random { ranked: input.ranked(), stream: input.stream() }))
+    Ok(Box::new(Drawn::new(input, Random)))
 }
 
-impl VictimPolicy for Random {
-    fn closed(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.ranked.insert(pool, block, valid);
+impl DrawRank for Random {
+    fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32) {
+        (stream.below(u64::from(candidates)) as u32, 0)
     }
 
-    #[inline]
-    fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.ranked.lower(pool, block, valid);
-    }
-
-    fn removed(&mut self, pool: usize, block: BlockId) {
-        self.ranked.remove(pool, block);
-    }
-
-    fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
-        if !self.ranked.any_gain(pool) {
-            return None;
-        }
-        let rank = self.stream.below(u64::from(self.ranked.len(pool))) as u32;
-        self.ranked.draw_like(pool, rank, &mut self.stream)
-    }
-
-    fn save(&self, to: &mut Saver) {
-        self.ranked.save(to);
-        to.put(&self.stream);
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.ranked.restore(from)?;
-        self.stream = from.take()?;
-        Ok(())
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        // A real controller draws a block number and needs no table at all.
-        0
+    fn bytes_per_block(&self) -> u64 {
+        0 // The number of a block is drawn, and no table is needed.
     }
 }

@@ -164,7 +164,17 @@ impl Buffer {
 
     /// Forgets the whole pages of a range.
     pub fn trim(&mut self, first: u32, sectors: u32) {
-        for lpn in first.div_ceil(self.per_page)..(first + sectors) / self.per_page {
+        let range = first.div_ceil(self.per_page)..(first + sectors) / self.per_page;
+        if range.len() > self.pages.len() {
+            for place in 0..self.pages.len() as u32 {
+                let lpn = self.pages[place as usize].lpn;
+                if self.by_use.contains(place) && range.contains(&lpn) {
+                    self.drop_page(place);
+                }
+            }
+            return;
+        }
+        for lpn in range {
             if let Some(&place) = self.index.get(&lpn) {
                 self.drop_page(place);
             }

@@ -16,6 +16,8 @@ use hybridsim_engine::{
 const IDLE: u64 = 0;
 /// The timer for the end of a recovery.
 const RECOVERED: u64 = 1;
+/// The timer for background work that goes on.
+const GO_ON: u64 = 2;
 
 /// What an [`SlcMlcSsd`] is put together from.
 pub struct Parameters {
@@ -207,9 +209,12 @@ impl SlcMlcSsd {
         }
     }
 
-    fn work_in_the_background(&mut self, ctx: &mut Ctx<'_>) {
+    /// One block, when the device was idle for long enough or `goes_on` with what it does and no
+    /// request came meanwhile.
+    fn work_in_the_background(&mut self, ctx: &mut Ctx<'_>, goes_on: bool) {
         self.wake_set = false;
         let Some(delay) = self.parts.idle_after else { return };
+        let delay = if goes_on { SimDuration::ZERO } else { delay };
         if ctx.now() < self.free + delay {
             self.set_wake(ctx);
             return;
@@ -222,7 +227,7 @@ impl SlcMlcSsd {
         if worked == Ok(true) {
             // Go on at once: a request that comes meanwhile waits for one block at most.
             self.wake_set = true;
-            ctx.wake_at(self.free.max(now + SimDuration::from_ns(1)), IDLE);
+            ctx.wake_at(self.free.max(now + SimDuration::from_ns(1)), GO_ON);
         }
         self.check(ctx, worked.map(drop));
     }
@@ -315,9 +320,9 @@ impl Layer for SlcMlcSsd {
                 }
                 self.set_wake(ctx);
             }
-            (_, recovering) => {
+            (token, recovering) => {
                 self.recovering = recovering;
-                self.work_in_the_background(ctx);
+                self.work_in_the_background(ctx, token == GO_ON);
             }
         }
     }

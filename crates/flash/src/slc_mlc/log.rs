@@ -221,8 +221,17 @@ impl SlcLog {
         if self.hash.get(sector) == Some(Entry::Virtual(self.head)) {
             return;
         }
-        if self.hash.place(sector).is_none() && self.hash.set(sector, Entry::Virtual(self.head)) {
-            self.marks[self.head as usize].push(sector);
+        if self.hash.place(sector).is_some() || !self.hash.set(sector, Entry::Virtual(self.head)) {
+            return;
+        }
+        let (hash, head) = (&self.hash, self.head);
+        let marks = &mut self.marks[head as usize];
+        marks.push(sector);
+        if marks.len() > 2 * hash.buckets() {
+            // Marks that were forgotten since, and perhaps made again, are still listed.
+            marks.sort_unstable();
+            marks.dedup();
+            marks.retain(|sector| hash.get(*sector) == Some(Entry::Virtual(head)));
         }
     }
 
@@ -392,5 +401,10 @@ mod tests {
         let mut log = SlcLog::new(array, HashTable::new(8, 4, Probing::Linear));
         (0..1000).for_each(|_| log.mark(5));
         assert_eq!(log.marks[log.head as usize], [5]);
+        for sector in 0..10_000 {
+            log.mark(sector % 20);
+            log.forget(sector % 20);
+        }
+        assert!(log.marks[log.head as usize].len() <= 2 * log.hash.buckets());
     }
 }

@@ -312,7 +312,8 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
         Ram::of(&mlc, blocks, cache.as_ref().map(|cache| cache.log.array.geometry()), buckets);
     let info = info(settings, &mlc, blocks, cache.as_ref(), ram);
     let endurance = settings.count("mlc_endurance") as u32;
-    let array = Array::new(mlc, ProgramOrder::Ascending, endurance);
+    let pages = blocks * mlc.pages_per_block();
+    let array = Array::new(mlc, ProgramOrder::Ascending, endurance).with_logical_pages(pages);
     let mapping_cache = settings.count("mapping_cache") as u32;
     let logs_max = settings.count("logs_max") as u32;
     let premapped = settings.flag("premapped");

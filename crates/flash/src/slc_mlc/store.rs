@@ -116,8 +116,13 @@ impl Store {
             let lpn = sector / self.mlc.sectors;
             let next = ((lpn + 1) * self.mlc.sectors).min(end);
             let mut wanted = false;
+            let on_slc = self.is_on_slc(self.mlc.logical(lpn));
+            if !on_slc && into.is_empty() {
+                (wanted, sector) = (true, next);
+            }
             for sector in sector..next {
-                let place = self.cache.as_ref().and_then(|cache| cache.log.hash.place(sector));
+                let cache = self.cache.as_ref().filter(|_| on_slc);
+                let place = cache.and_then(|cache| cache.log.hash.place(sector));
                 wanted |= place.is_none();
                 if let Some((log, place)) = self.cache.as_ref().map(|cache| &cache.log).zip(place) {
                     self.pages.push(place / log.sectors);
@@ -478,7 +483,7 @@ impl Store {
         let page = self.mlc.map[lpn as usize];
         let mut newest = if page == NONE { 0 } else { self.mlc.written[page as usize] };
         let logical = self.mlc.logical(lpn) as usize;
-        let on_slc = self.cache.as_ref().is_some_and(|cache| cache.sectors_of[logical] > 0);
+        let on_slc = self.is_on_slc(logical as u32);
         let whole = own.len() as u32 == per_page;
         let mut wanted = !whole && page != NONE && !on_slc;
         if on_slc || (self.verifying() && !whole) {
@@ -605,7 +610,16 @@ impl Store {
         Ok(())
     }
 
+    /// Whether the SLC flash holds anything of a logical block.
+    #[inline]
+    fn is_on_slc(&self, logical: u32) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.sectors_of[logical as usize] > 0)
+    }
+
     fn holds_any(&self, lpn: u32) -> bool {
+        if !self.is_on_slc(self.mlc.logical(lpn)) {
+            return false;
+        }
         let first = lpn * self.mlc.sectors;
         self.cache.as_ref().is_some_and(|cache| {
             (first..first + self.mlc.sectors).any(|sector| cache.log.hash.place(sector).is_some())

@@ -296,6 +296,50 @@ fn a_log_filled_in_order_is_switched() {
 }
 
 #[test]
+fn a_buffer_in_front_agrees_with_a_map() {
+    let registry = defaults::registry();
+    let settings = small(&registry).and("nvram", Value::Bytes(6 * 2048));
+    for seed in 0..20 {
+        let mut device = build(&settings, &registry).expect("a device");
+        device.store().verify();
+        let (store, buffer) = device.remembered_mut();
+        let buffer = buffer.expect("it has one");
+        let mut stream = Stream::new(seed, "buffer");
+        let mut map = vec![(0u64, false); SECTORS as usize];
+        for step in 1..=1_000u64 {
+            store.work.clear();
+            let bound = if stream.chance(0.6) { 40 } else { SECTORS };
+            let first = stream.below(bound);
+            let longest = if stream.chance(0.1) { SECTORS } else { 6 };
+            let count = (1 + stream.below(longest)).min(SECTORS - first);
+            let range = first as usize..(first + count) as usize;
+            match stream.below(10) {
+                0 => {
+                    buffer.trim(first as u32, count as u32);
+                    store.trim(first as u32, count as u32);
+                    map[range].iter_mut().for_each(|(_, trimmed)| *trimmed = true);
+                }
+                1..6 => {
+                    let stamps = vec![step; count as usize];
+                    buffer.write(store, first as u32, count as u32, &stamps).expect("it is sound");
+                    map[range].fill((step, false));
+                }
+                _ => {
+                    let mut got = vec![u64::MAX; count as usize];
+                    buffer.read(store, first as u32, count as u32, &mut got).expect("it is sound");
+                    let pairs = got.iter().zip(&map[range]);
+                    for (sector, (got, (stamp, trimmed))) in (first..).zip(pairs) {
+                        let right = got == stamp || (*trimmed && *got == 0);
+                        assert!(right, "seed {seed}, step {step}, {sector}: {got} for {stamp}");
+                    }
+                }
+            }
+        }
+        store.audit().expect("sound");
+    }
+}
+
+#[test]
 fn nonsense_is_refused() {
     let registry = defaults::registry();
     let check = |name, value, says: &str| {

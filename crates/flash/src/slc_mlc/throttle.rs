@@ -16,9 +16,6 @@ pub struct Throttle {
     enabled: bool,
 }
 
-/// k never falls below: head and tail are the same block then, as they are at first (section 3.3).
-const K_MIN: u32 = 0;
-
 impl Throttle {
     /// A throttle with Algorithm 2's numbers `every` = 1000 and `step` = 100.
     pub const fn new(endurance_ratio: f64, every: u32, step: u32, enabled: bool) -> Self {
@@ -32,13 +29,14 @@ impl Throttle {
     }
 
     /// A request was refused; the new k (steps 1 and 7 to 10; all requests in throttling mode are
-    /// counted, the test is on the way of refused ones).
+    /// counted, the test is on the way of refused ones). At 0 head and tail are the same block, as
+    /// they are at first (section 3.3).
     pub fn refused(&mut self, k: u32) -> u32 {
         if self.counted < self.every {
             return k;
         }
         self.counted = 0;
-        k.saturating_sub(self.step).max(K_MIN)
+        k.saturating_sub(self.step)
     }
 
     /// A request came in throttling mode.

@@ -164,7 +164,10 @@ impl Layer for Host {
 }
 
 /// Runs `host` over `ssd`; what was done and told, and how it ended.
-pub fn run(ssd: Ssd, host: Host) -> (Vec<Done>, Vec<Stamped>, Result<RunEnd, Fault>) {
+pub fn run(
+    ssd: impl Layer + 'static,
+    host: Host,
+) -> (Vec<Done>, Vec<Stamped>, Result<RunEnd, Fault>) {
     let done = host.done.clone();
     let root = Node::inner("host", host, vec![Node::leaf("ssd", ssd)]);
     let mut facts: Vec<Stamped> = Vec::new();

@@ -171,6 +171,13 @@ impl RequestLog {
     }
 }
 
+impl Drop for RequestLog {
+    /// A run that did not begin leaves nothing behind.
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.partial));
+    }
+}
+
 impl FactSink for RequestLog {
     fn take(&mut self, facts: &[Stamped]) {
         for stamped in facts {

@@ -12,16 +12,22 @@ impl Dftl {
         for _ in 0..self.planes.len() {
             let plane = self.turn;
             self.turn = if plane + 1 == self.planes.len() { 0 } else { plane + 1 };
-            let Self { planes, geometry, .. } = self;
-            if planes[plane].valid >= planes[plane].limit {
+            if self.planes[plane].valid >= self.planes[plane].limit {
                 continue;
             }
-            let open = planes[plane].frontier.next < geometry.pages_per_block();
-            if open || self.open_data_block(plane, flash)? {
+            if self.takes_data(plane) || self.open_data_block(plane, flash)? {
                 return Ok(Some(plane));
             }
         }
         Ok(None)
+    }
+
+    /// Whether the data frontier of `plane` has a free page for the host. Once a block retired
+    /// that was to be the free one, what is left of the frontier is all there is to move pages to.
+    #[inline]
+    fn takes_data(&self, plane: usize) -> bool {
+        let plane = &self.planes[plane];
+        plane.frontier.next < self.geometry.pages_per_block() && plane.free_for_data() > 0
     }
 
     /// Makes sure that the data frontier of `plane` has a free page.
@@ -39,7 +45,7 @@ impl Dftl {
             if self.planes[plane].valid >= self.planes[plane].limit {
                 return Ok(false); // Blocks retired just now: collecting might gain nothing.
             }
-            if self.planes[plane].frontier.next < self.geometry.pages_per_block() {
+            if self.takes_data(plane) {
                 return Ok(true); // Moved pages left room in the block they were moved to.
             }
         }

@@ -44,8 +44,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .ours(ratio)
                 .if_it_differs(
                     "TPC-H starts from full flash and collects at once, Financial from flash that \
-                     holds only what it wrote; from full flash both, the ratios are 25 to 28, but \
-                     then DFTL spends 5 % more than FAST in Financial",
+                     holds only what it wrote; from full flash both, without a pass before, the \
+                     ratios are 25 to 28, but then DFTL spends 5 % more than FAST in Financial",
                 ),
         );
     }

@@ -30,13 +30,34 @@ impl Line {
     }
 }
 
-const REASON: &str = "runs of neighbouring blocks meet in the table, and eight entries on there \
-                      is still no room for the next";
+const REASON: &str = "more small writes are to blocks of their own than the table has room for";
 
-const QUADRATIC: &str = "each sector only needs room of its own, wherever that is: nothing in the \
-                         scheme asks for sequences to stay together, which is the paper's reason \
-                         for it. Of eight quadratic probes the last is 49 entries on, past the \
-                         runs that eight linear ones stay within";
+/// What probes do to responses, for the figure's other axis.
+fn gains(line: Option<&Line>) -> String {
+    let Some(line) = line else { return String::new() };
+    let ms = |probes| {
+        let at = PROBES.iter().position(|other| *other == probes);
+        at.map_or(f64::NAN, |at| line.ran[at].mean_ms())
+    };
+    format!(
+        "they do diminish: the mean response gains {:.1} % from 1 to 8 probes, and {:.1} % more \
+         from 8 to 32. The bound of 0.9 is not the paper's",
+        100.0 * (1.0 - ms(8) / ms(1)),
+        100.0 * (1.0 - ms(32) / ms(8)),
+    )
+}
+
+fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
+    let counts = |line: &Line| [4, 8, 32].map(|probes| line.rejects(probes).round());
+    let ours = linear.map(counts).unwrap_or_default();
+    format!(
+        "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of \
+         sectors (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector \
+         only needs room of its own, wherever that is: nothing in the scheme asks for sequences \
+         to stay together, which is the paper's reason",
+        counts(quadratic)
+    )
+}
 
 fn study(lab: &Lab, load: &str) -> Result<Vec<Line>, LabError> {
     let kinds: Vec<(u64, &str)> =
@@ -87,8 +108,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         let claim = format!("{name}: a small table needs probes: rejects with 16,384 entries");
         findings
             .row(Claim::new("H21", claim).ranked(Order::Falling, &probes).if_it_differs(REASON));
-        let gains =
-            [("1 to 8", at(32_768, 1) - at(32_768, 8)), ("all", at(32_768, 1) - at(32_768, 32))];
+        let spared = [8, 32].map(|probes| at(32_768, 1) - at(32_768, probes));
         findings.row(
             Claim::new(
                 "H21",
@@ -98,8 +118,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 ),
             )
             .at_least("the benefits diminish", 0.9)
-            .ours(gains[0].1 / gains[1].1)
-            .if_it_differs(REASON),
+            .ours(spared[0] / spared[1])
+            .if_it_differs(&gains(linear(32_768))),
         );
         if let Some(quadratic) =
             lines.iter().find(|line| line.entries == 16_384 && line.probing == "quadratic")
@@ -111,7 +131,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                     format!("{name}: quadratic probing rejects more, 16,384, 8 probes"),
                 )
                 .ranked(Order::Falling, &pair)
-                .if_it_differs(QUADRATIC),
+                .if_it_differs(&quadratic_reason(linear(16_384), quadratic)),
             );
         }
         eight.push(at(16_384, 8));

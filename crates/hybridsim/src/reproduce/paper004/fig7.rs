@@ -1,6 +1,6 @@
 //! Figure 7: profiles of the loads.
 
-use super::{EXT3, NTFS, WRITES, small_share};
+use super::{EXT3, NTFS, WRITES, hot_cluster, small_share};
 use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Order};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -23,8 +23,9 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     for (file_system, name, peak) in [(NTFS, "NTFS", 128), (EXT3, "ext3", 256)] {
         let text = format!(
             "generator = {{ kind = \"desktop\", file_system = \"{file_system}\", extent = \
-             \"480KiB\", hot = \"320MiB\", hot_cluster = 40, hot_run = 2, hot_area = \"512KiB\", \
+             \"480KiB\", hot = \"320MiB\", hot_cluster = {}, hot_run = 2, hot_area = \"512KiB\", \
              theta = 1.05, small = {} }}",
+            hot_cluster(file_system),
             small_share(file_system)
         );
         let profile = lab.profile(name, &text, SECTORS)?;

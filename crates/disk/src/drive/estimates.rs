@@ -1,0 +1,55 @@
+//! What a drive tells schedulers: how long its arm would take, and what its buffer would serve.
+
+use super::forced;
+use crate::cache::Segments;
+use crate::mechanics::Mechanics;
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Arm and buffer of a drive, as schedulers in it and above it see them. The buffer is as of the
+/// last event of the drive: what a read-ahead got since is not in it yet.
+pub(super) struct Estimates {
+    pub mechanics: Rc<Mechanics>,
+    pub buffer: Rc<RefCell<Segments>>,
+    pub write_cache: bool,
+    pub appends_only: bool,
+}
+
+impl Positioner for Estimates {
+    #[inline]
+    fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
+        self.mechanics.positioning(now, last, to)
+    }
+
+    fn cylinder(&self, lba: Lba) -> u32 {
+        self.mechanics.cylinder(lba)
+    }
+
+    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+        self.mechanics.seek(last, to)
+    }
+
+    fn transfer(&self, to: &Request) -> SimDuration {
+        self.mechanics.transfer(to)
+    }
+
+    fn is_buffered(&self, to: &Request) -> bool {
+        let (buffer, start, end) = (self.buffer.borrow(), to.lba.0, to.end().0);
+        match to.op {
+            Op::Read => !forced(to) && buffer.find(start).is_some_and(|found| found.until >= end),
+            Op::Write => {
+                let goes_on =
+                    !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == start;
+                self.write_cache && !forced(to) && goes_on && buffer.takes(start, end)
+            }
+            Op::Trim => true,
+            Op::Flush => buffer.dirty() == 0,
+        }
+    }
+
+    fn sectors(&self) -> u64 {
+        self.mechanics.sectors()
+    }
+}
