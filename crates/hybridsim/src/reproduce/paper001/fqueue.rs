@@ -236,7 +236,8 @@ fn duty(week: &Week, findings: &mut Findings) {
             .ours(time(&week.idle[3]))
             .if_it_differs(&format!(
                 "of writes alone it is {:.2}, of reads {:.2}: with idle processing at once {:.2} \
-                 of the sectors redirected go to the disk all the same, in idle time. Both, if the queue must first be empty for {}",
+                 of the sectors redirected go to the disk all the same, in idle time. \
+                 Both, if the queue must first be empty for {}",
                 busy(&week.idle[3]) / busy(&week.plain),
                 reads(&week.idle[3]) / reads(&week.plain),
                 sum(&week.idle[3], "idle_sync_sectors") / sum(&week.idle[3], "redirected_sectors"),
