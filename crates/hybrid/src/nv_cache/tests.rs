@@ -53,17 +53,22 @@ impl Layer for Whimsical {
     }
 }
 
-fn system(seed: u64, flash: u64, disk: u64) -> Node {
+/// A drive over so many sectors of flash and of disk.
+fn drive(unpin: &str, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
     let registry = Registry::default();
-    let settings = drive_settings("keep");
+    let settings = drive_settings(unpin);
     let views = views(&[flash, disk], None);
     let input =
         BuildInput { settings: &settings, registry: &registry, seed, path: "nv", children: &views };
+    make(&input)
+}
+
+fn system(seed: u64, flash: u64, disk: u64) -> Node {
     let children = vec![
         Place::new("flash", flash, 30).restless(seed),
         Place::new("disk", disk, 300).restless(seed),
     ];
-    let drive = Node::inner("host/w/nv", make(&input), children);
+    let drive = Node::inner("host/w/nv", drive("keep", seed, flash, disk), children);
     let stream = Stream::new(seed, "whimsical");
     Node::inner("host/w", Whimsical { capacity: disk, stream, refused: 0 }, vec![drive])
 }
@@ -163,18 +168,8 @@ fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
 
 /// The same on other flash.
 fn play_on(unpin: &str, steps: &[Step], flash: Node) -> Vec<Seen> {
-    let registry = Registry::default();
-    let settings = drive_settings(unpin);
-    let views = views(&[50, 1000], None);
-    let input = BuildInput {
-        settings: &settings,
-        registry: &registry,
-        seed: 1,
-        path: "nv",
-        children: &views,
-    };
     let children = vec![flash, Place::new("disk", 1000, 300).steady()];
-    let drive = Node::inner("host/s/nv", make(&input), children);
+    let drive = Node::inner("host/s/nv", drive(unpin, 1, 50, 1000), children);
     let seen = std::rc::Rc::default();
     let script =
         Script { steps: steps.to_vec(), at: 0, root: None, seen: std::rc::Rc::clone(&seen) };
@@ -255,17 +250,7 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
 
 #[test]
 fn hits_and_misses_are_sectors_however_scattered() {
-    let registry = Registry::default();
-    let settings = drive_settings("discard");
-    let views = views(&[50, 1000], None);
-    let input = BuildInput {
-        settings: &settings,
-        registry: &registry,
-        seed: 1,
-        path: "nv",
-        children: &views,
-    };
-    let mut drive = make(&input);
+    let mut drive = drive("discard", 1, 50, 1000);
     // Three pieces in the cache, the last of which with data.
     for (lba, sectors) in [(10, 3), (13, 5), (20, 7)] {
         drive.extents.reserve(lba, sectors, true);
@@ -332,17 +317,7 @@ fn a_long_queue_of_trims_takes_no_stack() {
     let trim = Arrival { at: SimTime::ZERO, request: Request::new(Op::Trim, Lba(0), 8) };
     let mut arrivals = vec![pinned; 2];
     arrivals.extend(vec![trim; trims]);
-    let registry = Registry::default();
-    let settings = drive_settings("keep");
-    let views = views(&[50, 100], None);
-    let input = BuildInput {
-        settings: &settings,
-        registry: &registry,
-        seed: 1,
-        path: "nv",
-        children: &views,
-    };
-    let mut drive = make(&input);
+    let mut drive = drive("keep", 1, 50, 100);
     drive.spindle.enter(0);
     let children =
         vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 100, 300).steady()];
