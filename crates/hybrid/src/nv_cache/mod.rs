@@ -36,6 +36,7 @@ use hybridsim_engine::{
     Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SimDuration, SimTime,
 };
 use serve::Job;
+use slab::Slab;
 use spindle::Spindle;
 use std::rc::Rc;
 
@@ -92,8 +93,7 @@ pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
         extents: Extents::new(flash.capacity),
         spindle: Spindle::default(),
         flow: Flow::default(),
-        jobs: Vec::new(),
-        free_jobs: Vec::new(),
+        jobs: Slab::new(),
         pieces: Vec::new(),
         told: 0,
     }
@@ -111,8 +111,7 @@ pub struct NvCacheDisk {
     pub(crate) extents: Extents,
     spindle: Spindle,
     flow: Flow,
-    jobs: Vec<Job>,
-    free_jobs: Vec<u32>,
+    jobs: Slab<Job>,
     /// Reused for every request.
     pieces: Vec<Piece>,
     told: u64,
@@ -185,7 +184,6 @@ impl Layer for NvCacheDisk {
         self.spindle = Spindle::default();
         self.flow = Flow::default();
         self.jobs.clear();
-        self.free_jobs.clear();
         Ok(())
     }
 

@@ -63,16 +63,7 @@ impl NvCacheDisk {
             since: ctx.now(),
             parts: Parts::NONE,
         };
-        let slot = match self.free_jobs.pop() {
-            Some(slot) => {
-                self.jobs[slot as usize] = job;
-                slot
-            }
-            None => {
-                self.jobs.push(job);
-                self.jobs.len() as u32 - 1
-            }
-        };
+        let slot = self.jobs.insert(job) as u32;
         let (range, shared) = self.claims(id, request, command);
         if self.flow.enter(slot, range, !shared, false) == Entered::Free && self.start(ctx, slot) {
             self.end(ctx, slot);
@@ -300,7 +291,7 @@ impl NvCacheDisk {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
-        let job = self.jobs[slot as usize];
+        let job = self.jobs.remove(slot as usize);
         ctx.data().give_back(job.data);
         match job.id {
             Some(id) if job.failed => ctx.fail_request(id, job.parts),
@@ -308,7 +299,6 @@ impl NvCacheDisk {
             None => self.spindle.drained(job.failed),
         }
         self.flow.leave(slot);
-        self.free_jobs.push(slot);
     }
 
     /// Whether a command has (more) data to move, and begins to.
