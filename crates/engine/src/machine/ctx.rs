@@ -235,6 +235,11 @@ impl Ctx<'_> {
         self.core.power_fails && self.core.data.enabled()
     }
 
+    /// Whether somebody wants to know what each die and channel does when.
+    pub fn tells_flash_busy(&self) -> bool {
+        self.core.tells_flash_busy
+    }
+
     /// A buffer for a request this layer issues on its own account.
     pub fn take_data(&mut self, sectors: u32) -> DataSlice {
         self.core.data.take(sectors)

@@ -72,6 +72,7 @@ impl Machine {
                 fault: None,
                 halted: false,
                 power_fails: false,
+                tells_flash_busy: false,
             },
             power: None,
             layers: Vec::new(),
@@ -162,6 +163,11 @@ impl Machine {
     /// end, so that [`Machine::save`] is possible.
     pub fn settle_at_end(&mut self) {
         self.settling = true;
+    }
+
+    /// Before the run: flash devices are to tell what each die and channel does when.
+    pub fn tell_flash_busy(&mut self) {
+        self.core.tells_flash_busy = true;
     }
 
     /// Before the run: lets the power fail.

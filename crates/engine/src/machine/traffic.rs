@@ -86,6 +86,7 @@ pub(super) struct Core {
     pub(super) fault: Option<Fault>,
     pub(super) halted: bool,
     pub(super) power_fails: bool,
+    pub(super) tells_flash_busy: bool,
 }
 
 impl Core {
