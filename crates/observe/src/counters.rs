@@ -94,6 +94,8 @@ pub struct Node {
     pub flash_erases: [u64; Cause::ALL.len()],
     /// Erases of each block that was erased.
     pub erases_by_block: BTreeMap<u32, u64>,
+    /// Pages asked for that held nothing.
+    pub unwritten_reads: u64,
     /// Searches for a victim.
     pub searches: u64,
     /// Blocks looked at in them.
@@ -320,6 +322,7 @@ impl Node {
                 self.destages += 1;
                 self.destaged_sectors += u64::from(sectors);
             }
+            Fact::ReadUnwritten { pages } => self.unwritten_reads += u64::from(pages),
             Fact::VictimSearch { blocks } => {
                 self.searches += 1;
                 self.searched_blocks += u64::from(blocks);

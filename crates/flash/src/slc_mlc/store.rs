@@ -131,8 +131,11 @@ impl Store {
                     *stamp = self.stamp_of(sector, place);
                 }
             }
-            if wanted && self.mlc.map[lpn as usize] != NONE {
-                self.read_page(lpn, Cause::Host);
+            let written = self.mlc.map[lpn as usize] != NONE;
+            match wanted {
+                true if written => self.read_page(lpn, Cause::Host),
+                true => self.work.unwritten += 1,
+                false => {}
             }
             sector = next;
         }

@@ -116,13 +116,16 @@ pub const NAMES: &[&str] = &[
 pub struct Work {
     runs: Vec<Run>,
     numbers: Vec<(Number, u64)>,
+    /// Pages asked for that hold nothing.
+    pub unwritten: u32,
     /// Off while a device is filled before a run.
     pub recording: bool,
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Self { runs: Vec::with_capacity(256), numbers: Vec::with_capacity(256), recording: true }
+        let (runs, numbers) = (Vec::with_capacity(256), Vec::with_capacity(256));
+        Self { runs, numbers, unwritten: 0, recording: true }
     }
 }
 
@@ -176,6 +179,7 @@ impl Work {
     pub fn clear(&mut self) {
         self.runs.clear();
         self.numbers.clear();
+        self.unwritten = 0;
     }
 }
 
