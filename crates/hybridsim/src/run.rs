@@ -10,8 +10,8 @@ use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
-    FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped, StateError,
-    Stream,
+    Fact, FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped,
+    StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::{
@@ -128,6 +128,9 @@ pub fn run(
     if let Some(every) = scenario.run.count_opt("power_cut_every") {
         let stream = Stream::new(scenario.seed(), "power");
         machine.fail_power(PowerCuts::new(every, scenario.run.count("power_cuts_max"), stream));
+    }
+    if options.detail == Detail::Full {
+        machine.tell_flash_busy();
     }
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, save_state, cache, .. } = options;
@@ -328,7 +331,14 @@ impl FactSink for Tee<'_, '_> {
     fn take(&mut self, facts: &[Stamped]) {
         let mut facts = facts;
         if !self.base.is_zero() {
-            let shift = |fact: &Stamped| Stamped { time: fact.time - self.base, ..*fact };
+            let shift = |stamped: &Stamped| {
+                let mut stamped = *stamped;
+                stamped.time = stamped.time - self.base;
+                if let Fact::FlashBusy { begin, end, .. } = &mut stamped.fact {
+                    (*begin, *end) = (*begin - self.base, *end - self.base);
+                }
+                stamped
+            };
             self.shifted.clear();
             self.shifted.extend(facts.iter().map(shift));
             facts = &self.shifted;

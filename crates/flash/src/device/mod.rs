@@ -194,6 +194,7 @@ impl Ssd {
         }
         let parts = timed.parts.plus(Part::Queue, now.since(ctx.issued(id)));
         ctx.complete_at(id, timed.end, parts);
+        self.tell_busy(ctx, false);
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
     }
@@ -304,6 +305,14 @@ impl Ssd {
                     ctx.observe(Fact::FlashErase { cause, die, block: page, erases });
                 }
             }
+        }
+    }
+
+    /// Tells what each die and channel does when, if somebody looks.
+    #[inline]
+    fn tell_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        if ctx.tells_flash_busy() {
+            self.parts.clock.told(ctx.now(), everything, |fact| ctx.observe(fact));
         }
     }
 
@@ -455,6 +464,9 @@ impl Layer for Ssd {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.tells_flash_busy() {
+            self.parts.clock.watch();
+        }
         self.check(ctx, Ok(()));
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
@@ -514,6 +526,7 @@ impl Layer for Ssd {
             self.move_contents(0);
         }
         self.tell_operations(ctx);
+        self.tell_busy(ctx, false);
         self.tell_free_blocks(ctx);
         if worked == Ok(true) {
             // Go on at once: a request that comes meanwhile waits for one page at most.
@@ -525,6 +538,7 @@ impl Layer for Ssd {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.tell_states(ctx, true);
+        self.tell_busy(ctx, true);
         let array = self.parts.flash.array();
         let mut wear = BTreeMap::new();
         for block in 0..array.geometry().blocks() {

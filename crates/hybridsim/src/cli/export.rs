@@ -2,8 +2,7 @@
 //! of all requests, a timeline.
 
 use super::SimulateArgs;
-use super::output::{Exit, Failure, note};
-use super::run::write;
+use super::output::{Exit, Failure, note, write_file};
 use crate::run::Done;
 use crate::scenario::units;
 use hybridsim_engine::{Fact, FactSink, Op, Part, Stamped};
@@ -73,14 +72,14 @@ impl Exports {
             drop(fs::remove_file(folder.join(name)));
         }
         let shape = fio::json(&done.results, &done.latencies);
-        write(folder, "fio.json", &format!("{shape:#}\n"))?;
+        write_file(folder, "fio.json", &format!("{shape:#}\n"))?;
         for (name, op) in TABLES {
             let table = match op {
                 None => hgrm::table(&done.latencies.all()),
                 Some(op) => hgrm::table(done.latencies.of(op)),
             };
             if !table.is_empty() {
-                write(folder, name, &table)?;
+                write_file(folder, name, &table)?;
             }
         }
         if let Some(log) = self.requests {
@@ -106,7 +105,7 @@ fn save_timeline(folder: &Path, done: &Done, fold: SpanFold) -> Result<(), Failu
     let mut text = Vec::new();
     let about = timeline::About { title, window_ns, left_out };
     timeline::write(&mut text, about, &done.paths, &spans)?;
-    write(folder, "timeline.json", &String::from_utf8(text).expect("JSON is UTF-8"))
+    write_file(folder, "timeline.json", &String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 impl FactSink for Exports {

@@ -2,7 +2,9 @@
 
 use crate::scenario::diagnostic::Diagnostics;
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 /// Exit codes, as documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,16 @@ impl From<io::Error> for Failure {
             _ => Self::Message(Exit::Run, error.to_string()),
         }
     }
+}
+
+/// Writes a file into `folder` so that it is either whole or absent.
+pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let partial = folder.join(format!(".{name}.partial"));
+    let failed = |error| {
+        Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
+    };
+    fs::write(&partial, text).map_err(failed)?;
+    fs::rename(&partial, folder.join(name)).map_err(failed)
 }
 
 /// Writes `text` to standard output.
