@@ -108,9 +108,9 @@ fn a_stripe_of_n_serves_n_times_as_many() {
         let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
         let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
         let text = format!(
-            "system = \"volume\"\n[host]\nmode = \"closed\"\nqueue_depth = 64\n[workload]\ngenerator \
-             = {{ kind = \"fio\", requests = 4000, rw = \"randread\", bs = \"4KiB\", size = \"8GiB\" \
-             }}\n[part.volume]\nkind = \"stripe\"\nmembers = [{}]\n{}",
+            "system = \"volume\"\n[host]\nmode = \"closed\"\nqueue_depth = 64\n[workload]\n\
+             generator = {{ kind = \"fio\", requests = 4000, rw = \"randread\", bs = \"4KiB\", \
+             size = \"8GiB\" }}\n[part.volume]\nkind = \"stripe\"\nmembers = [{}]\n{}",
             names.join(", "),
             (0..members).map(disk).collect::<String>()
         );
