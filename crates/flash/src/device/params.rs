@@ -334,6 +334,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition: Precondition::named(settings.text("precondition")),
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
+        power: Stream::new(input.seed, &format!("{}/power", input.path)),
     }))
 }
 

@@ -76,6 +76,7 @@ pub enum Number {
     MlcChain,
     Dense,
     BufferWrite,
+    GcScan,
 }
 
 /// Names of [`Number`] in results. `docs/slc-mlc.md` says what each means.
@@ -109,6 +110,7 @@ pub const NAMES: &[&str] = &[
     "mlc_write_block",
     "dense_blocks",
     "buffer_write_sectors",
+    "gc_scan_pages",
 ];
 
 /// Operations and numbers since they were last told.
@@ -224,7 +226,7 @@ mod tests {
         work.pages(Medium::Slc, Act::Program, Cause::Gc, false, 0);
         let counts: Vec<u32> = work.runs().iter().map(|run| run.count).collect();
         assert_eq!(counts, [6, 3]);
-        assert_eq!(NAMES.len(), Number::BufferWrite as usize + 1);
+        assert_eq!(NAMES.len(), Number::GcScan as usize + 1);
     }
 
     #[test]

@@ -104,7 +104,8 @@ fn firefox(lab: &Lab) -> Result<Findings, LabError> {
     findings.row(
         Claim::new("K41", "the standard disk completes 30 % within 10 ms (input)")
             .within(0.30, 0.10)
-            .ours(standard.1),
+            .ours(standard.1)
+            .given(),
     );
     findings.row(
         Claim::new("K41", "the hybrid with ANAND completes 50 % within 10 ms")
@@ -144,7 +145,8 @@ fn dia(lab: &Lab) -> Result<Findings, LabError> {
     findings.row(
         Claim::new("K42", "the standard disk completes 91 % within 10 ms (input)")
             .within(0.91, 0.10)
-            .ours(standard.1),
+            .ours(standard.1)
+            .given(),
     );
     findings.row(
         Claim::new("K42", "the hybrid with ANAND completes 75 % within 10 ms")
@@ -212,6 +214,9 @@ fn mp3(lab: &Lab) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
+/// Times the standard disk's mean that an axis both fit on can still show (assumed).
+const TIMES_MAX: f64 = 100.0;
+
 fn untar(lab: &Lab) -> Result<Findings, LabError> {
     let application =
         Application { mix: "untar-analysis", requests: 5000, range: "2GiB", burst: 8.0 };
@@ -225,11 +230,15 @@ fn untar(lab: &Lab) -> Result<Findings, LabError> {
             .ours(cleanings.map_or(f64::NAN, |cache| cache.cleanups as f64)),
     );
     findings.row(
-        Claim::new(
-            "K44",
-            "so a part of the requests takes longer than on the standard disk: mean, ms",
-        )
-        .ranked(Order::Falling, &[systems.means()[1], systems.means()[0]]),
+        Claim::new("K44", "so a part takes longer than on the standard disk: mean, ANAND over it")
+            .between("a significant fraction, on an axis of ms", 1.0, TIMES_MAX)
+            .ours(systems.anand.mean_ms() / systems.standard.mean_ms())
+            .if_it_differs(
+                "the flush is not what takes so long: flash that was full once has no unit left \
+                 for longer chains, as nobody tells the layer what was flushed, and figure 4.4 \
+                 then rewrites a unit for every page. On the same flash with a page map the \
+                 flushes remain, and the mean is 13 times that of the standard disk",
+            ),
     );
     let at = |ran: &Ran| ran.results.latency_ns.all.p50.map_or(f64::NAN, |ns| ns as f64 / 1e6);
     findings.row(
@@ -238,8 +247,7 @@ fn untar(lab: &Lab) -> Result<Findings, LabError> {
             .ours(at(&systems.anand) / at(&systems.standard))
             .if_it_differs(
                 "where in the trace flash is full first follows from its length, which is not \
-                 known; and full flash with few spare blocks folds a chain for almost every page \
-                 from then on, as nobody trims what was flushed",
+                 known: with 3,000 requests instead of 5,000 it is 4.0; and with a page map 3.5",
             ),
     );
     findings.row(
