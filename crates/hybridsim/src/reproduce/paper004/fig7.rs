@@ -9,12 +9,12 @@ pub const ARTEFACT: Artefact = Artefact {
     id: "004/fig7",
     title: "Profiles of the desktop loads",
     method: "The generator `desktop` as in papers/004/evaluation.toml, a whole month. The paper \
-             gives curves and no table; shares of sizes went into the generator. Update ratios of 8 and of 128 sectors in two public \
-             Windows logs are 2.5 to 12.7 and 1.1 to 1.6.",
+             gives curves and no table; shares of sizes went into the generator. Update ratios of \
+             8 and of 128 sectors in two public Windows logs are 2.5 to 12.7 and 1.1 to 1.6.",
     run: reproduce,
 };
 
-/// How far apart "very high" and "low" ratios are at least (assumed; in two Windows logs 1.9 and 11).
+/// How far apart "very high" and "low" ratios are at least (assumed; Windows logs: 1.9 and 11).
 const UPDATES_APART: f64 = 3.0;
 
 /// Sectors of the device.
