@@ -45,6 +45,8 @@ pub struct SsdParts {
     pub precondition_pages: u32,
     /// Random numbers for preconditioning.
     pub stream: Stream,
+    /// How far writes got when the power fails; each device has its own.
+    pub power: Stream,
     /// Constants for the report.
     pub info: LayerInfo,
 }

@@ -35,6 +35,8 @@ pub struct Parameters {
     pub slc_blocks: u32,
     /// Background work begins after so much idle time.
     pub idle_after: Option<SimDuration>,
+    /// How far writes got when the power fails; each device has its own.
+    pub power: Stream,
     /// Constants for the report.
     pub info: LayerInfo,
 }
@@ -350,9 +352,8 @@ impl Layer for SlcMlcSsd {
         self.wake_set = false;
         self.parts.store.work.clear();
         self.parts.store.rebuild()?;
-        // The moment is random already; any number drawn from it will do.
-        let mut stream = Stream::new(now.as_ns(), "power");
-        let mut undone = self.undo.cut(&mut self.asked, now, &mut stream, |_| false);
+        let power = &mut self.parts.power;
+        let mut undone = self.undo.cut(&mut self.asked, now, power, |_| false);
         undone.sort_unstable();
         undone.dedup();
         undone.into_iter().for_each(|sector| self.put_back(sector));
