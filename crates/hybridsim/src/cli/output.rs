@@ -38,6 +38,14 @@ impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Message(Exit::Usage, message.into())
     }
+
+    /// The same, of files that could not be written once results had been printed.
+    pub fn after_results(self) -> Self {
+        match self {
+            Self::Message(exit, message) => Self::AfterResults(exit, message),
+            other => other,
+        }
+    }
 }
 
 impl From<Diagnostics> for Failure {
