@@ -32,6 +32,7 @@ power_cut                              requests lost
 recovered                                                                            time
 die_busy                     CAUSES    begin in ns              ACTS                 length
 channel_busy                 CAUSES    begin in ns              ACTS                 length
+read_unwritten                         pages that held nothing
 ===============  ==========  ========  =======================  ===================  ===========
 
 Flash facts have the die in ``unit``, ``channel_busy`` the channel; both ``busy`` facts are told of
@@ -81,6 +82,7 @@ FACTS: tuple[str, ...] = (
     "recovered",
     "die_busy",
     "channel_busy",
+    "read_unwritten",
 )
 """Names of the codes in field ``fact``."""
 

@@ -368,6 +368,12 @@ pub enum Fact {
         /// Until when.
         end: SimTime,
     },
+    /// A flash device was asked for pages that hold nothing, which takes no flash operation. Not
+    /// part of fingerprints.
+    ReadUnwritten {
+        /// How many.
+        pages: u32,
+    },
     /// A controller looked for a victim to collect, block by block.
     VictimSearch {
         /// Blocks looked at.

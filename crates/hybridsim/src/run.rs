@@ -14,14 +14,19 @@ use hybridsim_engine::{
     StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
+use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
 };
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Reads of data nobody wrote are told of when they are more than this share.
 const UNWRITTEN_SHARE_MAX: f64 = 0.2;
+
+/// Requests lost to power failures are told of when they are more than this share.
+const LOST_SHARE_MAX: f64 = 0.1;
 
 /// How to run.
 #[derive(Default)]
@@ -112,6 +117,21 @@ pub fn is_device_answer(fault: &Fault) -> bool {
     matches!(fault, Fault::Device { .. })
 }
 
+/// Tells what went wrong in policies that have no way to return it, in the thread that asks.
+pub type Ailment = fn() -> Option<String>;
+
+static AILMENT: OnceLock<Ailment> = OnceLock::new();
+
+/// Has every run fail that `ask` tells something of. The first call counts.
+pub fn watch_policies(ask: Ailment) {
+    AILMENT.get_or_init(|| ask);
+}
+
+/// What is wrong with a policy of the run of this thread.
+pub(crate) fn ailment() -> Option<String> {
+    AILMENT.get().and_then(|ask| ask())
+}
+
 /// Runs `scenario`.
 ///
 /// # Errors
@@ -148,11 +168,12 @@ pub fn run(
     let ended = prepared.and_then(|()| {
         machine.start();
         let mut tee = Tee { first: &mut recorder, second: sink, base, shifted: Vec::new() };
-        machine.run(&mut tee, &mut |now| match &mut watch {
-            Some(watch) => watch(&meter.beat(now - base)),
-            None => true,
+        machine.run(&mut tee, &mut |now| {
+            let go_on = watch.as_mut().is_none_or(|watch| watch(&meter.beat(now - base)));
+            go_on && ailment().is_none()
         })
     });
+    let ended = ailment().map_or(ended, |words| Err(Fault::Invariant(words)));
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = (ended.err(), machine.events_handled());
     let state = match fault {
@@ -167,8 +188,9 @@ pub fn run(
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
     let open = scenario.host.text("mode") == "open";
     finished.results.warnings.extend(finished.behind.filter(|_| open));
-    finished.results.warnings.extend(unwritten_reads(scenario, &finished.results));
+    finished.results.warnings.extend(unwritten_reads(&finished.results));
     finished.results.warnings.extend(failed_requests(&finished.results));
+    finished.results.warnings.extend(lost_requests(scenario, &finished.results));
     Ok(Done {
         results: finished.results,
         pictures: finished.pictures,
@@ -242,27 +264,48 @@ fn failed_requests(results: &RunResults) -> Option<String> {
     ))
 }
 
-/// What to say when an SSD was asked for data nobody wrote: it answers without touching its flash,
-/// much faster than a drive in use would. Only where it is the whole system can this be told from
-/// outside.
-fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> {
-    let part = &scenario.parts[scenario.system];
-    if part.description.name != "ssd" || part.settings.bytes("write_buffer") > 0 {
-        return None;
-    }
-    let component = results.components.get(&part.name)?;
-    let page_bytes = component.constants.get("page_bytes").copied()?;
-    let pages = component.flash.as_ref()?.reads_by_cause.get("host").copied()?;
-    let asked = results.throughput.read_bytes as f64;
-    let unwritten = 1.0 - pages as f64 * page_bytes / asked;
-    (asked > 0.0 && unwritten > UNWRITTEN_SHARE_MAX).then(|| {
+/// What to say when power failures took away so many requests that what is left is no fair sample:
+/// those that waited longest were the likeliest to be lost.
+fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
+    let (lost, every) = (results.requests_lost, scenario.run.count_opt("power_cut_every")?);
+    let share = lost as f64 / (results.requests + lost).max(1) as f64;
+    let remedy = match scenario.host.text("mode") {
+        "open" => "; or have the workload wait for the system (host.mode = \"closed\")",
+        _ => "",
+    };
+    (share > LOST_SHARE_MAX).then(|| {
         format!(
-            "about {:.0} % of what was read had never been written: such reads touch no flash \
-             and are too fast; precondition the drive (part.{}.precondition)",
-            unwritten * 100.0,
-            part.name
+            "{lost} requests ({:.0} %) were lost in {} power failures, and latencies are of the \
+             others alone: they look better than they are; let the power fail less often \
+             (run.power_cut_every above {every}){remedy}",
+            share * 100.0,
+            results.power_cuts
         )
     })
+}
+
+/// What to say when flash devices, wherever they are in the system, were asked for data nobody
+/// wrote: they answer without touching their flash, much faster than drives in use would.
+fn unwritten_reads(results: &RunResults) -> Option<String> {
+    let share = |component: &Component| {
+        let flash = component.flash.as_ref()?;
+        let found = flash.reads_by_cause.get("host").copied().unwrap_or(0);
+        let asked = found + flash.unwritten_reads;
+        Some(flash.unwritten_reads as f64 / asked as f64).filter(|_| asked > 0)
+    };
+    let shares = results.components.iter().filter_map(|(path, it)| Some((path, share(it)?)));
+    let much: Vec<_> = shares.filter(|(_, share)| *share > UNWRITTEN_SHARE_MAX).collect();
+    let (first, most) = much.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let others = match much.len() - 1 {
+        0 => String::new(),
+        count => format!(" (and much of {count} more)"),
+    };
+    Some(format!(
+        "about {:.0} % of what was read from {first}{others} had never been written, or was \
+         trimmed: such reads touch no flash and are too fast; precondition the drive (key \
+         `precondition` of its part)",
+        most * 100.0
+    ))
 }
 
 /// Host, workload and system as one tree, and where the workload's warnings will be.

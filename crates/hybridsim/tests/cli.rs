@@ -154,6 +154,44 @@ fn a_results_folder_holds_what_other_tools_read() {
     refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
 }
 
+/// A folder in the place of a file stands for a disk that is full: neither can be written.
+#[test]
+fn figures_are_printed_even_where_they_cannot_be_saved() {
+    let (folder, path) = toy();
+    let out = folder.path().join("out");
+    fs::create_dir_all(out.join("results.json")).expect("a writable folder");
+    let output = call(&["run", &path, "--out", out.to_str().expect("UTF-8"), "--force"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(text(&output.stdout).contains("fingerprint"), "the figures are lost");
+    assert!(told.contains("cannot write results.json"), "{told}");
+    let names = fs::read_dir(&out).expect("a readable folder").flatten();
+    let left = names.filter(|file| file.file_name().to_string_lossy().contains("partial"));
+    assert_eq!(left.count(), 0, "half a file is left behind");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_written_to_and_not_replaced() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (real, link, pipe) =
+        (folder.path().join("real"), folder.path().join("link"), folder.path().join("pipe"));
+    fs::write(&real, "old").expect("a writable folder");
+    symlink(&real, &link).expect("a writable folder");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    let draw =
+        |path: &Path| program(&["draw", "examples/disk.toml", "-o", path.to_str().expect("UTF-8")]);
+    assert!(draw(&link).status().expect("the program starts").success());
+    assert!(fs::read_to_string(&real).expect("it is there").contains("<svg"));
+    assert!(link.is_symlink());
+    let mut drawing = draw(&pipe).spawn().expect("the program starts");
+    assert!(fs::read_to_string(&pipe).expect("a pipe can be read").contains("<svg"));
+    assert!(drawing.wait().expect("it ends").success());
+    assert!(fs::metadata(&pipe).expect("it is there").file_type().is_fifo());
+}
+
 #[test]
 fn a_scenario_may_come_from_standard_input() {
     let (folder, toy) = toy();
@@ -447,7 +485,7 @@ fn a_reproduction_tells_every_row_and_writes_its_page() {
         for key in ["id", "artefact", "claim", "unit", "tolerance", "verdict"] {
             assert!(row[key].is_string(), "{key} in {row}");
         }
-        assert_eq!(row["verdict"], "reproduced", "{row}");
+        assert_eq!(row["verdict"], "given", "{row}");
     }
     let page = fs::read_to_string(out.join("reproduction.html")).expect("the page");
     assert!(page.contains("002/table3"));
@@ -605,11 +643,13 @@ fn a_trace_is_checked_to_its_end() {
 #[test]
 fn figures_that_mislead_come_with_a_warning() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let warned = |sets: &[&str]| {
-        let base = "[workload]\ngenerator = { kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
-                    requests = 1200, size = \"4MiB\", rate_iops = 5000 }\n\
-                    [part.ssd]\nkind = \"ssd\"\nblocks_per_plane = 32\npages_per_block = 16\n\
-                    read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
+    let drive = "kind = \"ssd\"\nblocks_per_plane = 32\npages_per_block = 16\n\
+                 read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
+    let alone = format!(
+        "[workload]\ngenerator = {{ kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
+         requests = 1200, size = \"4MiB\", rate_iops = 5000 }}\n[part.ssd]\n{drive}"
+    );
+    let warned_of = |base: &str, sets: &[&str]| {
         let path = scenario(&folder, "ssd.toml", base);
         let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
         let output = call(&[&["run", &path, "--json"][..], &sets].concat());
@@ -617,9 +657,18 @@ fn figures_that_mislead_come_with_a_warning() {
         assert_eq!(json["requests"], 1200, "{}", text(&output.stderr));
         json["warnings"].to_string()
     };
+    let warned = |sets: &[&str]| warned_of(&alone, sets);
     let (fresh, full) = (&[][..], "part.ssd.precondition=\"fill\"");
     assert!(warned(fresh).contains("had never been written"), "{}", warned(fresh));
     assert!(!warned(&[full]).contains("had never been written"), "{}", warned(&[full]));
+    // A drive below others is told of as well, and only the one that is empty.
+    let pair = format!(
+        "system = \"pair\"\n{alone}[part.other]\n{drive}[part.pair]\nkind = \"stripe\"\n\
+         chunk = \"64KiB\"\nmembers = [\"ssd\", \"other\"]\n"
+    );
+    let told = warned_of(&pair, &[full]);
+    assert!(told.contains("100 % of what was read from pair/other had never"), "{told}");
+    assert!(warned_of(&pair, fresh).contains("(and much of 1 more)"));
     let slow = [
         full,
         "part.ssd.read_time=\"4ms\"",

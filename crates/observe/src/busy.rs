@@ -13,6 +13,9 @@ const RECENT_MAX: usize = 4096;
 /// run whose latencies keep growing is not copied again and again.
 const SLOWER: u32 = 6;
 
+/// What a unit did, for a picture: begin, length, and kind of each piece.
+type Strip = Vec<(u64, u64, usize)>;
+
 /// Something a unit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
@@ -191,14 +194,14 @@ impl BusyFold {
     /// What all units did while one of the slowest requests waited; `None` where nobody knows.
     pub fn activity(self, nodes: &[(String, LayerInfo)]) -> Option<Activity> {
         let Slow { op, latency_ns, from, to, pieces } = self.slow?;
-        let mut rows: BTreeMap<(usize, FlashUnit), Vec<(u64, u64, usize)>> = BTreeMap::new();
+        let mut rows: BTreeMap<(usize, FlashUnit), Strip> = BTreeMap::new();
         for (node, piece) in pieces {
             let begin = piece.begin.max(from) - from;
             let kind = piece.act as usize * CAUSES + piece.cause as usize;
             let row = rows.entry((node, piece.unit)).or_default();
             row.push((begin, piece.within(from, to), kind));
         }
-        let row = |((node, unit), mut pieces): ((usize, FlashUnit), Vec<_>)| {
+        let row = |((node, unit), mut pieces): ((usize, FlashUnit), Strip)| {
             pieces.sort_unstable();
             let unit = match unit {
                 FlashUnit::Channel(number) => format!("channel {number}"),

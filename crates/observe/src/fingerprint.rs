@@ -45,7 +45,8 @@
 //! | 22 | `PowerCut` | | lost | | |
 //! | 23 | `Recovered` | | | ns | |
 //!
-//! `FlashBusy`, which is told only where somebody looks, is left out.
+//! `FlashBusy`, which is told only where somebody looks, and `ReadUnwritten`, which younger than
+//! published fingerprints is, are left out.
 //!
 //! With the keys below, and `state` zero at first, each fact does
 //!
@@ -147,7 +148,7 @@ fn words(stamped: &Stamped) -> Option<[u64; 4]> {
         Fact::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
         Fact::PowerCut { lost } => (22, 0, lost, 0, 0),
         Fact::Recovered { took } => (23, 0, 0, took.as_ns(), 0),
-        Fact::FlashBusy { .. } => return None,
+        Fact::FlashBusy { .. } | Fact::ReadUnwritten { .. } => return None,
     };
     let w1 =
         u64::from(stamped.node.0) | (kind as u64) << 16 | u64::from(a) << 24 | u64::from(b) << 32;
@@ -209,6 +210,7 @@ mod tests {
         let (begin, end) = (SimTime::ZERO, SimTime::ZERO);
         let mut facts = every_fact();
         facts.insert(3, stamp(7, 1, Fact::FlashBusy { unit, act, cause, begin, end }));
+        facts.insert(5, stamp(9, 1, Fact::ReadUnwritten { pages: 7 }));
         assert_eq!(of(&facts), of(&every_fact()));
     }
 

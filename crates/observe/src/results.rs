@@ -322,6 +322,9 @@ pub struct Flash {
     /// How busy its channels and dies were; `null` when nobody looked or it has no clock.
     #[serde(default)]
     pub utilisation: Option<Utilisation>,
+    /// Pages asked for that held nothing: never written, or trimmed.
+    #[serde(default)]
+    pub unwritten_reads: u64,
     /// Searches for a victim to collect.
     #[serde(default)]
     pub victim_searches: u64,

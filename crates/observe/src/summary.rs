@@ -359,7 +359,7 @@ fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let (reads, programs) = (sum(&node.flash_reads), sum(&node.flash_programs));
     let erases = sum(&node.flash_erases);
-    let silent = reads + programs + erases == 0 && node.wear.is_empty();
+    let silent = reads + programs + erases + node.unwritten_reads == 0 && node.wear.is_empty();
     if silent && node.free_blocks.is_none() && info.flash_joules.is_none() {
         return None;
     }
@@ -378,6 +378,7 @@ fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
         erases_by_level: wear::erases_by_level(node, info),
         lifetime: wear::lifetime(node, info, window_ns),
         utilisation: None,
+        unwritten_reads: node.unwritten_reads,
         victim_searches: node.searches,
         searched_blocks: node.searched_blocks,
         search_energy_j: search_joules(node, info),

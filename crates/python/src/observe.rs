@@ -126,6 +126,7 @@ fn flatten(fact: &Fact) -> Record {
             let (label, extra, ns) = (cause as u8, act as u32, end.since(begin).as_ns());
             Record { label, unit, extra, ns, ..plain(code, begin.as_ns()) }
         }
+        Fact::ReadUnwritten { pages } => plain(26, pages.into()),
     }
 }
 

@@ -9,7 +9,8 @@ use crate::request::{Command, Lba, Request, RequestId};
 use crate::time::SimTime;
 use std::collections::VecDeque;
 
-/// Marks a command that was passed down ([`super::Ctx::pass_down`]); its tag is the one it came from.
+/// Marks a command that was passed down ([`super::Ctx::pass_down`]); its tag is the one it came
+/// from.
 pub(super) const PASSED_DOWN: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug)]

@@ -202,9 +202,11 @@ impl Ssd {
     }
 
     fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        let mut unwritten = 0;
         for piece in pieces(request, self.sectors_per_page) {
             self.parts.flash.clear();
             self.parts.ftl.read(piece.lpn, &mut self.parts.flash);
+            unwritten += u32::from(!self.parts.flash.list().iter().any(|op| is_host_read(&op)));
             if ctx.verifying() {
                 self.move_contents(0);
                 let stamps = self.page_of_host_read();
@@ -218,6 +220,9 @@ impl Ssd {
                 }
             }
             self.time_page(ctx, request, &piece);
+        }
+        if unwritten > 0 {
+            ctx.observe(Fact::ReadUnwritten { pages: unwritten });
         }
     }
 

@@ -53,7 +53,11 @@ pub const PARAMS: [Param; 50] = [
         "endurance",
         Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
         "100000",
-        "Erases a block survives; it is retired at the last.",
+        "Erases a block survives; it is retired at the last. A device whose blocks wear out goes \
+         on while the others hold what is offered and what the layer needs to move it; then \
+         writes end with an error that says so, and the run with it. What was written stays \
+         readable. \
+         (Erases are counted in 29 bits: a block erased without pause for a week.)",
     ),
     Param::with(
         "factory_bad",

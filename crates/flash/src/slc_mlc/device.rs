@@ -169,6 +169,9 @@ impl SlcMlcSsd {
         for &(number, value) in store.work.numbers() {
             ctx.observe(Fact::Custom { name: number as u8, value });
         }
+        if store.work.unwritten > 0 {
+            ctx.observe(Fact::ReadUnwritten { pages: store.work.unwritten });
+        }
         store.work.clear();
         let free = store.mlc.spares.len() as u32;
         if free != self.free_blocks_told {

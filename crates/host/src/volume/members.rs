@@ -45,7 +45,8 @@ pub const FAILURES: Param = Param::with(
 pub const REBUILD_RATE: Param = Param::optional(
     "rebuild_rate",
     Kind::Rate,
-    "Bytes per second a spare is filled, or members made to agree, at most; without it as fast as the members allow",
+    "Bytes per second a spare is filled, or members made to agree, at most; without it as fast as \
+     the members allow",
 );
 
 /// How much of it at a time.

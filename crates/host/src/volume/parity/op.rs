@@ -221,23 +221,22 @@ impl ParityArray {
     /// Plans the operation, which holds its lock if it needs one, and issues its first requests.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
-        match op.work {
+        let waits = match op.work {
             Work::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
                 return self.finish(ctx, index, false);
             }
             Work::Request(Op::Read, _) => {
-                if self.read_directly(ctx, index) || (!op.locked && !self.lock(index, false)) {
-                    return;
-                }
+                self.read_directly(ctx, index) || (!op.locked && !self.lock(index, false))
             }
             Work::Request(..) if !op.marked => {
                 self.ops[index as usize].marked = true;
                 let stripe = op.stripe..op.stripe + 1;
-                if !self.resync.mark(ctx, &self.members, index, stripe) {
-                    return;
-                }
+                !self.resync.mark(ctx, &self.members, index, stripe)
             }
-            _ => {}
+            _ => false,
+        };
+        if waits {
+            return;
         }
         if self.missing(op.stripe) > self.shape.parities {
             if matches!(op.work, Work::Rebuild { .. }) {
