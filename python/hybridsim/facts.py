@@ -30,9 +30,13 @@ custom                       which     value
 victim_search                          blocks looked at
 power_cut                              requests lost
 recovered                                                                            time
+die_busy                     CAUSES    begin in ns              ACTS                 length
+channel_busy                 CAUSES    begin in ns              ACTS                 length
+read_unwritten                         pages that held nothing
 ===============  ==========  ========  =======================  ===================  ===========
 
-Flash facts have the die in ``unit``. ``node`` numbers the components, the host being 0. A spent
+Flash facts have the die in ``unit``, ``channel_busy`` the channel; both ``busy`` facts are told of
+runs with pictures (``detail="full"``) alone. ``node`` numbers the components, the host being 0. A spent
 fact belongs to the completed fact that follows.
 
 >>> FACTS[CODES["completed"]]
@@ -49,7 +53,7 @@ import numpy.typing as npt
 
 from . import _core
 
-__all__ = ["CAUSES", "CODES", "DTYPE", "FACTS", "OPS", "OUTCOMES", "PARTS", "STATES", "batches"]
+__all__ = ["ACTS", "CAUSES", "CODES", "DTYPE", "FACTS", "OPS", "OUTCOMES", "PARTS", "STATES", "batches"]
 
 FACTS: tuple[str, ...] = (
     "arrived",
@@ -76,6 +80,9 @@ FACTS: tuple[str, ...] = (
     "victim_search",
     "power_cut",
     "recovered",
+    "die_busy",
+    "channel_busy",
+    "read_unwritten",
 )
 """Names of the codes in field ``fact``."""
 
@@ -86,6 +93,9 @@ _NAMES = _core.fact_names()
 
 OPS: tuple[str, ...] = tuple(_NAMES["ops"])
 """Names of the codes in field ``op``."""
+
+ACTS: tuple[str, ...] = tuple(_NAMES["acts"])
+"""What dies and channels do: names of the codes in field ``extra`` of busy facts."""
 
 CAUSES: tuple[str, ...] = tuple(_NAMES["causes"])
 """Why a flash operation happened: names of the codes in field ``label`` of flash facts."""

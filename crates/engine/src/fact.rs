@@ -5,13 +5,14 @@
 
 use crate::request::{Lba, Op};
 use crate::time::{SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
 /// A node of the system tree, numbered in the order the tree was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
 
 /// Why a flash operation or a background request happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Cause {
     /// A request from above.
@@ -220,6 +221,44 @@ impl PowerState {
     }
 }
 
+/// What a die or a channel does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum FlashAct {
+    /// A page is read.
+    Read = 0,
+    /// A page is programmed.
+    Program = 1,
+    /// A page is moved: read and programmed.
+    Copy = 2,
+    /// A block is erased.
+    Erase = 3,
+}
+
+impl FlashAct {
+    /// All acts, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Program, Self::Copy, Self::Erase];
+
+    /// The lower-case name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Program => "program",
+            Self::Copy => "copy",
+            Self::Erase => "erase",
+        }
+    }
+}
+
+/// What in a flash device does one thing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlashUnit {
+    /// A channel, by number.
+    Channel(u16),
+    /// A die, by number.
+    Die(u16),
+}
+
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -314,6 +353,26 @@ pub enum Fact {
         block: u32,
         /// How often it has been erased now.
         erases: u32,
+    },
+    /// A die or a channel was, or will be, busy with one thing. Told only where somebody looks
+    /// ([`crate::Machine::tell_flash_busy`]), when its end is certain; not part of fingerprints.
+    FlashBusy {
+        /// Which.
+        unit: FlashUnit,
+        /// What with; on a channel, the operation whose command or data it carries.
+        act: FlashAct,
+        /// Why.
+        cause: Cause,
+        /// From when.
+        begin: SimTime,
+        /// Until when.
+        end: SimTime,
+    },
+    /// A flash device was asked for pages that hold nothing, which takes no flash operation. Not
+    /// part of fingerprints.
+    ReadUnwritten {
+        /// How many.
+        pages: u32,
     },
     /// A controller looked for a victim to collect, block by block.
     VictimSearch {

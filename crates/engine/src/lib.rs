@@ -29,7 +29,10 @@ pub mod state;
 pub mod time;
 
 pub use contents::{Contents, DataPool, DataSlice};
-pub use fact::{Cause, DiskCacheOutcome, Fact, FactSink, NodeId, Part, Parts, PowerState, Stamped};
+pub use fact::{
+    Cause, DiskCacheOutcome, Fact, FactSink, FlashAct, FlashUnit, NodeId, Part, Parts, PowerState,
+    Stamped,
+};
 pub use fault::Fault;
 pub use layer::{Completion, Lane, Layer, LayerInfo, Node, Outcome};
 pub use machine::{Ctx, Keeper, Machine, RunEnd};

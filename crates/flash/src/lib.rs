@@ -6,6 +6,7 @@
 //! another make: two arrays, managed together.
 
 pub mod array;
+mod bytes;
 pub mod conformance;
 pub mod defaults;
 pub mod device;

@@ -4,6 +4,7 @@
 //! and what misses the processor's caches; 24 or 25 bits to the entry instead of 32 save a quarter
 //! of both.
 
+use crate::bytes::Bytes;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -14,15 +15,18 @@ const NONE: u32 = u32::MAX;
 /// What processors load at once, mostly; only speed depends on it.
 const CACHE_LINE_BYTES: usize = 64;
 
+/// An entry lies in so many bytes, wherever it begins.
+const WORD_BYTES: usize = size_of::<u64>();
+
 /// A table of numbers below 2^32 - 1, or [`u32::MAX`] for none.
 ///
 /// Entries widen when a number needs it, all of them at once; whoever knows the largest number
 /// beforehand spares the table that.
 #[derive(Clone)]
 pub struct Packed {
-    /// The entries one behind the other, from the lowest bit on, and one word more, so that every
-    /// entry can be reached by looking at two words.
-    words: Vec<u32>,
+    /// The entries one behind the other, from the lowest bit on, and behind them enough that a
+    /// whole word can be read from where the last one begins.
+    bytes: Bytes,
     length: usize,
     /// Bits of an entry.
     width: u32,
@@ -38,12 +42,23 @@ pub const fn width_for(largest: u32) -> u32 {
     }
 }
 
+/// The word that begins with the first of `bytes`.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("a word is asked for"))
+}
+
+/// Bytes for so many entries of so many bits, and a word from the last one's first byte on.
+const fn bytes_for(length: usize, width: u32) -> usize {
+    (length as u64 * width as u64).div_ceil(8) as usize + WORD_BYTES - 1
+}
+
 impl Packed {
     /// A table of `length` entries without a number, with room for numbers up to `largest`.
     pub fn new(length: usize, largest: u32) -> Self {
         let width = width_for(largest);
-        let words = (length as u64 * u64::from(width)).div_ceil(32) as usize + 1;
-        Self { words: vec![u32::MAX; words], length, width, mask: u32::MAX >> (32 - width) }
+        let bytes = Bytes::filled(bytes_for(length, width), u8::MAX);
+        Self { bytes, length, width, mask: u32::MAX >> (32 - width) }
     }
 
     /// Number of entries.
@@ -58,15 +73,15 @@ impl Packed {
     }
 
     /// Bytes of memory it takes.
-    pub const fn bytes(&self) -> usize {
-        self.words.len() * size_of::<u32>()
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
-    /// Where entry `index` begins: its first word, and the bit in it.
+    /// Where entry `index` begins: its first byte, and the bit in it.
     #[inline]
     const fn place(&self, index: usize) -> (usize, u32) {
         let bit = index as u64 * self.width as u64;
-        ((bit / 32) as usize, (bit % 32) as u32)
+        ((bit / 8) as usize, (bit % 8) as u32)
     }
 
     /// The number at `index`, or [`u32::MAX`].
@@ -76,10 +91,8 @@ impl Packed {
     #[inline]
     pub fn get(&self, index: usize) -> u32 {
         assert!(index < self.length, "no entry {index}");
-        let (word, shift) = self.place(index);
-        let pair = &self.words[word..word + 2];
-        let both = u64::from(pair[0]) | u64::from(pair[1]) << 32;
-        let value = (both >> shift) as u32 & self.mask;
+        let (at, shift) = self.place(index);
+        let value = (word(&self.bytes[at..at + WORD_BYTES]) >> shift) as u32 & self.mask;
         if value == self.mask { NONE } else { value }
     }
 
@@ -102,13 +115,11 @@ impl Packed {
         if value >= self.mask && value != NONE {
             self.widen(value);
         }
-        let (word, shift) = self.place(index);
-        let pair = &mut self.words[word..word + 2];
-        let both = u64::from(pair[0]) | u64::from(pair[1]) << 32;
-        let mask = u64::from(self.mask);
+        let (at, shift) = self.place(index);
+        let place = &mut self.bytes[at..at + WORD_BYTES];
+        let (both, mask) = (word(place), u64::from(self.mask));
         let new = both & !(mask << shift) | (u64::from(value) & mask) << shift;
-        pair[0] = new as u32;
-        pair[1] = (new >> 32) as u32;
+        place.copy_from_slice(&new.to_le_bytes());
         let before = (both >> shift) as u32 & self.mask;
         if before == self.mask { NONE } else { before }
     }
@@ -125,24 +136,25 @@ impl Packed {
         if largest >= self.mask {
             self.widen(largest);
         }
-        let (word, shift) = self.place(first);
-        let end = self.place(first + values.len()).0;
-        let words = &mut self.words[word..=end];
+        let (start, shift) = self.place(first);
+        let bytes = &mut self.bytes[start..];
         let mut at = 0;
-        let mut bits = u64::from(words[0]) & ((1 << shift) - 1);
+        let mut bits = u64::from(bytes[0]) & ((1 << shift) - 1);
         let mut filled = shift;
         for value in values {
             bits |= u64::from(value & self.mask) << filled;
             filled += self.width;
             if filled >= u32::BITS {
-                words[at] = bits as u32;
-                at += 1;
+                bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+                at += 4;
                 bits >>= u32::BITS;
                 filled -= u32::BITS;
             }
         }
-        let kept = u64::MAX << filled;
-        words[at] = (u64::from(words[at]) & kept | bits) as u32;
+        let rest = &mut bytes[at..at + 4];
+        let behind = u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]);
+        let kept = behind & u32::MAX << filled;
+        rest.copy_from_slice(&(kept | bits as u32).to_le_bytes());
     }
 
     /// Looks at all the entries in `indices` that there are. In a table larger than the caches
@@ -150,21 +162,21 @@ impl Packed {
     /// misses overlap. The sum is of no use but that a compiler may not leave the work out.
     #[inline]
     pub fn touch(&self, indices: &[u32]) -> u32 {
-        // Both words, as when it is used: they may be in two lines of the caches.
-        let pair = |index: &u32| {
-            let word = self.place(*index as usize).0;
-            self.words.get(word..word + 2).map_or(0, |pair| pair[0] ^ pair[1])
+        // A whole word, as when it is used: it may be in two lines of the caches.
+        let seen = |index: &u32| {
+            let at = self.place(*index as usize).0;
+            self.bytes.get(at..at + WORD_BYTES).map_or(0, word)
         };
-        indices.iter().fold(0, |sum, index| sum ^ pair(index))
+        indices.iter().fold(0, |sum, index| sum ^ seen(index)) as u32
     }
 
     /// As [`Packed::touch`] for the `count` entries from `first` on, as far as there are so many.
     #[inline]
     pub fn touch_run(&self, first: usize, count: usize) -> u32 {
         let (first, last) = (self.place(first).0, self.place(first + count).0);
-        let lines = (first..=last).step_by(CACHE_LINE_BYTES / size_of::<u32>());
-        let seen = lines.map(|word| self.words.get(word).copied().unwrap_or(0));
-        seen.fold(0, |sum, word| sum ^ word)
+        let lines = (first..=last).step_by(CACHE_LINE_BYTES);
+        let seen = lines.map(|at| self.bytes.get(at).copied().unwrap_or(0));
+        seen.fold(0, |sum, byte| sum ^ u32::from(byte))
     }
 
     /// All numbers in order.
@@ -227,24 +239,54 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Packed, A::Error> {
         // The length it says may be a lie, so the table grows with what is there.
-        let mut packed = Packed::new(0, 0);
+        let mut growing = Growing::default();
         while let Some(value) = list.next_element::<u32>()? {
-            packed.push(value);
+            growing.push(value);
         }
-        packed.words.shrink_to_fit();
-        Ok(packed)
+        Ok(growing.finish())
     }
 }
 
-impl Packed {
+/// A table whose length is not known yet: parts of a fixed length, joined in the end.
+#[derive(Default)]
+struct Growing {
+    full: Vec<Packed>,
+    last: Vec<u32>,
+}
+
+impl Growing {
+    const PART: usize = 1 << 16;
+
     fn push(&mut self, value: u32) {
-        if value >= self.mask && value != NONE {
-            self.widen(value);
+        self.last.push(value);
+        if self.last.len() == Self::PART {
+            self.full.push(Packed::from(&self.last[..]));
+            self.last.clear();
         }
-        self.length += 1;
-        let words = (self.length as u64 * u64::from(self.width)).div_ceil(32) as usize + 1;
-        self.words.resize(words, u32::MAX);
-        self.set(self.length - 1, value);
+    }
+
+    /// Parts go as they are joined, so that a large table is never there twice.
+    fn finish(self) -> Packed {
+        let Self { full, mut last } = self;
+        let length = full.len() * Self::PART + last.len();
+        let rest = Packed::from(&last[..]);
+        let largest = full.iter().chain([&rest]).map(Packed::room).max().unwrap_or(0);
+        let mut packed = Packed::new(length, largest);
+        for (part, first) in full.into_iter().chain([rest]).zip((0..).step_by(Self::PART)) {
+            last.clear();
+            last.extend(part.iter());
+            packed.set_run(first, &last);
+        }
+        packed
+    }
+}
+
+impl From<&[u32]> for Packed {
+    fn from(values: &[u32]) -> Self {
+        let largest = values.iter().copied().filter(|value| *value != NONE).max().unwrap_or(0);
+        let mut packed = Self::new(values.len(), largest);
+        packed.set_run(0, values);
+        packed
     }
 }
 
@@ -323,6 +365,20 @@ mod tests {
         assert_eq!(saver.into_bytes(), bytes);
         for length in 0..bytes.len() {
             assert!(Loader::new(&bytes[..length]).take::<Packed>().is_err(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_large_table_comes_back_whole() {
+        let mut stream = Stream::new(4, "large");
+        let draw =
+            |at: u64| if at % 5 == 0 { NONE } else { (stream.below(1 << 24) >> (at % 20)) as u32 };
+        let numbers: Vec<u32> = (0..3 * Growing::PART as u64 + 17).map(draw).collect();
+        for numbers in [&numbers[..], &numbers[..Growing::PART], &numbers[..Growing::PART + 1]] {
+            let mut saver = Saver::default();
+            saver.put(&Packed::from(numbers));
+            let table: Packed = Loader::new(&saver.into_bytes()).take().expect("as it was put");
+            assert!(table.iter().eq(numbers.iter().copied()));
         }
     }
 

@@ -4,11 +4,16 @@ mod common;
 
 use common::{Host, build, run, settings, text, us};
 use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::{Cause, Lba, Op, Part, Request, SimDuration, SimTime};
+use hybridsim_engine::{
+    Cause, Fact, FlashAct, FlashUnit, Layer, Lba, Machine, Node, Op, Part, Request, SimDuration,
+    SimTime, Stamped,
+};
 use hybridsim_flash::array::{Array, ProgramOrder};
+use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
+use std::collections::BTreeMap;
 
 /// When requests for single pages complete, in nanoseconds, by order of issue.
 fn timeline(settings: &Settings, op: Op, asked: &[(u64, u64)]) -> Vec<u64> {
@@ -242,4 +247,149 @@ fn planes_of_a_die_program_together() {
     assert_eq!(answers(&together, &asked), [0, 320]);
     let apart = [(0, Write, 0, 1), (0, Write, 1, 1), (1, Flush, 0, 0)];
     assert_eq!(answers(&together, &apart)[2], 610, "two requests, two programs");
+}
+
+/// A piece of work: on which unit, what, why, from when until when in nanoseconds.
+type Piece = (FlashUnit, FlashAct, Cause, u64, u64);
+
+/// What dies and channels did, in order of unit and time.
+fn busy(settings: &Settings, listed: Vec<(SimTime, Request)>) -> Vec<Piece> {
+    let root = Node::leaf("ssd", build(settings).expect("sound"));
+    let root = Node::inner("host", Host::new(listed), vec![root]);
+    let mut machine = Machine::new(root, true);
+    machine.tell_flash_busy();
+    let mut facts: Vec<Stamped> = Vec::new();
+    machine.run(&mut facts, &mut |_| true).expect("a sound run");
+    let piece = |stamped: &Stamped| match stamped.fact {
+        Fact::FlashBusy { unit, act, cause, begin, end } => {
+            Some((unit, act, cause, begin.as_ns(), end.as_ns()))
+        }
+        _ => None,
+    };
+    let mut pieces: Vec<Piece> = facts.iter().filter_map(piece).collect();
+    pieces.sort_by_key(|piece| (piece.0, piece.3));
+    pieces
+}
+
+fn requests(asked: &[(u64, Op, u64)]) -> Vec<(SimTime, Request)> {
+    let one = |&(ns, op, page): &(u64, Op, u64)| {
+        (SimTime::from_ns(ns), Request::new(op, Lba(page * 4), 4))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// Paper 002, figure 4: while the cells of one die work, the channel serves the other.
+#[test]
+fn two_dies_on_one_channel_take_turns_on_it_and_work_side_by_side() {
+    use FlashAct::{Program, Read};
+    use FlashUnit::{Channel, Die};
+    let host = Cause::Host;
+    let two = |start| figure_4(1, 25_000, start).and("dies_per_channel", Value::Count(2));
+    // Command and data in one slot of 12 us, then 300 us of cells.
+    let writes = requests(&[(0, Op::Write, 0), (0, Op::Write, 1)]);
+    let written = [
+        (Channel(0), Program, host, 0, 12_000),
+        (Channel(0), Program, host, 12_000, 24_000),
+        (Die(0), Program, host, 0, 312_000),
+        (Die(1), Program, host, 12_000, 324_000),
+    ];
+    assert_eq!(busy(&two("none"), writes.clone()), written);
+    // One operation at a time: nothing overlaps.
+    let serial = [
+        (Channel(0), Program, host, 0, 12_000),
+        (Channel(0), Program, host, 312_000, 324_000),
+        (Die(0), Program, host, 0, 312_000),
+        (Die(1), Program, host, 312_000, 624_000),
+    ];
+    assert_eq!(busy(&two("none").and("timing", text("serial")), writes.clone()), serial);
+    // Queued dies take the data ahead and work from when they are there.
+    let queued = [
+        (Channel(0), Program, host, 0, 12_000),
+        (Channel(0), Program, host, 12_000, 24_000),
+        (Die(0), Program, host, 12_000, 312_000),
+        (Die(1), Program, host, 24_000, 324_000),
+    ];
+    assert_eq!(busy(&two("none").and("timing", text("queued")), writes), queued);
+    // Reads hold their die until the data are out, and the channel for command and data only:
+    // cells 2..27 and 4..29, data 27..39 and 39..51.
+    let reads = requests(&[(0, Op::Read, 0), (0, Op::Read, 1)]);
+    let read = [
+        (Channel(0), Read, host, 0, 2_000),
+        (Channel(0), Read, host, 2_000, 4_000),
+        (Channel(0), Read, host, 27_000, 39_000),
+        (Channel(0), Read, host, 39_000, 51_000),
+        (Die(0), Read, host, 0, 39_000),
+        (Die(1), Read, host, 2_000, 51_000),
+    ];
+    for timing in ["interleaved", "queued"] {
+        assert_eq!(busy(&two("fill").and("timing", text(timing)), reads.clone()), read, "{timing}");
+    }
+}
+
+#[test]
+fn a_suspended_program_shows_as_what_lies_before_and_after_the_read() {
+    use FlashAct::{Program, Read};
+    let die = FlashUnit::Die(0);
+    // As in `reads_go_before_queued_programs_and_into_them_if_they_pause`.
+    let asked = requests(&[(0, Op::Write, 0), (1_000, Op::Write, 1), (100_000, Op::Read, 5)]);
+    let expected = [
+        (die, Program, Cause::Host, 0, 100_000),
+        (die, Read, Cause::Host, 100_000, 135_000),
+        (die, Program, Cause::Host, 135_000, 340_000),
+        (die, Program, Cause::Host, 340_000, 640_000),
+    ];
+    assert_eq!(busy(&pausing(queued(8)), asked), expected);
+}
+
+/// Whatever is asked, a unit does one thing at a time, and every operation shows, with its cause.
+#[test]
+fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
+    for (timing, ftl) in
+        [("interleaved", "page"), ("interleaved", "fast"), ("queued", "page"), ("serial", "bast")]
+    {
+        let device = pausing(settings())
+            .and("timing", text(timing))
+            .and("ftl", defaults::plug("ftl", ftl, &defaults::registry()))
+            .and("command_time", us(1))
+            .and("channel_rate", Value::Rate(204_800_000));
+        let ssd = build(&device).expect("sound");
+        let host = Host::random(3_000, 4, ssd.capacity());
+        let root = Node::inner("host", host, vec![Node::leaf("ssd", ssd)]);
+        let mut machine = Machine::new(root, true);
+        machine.tell_flash_busy();
+        let mut facts: Vec<Stamped> = Vec::new();
+        machine.run(&mut facts, &mut |_| true).expect("a sound run");
+        let mut pieces = BTreeMap::<FlashUnit, Vec<(SimTime, SimTime)>>::new();
+        // Programs and erases by cause: as told when they were asked for, and as they happened.
+        let (mut asked, mut shown) = ([[0; 6]; 2], [[0; 6]; 2]);
+        for stamped in &facts {
+            match stamped.fact {
+                Fact::FlashProgram { cause, .. } => asked[0][cause as usize] += 1,
+                Fact::FlashErase { cause, .. } => asked[1][cause as usize] += 1,
+                Fact::FlashBusy { unit, act, cause, begin, end } => {
+                    assert!(begin < end);
+                    pieces.entry(unit).or_default().push((begin, end));
+                    match (unit, act) {
+                        (FlashUnit::Channel(_), _) | (_, FlashAct::Read) => {}
+                        (_, FlashAct::Erase) => shown[1][cause as usize] += 1,
+                        (_, FlashAct::Program | FlashAct::Copy) => shown[0][cause as usize] += 1,
+                    }
+                }
+                _ => {}
+            }
+        }
+        if timing == "queued" {
+            // What pauses shows in pieces.
+            let more = |(shown, asked): (&[u32; 6], &[u32; 6])| shown.iter().ge(asked);
+            assert!(shown.iter().zip(&asked).all(more), "{shown:?} {asked:?}");
+        } else {
+            assert_eq!(shown, asked, "{timing} {ftl}");
+        }
+        assert_eq!(pieces.len(), 2 + 4, "{timing} {ftl}: two channels of two dies");
+        for (unit, mut pieces) in pieces {
+            pieces.sort();
+            let apart = pieces.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+            assert!(apart, "{timing} {ftl}: {unit:?} does two things at once");
+        }
+    }
 }

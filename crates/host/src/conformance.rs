@@ -13,8 +13,8 @@ use hybridsim_engine::param::Settings;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Fact, Layer, Lba, Machine, Node, Op, Request, RunEnd, SimDuration, SimTime, Stamped,
-    Stream,
+    Arrival, Fact, Layer, Lba, Machine, Node, Op, PowerCuts, Request, RunEnd, SimDuration, SimTime,
+    Stamped, Stream,
 };
 
 /// A layer under test and what it stands on.
@@ -92,7 +92,33 @@ impl Rig<'_> {
     /// The first rule that was broken.
     pub fn check(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
         let arrival = |request: &Request| Arrival { at: SimTime::ZERO, request: *request };
-        self.run(HostOptions::closed(depth), requests.iter().map(arrival).collect())
+        self.run(HostOptions::closed(depth), requests.iter().map(arrival).collect(), None)
+    }
+
+    /// As [`Rig::check`] with a random load, while the power fails before one message in `every`,
+    /// `cuts_max` times at most; everything is read back twice.
+    ///
+    /// # Errors
+    /// The first rule that was broken, with what is needed to see it again.
+    pub fn check_power_cuts(
+        &self,
+        load: &Load,
+        depth: u32,
+        (every, cuts_max): (u64, u64),
+    ) -> Result<Checked, String> {
+        let arrival = |request| Arrival { at: SimTime::ZERO, request };
+        let requests = load.draw(self.build()?.capacity());
+        let cuts = PowerCuts::new(every, cuts_max, Stream::new(self.seed, "power"));
+        let options = HostOptions::closed(depth);
+        self.run(options, requests.into_iter().map(arrival).collect(), Some(cuts)).map_err(
+            |error| {
+                let name = self.entry.description.name;
+                let seed = self.seed;
+                format!(
+                    "{name} with {load:?}, depth {depth}, seed {seed}, a cut in {every}: {error}"
+                )
+            },
+        )
     }
 
     /// Runs `requests` as they arrive: in bursts, with pauses in which everything may come to
@@ -111,18 +137,25 @@ impl Rig<'_> {
             };
             Arrival { at, request: *request }
         };
-        self.run(HostOptions::open(depth), requests.iter().map(&mut arrive).collect())
+        self.run(HostOptions::open(depth), requests.iter().map(&mut arrive).collect(), None)
     }
 
-    fn run(&self, options: HostOptions, mut arrivals: Vec<Arrival>) -> Result<Checked, String> {
+    fn run(
+        &self,
+        options: HostOptions,
+        mut arrivals: Vec<Arrival>,
+        cuts: Option<PowerCuts>,
+    ) -> Result<Checked, String> {
         let layer = self.build()?;
         let capacity = layer.capacity();
         let step = 8.min(capacity);
         let at = arrivals.last().map_or(SimTime::ZERO, |last| last.at);
-        arrivals.extend((0..capacity).step_by(step as usize).map(|lba| {
-            let sectors = step.min(capacity - lba) as u32;
-            Arrival { at, request: Request::new(Op::Read, Lba(lba), sectors) }
-        }));
+        for _ in 0..1 + u8::from(cuts.is_some()) {
+            arrivals.extend((0..capacity).step_by(step as usize).map(|lba| {
+                let sectors = step.min(capacity - lba) as u32;
+                Arrival { at, request: Request::new(Op::Read, Lba(lba), sectors) }
+            }));
+        }
         let expected = arrivals.len();
         let host = Host::plain(options, ListSource::new(arrivals));
         let child = |(at, capacity): (usize, &u64)| {
@@ -145,6 +178,9 @@ impl Rig<'_> {
             node = Node::inner("host/all", all, vec![node]);
         }
         let mut machine = Machine::new(Node::inner("host", host, vec![node]), true);
+        if let Some(cuts) = cuts {
+            machine.fail_power(cuts);
+        }
         let mut facts = Vec::new();
         let end = machine.run(&mut facts, &mut |_| true).map_err(|fault| fault.to_string())?;
         check_facts(&facts, expected)?;
@@ -175,13 +211,15 @@ pub struct Checked {
     pub facts: Vec<Stamped>,
 }
 
-/// Every request arrives and completes once, and the parts told add up to the latency told.
+/// Every request arrives and completes once, unless the power fails meanwhile, and the parts told
+/// add up to the latency told.
 fn check_facts(facts: &[Stamped], expected: usize) -> Result<(), String> {
     let (mut arrived, mut completed) = (0, 0);
     let mut spent = SimDuration::ZERO;
     for stamped in facts {
         match stamped.fact {
             Fact::Arrived { .. } => arrived += 1,
+            Fact::PowerCut { lost } => completed += lost as usize,
             Fact::Spent { time, .. } => spent += time,
             Fact::Completed { latency, lba, op, .. } => {
                 completed += 1;

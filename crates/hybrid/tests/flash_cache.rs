@@ -149,6 +149,67 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
     assert!(lost > 1, "{lost} trims were lost");
 }
 
+#[test]
+fn divisions_add_up_and_steps_are_small() {
+    let (facts, asked) = busy("always", true, None);
+    let numbers: Vec<u64> = facts
+        .iter()
+        .filter_map(|told| match told.fact {
+            Fact::Custom { value, .. } => Some(value),
+            _ => None,
+        })
+        .collect();
+    // Pages for reads, for writes, left to flash; of 8,000 sectors in pages of eight, and of a
+    // twentieth of all that the device keeps to itself.
+    let divisions = numbers.chunks_exact(3);
+    let different: std::collections::BTreeSet<_> = divisions.clone().collect();
+    assert!(different.len() > 3, "{different:?}");
+    for division in divisions {
+        assert_eq!(division.iter().sum::<u64>(), 1052, "{division:?}");
+        assert!(division[0] > 0 && division[1] > 0, "neither side is ever without a page");
+    }
+    // What a step gives up is trimmed at once: four pages here, 128 in the paper.
+    let mut steps = std::collections::BTreeMap::new();
+    for (at, trim) in asked.borrow().iter().filter(|note| note.1.op == Op::Trim) {
+        *steps.entry(*at).or_insert(0) += trim.sectors / 8;
+    }
+    assert!(steps.len() > 50, "{}", steps.len());
+    assert!(steps.values().all(|pages| *pages <= 4), "{steps:?}");
+}
+
+/// Groups of four neighbours, each group in another order than that of the disk.
+struct Groups {
+    sent: u64,
+}
+
+impl Source for Groups {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let (group, place) = (self.sent / 4, [3, 1, 0, 2][self.sent as usize % 4]);
+        self.sent += 1;
+        let page = group * 37 % 450 * 4 + place;
+        let request = Request::new(Op::Write, Lba(page * 8), 8);
+        Ok((group < 1_000).then_some(Arrival { at: SimTime::ZERO, request }))
+    }
+}
+
+#[test]
+fn neighbours_are_written_back_together() {
+    for scheme in ["fp", "rw", "op"] {
+        let host = Host::plain(HostOptions::closed(1), Groups { sent: 0 });
+        let (facts, _) = told(&flash_cache(scheme, 0.3, true), host, None);
+        let written: Vec<u64> = facts
+            .iter()
+            .filter_map(|told| match told.fact {
+                Fact::Destaged { sectors } => Some(u64::from(sectors) / 8),
+                _ => None,
+            })
+            .collect();
+        let pages: u64 = written.iter().sum();
+        let writes = written.len() as u64;
+        assert!(pages > 500 && 2 * writes < pages, "{scheme}: {pages} pages in {writes} writes");
+    }
+}
+
 /// Bursts of writes all over the disk, a second apart.
 struct Bursts {
     stream: Stream,

@@ -2,15 +2,15 @@
 //!
 //! Systems are drawn from the registry, so a new FTL, policy, scheduler or controller is fuzzed
 //! the moment it is registered. Each is small, so that caches overflow and devices fill up within
-//! a few thousand requests.
+//! a few thousand requests. In every third the power fails again and again.
 
 use crate::build;
 use crate::run::{self, RunError};
 use crate::scenario::diagnostic::SourceText;
 use crate::scenario::{Input, Scenario};
-use hybridsim_engine::Stream;
 use hybridsim_engine::param::{Kind, Param};
 use hybridsim_engine::registry::Registry;
+use hybridsim_engine::{Fault, Stream};
 use std::path::PathBuf;
 
 /// What became of one random system.
@@ -50,6 +50,9 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
         Err(RunError::Trace(reason)) => Verdict::Failed { scenario, reason },
         Ok(done) => {
             // A device that fills up or wears out says so; that is an answer, not a defect.
+            if done.fault.as_ref().is_some_and(cannot_lose_power) {
+                return Verdict::Refused;
+            }
             let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
             let reason = broken.map(|fault| fault.to_string()).or_else(|| {
                 let violations = &done.results.violations;
@@ -61,6 +64,11 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
             }
         }
     }
+}
+
+/// Whether a part said that it does not model power failures.
+fn cannot_lose_power(fault: &Fault) -> bool {
+    fault.to_string().contains("does not model power failures")
 }
 
 /// Draws from the registry.
@@ -81,8 +89,14 @@ impl Draw<'_> {
         let mode = if self.stream.chance(0.5) { "open" } else { "closed" };
         let scheduler = self.one_of("scheduler");
         let generator = self.generator();
+        let mut power = String::new();
+        if self.stream.chance(1.0 / 3.0) {
+            power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
+            // A disk's buffer loses what it acknowledged, and says so.
+            self.parts = self.parts.replace("write_cache = true", "write_cache = false");
+        }
         format!(
-            "system = \"{system}\"\n[run]\nseed = {seed}\nverify = true\n\
+            "system = \"{system}\"\n[run]\nseed = {seed}\nverify = true\n{power}\
              [host]\nmode = \"{mode}\"\nqueue_depth = {depth}\nscheduler = \"{scheduler}\"\n\
              [workload]\ngenerator = {generator}\n{}",
             self.parts
@@ -240,6 +254,12 @@ fn small(kind: &str, stream: &mut Stream) -> String {
             pick(&[1, 2, 3]),
             pick(&[16, 50, 200]),
             pick(&[0, 1]) == 1,
+        ),
+        "raid1" | "raid10" | "raid4" | "raid5" | "raid6" | "declustered" => format!(
+            "resync = \"{}\"\nbitmap_region = \"{}KiB\"\nbitmap_clear_after = \"{}ms\"\n",
+            ["full", "bitmap"][pick(&[0, 1]) as usize],
+            pick(&[16, 64, 1024]),
+            pick(&[1, 20, 5000]),
         ),
         "memory-cache" => format!(
             "size = \"{}KiB\"\nline_size = \"{}KiB\"\n",

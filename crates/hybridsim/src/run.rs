@@ -10,10 +10,11 @@ use hybridsim_engine::param::Problem;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{
-    FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped, StateError,
-    Stream,
+    Fact, FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped,
+    StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
+use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
 };
@@ -148,6 +149,9 @@ pub fn run(
         let stream = Stream::new(scenario.seed(), "power");
         machine.fail_power(PowerCuts::new(every, scenario.run.count("power_cuts_max"), stream));
     }
+    if options.detail == Detail::Full {
+        machine.tell_flash_busy();
+    }
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, save_state, cache, .. } = options;
     if save_state {
@@ -184,7 +188,7 @@ pub fn run(
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
     let open = scenario.host.text("mode") == "open";
     finished.results.warnings.extend(finished.behind.filter(|_| open));
-    finished.results.warnings.extend(unwritten_reads(scenario, &finished.results));
+    finished.results.warnings.extend(unwritten_reads(&finished.results));
     finished.results.warnings.extend(failed_requests(&finished.results));
     finished.results.warnings.extend(lost_requests(scenario, &finished.results));
     Ok(Done {
@@ -284,27 +288,28 @@ fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
     })
 }
 
-/// What to say when an SSD was asked for data nobody wrote: it answers without touching its flash,
-/// much faster than a drive in use would. Only where it is the whole system can this be told from
-/// outside.
-fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> {
-    let part = &scenario.parts[scenario.system];
-    if part.description.name != "ssd" || part.settings.bytes("write_buffer") > 0 {
-        return None;
-    }
-    let component = results.components.get(&part.name)?;
-    let page_bytes = component.constants.get("page_bytes").copied()?;
-    let pages = component.flash.as_ref()?.reads_by_cause.get("host").copied()?;
-    let asked = results.throughput.read_bytes as f64;
-    let unwritten = 1.0 - pages as f64 * page_bytes / asked;
-    (asked > 0.0 && unwritten > UNWRITTEN_SHARE_MAX).then(|| {
-        format!(
-            "about {:.0} % of what was read had never been written: such reads touch no flash \
-             and are too fast; precondition the drive (part.{}.precondition)",
-            unwritten * 100.0,
-            part.name
-        )
-    })
+/// What to say when flash devices, wherever they are in the system, were asked for data nobody
+/// wrote: they answer without touching their flash, much faster than drives in use would.
+fn unwritten_reads(results: &RunResults) -> Option<String> {
+    let share = |component: &Component| {
+        let flash = component.flash.as_ref()?;
+        let found = flash.reads_by_cause.get("host").copied().unwrap_or(0);
+        let asked = found + flash.unwritten_reads;
+        Some(flash.unwritten_reads as f64 / asked as f64).filter(|_| asked > 0)
+    };
+    let shares = results.components.iter().filter_map(|(path, it)| Some((path, share(it)?)));
+    let much: Vec<_> = shares.filter(|(_, share)| *share > UNWRITTEN_SHARE_MAX).collect();
+    let (first, most) = much.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let others = match much.len() - 1 {
+        0 => String::new(),
+        count => format!(" (and much of {count} more)"),
+    };
+    Some(format!(
+        "about {:.0} % of what was read from {first}{others} had never been written, or was \
+         trimmed: such reads touch no flash and are too fast; precondition the drive (key \
+         `precondition` of its part)",
+        most * 100.0
+    ))
 }
 
 /// Host, workload and system as one tree, and where the workload's warnings will be.
@@ -373,7 +378,14 @@ impl FactSink for Tee<'_, '_> {
     fn take(&mut self, facts: &[Stamped]) {
         let mut facts = facts;
         if !self.base.is_zero() {
-            let shift = |fact: &Stamped| Stamped { time: fact.time - self.base, ..*fact };
+            let shift = |stamped: &Stamped| {
+                let mut stamped = *stamped;
+                stamped.time = stamped.time - self.base;
+                if let Fact::FlashBusy { begin, end, .. } = &mut stamped.fact {
+                    (*begin, *end) = (*begin - self.base, *end - self.base);
+                }
+                stamped
+            };
             self.shifted.clear();
             self.shifted.extend(facts.iter().map(shift));
             facts = &self.shifted;

@@ -494,7 +494,7 @@ fn a_reproduction_tells_every_row_and_writes_its_page() {
         for key in ["id", "artefact", "claim", "unit", "tolerance", "verdict"] {
             assert!(row[key].is_string(), "{key} in {row}");
         }
-        assert_eq!(row["verdict"], "reproduced", "{row}");
+        assert_eq!(row["verdict"], "given", "{row}");
     }
     let page = fs::read_to_string(out.join("reproduction.html")).expect("the page");
     assert!(page.contains("002/table3"));
@@ -652,11 +652,13 @@ fn a_trace_is_checked_to_its_end() {
 #[test]
 fn figures_that_mislead_come_with_a_warning() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let warned = |sets: &[&str]| {
-        let base = "[workload]\ngenerator = { kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
-                    requests = 1200, size = \"4MiB\", rate_iops = 5000 }\n\
-                    [part.ssd]\nkind = \"ssd\"\nblocks_per_plane = 32\npages_per_block = 16\n\
-                    read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
+    let drive = "kind = \"ssd\"\nblocks_per_plane = 32\npages_per_block = 16\n\
+                 read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
+    let alone = format!(
+        "[workload]\ngenerator = {{ kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
+         requests = 1200, size = \"4MiB\", rate_iops = 5000 }}\n[part.ssd]\n{drive}"
+    );
+    let warned_of = |base: &str, sets: &[&str]| {
         let path = scenario(&folder, "ssd.toml", base);
         let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
         let output = call(&[&["run", &path, "--json"][..], &sets].concat());
@@ -664,9 +666,18 @@ fn figures_that_mislead_come_with_a_warning() {
         assert_eq!(json["requests"], 1200, "{}", text(&output.stderr));
         json["warnings"].to_string()
     };
+    let warned = |sets: &[&str]| warned_of(&alone, sets);
     let (fresh, full) = (&[][..], "part.ssd.precondition=\"fill\"");
     assert!(warned(fresh).contains("had never been written"), "{}", warned(fresh));
     assert!(!warned(&[full]).contains("had never been written"), "{}", warned(&[full]));
+    // A drive below others is told of as well, and only the one that is empty.
+    let pair = format!(
+        "system = \"pair\"\n{alone}[part.other]\n{drive}[part.pair]\nkind = \"stripe\"\n\
+         chunk = \"64KiB\"\nmembers = [\"ssd\", \"other\"]\n"
+    );
+    let told = warned_of(&pair, &[full]);
+    assert!(told.contains("100 % of what was read from pair/other had never"), "{told}");
+    assert!(warned_of(&pair, fresh).contains("(and much of 1 more)"));
     let slow = [
         full,
         "part.ssd.read_time=\"4ms\"",

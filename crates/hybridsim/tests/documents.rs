@@ -9,6 +9,7 @@ const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/calibrate.md",
+    "docs/coverage.md",
     "docs/disk.md",
     "docs/flash-cache.md",
     "docs/flash-backed.md",

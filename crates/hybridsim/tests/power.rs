@@ -186,6 +186,7 @@ fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
     survives("drive of today", &format!("{plain}filter = \"all\"\npremapped = false\n"));
     let idle = format!("{plain}idle_after = \"1ms\"\nwrite_back = false\nprobes = 1\n");
     survives("idle work", &idle);
+    survives("by erases", &format!("{plain}wear_levelling = \"implicit\"\n"));
 }
 
 #[test]
@@ -198,14 +199,78 @@ fn a_volatile_write_cache_loses_data_and_is_found_out() {
 #[test]
 fn parts_that_do_not_model_it_say_so() {
     let done = run(
-        "[part.v]\nkind = \"raid1\"\nmembers = [\"a\", \"b\"]\n\
-        [part.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n\
-        [part.b]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
+        "[part.v]\nkind = \"memory-cache\"\nsize = \"64KiB\"\ndevice = \"a\"\n\
+        [part.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
         1000,
         100,
     );
     let fault = done.fault.expect("it cannot").to_string();
     assert!(fault.contains("does not model power failures"), "{fault}");
+}
+
+/// An array of four devices, each described by `device`; a spare where `more` asks for it.
+fn array(kind: &str, more: &str, device: &str) -> String {
+    let names = ["a", "b", "c", "d", "s"];
+    let count = if more.contains("spares") { 5 } else { 4 };
+    let part = |name| format!("[part.{name}]\n{device}");
+    let parts: String = names.iter().take(count).map(part).collect();
+    format!(
+        "[part.array]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]\n\
+         {more}\n{parts}"
+    )
+}
+
+const SAFE_DISK: &str = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
+const SMALL_SSD: &str = "preset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
+                         planes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 16\n\
+                         over_provisioning = 0.4\n";
+const ARRAYS: [&str; 6] = ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"];
+
+#[test]
+fn arrays_of_disks_and_of_flash_keep_what_they_acknowledged() {
+    for (kind, resync) in ARRAYS.iter().flat_map(|kind| [(kind, "full"), (kind, "bitmap")]) {
+        let resync = format!(
+            "resync = \"{resync}\"\nbitmap_region = \"128KiB\"\nbitmap_clear_after = \"9ms\""
+        );
+        survives(kind, &array(kind, &resync, SAFE_DISK));
+        survives(kind, &array(kind, &resync, SMALL_SSD));
+    }
+}
+
+#[test]
+fn copies_on_disks_and_on_flash_survive_the_loss_of_one() {
+    for kind in ["raid1", "raid10"] {
+        for device in [SAFE_DISK, SMALL_SSD] {
+            let more = "spares = [\"s\"]\nfailures = [{ member = 1, at = \"3s\" }]\n\
+                        resync = \"bitmap\"";
+            survives(kind, &array(kind, more, device));
+        }
+    }
+}
+
+#[test]
+fn the_write_hole_of_arrays_of_disks_is_told_and_never_wrong() {
+    for kind in ["raid4", "raid5", "raid6", "declustered"] {
+        let more = "failures = [{ member = 1, at = \"3s\" }]\nresync = \"bitmap\"\n\
+                    bitmap_region = \"64KiB\"\nchunk = \"16KiB\"\nbitmap_clear_after = \"50ms\"";
+        let done = run(&array(kind, more, SAFE_DISK), 20_000, 300);
+        assert_eq!(done.fault, None, "{kind}");
+        let told = &done.results.components["array"].custom;
+        assert!(told["write_hole_sectors"].count > 0, "{kind}");
+    }
+}
+
+#[test]
+fn arrays_of_disks_and_of_flash_that_mend_nothing_are_found_out() {
+    let none = "resync = \"none\"\nread_choice = \"round-robin\"\n";
+    let lost = "failures = [{ member = 1, at = \"3s\" }]\nresync = \"none\"\n";
+    for (kind, more) in [("raid1", none), ("raid10", none), ("raid5", lost), ("raid6", lost)] {
+        for device in [SAFE_DISK, SMALL_SSD] {
+            let fault = run(&array(kind, more, device), 20_000, 300).fault;
+            let fault = fault.unwrap_or_else(|| panic!("{kind} over {device}: not found out"));
+            assert!(fault.to_string().contains("wrong data"), "{kind}: {fault}");
+        }
+    }
 }
 
 /// A flash-backed scheduler over a drive with an NV cache of real flash.

@@ -1,6 +1,7 @@
 //! What happened how often and took how long, per node.
 
 use hybridsim_engine::{Cause, DiskCacheOutcome, Fact, FactSink, Op, PowerState, SimTime, Stamped};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 const OPS: usize = Op::ALL.len();
@@ -92,8 +93,11 @@ pub struct Node {
     pub flash_programs: [u64; Cause::ALL.len()],
     /// Flash blocks erased, by cause.
     pub flash_erases: [u64; Cause::ALL.len()],
-    /// Erases of each block that was erased.
-    pub erases_by_block: BTreeMap<u32, u64>,
+    /// Erases of each block that was erased; only sums and maxima of them are ever told, so their
+    /// order does not matter.
+    pub erases_by_block: FxHashMap<u32, u64>,
+    /// Pages asked for that held nothing.
+    pub unwritten_reads: u64,
     /// Searches for a victim.
     pub searches: u64,
     /// Blocks looked at in them.
@@ -320,6 +324,7 @@ impl Node {
                 self.destages += 1;
                 self.destaged_sectors += u64::from(sectors);
             }
+            Fact::ReadUnwritten { pages } => self.unwritten_reads += u64::from(pages),
             Fact::VictimSearch { blocks } => {
                 self.searches += 1;
                 self.searched_blocks += u64::from(blocks);
@@ -392,7 +397,7 @@ mod tests {
         let search = one(Fact::VictimSearch { blocks: 9 });
         assert_eq!((search.searches, search.searched_blocks), (1, 9));
         let erase = one(Fact::FlashErase { cause: Cause::Gc, die: 0, block: u32::MAX, erases: 7 });
-        assert_eq!(erase.erases_by_block, BTreeMap::from([(u32::MAX, 1)]));
+        assert_eq!(erase.erases_by_block, FxHashMap::from_iter([(u32::MAX, 1)]));
         let custom = one(Fact::Custom { name: 255, value: u64::MAX }).custom[255].expect("told");
         assert_eq!((custom.count, custom.sum), (1, u128::from(u64::MAX)));
     }

@@ -45,6 +45,9 @@
 //! | 22 | `PowerCut` | | lost | | |
 //! | 23 | `Recovered` | | | ns | |
 //!
+//! `FlashBusy`, which is told only where somebody looks, and `ReadUnwritten`, which younger than
+//! published fingerprints is, are left out.
+//!
 //! With the keys below, and `state` zero at first, each fact does
 //!
 //! ```text
@@ -88,7 +91,7 @@ impl Fingerprint {
     /// The next fact. Where its kind is known to the compiler, nothing is left to decide.
     #[inline(always)]
     pub(crate) fn add(&mut self, stamped: &Stamped) {
-        let [w0, w1, w2, w3] = words(stamped);
+        let Some([w0, w1, w2, w3]) = words(stamped) else { return };
         let x = fold(w0 ^ K0, w1 ^ K1) ^ fold(w2 ^ K2, w3 ^ K3);
         self.state = (self.state.rotate_left(23) ^ x).wrapping_mul(M);
         self.facts += 1;
@@ -115,7 +118,7 @@ fn fold(x: u64, y: u64) -> u64 {
 }
 
 #[inline(always)]
-fn words(stamped: &Stamped) -> [u64; 4] {
+fn words(stamped: &Stamped) -> Option<[u64; 4]> {
     let (kind, a, b, c, d) = match stamped.fact {
         Fact::Arrived { op, sectors, lba } => (0, op as u8, sectors, lba.0, 0),
         Fact::Completed { op, sectors, lba, latency } => {
@@ -145,17 +148,18 @@ fn words(stamped: &Stamped) -> [u64; 4] {
         Fact::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
         Fact::PowerCut { lost } => (22, 0, lost, 0, 0),
         Fact::Recovered { took } => (23, 0, 0, took.as_ns(), 0),
+        Fact::FlashBusy { .. } | Fact::ReadUnwritten { .. } => return None,
     };
     let w1 =
         u64::from(stamped.node.0) | (kind as u64) << 16 | u64::from(a) << 24 | u64::from(b) << 32;
-    [stamped.time.as_ns(), w1, c, d]
+    Some([stamped.time.as_ns(), w1, c, d])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{every_fact, stamp};
-    use hybridsim_engine::{Lba, Op, SimDuration};
+    use hybridsim_engine::{Cause, FlashAct, FlashUnit, Lba, Op, SimDuration, SimTime};
 
     fn of(facts: &[Stamped]) -> u64 {
         let mut fingerprint = Fingerprint::default();
@@ -198,6 +202,16 @@ mod tests {
         for (one, other) in crate::testing::one_field_apart() {
             assert_ne!(of(&[stamp(1, 1, one)]), of(&[stamp(1, 1, other)]), "{one:?} {other:?}");
         }
+    }
+
+    #[test]
+    fn what_is_told_to_onlookers_alone_is_left_out() {
+        let (unit, act, cause) = (FlashUnit::Die(0), FlashAct::Read, Cause::Host);
+        let (begin, end) = (SimTime::ZERO, SimTime::ZERO);
+        let mut facts = every_fact();
+        facts.insert(3, stamp(7, 1, Fact::FlashBusy { unit, act, cause, begin, end }));
+        facts.insert(5, stamp(9, 1, Fact::ReadUnwritten { pages: 7 }));
+        assert_eq!(of(&facts), of(&every_fact()));
     }
 
     #[test]

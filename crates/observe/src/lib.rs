@@ -6,6 +6,7 @@
 //! sums, when the run has ended.
 
 pub mod breakdown;
+pub mod busy;
 pub mod counters;
 pub mod fingerprint;
 pub mod invariants;

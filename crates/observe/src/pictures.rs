@@ -17,8 +17,43 @@ pub struct Pictures {
     /// Energy by power state, by component path, in joules; `operations` is what flash
     /// operations and spin-ups add to the power of the states.
     pub energy_j: BTreeMap<String, BTreeMap<String, f64>>,
+    /// What flash devices did while one of the slowest requests waited.
+    #[serde(default)]
+    pub activity: Option<Activity>,
     /// The run over time.
     pub series: Series,
+}
+
+/// What the dies and channels of flash devices did while a request waited. The request is one of
+/// the measured ones; none took longer by more than a 64th.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The request's operation.
+    pub op: String,
+    /// How long it took.
+    pub latency_ns: u64,
+    /// Begin of the window: the request's arrival, or where what is remembered begins.
+    pub from_ns: u64,
+    /// Its end: the request's completion.
+    pub to_ns: u64,
+    /// Names of acts.
+    pub acts: Vec<String>,
+    /// Names of causes.
+    pub causes: Vec<String>,
+    /// A row per die or channel that did anything.
+    pub rows: Vec<ActivityRow>,
+}
+
+/// What one die or channel did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActivityRow {
+    /// Path of its device.
+    pub path: String,
+    /// Which it is, such as `die 3`.
+    pub unit: String,
+    /// Begin in ns from the window's, length in ns, and number of the act times the number of
+    /// causes plus number of the cause.
+    pub pieces: Vec<(u64, u64, usize)>,
 }
 
 /// Sums and levels per time bucket. All vectors that are not empty are equally long.

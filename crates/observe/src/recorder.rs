@@ -1,6 +1,7 @@
 //! All folds of a run behind one sink.
 
 use crate::breakdown::Breakdown;
+use crate::busy::BusyFold;
 use crate::counters::Counters;
 use crate::fingerprint::Fingerprint;
 use crate::invariants::Invariants;
@@ -90,6 +91,7 @@ pub struct Recorder {
     latency: LatencyFold,
     breakdown: Breakdown,
     series: Option<Box<SeriesFold>>,
+    busy: Option<Box<BusyFold>>,
 }
 
 /// Everything `finish` works out.
@@ -121,6 +123,7 @@ impl Recorder {
             latency: LatencyFold::default(),
             breakdown: Breakdown::default(),
             series: (detail == Detail::Full).then(Box::default),
+            busy: (detail == Detail::Full).then(Box::default),
             nodes,
         }
     }
@@ -145,8 +148,15 @@ impl Recorder {
     fn warm_up(&mut self, facts: &[Stamped]) {
         let skipped = self.gate.closed_for(facts);
         self.counters.take(&facts[..skipped]);
+        if let Some(busy) = &mut self.busy {
+            busy.take(&facts[..skipped]);
+        }
         if self.gate.open {
             self.counters = self.counters.measured_from(self.gate.since);
+            if let Some(busy) = &mut self.busy {
+                busy.measure_from(self.gate.since.as_ns());
+                busy.take(&facts[skipped..]);
+            }
             self.measure(&facts[skipped..]);
         }
     }
@@ -163,13 +173,20 @@ impl Recorder {
         if !self.gate.open {
             self.gate.since = ending.time;
             self.counters = self.counters.measured_from(ending.time);
+            if let Some(busy) = &mut self.busy {
+                busy.measure_from(ending.time.as_ns());
+            }
         }
+        let mut busy = self.busy.take();
+        let utilisation =
+            busy.as_mut().map(|busy| busy.utilisation(&self.nodes, ending.time.as_ns()));
         let since = self.gate.since;
         let run = summary::Run {
             nodes: &self.nodes,
             counters: &self.counters,
             latency: &self.latency,
             breakdown: &self.breakdown,
+            utilisation: utilisation.unwrap_or_default(),
             warmup: WarmupResult { requests: self.gate.before, ns: since.as_ns() },
             asked_for_warmup: self.gate.warmup != Warmup::None,
             ending,
@@ -178,7 +195,10 @@ impl Recorder {
         let results = summary::results(&run, &self.fingerprint, label, cost, warnings, violations);
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));
-        let pictures = series.map(|series| summary::pictures(&run, series));
+        let mut pictures = series.map(|series| summary::pictures(&run, series));
+        if let Some(pictures) = &mut pictures {
+            pictures.activity = busy.and_then(|busy| busy.activity(&self.nodes));
+        }
         let behind = summary::fell_behind(&run);
         Finished { results, pictures, latencies: self.latency, behind }
     }
@@ -202,6 +222,7 @@ impl Recorder {
                 Fact::DiskCache { .. } => self.add(stamped),
                 Fact::QueueDepth { .. } => self.add(stamped),
                 Fact::CacheLookup { .. } => self.add(stamped),
+                Fact::FlashBusy { .. } => {}
                 _ => self.add_rare(stamped),
             }
         }
@@ -226,6 +247,9 @@ impl FactSink for Recorder {
     fn take(&mut self, facts: &[Stamped]) {
         if self.gate.open {
             self.observe(facts);
+            if let Some(busy) = &mut self.busy {
+                busy.take(facts);
+            }
         } else {
             self.fingerprint.take(facts);
             self.invariants.take(facts);

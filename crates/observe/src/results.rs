@@ -319,6 +319,12 @@ pub struct Flash {
     /// How long it will last at this pace; `null` when nothing was erased.
     #[serde(default)]
     pub lifetime: Option<Lifetime>,
+    /// How busy its channels and dies were; `null` when nobody looked or it has no clock.
+    #[serde(default)]
+    pub utilisation: Option<Utilisation>,
+    /// Pages asked for that held nothing: never written, or trimmed.
+    #[serde(default)]
+    pub unwritten_reads: u64,
     /// Searches for a victim to collect.
     #[serde(default)]
     pub victim_searches: u64,
@@ -332,6 +338,24 @@ pub struct Flash {
     pub free_blocks_min: Option<u64>,
     /// Free blocks at the end.
     pub free_blocks_end: Option<u64>,
+}
+
+/// How busy the channels and dies of a flash device were, by number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    /// Its channels: commands and data on the wire.
+    pub channels: Vec<Busy>,
+    /// Its dies: from a command until the die can take the next one.
+    pub dies: Vec<Busy>,
+}
+
+/// How busy one of them was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Busy {
+    /// Share of the time.
+    pub busy_fraction: Option<f64>,
+    /// The same by cause; causes that took no time are left out.
+    pub busy_by_cause: BTreeMap<String, f64>,
 }
 
 /// How erases spread over the units of a level.

@@ -1,6 +1,7 @@
 //! What every part did when, within a window of the run: what timelines are drawn from.
 
 use hybridsim_engine::{Cause, Fact, FactSink, Lba, Op, Part, PowerState, Stamped};
+pub use hybridsim_engine::{FlashAct, FlashUnit};
 
 /// A level a node tells when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +28,6 @@ impl LevelKind {
     }
 }
 
-/// A flash operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlashAct {
-    /// A page was read.
-    Read,
-    /// A page was programmed.
-    Program,
-    /// A block was erased.
-    Erase,
-}
-
 /// Something a timeline shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -61,14 +51,14 @@ pub enum Event {
         /// Pages made free.
         pages: u32,
     },
-    /// Flash operations were put in the queue of a die.
+    /// A die or a channel of a flash device was busy.
     Flash {
-        /// Which operation.
+        /// Which.
+        unit: FlashUnit,
+        /// What with.
         act: FlashAct,
         /// Why.
         cause: Cause,
-        /// Of which die.
-        die: u16,
     },
     /// Data were written back.
     Destaged {
@@ -210,12 +200,8 @@ impl SpanFold {
                     self.keep(node, start, end, Event::State(state));
                 }
             }
-            Fact::FlashRead { cause, die } => self.flash(node, now, FlashAct::Read, cause, die),
-            Fact::FlashProgram { cause, die } => {
-                self.flash(node, now, FlashAct::Program, cause, die);
-            }
-            Fact::FlashErase { cause, die, .. } => {
-                self.flash(node, now, FlashAct::Erase, cause, die);
+            Fact::FlashBusy { unit, act, cause, begin, end } => {
+                self.keep(node, begin.as_ns(), end.as_ns(), Event::Flash { unit, act, cause });
             }
             Fact::QueueDepth { depth } => self.level(node, now, LevelKind::QueueDepth, depth),
             Fact::FreeBlocks { free } => self.level(node, now, LevelKind::FreeBlocks, free),
@@ -230,10 +216,6 @@ impl SpanFold {
             _ => {}
         }
     }
-
-    fn flash(&mut self, node: u16, now: u64, act: FlashAct, cause: Cause, die: u16) {
-        self.keep(node, now, now, Event::Flash { act, cause, die });
-    }
 }
 
 impl FactSink for SpanFold {
@@ -246,6 +228,7 @@ impl FactSink for SpanFold {
 mod tests {
     use super::*;
     use crate::testing::{every_fact, ns, stamp};
+    use hybridsim_engine::SimTime;
 
     fn spans(from: u64, to: u64, facts: &[Stamped]) -> Vec<(u64, u64, Event)> {
         let mut fold = SpanFold::new(from, to, 100);
@@ -290,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn flash_lies_where_it_works_and_not_where_it_was_told() {
+        let (unit, act, cause) = (FlashUnit::Die(2), FlashAct::Copy, Cause::Gc);
+        let busy = |now, begin, end| {
+            let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
+            stamp(now, 1, Fact::FlashBusy { unit, act, cause, begin, end })
+        };
+        let event = Event::Flash { unit, act, cause };
+        // Told before the window and lying in it, told in it and lying before, across its end.
+        let facts = [busy(1, 12, 15), busy(11, 2, 9), busy(13, 18, 25), busy(14, 30, 40)];
+        assert_eq!(spans(10, 20, &facts), [(12, 15, event), (18, 20, event)]);
+    }
+
+    #[test]
     fn a_level_that_was_told_before_the_window_is_known_in_it() {
         let level = |now, depth| stamp(now, 2, Fact::QueueDepth { depth });
         let kind = LevelKind::QueueDepth;
@@ -299,11 +295,12 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
+        let facts = [every_fact(), every_fact()].concat();
         let mut fold = SpanFold::new(0, u64::MAX, 5);
-        fold.take(&every_fact());
+        fold.take(&facts);
         let left_out = fold.left_out();
         let mut all = SpanFold::new(0, u64::MAX, 1000);
-        all.take(&every_fact());
+        all.take(&facts);
         assert!(left_out > 5);
         assert_eq!(all.finish().len() as u64, 5 + left_out);
         assert_eq!(fold.finish().len(), 5);

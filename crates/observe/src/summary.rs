@@ -33,6 +33,8 @@ pub struct Run<'a> {
     pub latency: &'a LatencyFold,
     /// Where the time went.
     pub breakdown: &'a Breakdown,
+    /// How busy flash was, by node, where somebody looked.
+    pub utilisation: Vec<Option<Utilisation>>,
     /// What was left out.
     pub warmup: WarmupResult,
     /// Whether the caller wanted a warm-up.
@@ -235,7 +237,10 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
             constants: constants(info),
             power: power(node, info, window_ns),
             disk: disk(node),
-            flash: flash(node, info, window_ns),
+            flash: flash(node, info, window_ns).map(|flash| Flash {
+                utilisation: run.utilisation.get(at).cloned().flatten(),
+                ..flash
+            }),
             cache: cache(node),
             queue: node.queue_depth.map(|depth| Queue {
                 queue_depth_mean: depth.mean(run.ending.time.as_ns()),
@@ -354,7 +359,7 @@ fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let (reads, programs) = (sum(&node.flash_reads), sum(&node.flash_programs));
     let erases = sum(&node.flash_erases);
-    let silent = reads + programs + erases == 0 && node.wear.is_empty();
+    let silent = reads + programs + erases + node.unwritten_reads == 0 && node.wear.is_empty();
     if silent && node.free_blocks.is_none() && info.flash_joules.is_none() {
         return None;
     }
@@ -372,6 +377,8 @@ fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
         erase_count: erase_count(&node.wear),
         erases_by_level: wear::erases_by_level(node, info),
         lifetime: wear::lifetime(node, info, window_ns),
+        utilisation: None,
+        unwritten_reads: node.unwritten_reads,
         victim_searches: node.searches,
         searched_blocks: node.searched_blocks,
         search_energy_j: search_joules(node, info),

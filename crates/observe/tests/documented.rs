@@ -1,8 +1,8 @@
 //! Every key a run can produce stands in `docs/results.md`.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, LayerInfo, Lba, NodeId, Op, Part, PowerState, SimDuration, SimTime,
-    Stamped,
+    Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Lba, NodeId, Op, Part, PowerState,
+    SimDuration, SimTime, Stamped,
 };
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use serde_json::Value;
@@ -24,6 +24,13 @@ fn everything() -> Vec<Stamped> {
         Fact::FlashProgram { cause: Cause::Host, die: 0 },
         Fact::FlashErase { cause: Cause::Gc, die: 0, block: 0, erases: 1 },
         Fact::Wear { erases: 1, blocks: 1 },
+        Fact::FlashBusy {
+            unit: FlashUnit::Die(0),
+            act: FlashAct::Program,
+            cause: Cause::Host,
+            begin: SimTime::ZERO,
+            end: SimTime::from_ns(9),
+        },
         Fact::CacheLookup { op, hits: 1, misses: 1 },
         Fact::DirtyPages { pages: 1 },
         Fact::Custom { name: 0, value: 1 },
@@ -59,7 +66,7 @@ fn every_key_is_documented() {
         custom: &["anything"],
         ..LayerInfo::default()
     };
-    let mut recorder = Recorder::new(vec![("all".into(), info)], Detail::Bare, Warmup::None);
+    let mut recorder = Recorder::new(vec![("all".into(), info)], Detail::Full, Warmup::None);
     recorder.take(&everything());
     let ending = Ending { time: SimTime::from_ns(45), events: 1, complete: true };
     let versions = [("hybridsim".to_owned(), "1".to_owned())].into();

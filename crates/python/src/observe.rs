@@ -1,7 +1,7 @@
 //! Facts as records, handed to Python in batches.
 
 use crate::failure;
-use hybridsim_engine::{Cause, Fact, FactSink, Op, Part, PowerState, Stamped};
+use hybridsim_engine::{Cause, Fact, FactSink, FlashAct, FlashUnit, Op, Part, PowerState, Stamped};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
@@ -118,6 +118,15 @@ fn flatten(fact: &Fact) -> Record {
         Fact::VictimSearch { blocks } => plain(21, blocks.into()),
         Fact::PowerCut { lost } => plain(22, lost.into()),
         Fact::Recovered { took } => Record { ns: took.as_ns(), ..plain(23, 0) },
+        Fact::FlashBusy { unit, act, cause, begin, end } => {
+            let (code, unit) = match unit {
+                FlashUnit::Die(die) => (24, die),
+                FlashUnit::Channel(channel) => (25, channel),
+            };
+            let (label, extra, ns) = (cause as u8, act as u32, end.since(begin).as_ns());
+            Record { label, unit, extra, ns, ..plain(code, begin.as_ns()) }
+        }
+        Fact::ReadUnwritten { pages } => plain(26, pages.into()),
     }
 }
 
@@ -125,6 +134,7 @@ fn flatten(fact: &Fact) -> Record {
 #[pyfunction]
 pub fn fact_names() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
+        ("acts", FlashAct::ALL.map(FlashAct::name).to_vec()),
         ("ops", Op::ALL.map(Op::name).to_vec()),
         ("causes", Cause::ALL.map(Cause::name).to_vec()),
         ("parts", Part::ALL.map(Part::name).to_vec()),

@@ -26,19 +26,23 @@ function bars(place, sets, colours, format, most) {
     if (set.name) grid.append(element("div", { className: "set" }, set.name));
     set.rows.forEach(row => grid.append(...barRow(row, colours, format, most, used)));
   });
-  const keys = element("ul", { className: "keys" });
-  Object.keys(colours).filter(key => used.has(key)).forEach(key => {
-    const swatch = element("i");
-    swatch.style.background = colours[key];
-    keys.append(element("li", {}, swatch, words(key)));
-  });
-  place.chart.append(grid, keys);
+  place.chart.append(grid, colourKeys(colours, used));
   charts.push({
     figure: place.figure,
     redraw: () => {},
     show: (run, on) => grid.querySelectorAll(`[data-run="${run}"]`).forEach(part => { part.hidden = !on; part.style.display = on ? "" : "none"; }),
     inked: () => [...grid.querySelectorAll(".piece")].some(piece => piece.getBoundingClientRect().width > 2),
   });
+}
+
+function colourKeys(colours, used) {
+  const keys = element("ul", { className: "keys" });
+  Object.keys(colours).filter(key => used.has(key)).forEach(key => {
+    const swatch = element("i");
+    swatch.style.background = colours[key];
+    keys.append(element("li", {}, swatch, words(key)));
+  });
+  return keys;
 }
 
 function barRow(row, colours, format, most, used) {

@@ -27,6 +27,8 @@ function flash() {
       table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
     }, { label: "Free blocks", format: plain, exact: plain }, run => partLines(seriesOf(run).free_blocks, gauge => gauge.min));
   }
+  utilisation(grid);
+  activity(grid, runs);
   wear(grid, runs);
   if (runs.some(run => has(seriesOf(run).erases))) {
     const erases = run => perSecond(run, seriesOf(run).erases);

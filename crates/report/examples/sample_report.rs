@@ -4,8 +4,8 @@
 //! The facts are drawn from simple distributions; only the report's looks are real.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, LayerInfo, Lba, NodeId, Op, Part, PowerState, SimDuration, SimTime,
-    Stamped, Stream,
+    Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Lba, NodeId, Op, Part, PowerState,
+    SimDuration, SimTime, Stamped, Stream,
 };
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html, terminal};
@@ -82,6 +82,15 @@ impl Server {
         vec![(Part::Seek, seek), (Part::Rotate, rotate), (Part::Transfer, transfer)]
     }
 
+    fn busy(&mut self, die: u16, act: FlashAct, cause: Cause, begin: u64, end: u64) {
+        let (begin_at, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
+        let unit = FlashUnit::Die(die);
+        let busy = Fact::FlashBusy { unit, act, cause, begin: begin_at, end };
+        self.tell(begin, FLASH, busy);
+        let (unit, end) = (FlashUnit::Channel(die / 4), SimTime::from_ns(begin + 20_000));
+        self.tell(begin, FLASH, Fact::FlashBusy { unit, act, cause, begin: begin_at, end });
+    }
+
     fn flash(&mut self, start: u64, op: Op, at: u64, sectors: u32) -> Vec<(Part, u64)> {
         let (pages, die) = (sectors.div_ceil(8), (at % 8) as u16);
         let bus = u64::from(pages) * 20_000;
@@ -89,6 +98,7 @@ impl Server {
             let fact = Fact::FlashRead { cause: Cause::Host, die };
             (0..pages).for_each(|_| self.tell(start, FLASH, fact));
             self.state(FLASH, PowerState::Read, start, start + 60_000 + bus);
+            self.busy(die, FlashAct::Read, Cause::Host, start, start + 60_000 + bus);
             return vec![(Part::FlashBus, bus), (Part::FlashRead, 60_000)];
         }
         let collecting = self.free_blocks < 40 && at.is_multiple_of(11);
@@ -110,6 +120,12 @@ impl Server {
         let fact = Fact::FlashProgram { cause: Cause::Host, die };
         (0..pages).for_each(|_| self.tell(start, FLASH, fact));
         self.state(FLASH, PowerState::Write, start, start + 220_000 + bus + gc);
+        if collecting {
+            self.busy(die, FlashAct::Copy, Cause::Gc, start, start + gc * 3 / 4);
+            self.busy(die, FlashAct::Erase, Cause::Gc, start + gc * 3 / 4, start + gc);
+        }
+        let programmed = start + gc + 220_000 + bus;
+        self.busy(die, FlashAct::Program, Cause::Host, start + gc, programmed);
         vec![(Part::Gc, gc), (Part::FlashBus, bus), (Part::FlashProgram, 220_000)]
     }
 

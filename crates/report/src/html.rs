@@ -14,13 +14,14 @@ const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLES: [&str; 2] =
     [include_str!("../assets/uplot-1.6.32.min.css"), include_str!("../assets/page.css")];
 pub(crate) const LICENCE: &str = include_str!("../assets/uplot-LICENSE");
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("../assets/uplot-1.6.32.min.js"),
     include_str!("../assets/units.js"),
     include_str!("../assets/figure.js"),
     include_str!("../assets/lines.js"),
     include_str!("../assets/maps.js"),
     include_str!("../assets/bars.js"),
+    include_str!("../assets/busy.js"),
     include_str!("../assets/devices.js"),
     include_str!("../assets/theme.js"),
     include_str!("../assets/main.js"),

@@ -89,6 +89,9 @@ pub enum Verdict {
     Differs,
     /// It could not be put to the test.
     NotComparable,
+    /// The source's number went into what was run, or both are the same calculation: that they
+    /// agree shows that it was done right, and nothing about the model.
+    Given,
 }
 
 impl Verdict {
@@ -98,6 +101,7 @@ impl Verdict {
             Self::Reproduced => "reproduced",
             Self::Differs => "differs",
             Self::NotComparable => "not-comparable",
+            Self::Given => "given",
         }
     }
 }
@@ -171,17 +175,20 @@ impl Curve {
     }
 }
 
-/// How many claims have each verdict: reproduced, differing, not comparable.
-pub fn tally(studies: &[Study]) -> [usize; 3] {
+/// How many claims have each verdict: reproduced, differing, not comparable, given.
+pub fn tally(studies: &[Study]) -> [usize; 4] {
     let rows = || studies.iter().flat_map(|study| &study.rows);
-    [Verdict::Reproduced, Verdict::Differs, Verdict::NotComparable]
+    [Verdict::Reproduced, Verdict::Differs, Verdict::NotComparable, Verdict::Given]
         .map(|verdict| rows().filter(|row| row.verdict == verdict).count())
 }
 
 /// One sentence that counts the verdicts.
 pub fn tally_sentence(studies: &[Study]) -> String {
-    let [reproduced, differs, not] = tally(studies);
-    format!("{reproduced} claims reproduced, {differs} differ, {not} not comparable")
+    let [reproduced, differs, not, given] = tally(studies);
+    format!(
+        "{reproduced} claims reproduced, {differs} differ, {not} not comparable; {given} given, \
+         which prove nothing about the model"
+    )
 }
 
 /// All claims as text, one under the other.
@@ -204,6 +211,7 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
         Verdict::Reproduced => ("=", "32"),
         Verdict::Differs => ("x", "31"),
         Verdict::NotComparable => ("?", "33"),
+        Verdict::Given => (".", "2"),
     };
     let _ = writeln!(
         out,
@@ -318,6 +326,7 @@ mod tests {
                 row("X1", Verdict::Reproduced, None),
                 row("X2", Verdict::Differs, Some("because")),
                 row("X3", Verdict::NotComparable, Some("no data")),
+                row("X4", Verdict::Given, None),
             ],
             plots: vec![],
         }
@@ -326,7 +335,7 @@ mod tests {
     #[test]
     fn every_row_is_told_and_counted() {
         let studies = [study()];
-        assert_eq!(tally(&studies), [1, 1, 1]);
+        assert_eq!(tally(&studies), [1, 1, 1, 1]);
         let text = terminal(&studies, Style::default());
         assert!(text.contains("published 1.500 ms; ours a\u{fffd}[31m 1 < b 2; tolerance ± 10 %"));
         assert!(text.contains("because") && !text.contains('\u{1b}'));
@@ -334,6 +343,8 @@ mod tests {
         assert_eq!(json["rows"][0]["published"], 1.5);
         assert_eq!(json["rows"][2]["verdict"], "not-comparable");
         assert_eq!(json["rows"][1]["reason"], "because");
+        assert_eq!(json["rows"][3]["verdict"], "given");
+        assert!(text.contains("  . X4"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! requests are drawn one over the other, levels are counters. Times are microseconds with three
 //! decimals, so they are exact to the nanosecond.
 
-use hybridsim_observe::spans::{Event, FlashAct, LevelKind, Span};
+use hybridsim_observe::spans::{Event, FlashUnit, LevelKind, Span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -13,7 +13,8 @@ use std::io::{self, Write};
 const STATES: u32 = 1;
 const CLEANINGS: u32 = 2;
 const MARKS: u32 = 3;
-const DIES: u32 = 100;
+const CHANNELS: u32 = 100;
+const DIES: u32 = 100_000;
 
 /// What a timeline says of itself.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,8 @@ pub fn write(
             STATES => "state".to_owned(),
             CLEANINGS => "cleaning".to_owned(),
             MARKS => "events".to_owned(),
-            die => format!("die {}: operations told", die - DIES),
+            channel @ CHANNELS..DIES => format!("channel {}", channel - CHANNELS),
+            die => format!("die {}", die - DIES),
         };
         lines.name(node, Some(thread), "thread_name", json!({ "name": name }))?;
     }
@@ -90,8 +92,15 @@ fn thread(event: Event) -> Option<u32> {
         Event::State(_) => Some(STATES),
         Event::Cleanup { .. } => Some(CLEANINGS),
         Event::Destaged { .. } | Event::PowerCut => Some(MARKS),
-        Event::Flash { die, .. } => Some(DIES + u32::from(die)),
+        Event::Flash { unit, .. } => Some(row(unit)),
         Event::Request { .. } | Event::Level(..) => None,
+    }
+}
+
+const fn row(unit: FlashUnit) -> u32 {
+    match unit {
+        FlashUnit::Channel(number) => CHANNELS + number as u32,
+        FlashUnit::Die(number) => DIES + number as u32,
     }
 }
 
@@ -119,14 +128,10 @@ fn event<W: Write>(lines: &mut Lines<'_, W>, number: usize, span: &Span) -> io::
             lines.put(mark("destaged".to_owned(), MARKS, json!({ "sectors": sectors })))
         }
         Event::PowerCut => lines.put(mark("power failure".to_owned(), MARKS, json!({}))),
-        Event::Flash { act, cause, die } => {
-            let act = match act {
-                FlashAct::Read => "read",
-                FlashAct::Program => "program",
-                FlashAct::Erase => "erase",
-            };
+        // Viewers colour by name, so the name tells operation and cause.
+        Event::Flash { unit, act, cause } => {
             let args = json!({ "cause": cause.name() });
-            lines.put(mark(act.to_owned(), DIES + u32::from(die), args))
+            lines.put(slice(&format!("{} {}", cause.name(), act.name()), row(unit), args))
         }
         Event::Level(kind, value) => lines.put(level(pid, start, kind, value)),
         Event::Request { op, lba, sectors, latency_ns, parts_ns } => {
@@ -159,7 +164,7 @@ fn level(pid: u16, start: f64, kind: LevelKind, value: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::{Cause, Lba, Op, Part, PowerState};
+    use hybridsim_engine::{Cause, FlashAct, Lba, Op, Part, PowerState};
 
     #[test]
     fn what_a_viewer_needs_is_there() {
@@ -167,12 +172,15 @@ mod tests {
         parts_ns[Part::Seek as usize] = 1_234;
         let (op, lba) = (Op::Read, Lba(8));
         let request = Event::Request { op, lba, sectors: 1, latency_ns: 1_234, parts_ns };
-        let flash = Event::Flash { act: FlashAct::Erase, cause: Cause::Gc, die: 3 };
+        let busy = |unit, act| Event::Flash { unit, act, cause: Cause::Gc };
+        let die = busy(FlashUnit::Die(3), FlashAct::Erase);
+        let channel = busy(FlashUnit::Channel(1), FlashAct::Copy);
         let span = |node, start_ns, end_ns, event| Span { node, start_ns, end_ns, event };
         let spans = [
             span(0, 1_001, 2_235, request),
             span(1, 1_500, 2_000, Event::State(PowerState::Seek)),
-            span(1, 1_600, 1_600, flash),
+            span(1, 1_600, 1_900, die),
+            span(1, 1_600, 1_610, channel),
             span(0, 1_001, 1_001, Event::Level(LevelKind::QueueDepth, 5)),
         ];
         let about = About { title: "a \"run\"", window_ns: (1_000, 3_000), left_out: 0 };
@@ -192,9 +200,11 @@ mod tests {
         );
         assert_eq!(begin["args"]["parts"], json!({ "seek_ns": 1_234 }));
         assert_eq!(of("C")[0]["args"], json!({ "queue depth": 5 }));
-        assert_eq!(of("i")[0]["args"]["cause"], "gc");
+        let erase = of("X")[1];
+        assert_eq!((&erase["name"], &erase["dur"]), (&json!("gc erase"), &json!(0.3)));
+        assert_ne!(erase["tid"], of("X")[2]["tid"]);
         let named: Vec<&str> = of("M").iter().filter_map(|e| e["args"]["name"].as_str()).collect();
-        assert_eq!(named, ["host", "host/<disk>", "state", "die 3: operations told"]);
+        assert_eq!(named, ["host", "host/<disk>", "state", "channel 1", "die 3"]);
         assert_eq!(document["otherData"]["run"], "a \"run\"");
     }
 }

@@ -24,7 +24,7 @@ use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,
-    Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Undo,
+    Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Stream, Undo,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -54,6 +54,8 @@ pub struct Parts {
     pub ahead: AheadPolicy,
     /// Whether writes are complete when buffered.
     pub write_cache: bool,
+    /// How far writes got when the power fails; each drive has its own.
+    pub power: Stream,
     /// Whether only appended writes join what is buffered.
     pub appends_only: bool,
     /// Whether a read-ahead is broken off within a sector.
@@ -120,6 +122,7 @@ pub struct HardDisk {
     contents: Contents,
     /// What a power failure takes back, in verified runs where there are any.
     undo: Undo,
+    power: Stream,
     /// The earliest wake-up ordered; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
     info: LayerInfo,
@@ -176,6 +179,7 @@ impl HardDisk {
             clock: StateClock::new(parts.spin_down),
             contents: Contents::default(),
             undo: Undo::default(),
+            power: parts.power,
             wake_at: SimTime::NEVER,
             info: parts.info,
         }

@@ -308,6 +308,7 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         ahead: ahead(settings, &buffer),
         buffer,
         write_cache: settings.flag("write_cache"),
+        power: Stream::new(input.seed, &format!("{}/power", input.path)),
         appends_only: settings.flag("write_cache_appends_only"),
         stops_in_sector: settings.flag("read_ahead_stops_in_sector"),
         free_blocks: settings.flag("read_free_blocks"),

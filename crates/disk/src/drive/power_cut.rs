@@ -3,7 +3,7 @@
 use super::HardDisk;
 use crate::cache::segments::Segments;
 use hybridsim_engine::schedule::Head;
-use hybridsim_engine::{Ctx, Fact, PowerState, SimTime, Stream};
+use hybridsim_engine::{Ctx, Fact, PowerState, SimTime};
 
 impl HardDisk {
     /// Sectors are written whole or not at all; of a write on its way a part may be.
@@ -14,9 +14,8 @@ impl HardDisk {
             self.buffer.borrow_mut().end_destage(segment);
         }
         let mut buffer = self.buffer.borrow_mut();
-        // The moment is random already; any number drawn from it will do for how far writes got.
-        let mut stream = Stream::new(now.as_ns(), "power");
-        self.undo.cut(&mut self.contents, now, &mut stream, |sector| buffer.is_unwritten(sector));
+        let unwritten = |sector| buffer.is_unwritten(sector);
+        self.undo.cut(&mut self.contents, now, &mut self.power, unwritten);
         *buffer = Segments::new(*buffer.spec());
         drop(buffer);
         // At the end of time no scheduler holds anything back.

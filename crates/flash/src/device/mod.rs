@@ -45,6 +45,8 @@ pub struct SsdParts {
     pub precondition_pages: u32,
     /// Random numbers for preconditioning.
     pub stream: Stream,
+    /// How far writes got when the power fails; each device has its own.
+    pub power: Stream,
     /// Constants for the report.
     pub info: LayerInfo,
 }
@@ -194,14 +196,17 @@ impl Ssd {
         }
         let parts = timed.parts.plus(Part::Queue, now.since(ctx.issued(id)));
         ctx.complete_at(id, timed.end, parts);
+        self.tell_busy(ctx, false);
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
     }
 
     fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        let mut unwritten = 0;
         for piece in pieces(request, self.sectors_per_page) {
             self.parts.flash.clear();
             self.parts.ftl.read(piece.lpn, &mut self.parts.flash);
+            unwritten += u32::from(!self.parts.flash.list().iter().any(|op| is_host_read(&op)));
             if ctx.verifying() {
                 self.move_contents(0);
                 let stamps = self.page_of_host_read();
@@ -215,6 +220,9 @@ impl Ssd {
                 }
             }
             self.time_page(ctx, request, &piece);
+        }
+        if unwritten > 0 {
+            ctx.observe(Fact::ReadUnwritten { pages: unwritten });
         }
     }
 
@@ -304,6 +312,14 @@ impl Ssd {
                     ctx.observe(Fact::FlashErase { cause, die, block: page, erases });
                 }
             }
+        }
+    }
+
+    /// Tells what each die and channel does when, if somebody looks.
+    #[inline]
+    fn tell_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        if ctx.tells_flash_busy() {
+            self.parts.clock.told(ctx.now(), everything, |fact| ctx.observe(fact));
         }
     }
 
@@ -455,6 +471,9 @@ impl Layer for Ssd {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.tells_flash_busy() {
+            self.parts.clock.watch();
+        }
         self.check(ctx, Ok(()));
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
@@ -514,6 +533,7 @@ impl Layer for Ssd {
             self.move_contents(0);
         }
         self.tell_operations(ctx);
+        self.tell_busy(ctx, false);
         self.tell_free_blocks(ctx);
         if worked == Ok(true) {
             // Go on at once: a request that comes meanwhile waits for one page at most.
@@ -525,6 +545,7 @@ impl Layer for Ssd {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.tell_states(ctx, true);
+        self.tell_busy(ctx, true);
         let array = self.parts.flash.array();
         let mut wear = BTreeMap::new();
         for block in 0..array.geometry().blocks() {

@@ -53,7 +53,11 @@ pub const PARAMS: [Param; 50] = [
         "endurance",
         Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
         "100000",
-        "Erases a block survives; it is retired at the last.",
+        "Erases a block survives; it is retired at the last. A device whose blocks wear out goes \
+         on while the others hold what is offered and what the layer needs to move it; then \
+         writes end with an error that says so, and the run with it. What was written stays \
+         readable. \
+         (Erases are counted in 29 bits: a block erased without pause for a week.)",
     ),
     Param::with(
         "factory_bad",
@@ -330,6 +334,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         precondition: Precondition::named(settings.text("precondition")),
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
         stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
+        power: Stream::new(input.seed, &format!("{}/power", input.path)),
     }))
 }
 

@@ -9,9 +9,7 @@
 
 use super::{Piece, Ssd, is_host_read, pieces};
 use crate::geometry::Lpn;
-use hybridsim_engine::{
-    Contents, Ctx, Durable, Fact, Op, Request, RequestId, SimTime, Stream, Undo,
-};
+use hybridsim_engine::{Contents, Ctx, Durable, Fact, Op, Request, RequestId, SimTime, Undo};
 
 /// The timer that goes off when the mapping has been rebuilt.
 pub const RECOVERED: u64 = 1;
@@ -62,9 +60,7 @@ impl Ssd {
     pub(super) fn lose_power(&mut self, now: SimTime) {
         let InFlight { undo, contents, waiting, .. } = &mut self.in_flight;
         waiting.clear();
-        // The moment is random already; any number drawn from it will do for how far writes got.
-        let mut stream = Stream::new(now.as_ns(), "power");
-        let mut undone = undo.cut(contents, now, &mut stream, |_| false);
+        let mut undone = undo.cut(contents, now, &mut self.parts.power, |_| false);
         undone.sort_unstable();
         undone.dedup();
         for sector in undone {

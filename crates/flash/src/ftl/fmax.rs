@@ -206,7 +206,7 @@ impl Fmax {
         let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
         let Some(target) = units.into_iter().flatten().find(sound) else {
             // Neither survives: a free unit is the only way.
-            let fresh = self.free.take().ok_or_else(|| self.no_room(flash))?;
+            let fresh = self.free.take().map_or_else(|| self.win_unit(chain, flash), Ok)?;
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
@@ -216,6 +216,20 @@ impl Fmax {
         let last = self.memory.store(target, pending, flash);
         self.settle(chain, Some(target), last, flash);
         Ok(())
+    }
+
+    /// A free unit where there is none, from a chain other than `chain` whose two units become one.
+    #[cold]
+    fn win_unit(&mut self, chain: u32, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+        let gives_one = |number: &u32| {
+            let Chain { primary, replacement, .. } = self.chains[*number as usize];
+            let survives = |unit| merge::survives_erase(BlockId(unit), flash);
+            *number != chain && replacement != NOBODY && survives(primary) && survives(replacement)
+        };
+        let other = (0..self.chains.len() as u32).find(gives_one);
+        let other = other.ok_or_else(|| self.no_room(flash))?;
+        self.rewrite(other, None, flash)?;
+        Ok(self.free.take().expect("the unit that was not written survived its erase"))
     }
 
     /// A primary unit for `chain`, which has none.

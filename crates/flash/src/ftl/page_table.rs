@@ -56,7 +56,7 @@ impl PageTable {
     }
 
     /// Bytes of memory it takes.
-    pub const fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.groups.bytes()
     }
 

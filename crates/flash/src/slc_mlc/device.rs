@@ -8,8 +8,8 @@ use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Durable, Fact, Fault, Layer, LayerInfo, Op, Part, Parts,
-    PowerState, Request, RequestId, SimDuration, SimTime, Stream, Undo,
+    Cause, Completion, Contents, Ctx, Durable, Fact, Fault, FlashAct, FlashUnit, Layer, LayerInfo,
+    Op, Part, Parts, PowerState, Request, RequestId, SimDuration, SimTime, Stream, Undo,
 };
 
 /// The timer for background work.
@@ -35,6 +35,8 @@ pub struct Parameters {
     pub slc_blocks: u32,
     /// Background work begins after so much idle time.
     pub idle_after: Option<SimDuration>,
+    /// How far writes got when the power fails; each device has its own.
+    pub power: Stream,
     /// Constants for the report.
     pub info: LayerInfo,
 }
@@ -129,7 +131,8 @@ impl SlcMlcSsd {
         let mut parts = Parts::NONE;
         parts.add(Part::Queue, start.since(ctx.issued(id)));
         parts.add(Part::Overhead, self.parts.overhead);
-        let took = self.parts.overhead + self.tell_work(ctx, &mut parts);
+        let overhead = self.parts.overhead;
+        let took = overhead + self.tell_work(ctx, start + overhead, &mut parts);
         self.free = start + took;
         self.check(ctx, done);
         if ctx.power_may_fail() && request.op == Op::Write {
@@ -142,8 +145,8 @@ impl SlcMlcSsd {
         self.set_wake(ctx);
     }
 
-    /// Times the noted work and tells it; how long it takes.
-    fn tell_work(&mut self, ctx: &mut Ctx<'_>, parts: &mut Parts) -> SimDuration {
+    /// Times the noted work, which begins at `begin`, and tells it; how long it takes.
+    fn tell_work(&mut self, ctx: &mut Ctx<'_>, begin: SimTime, parts: &mut Parts) -> SimDuration {
         let Parameters { store, times, slc_blocks, .. } = &mut self.parts;
         let mut took = SimDuration::ZERO;
         for run in store.work.runs() {
@@ -157,11 +160,17 @@ impl SlcMlcSsd {
             let own = matches!(run.cause, Cause::Host | Cause::Partial | Cause::Mapping);
             parts.add(if own { part } else { Part::Gc }, time);
             self.untold[state] += time;
+            if ctx.tells_flash_busy() {
+                tell_busy(ctx, run, begin + took, time);
+            }
             took += time;
             tell_run(ctx, run, *slc_blocks);
         }
         for &(number, value) in store.work.numbers() {
             ctx.observe(Fact::Custom { name: number as u8, value });
+        }
+        if store.work.unwritten > 0 {
+            ctx.observe(Fact::ReadUnwritten { pages: store.work.unwritten });
         }
         store.work.clear();
         let free = store.mlc.spares.len() as u32;
@@ -223,7 +232,7 @@ impl SlcMlcSsd {
         self.tell_states(ctx, now);
         let worked = self.parts.store.idle();
         let mut parts = Parts::NONE;
-        self.free = now + self.tell_work(ctx, &mut parts);
+        self.free = now + self.tell_work(ctx, now, &mut parts);
         if worked == Ok(true) {
             // Go on at once: a request that comes meanwhile waits for one block at most.
             self.wake_set = true;
@@ -252,6 +261,19 @@ impl SlcMlcSsd {
             let at = store.mlc.cell(page) + u64::from(number % store.mlc.sectors);
             store.mlc.cells.write(at, &[stamp]);
         }
+    }
+}
+
+/// A run works on one medium; all dies of a medium are one here (paper 004, section 5.1).
+fn tell_busy(ctx: &mut Ctx<'_>, run: &Run, begin: SimTime, time: SimDuration) {
+    let act = match run.act {
+        Act::Read => FlashAct::Read,
+        Act::Program => FlashAct::Program,
+        Act::Erase => FlashAct::Erase,
+    };
+    if !time.is_zero() {
+        let (unit, cause, end) = (FlashUnit::Die(run.medium as u16), run.cause, begin + time);
+        ctx.observe(Fact::FlashBusy { unit, act, cause, begin, end });
     }
 }
 
@@ -333,9 +355,8 @@ impl Layer for SlcMlcSsd {
         self.wake_set = false;
         self.parts.store.work.clear();
         self.parts.store.rebuild()?;
-        // The moment is random already; any number drawn from it will do.
-        let mut stream = Stream::new(now.as_ns(), "power");
-        let mut undone = self.undo.cut(&mut self.asked, now, &mut stream, |_| false);
+        let power = &mut self.parts.power;
+        let mut undone = self.undo.cut(&mut self.asked, now, power, |_| false);
         undone.sort_unstable();
         undone.dedup();
         undone.into_iter().for_each(|sector| self.put_back(sector));
@@ -347,7 +368,7 @@ impl Layer for SlcMlcSsd {
         // What was under way is cut short.
         self.free = now;
         self.tell_states(ctx, now);
-        let took = self.tell_work(ctx, &mut Parts::default());
+        let took = self.tell_work(ctx, now, &mut Parts::default());
         self.free = now + took;
         self.recovering = Some(took);
         ctx.wake_at(self.free, RECOVERED);

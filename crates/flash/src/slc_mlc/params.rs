@@ -332,6 +332,7 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
         times: times(settings, &mlc),
         overhead: settings.duration("overhead"),
         idle_after: settings.duration_opt("idle_after"),
+        power: hybridsim_engine::Stream::new(input.seed, &format!("{}/power", input.path)),
         info,
     }))
 }

@@ -28,7 +28,7 @@ impl Mlc {
         }
         self.chains.clear();
         self.cached.clear();
-        self.spares = FreeBlocks::new(self.wear.order(), 0, 0);
+        self.spares = FreeBlocks::none(self.wear.order(), 0, self.next.len() as u32);
         let mut filled = Vec::new();
         for block in 0..self.next.len() as u32 {
             let id = BlockId(block);

@@ -37,6 +37,14 @@ pub struct Cache {
     pub dynamic: bool,
 }
 
+impl Cache {
+    /// Whether the SLC flash wears faster than `mlc`, by endurance.
+    fn throttles(&self, mlc: &Mlc) -> bool {
+        let slc = self.log.erases as f64 / f64::from(self.log.blocks());
+        self.throttle.is_active(slc, mlc.erases as f64 / mlc.next.len() as f64)
+    }
+}
+
 /// The device without a clock.
 pub struct Store {
     /// MLC flash.
@@ -131,8 +139,11 @@ impl Store {
                     *stamp = self.stamp_of(sector, place);
                 }
             }
-            if wanted && self.mlc.map[lpn as usize] != NONE {
-                self.read_page(lpn, Cause::Host);
+            let written = self.mlc.map[lpn as usize] != NONE;
+            match wanted {
+                true if written => self.read_page(lpn, Cause::Host),
+                true => self.work.unwritten += 1,
+                false => {}
             }
             sector = next;
         }
@@ -143,7 +154,11 @@ impl Store {
     /// One MLC page is read.
     fn read_page(&mut self, lpn: u32, cause: Cause) {
         let logical = self.mlc.logical(lpn);
-        let number = if cause == Cause::Host { Number::ReadScan } else { Number::Scan };
+        let number = match cause {
+            Cause::Host => Number::ReadScan,
+            Cause::Partial => Number::Scan,
+            _ => Number::GcScan,
+        };
         self.mlc.look_up(logical, number, &mut self.work);
         let dense = self.mlc.dense[logical as usize];
         self.work.pages(Medium::Mlc, Act::Read, cause, dense, 1);
@@ -217,10 +232,9 @@ impl Store {
         if !cache.log.works() || !cache.filter.is_hot(sectors) {
             return Verdict::Cold;
         }
+        let throttles = cache.throttles(&self.mlc);
         let Cache { log, throttle, .. } = &mut **cache;
-        let slc = log.erases as f64 / f64::from(log.blocks());
-        let mlc = self.mlc.erases as f64 / self.mlc.next.len() as f64;
-        if !throttle.is_active(slc, mlc) {
+        if !throttles {
             let k = throttle.relax(log.k, log.k_max());
             if k != log.k {
                 log.k = k;
@@ -369,7 +383,10 @@ impl Store {
                 if valid > 0 {
                     self.work.tell(Number::SlcGcReads, u64::from(valid));
                 }
-                cache.write_back.is_active() && cache.log.works() && !empty
+                // While writes are refused, collection phases out whatever is not written often
+                // (section 3.4): nothing goes back to the head.
+                let keeps = cache.write_back.is_active() && !cache.throttles(&self.mlc);
+                keeps && cache.log.works() && !empty
             }
         };
         for sector in &sectors {
@@ -434,10 +451,11 @@ impl Store {
 
     /// Moves all the SLC flash has of MLC page `lpn` there.
     pub fn move_page(&mut self, lpn: u32) -> Result<(), FtlError> {
+        let logical = self.mlc.logical(lpn);
+        // To the MLC flash a write like any other (section 3.5).
+        self.mlc.look_up(logical, Number::Scan, &mut self.work);
         // Finding room may fold the very chain.
-        let Some(log) = self.log_with_room(self.mlc.logical(lpn), Some(lpn))? else {
-            return Ok(());
-        };
+        let Some(log) = self.log_with_room(logical, Some(lpn))? else { return Ok(()) };
         let tail = self.cache.as_ref().map(|cache| cache.log.tail);
         let written = self.gather(lpn, 0..0, tail, Leaves::Nothing, Cause::Gc);
         self.append(log, lpn, written, Cause::Gc)
@@ -453,8 +471,9 @@ impl Store {
             let offset = (first + at) % per_page;
             let count = (per_page - offset).min(sectors - at);
             let logical = self.mlc.logical(lpn);
-            let Some(log) = self.log_with_room(logical, None)? else { return Ok(()) };
+            // First of all, so that a fold of this very chain finds it scanned by the write.
             self.mlc.look_up(logical, Number::Scan, &mut self.work);
+            let Some(log) = self.log_with_room(logical, None)? else { return Ok(()) };
             let own = offset..offset + count;
             self.gather(lpn, own.clone(), None, Leaves::Nothing, Cause::Partial);
             if self.verifying() {
@@ -568,7 +587,7 @@ impl Store {
     /// Folds the chain of `logical`: its newest data, those on the SLC flash included, go to a
     /// spare block, in order; the old blocks are erased.
     pub fn fold(&mut self, logical: u32) -> Result<(), FtlError> {
-        self.mlc.look_up(logical, Number::Scan, &mut self.work);
+        self.mlc.look_up(logical, Number::GcScan, &mut self.work);
         let target = self.mlc.open(true).ok_or_else(|| self.mlc.worn_out())?;
         let pull = self
             .cache

@@ -268,6 +268,57 @@ fn the_throttle_refuses_what_it_does_not_know_and_takes_it_the_second_time() {
 }
 
 #[test]
+fn while_writes_are_refused_nothing_goes_back_to_the_head() {
+    let registry = defaults::registry();
+    for (worn, kept) in [(0, 4), (1_000, 0)] {
+        let mut device = build(&small(&registry), &registry).expect("a device");
+        let store = device.store();
+        // A block of four pages, whose chains have no log, and one page of the next.
+        (0..5).for_each(|at| store.write(at * 32, 2, &[]).expect("hot"));
+        store.cache.as_mut().expect("it has one").log.erases += worn;
+        store.work.clear();
+        store.clean_tail(false).expect("it is sound");
+        assert_eq!(told(store, Number::TailValid), [4]);
+        assert_eq!(told(store, Number::TailKept), [kept], "{worn} erases");
+        store.audit().expect("sound");
+    }
+}
+
+#[test]
+fn a_scan_for_a_fold_is_no_miss_of_a_write() {
+    let registry = defaults::registry();
+    let settings = small(&registry).and("slc_size", Value::Bytes(0));
+    let mut device = build(&settings, &registry).expect("a device");
+    let store = device.store();
+    // Chains get their first log, for which nothing is scanned; five logs have room, and the cache
+    // knows three chains.
+    (0..20).for_each(|logical| store.write(logical * 32, 4, &[]).expect("sound"));
+    assert_eq!(told(store, Number::Scan), []);
+    assert_eq!(told(store, Number::GcScan), [1; 15]);
+    store.work.clear();
+    // The chain that was written to first of those with a log: the write misses, for a page.
+    store.write(15 * 32, 4, &[]).expect("sound");
+    assert_eq!((told(store, Number::Scan), told(store, Number::GcScan)), (vec![1], vec![]));
+}
+
+#[test]
+fn what_leaves_the_log_is_a_write_to_the_chains_like_any_other() {
+    let registry = defaults::registry();
+    let settings = small(&registry).and("mapping_cache", Value::Count(1));
+    let mut device = build(&settings, &registry).expect("a device");
+    let store = device.store();
+    // Chain 0 has a log of two pages, and is not cached any more.
+    store.write(8, 8, &[]).expect("cold");
+    store.write(32, 8, &[]).expect("cold");
+    // A page of it on the SLC flash, whose log moves on.
+    store.write(4, 4, &[]).expect("hot");
+    (5..6).for_each(|at| store.write(at * 32, 4, &[]).expect("hot"));
+    store.work.clear();
+    store.clean_tail(false).expect("it is sound");
+    assert_eq!(told(store, Number::Scan), [2], "all of the log was scanned");
+}
+
+#[test]
 fn folding_takes_slc_data_along_and_marks_them() {
     let registry = defaults::registry();
     let mut device = build(&small(&registry), &registry).expect("a device");

@@ -76,6 +76,7 @@ pub enum Number {
     MlcChain,
     Dense,
     BufferWrite,
+    GcScan,
 }
 
 /// Names of [`Number`] in results. `docs/slc-mlc.md` says what each means.
@@ -109,6 +110,7 @@ pub const NAMES: &[&str] = &[
     "mlc_write_block",
     "dense_blocks",
     "buffer_write_sectors",
+    "gc_scan_pages",
 ];
 
 /// Operations and numbers since they were last told.
@@ -116,13 +118,16 @@ pub const NAMES: &[&str] = &[
 pub struct Work {
     runs: Vec<Run>,
     numbers: Vec<(Number, u64)>,
+    /// Pages asked for that hold nothing.
+    pub unwritten: u32,
     /// Off while a device is filled before a run.
     pub recording: bool,
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Self { runs: Vec::with_capacity(256), numbers: Vec::with_capacity(256), recording: true }
+        let (runs, numbers) = (Vec::with_capacity(256), Vec::with_capacity(256));
+        Self { runs, numbers, unwritten: 0, recording: true }
     }
 }
 
@@ -176,6 +181,7 @@ impl Work {
     pub fn clear(&mut self) {
         self.runs.clear();
         self.numbers.clear();
+        self.unwritten = 0;
     }
 }
 
@@ -220,7 +226,7 @@ mod tests {
         work.pages(Medium::Slc, Act::Program, Cause::Gc, false, 0);
         let counts: Vec<u32> = work.runs().iter().map(|run| run.count).collect();
         assert_eq!(counts, [6, 3]);
-        assert_eq!(NAMES.len(), Number::BufferWrite as usize + 1);
+        assert_eq!(NAMES.len(), Number::GcScan as usize + 1);
     }
 
     #[test]

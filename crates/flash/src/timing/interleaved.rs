@@ -6,7 +6,7 @@
 //! cells are programmed (paper 002, figure 4 and algorithm 1). A die has one page register: it is
 //! busy until the data of a read are out, and takes the next data only when it is free.
 
-use super::{Bus, Delays, Path, Timed, serves_request};
+use super::{Bus, Delays, Journal, Path, Timed, serves_request};
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -54,6 +54,7 @@ pub struct Interleaved {
     settled: SimTime,
     /// Ends of the operations of the page being booked, for links.
     ends: Vec<Reached>,
+    pub(super) journal: Journal,
 }
 
 impl Interleaved {
@@ -75,6 +76,7 @@ impl Interleaved {
             last: nowhere,
             settled: SimTime::ZERO,
             ends: Vec::with_capacity(1024),
+            journal: Journal::default(),
         }
     }
 
@@ -169,6 +171,7 @@ impl Interleaved {
                 let begin = ready.at.max(self.dies[op.die.0 as usize].free);
                 let at = begin + inside + self.delays.command * 2;
                 self.collect_until(op, begin, at);
+                self.journal.die(op, begin, at);
                 self.settled = self.settled.max(at);
                 return;
             }
@@ -252,24 +255,23 @@ impl Interleaved {
         let mut path = from.path;
         let (begin, at) = match op.kind {
             OpKind::Read => {
-                let bus = self.channel(op);
-                let begin = bus.reserve(free, command);
+                let begin = self.send(op, free, command);
                 let sensed = begin + command + read;
                 let wire = data_command + page_transfer;
-                let out = bus.reserve(sensed, wire);
+                let out = self.send(op, sensed, wire);
                 path.read += read;
                 path.queue += out.since(sensed);
                 path.flash_bus += command + wire;
                 (begin, out + wire)
             }
             OpKind::Program => {
-                let begin = self.channel(op).reserve(free, command + page_transfer);
+                let begin = self.send(op, free, command + page_transfer);
                 path.program += program;
                 path.flash_bus += command + page_transfer;
                 (begin, begin + command + page_transfer + program)
             }
             OpKind::Erase => {
-                let begin = self.channel(op).reserve(free, command);
+                let begin = self.send(op, free, command);
                 path.erase += erase;
                 path.flash_bus += command;
                 (begin, begin + command + erase)
@@ -302,20 +304,23 @@ impl Interleaved {
         path.program += program;
         // Out and in again as one slot: the die's register is not free in between.
         let wire = data_command + page_transfer + command + page_transfer;
-        let bus = self.channel(op);
-        let begin = bus.reserve(free, command);
+        let begin = self.send(op, free, command);
         let sensed = begin + command + read;
-        let out = bus.reserve(sensed, wire);
+        let out = self.send(op, sensed, wire);
         path.queue += out.since(sensed);
         path.flash_bus += command + wire;
         self.occupy(op, from, begin, out + wire + program, path)
     }
 
+    /// Takes the channel of `op` for `length`, from `earliest` on or in the first gap after it.
     #[inline]
-    fn channel(&mut self, op: &FlashOp) -> &mut Bus {
-        let bus = &mut self.channels[self.geometry.channel_of(op.die) as usize];
+    fn send(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+        let channel = self.geometry.channel_of(op.die);
+        let bus = &mut self.channels[channel as usize];
         bus.advance(self.now);
-        bus
+        let begin = bus.reserve(earliest, length);
+        self.journal.channel(channel, op, begin, length);
+        begin
     }
 
     /// The die of `op` works from `begin` until `at`. The wait before is put down to garbage
@@ -341,6 +346,7 @@ impl Interleaved {
             self.collect_until(op, begin, at);
         }
         self.dies[op.die.0 as usize].free = at;
+        self.journal.die(op, begin, at);
         Reached { at, path }
     }
 }

@@ -6,18 +6,22 @@
 mod buffer;
 mod bus;
 mod interleaved;
+mod journal;
 mod queued;
 mod serial;
 
 pub use buffer::WriteBuffer;
 pub use bus::Bus;
 pub use interleaved::Interleaved;
+pub use journal::Journal;
 pub use queued::{Queued, Queueing};
 pub use serial::Serial;
 
 use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
-use hybridsim_engine::{Cause, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError};
+use hybridsim_engine::{
+    Cause, Fact, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError,
+};
 
 /// How far a copy has to go, if nothing but the chips decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +177,28 @@ impl Clock {
             Self::Serial(clock) => clock.restore(from),
             Self::Untimed(_) => Ok(()),
         }
+    }
+
+    /// From now on somebody wants to know what dies and channels do; see [`Clock::told`].
+    pub fn watch(&mut self) {
+        match self {
+            Self::Interleaved(clock) => clock.journal.begin(),
+            Self::Queued(clock) => clock.journal.begin(),
+            Self::Serial(clock) => clock.journal.begin(),
+            Self::Untimed(_) => {}
+        }
+    }
+
+    /// Hands `tell` what dies and channels do, as far as it is certain at `now` and was not
+    /// handed on before; at the end of a run `everything` else as well.
+    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(Fact)) {
+        let journal = match self {
+            Self::Interleaved(clock) => &mut clock.journal,
+            Self::Queued(clock) => clock.journal_until(now, everything),
+            Self::Serial(clock) => &mut clock.journal,
+            Self::Untimed(_) => return,
+        };
+        journal.take().for_each(tell);
     }
 
     /// A request of `bytes` arrives.

@@ -8,11 +8,11 @@
 //! What was promised stays true: once somebody has been told when a program ends, nothing is put
 //! before it any more ([`Die::fixed_until`]). So each request still costs one event.
 
-use super::{Bus, Delays, Path, Timed, WriteBuffer, serves_request};
+use super::{Bus, Delays, Journal, Path, Timed, WriteBuffer, serves_request};
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
-use hybridsim_engine::{Cause, Op, SimDuration, SimTime};
+use hybridsim_engine::{Cause, FlashAct, FlashUnit, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -38,8 +38,7 @@ struct Work {
     /// It does not begin earlier.
     ready: SimTime,
     length: SimDuration,
-    /// Garbage collection, as against what a request asked for.
-    collects: bool,
+    cause: Cause,
     suspends: u32,
     /// The planes it works on, a bit each, and the page in the block: what may be joined.
     planes: u64,
@@ -50,10 +49,29 @@ struct Work {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kind {
+    /// A read that somebody waits for.
     Read,
     Program,
     Erase,
     Copy,
+    /// A read that takes its turn.
+    Fetch,
+}
+
+impl Work {
+    /// Garbage collection, as against what a request asked for.
+    const fn collects(&self) -> bool {
+        !serves_request(self.cause)
+    }
+
+    const fn act(&self) -> FlashAct {
+        match self.kind {
+            Kind::Read | Kind::Fetch => FlashAct::Read,
+            Kind::Program => FlashAct::Program,
+            Kind::Erase => FlashAct::Erase,
+            Kind::Copy => FlashAct::Copy,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -80,13 +98,15 @@ struct Gap {
 }
 
 impl Die {
-    /// Forgets what ended before `now`.
-    fn advance(&mut self, now: SimTime) {
+    /// Forgets what ended before `now`: nothing can come before it any more.
+    fn advance(&mut self, now: SimTime, number: DieId, journal: &mut Journal) {
         while let Some(first) = self.work.front() {
-            let end = self.at.max(first.ready) + first.length;
+            let begin = self.at.max(first.ready);
+            let end = begin + first.length;
             if end > now {
                 break;
             }
+            journal.note(FlashUnit::Die(number.0), first.act(), first.cause, begin, end);
             self.at = end;
             self.work.pop_front();
         }
@@ -111,7 +131,7 @@ impl Die {
                 let suspend = match work.kind {
                     Kind::Program => queueing.program_suspend,
                     Kind::Erase => queueing.erase_suspend,
-                    Kind::Read | Kind::Copy => None,
+                    Kind::Read | Kind::Copy | Kind::Fetch => None,
                 };
                 let left = end.since(begin);
                 let pays = suspend.is_some_and(|pause| left > pause);
@@ -150,6 +170,7 @@ pub struct Queued {
     last: Reached,
     settled: SimTime,
     ends: Vec<Reached>,
+    pub(super) journal: Journal,
 }
 
 impl Queued {
@@ -177,7 +198,17 @@ impl Queued {
             last: Reached::default(),
             settled: SimTime::ZERO,
             ends: Vec::with_capacity(1024),
+            journal: Journal::default(),
         }
+    }
+
+    /// The journal, with what dies did until `now`, or will have done when all is done.
+    pub(super) fn journal_until(&mut self, now: SimTime, everything: bool) -> &mut Journal {
+        let until = if everything { SimTime::from_ns(u64::MAX) } else { now };
+        for (number, die) in (0..).zip(&mut self.dies) {
+            die.advance(until, DieId(number), &mut self.journal);
+        }
+        &mut self.journal
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
@@ -314,24 +345,22 @@ impl Queued {
     }
 
     fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        self.dies[usize::from(op.die.0)].advance(self.now);
-        let channel = self.geometry.channel_of(op.die) as usize;
-        self.channels[channel].advance(self.now);
+        self.dies[usize::from(op.die.0)].advance(self.now, op.die, &mut self.journal);
         match op.kind {
-            OpKind::Read if serves_request(op.cause) => self.book_read(op.die, from),
+            OpKind::Read if serves_request(op.cause) => self.book_read(op, from),
             OpKind::Read => {
                 let Delays { read, command, data_command, page_transfer, .. } = self.delays;
                 let length = command + read + data_command + page_transfer;
-                self.book_work(op, from, Kind::Copy, length, from.at)
+                self.book_work(op, from, Kind::Fetch, length, from.at)
             }
             OpKind::Program => {
                 // The data go ahead into the die's buffer and wait there for their turn.
                 let wire = self.delays.command + self.delays.page_transfer;
-                let sent = self.channels[channel].reserve(from.at, wire) + wire;
+                let sent = self.send(op, from.at, wire) + wire;
                 self.book_work(op, from, Kind::Program, self.delays.program, sent)
             }
             OpKind::Erase => {
-                let sent = self.channels[channel].reserve(from.at, self.delays.command);
+                let sent = self.send(op, from.at, self.delays.command);
                 let length = self.delays.erase;
                 self.book_work(op, from, Kind::Erase, length, sent + self.delays.command)
             }
@@ -339,13 +368,22 @@ impl Queued {
         }
     }
 
+    /// Takes the channel of `op` for `length`, from `earliest` on or in the first gap after it.
+    fn send(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+        let channel = self.geometry.channel_of(op.die);
+        let bus = &mut self.channels[channel as usize];
+        bus.advance(self.now);
+        let begin = bus.reserve(earliest, length);
+        self.journal.channel(channel, op, begin, length);
+        begin
+    }
+
     /// A read that somebody waits for.
-    fn book_read(&mut self, die: DieId, from: Reached) -> Reached {
+    fn book_read(&mut self, op: &FlashOp, from: Reached) -> Reached {
         let Delays { read, command, data_command, page_transfer, .. } = self.delays;
-        let bus = &mut self.channels[self.geometry.channel_of(die) as usize];
-        let this = &mut self.dies[usize::from(die.0)];
-        let gap = this.gap(from.at, &self.queueing);
-        let begin = bus.reserve(gap.begin, command);
+        let gap = self.dies[usize::from(op.die.0)].gap(from.at, &self.queueing);
+        let begin = self.send(op, gap.begin, command);
+        let this = &mut self.dies[usize::from(op.die.0)];
         let mut pause = SimDuration::ZERO;
         if let Some(left) = gap.paused {
             let work = &mut this.work[gap.index - 1];
@@ -364,7 +402,8 @@ impl Queued {
             this.work.insert(gap.index, rest);
         }
         let sensed = begin + command + pause + read;
-        let out = bus.reserve(sensed, data_command + page_transfer);
+        let out = self.send(op, sensed, data_command + page_transfer);
+        let this = &mut self.dies[usize::from(op.die.0)];
         let end = out + data_command + page_transfer;
         let length = end.since(begin);
         let free = this.free;
@@ -372,7 +411,7 @@ impl Queued {
             kind: Kind::Read,
             ready: begin,
             length,
-            collects: false,
+            cause: op.cause,
             suspends: 0,
             planes: 0,
             offset: 0,
@@ -384,7 +423,7 @@ impl Queued {
         self.settled = self.settled.max(this.free);
         let delay = this.free.since(free);
         if gap.index + 1 < this.work.len() && !delay.is_zero() {
-            self.buffer.postpone(die, begin, delay);
+            self.buffer.postpone(op.die, begin, delay);
         }
         let mut path = from.path;
         path.queue += begin.since(from.at) + pause + out.since(sensed);
@@ -408,8 +447,7 @@ impl Queued {
         let wire = command * 2 + data_command + page_transfer * 2;
         let this = &self.dies[usize::from(op.die.0)];
         let sensed = this.free.max(from.at) + read;
-        let bus = &mut self.channels[self.geometry.channel_of(op.die) as usize];
-        let waited = bus.reserve(sensed, wire).since(sensed);
+        let waited = self.send(op, sensed, wire).since(sensed);
         self.book_work(op, from, Kind::Copy, read + waited + wire + program, from.at)
     }
 
@@ -431,7 +469,7 @@ impl Queued {
             kind,
             ready,
             length,
-            collects: !serves_request(op.cause),
+            cause: op.cause,
             suspends: 0,
             planes: 1 << (plane % 64),
             offset: if kind == Kind::Program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
@@ -448,10 +486,10 @@ impl Queued {
         let at = die.free;
         let mut path = from.path;
         let waited = (at - length).since(from.at);
-        if work.collects {
+        if work.collects() {
             path.gc += at.since(from.at);
         } else {
-            let collecting = die.work.iter().filter(|work| work.collects);
+            let collecting = die.work.iter().filter(|work| work.collects());
             let gc = collecting.map(|work| work.length).sum::<SimDuration>();
             let sent = ready.since(from.at).min(waited);
             let gc = gc.min(before.min(at - length).since(ready).min(waited - sent));
@@ -477,7 +515,7 @@ impl Die {
         let same = last.kind == work.kind
             && last.request == work.request
             && last.offset == work.offset
-            && last.collects == work.collects
+            && last.collects() == work.collects()
             && last.suspends == 0
             && last.planes & work.planes == 0
             && matches!(work.kind, Kind::Program | Kind::Erase);

@@ -3,8 +3,8 @@
 //! A request takes its overhead and the sum of its operations, n pages read in `overhead + n *
 //! read` (paper 000, table 4.1).
 
-use super::{Delays, Path, Timed, serves_request};
-use crate::geometry::Geometry;
+use super::{Delays, Journal, Path, Timed, serves_request};
+use crate::geometry::{Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 
@@ -15,13 +15,15 @@ pub struct Serial {
     free: SimTime,
     path: Path,
     moves_data: bool,
+    pub(super) journal: Journal,
 }
 
 impl Serial {
     /// An idle device.
     pub fn new(geometry: Geometry, delays: Delays) -> Self {
         let path = Path::default();
-        Self { geometry, delays, free: SimTime::ZERO, path, moves_data: false }
+        let journal = Journal::default();
+        Self { geometry, delays, free: SimTime::ZERO, path, moves_data: false, journal }
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
@@ -79,8 +81,41 @@ impl Serial {
             } else {
                 self.path.gc += read + program + erase + wire;
             }
+            let begin = self.free;
             self.free = self.free + read + program + erase + wire;
+            if self.journal.is_on() {
+                self.note(op, begin, self.free);
+            }
         }
+    }
+
+    /// Notes what `op` does on its die and its channel.
+    fn note(&mut self, op: &FlashOp, begin: SimTime, end: SimTime) {
+        let Delays { read, command, data_command, page_transfer, .. } = self.delays;
+        let (sensed, out) = (begin + command + read, data_command + page_transfer);
+        let channel = self.geometry.channel_of(op.die);
+        match op.kind {
+            OpKind::Read => {
+                self.journal.channel(channel, op, begin, command);
+                self.journal.channel(channel, op, sensed, out);
+            }
+            OpKind::Program => self.journal.channel(channel, op, begin, command + page_transfer),
+            OpKind::Erase => self.journal.channel(channel, op, begin, command),
+            OpKind::Copy if self.delays.copy_inside(op, &self.geometry).is_some() => {}
+            OpKind::Copy => {
+                let source = self.geometry.die_of(self.geometry.block_of(Ppn(op.from)));
+                if source != op.die {
+                    let read_end = sensed + out;
+                    let from = FlashOp { kind: OpKind::Read, die: source, ..*op };
+                    self.note(&from, begin, read_end);
+                    let to = FlashOp { kind: OpKind::Program, ..*op };
+                    return self.note(&to, read_end, end);
+                }
+                self.journal.channel(channel, op, begin, command);
+                self.journal.channel(channel, op, sensed, out + command + page_transfer);
+            }
+        }
+        self.journal.die(op, begin, end);
     }
 
     pub(super) fn end(&mut self) -> Timed {

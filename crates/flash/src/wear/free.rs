@@ -25,18 +25,19 @@ enum List {
 impl FreeBlocks {
     /// Blocks `first..first + count`, all free and never erased.
     pub fn new(order: FreeOrder, first: u32, count: u32) -> Self {
-        let blocks = (first..first + count).map(BlockId);
+        let mut free = Self::none(order, first, count);
+        (first..first + count).for_each(|block| free.put(BlockId(block), 0));
+        free
+    }
+
+    /// None of blocks `first..first + count`, which may be put.
+    pub fn none(order: FreeOrder, first: u32, count: u32) -> Self {
         let list = match order {
-            FreeOrder::OldestFirst => List::Oldest(blocks.collect()),
-            FreeOrder::ByErases => {
-                let mut least = BlockHeap::new(Top::Least, first, count);
-                let mut most = BlockHeap::new(Top::Greatest, first, count);
-                for block in blocks {
-                    least.set(block, 0);
-                    most.set(block, 0);
-                }
-                List::Worn { least, most }
-            }
+            FreeOrder::OldestFirst => List::Oldest(VecDeque::with_capacity(count as usize)),
+            FreeOrder::ByErases => List::Worn {
+                least: BlockHeap::new(Top::Least, first, count),
+                most: BlockHeap::new(Top::Greatest, first, count),
+            },
         };
         Self { list }
     }

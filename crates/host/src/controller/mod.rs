@@ -8,9 +8,7 @@
 
 mod bits;
 pub mod cache_device;
-mod lines;
 pub mod memory_cache;
-mod memory_params;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;

@@ -19,8 +19,10 @@ use super::members::{
 };
 use super::parity::layout::{Layout, Place};
 use super::parity::{
-    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, WRITE_ORDER, build as array,
+    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, UNSYNCED_PARITY, WRITE_ORDER,
+    build as array,
 };
+use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
@@ -57,6 +59,10 @@ pub const ENTRY: LayerEntry = LayerEntry {
             REBUILD_RATE,
             REBUILD_PARALLEL,
             REBUILD_AFTER_IDLE,
+            RESYNC,
+            BITMAP_REGION,
+            BITMAP_CLEAR_AFTER,
+            UNSYNCED_PARITY,
         ],
     },
     build,

@@ -45,7 +45,8 @@ pub const FAILURES: Param = Param::with(
 pub const REBUILD_RATE: Param = Param::optional(
     "rebuild_rate",
     Kind::Rate,
-    "Bytes per second a spare is filled at most; without it as fast as the members allow",
+    "Bytes per second a spare is filled, or members made to agree, at most; without it as fast as \
+     the members allow",
 );
 
 /// How much of it at a time.
@@ -53,7 +54,7 @@ pub const REBUILD_PARALLEL: Param = Param::with(
     "rebuild_parallel",
     Kind::Count { min: 1, max: WINDOW },
     "4",
-    "Stripes (of a mirror: regions) rebuilt at a time",
+    "Stripes (of a mirror: regions) rebuilt, or made to agree, at a time",
 );
 
 /// Whether requests go first.
@@ -61,8 +62,8 @@ pub const REBUILD_AFTER_IDLE: Param = Param::with(
     "rebuild_after_idle",
     Kind::Duration,
     "\"0ns\"",
-    "A step of a rebuild starts only when the array has served no request for so long; 0ns: beside \
-     the requests",
+    "A step of a rebuild (or resync) starts only when the array has served no request for so \
+     long; 0ns: beside the requests",
 );
 
 /// Names of the numbers an array tells.
@@ -74,6 +75,9 @@ pub const CUSTOM: &[&str] = &[
     "rebuild_ended_ns",
     "rebuild_aborted",
     "unserved_sectors",
+    "resync_started",
+    "resync_ended_ns",
+    "write_hole_sectors",
 ];
 
 /// A child failed; its number.
@@ -90,6 +94,13 @@ const REBUILD_ENDED: u8 = 4;
 const REBUILD_ABORTED: u8 = 5;
 /// A request could not be served; its length.
 const UNSERVED_SECTORS: u8 = 6;
+
+/// After a power failure: steps (regions of copies, stripes) that may be inconsistent.
+pub(super) const RESYNC_STARTED: u8 = 7;
+/// All of them that can be mended are; the time since the power came back.
+pub(super) const RESYNC_ENDED: u8 = 8;
+/// A request could not be served because parity may not match the data; its length.
+const WRITE_HOLE_SECTORS: u8 = 9;
 
 /// Steps that may be done out of order: bits of a word.
 const WINDOW: u64 = 64;
@@ -122,7 +133,6 @@ struct Rebuild {
     /// The next step to start.
     next: u64,
     running: u64,
-    next_at: SimTime,
     percent: u64,
 }
 
@@ -157,8 +167,9 @@ pub struct Members {
     idle_wait: SimDuration,
     /// Since when none is served.
     idle_since: Option<SimTime>,
-    /// Time a step takes at least.
+    /// Time a step takes at least, and when the next may start.
     step_time: SimDuration,
+    next_at: SimTime,
     steps: u64,
 }
 
@@ -207,6 +218,7 @@ impl Members {
             idle_wait: settings.duration("rebuild_after_idle"),
             idle_since: Some(SimTime::ZERO),
             step_time: SimDuration::transfer(step_sectors.saturating_mul(SECTOR_BYTES), rate),
+            next_at: SimTime::ZERO,
             steps,
         }
     }
@@ -219,6 +231,24 @@ impl Members {
                 SimTime::ZERO => self.fail(ctx, child),
                 SimTime::NEVER => {}
                 time => ctx.wake_at(time, at as u64),
+            }
+        }
+    }
+
+    /// The power fails. Who has failed, and how far a spare is filled, is written down on the
+    /// members, as they do not change often; steps under way begin anew.
+    pub fn power_cut(&mut self, now: SimTime) {
+        (self.idle_since, self.timer_set, self.next_at) = (Some(now), false, now);
+        if let Some(rebuild) = &mut self.rebuild {
+            (rebuild.next, rebuild.running) = (rebuild.frontier, 0);
+        }
+    }
+
+    /// The power is back: what has not failed yet still will.
+    pub fn power_on(&self, ctx: &mut Ctx<'_>) {
+        for (at, (child, time)) in self.failures.iter().enumerate() {
+            if !self.failed[*child] && *time != SimTime::NEVER {
+                ctx.wake_at((*time).max(ctx.now()), at as u64);
             }
         }
     }
@@ -263,6 +293,11 @@ impl Members {
         ctx.observe(Fact::Custom { name: UNSERVED_SECTORS, value: u64::from(sectors) });
     }
 
+    /// Tells that a request of `sectors` sectors would need parity that may be wrong.
+    pub fn tell_write_hole(ctx: &mut Ctx<'_>, sectors: u32) {
+        ctx.observe(Fact::Custom { name: WRITE_HOLE_SECTORS, value: u64::from(sectors) });
+    }
+
     /// Gives the next spare to the column that failed first.
     fn replace(&mut self, ctx: &mut Ctx<'_>) {
         if self.rebuild.is_some() || self.waiting.is_empty() {
@@ -280,9 +315,9 @@ impl Members {
             done: 0,
             next: 0,
             running: 0,
-            next_at: ctx.now(),
             percent: 0,
         });
+        self.next_at = ctx.now();
         ctx.observe(Fact::Custom { name: REBUILD_STARTED, value: child as u64 });
     }
 
@@ -348,9 +383,33 @@ impl Members {
         (state != State::Failed).then_some(child)
     }
 
-    /// The next step of the rebuild, when one may start now; otherwise a timer is set or a later
-    /// call will answer. `idle` tells whether no request is served now; this must be called
-    /// whenever that changes. Steps that `concerns` denies are done at once.
+    /// Steps of a rebuild, or a resync, at a time.
+    pub const fn parallel(&self) -> u64 {
+        self.parallel
+    }
+
+    /// Whether a step of work in the background may start now, which it then must; otherwise a
+    /// timer is set or a later call will answer. `idle` tells whether no request is served now.
+    pub fn may_step(&mut self, ctx: &mut Ctx<'_>, idle: bool) -> bool {
+        self.idle_since = idle.then(|| self.idle_since.unwrap_or(ctx.now()));
+        let quiet = match (self.idle_wait, self.idle_since) {
+            (SimDuration::ZERO, _) => SimTime::ZERO,
+            (wait, Some(since)) => since + wait,
+            (_, None) => return false,
+        };
+        let start = self.next_at.max(quiet);
+        if start > ctx.now() {
+            if !std::mem::replace(&mut self.timer_set, true) {
+                ctx.wake_at(start, REBUILD_TOKEN);
+            }
+            return false;
+        }
+        self.next_at = ctx.now().max(self.next_at) + self.step_time;
+        true
+    }
+
+    /// The next step of the rebuild, when one may start now; see [`Members::may_step`]. This must
+    /// be called whenever `idle` changes. Steps that `concerns` denies are done at once.
     pub fn next_step(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -361,38 +420,30 @@ impl Members {
         loop {
             let steps = self.steps;
             let rebuild = self.rebuild.as_mut()?;
-            let (step, column) = (rebuild.next, rebuild.column);
-            if step >= steps {
+            // Behind what was done before the power failed, too.
+            let step = rebuild.next.max(rebuild.frontier);
+            rebuild.next = step;
+            let (column, number) = (rebuild.column, rebuild.number);
+            let ahead = step - rebuild.frontier;
+            if step >= steps || ahead >= WINDOW {
                 return None;
             }
-            if step - rebuild.frontier >= WINDOW {
-                return None;
+            if rebuild.done >> ahead & 1 == 1 {
+                rebuild.next += 1;
+                continue;
             }
-            let number = rebuild.number;
             if !concerns(step, column) {
                 rebuild.next += 1;
                 rebuild.running += 1;
                 self.step_done(ctx, number, step);
                 continue;
             }
-            if rebuild.running >= self.parallel {
+            if rebuild.running >= self.parallel || !self.may_step(ctx, idle) {
                 return None;
             }
-            let quiet = match (self.idle_wait, self.idle_since) {
-                (SimDuration::ZERO, _) => SimTime::ZERO,
-                (wait, Some(since)) => since + wait,
-                (_, None) => return None,
-            };
-            let start = rebuild.next_at.max(quiet);
-            if start > ctx.now() {
-                if !std::mem::replace(&mut self.timer_set, true) {
-                    ctx.wake_at(start, REBUILD_TOKEN);
-                }
-                return None;
-            }
+            let rebuild = self.rebuild.as_mut().expect("it goes on");
             rebuild.next += 1;
             rebuild.running += 1;
-            rebuild.next_at = ctx.now().max(rebuild.next_at) + self.step_time;
             return Some(Step { rebuild: number, step, column });
         }
     }

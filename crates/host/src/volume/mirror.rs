@@ -6,9 +6,14 @@
 //! as well, and is read only where it is filled. A flush goes to every member that is present.
 //!
 //! A write is done if a copy that can be read holds it; where there is none, requests fail.
+//!
+//! A power failure may leave copies that disagree ([`resync`]). The first copy that is there wins:
+//! it is copied to the others, in the background and before anything is read that has not been.
+//! So what was read once is on every copy, whichever fails next.
 
 use super::locks::{Range, RangeLocks};
 use super::members::{self, Members, Step};
+use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use super::striping::Striping;
 use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::{Kind, Param, Problem};
@@ -66,6 +71,8 @@ enum Work {
     Request { parent: u32 },
     /// Fills a column, for the rebuild of this number: first the read, then the write.
     Rebuild { number: u32, step: u64, column: usize, writes: bool },
+    /// Makes the copies of a step agree: reads one of them, then writes it to the others.
+    Resync { step: u64, from: Option<usize> },
 }
 
 /// What a request, or a rebuild, asks of one group.
@@ -77,6 +84,8 @@ struct GroupOp {
     request: Request,
     left: u32,
     locked: bool,
+    /// Whether the regions it writes to are marked, or being so.
+    marked: bool,
     since: SimTime,
     parts: Parts,
 }
@@ -98,6 +107,7 @@ pub struct Mirror {
     in_flight: Vec<u32>,
     positioners: Vec<Option<Rc<dyn Positioner>>>,
     members: Members,
+    resync: Resync,
     parents: Slab<Parent>,
     ops: Slab<GroupOp>,
     ready: VecDeque<u32>,
@@ -135,6 +145,10 @@ pub fn build(
         return Err(problems);
     }
     let groups = (columns / copies) as u64;
+    let step_sectors = (step_bytes / SECTOR_BYTES).max(1);
+    let bound = groups.saturating_mul(smallest.div_ceil(step_sectors));
+    let reserved = resync::reserve(input.settings, bound, step_sectors, &mut problems);
+    let smallest = smallest.saturating_sub(reserved);
     let each = chunk.map_or(smallest, |chunk| smallest / chunk * chunk);
     if each == 0 {
         problems.push(Problem::new("members", "are too small"));
@@ -142,13 +156,13 @@ pub fn build(
     if each.checked_mul(groups).is_none() {
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
-    let step_sectors = (step_bytes / SECTOR_BYTES).max(1);
     let steps = each.div_ceil(step_sectors).max(1);
     let members = Members::read(input, steps, step_sectors, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
     let children = input.children.len();
+    let resync = Resync::read(input, (steps * groups, step_sectors), (each, reserved));
     Ok(Box::new(Mirror {
         kind,
         copies,
@@ -162,6 +176,7 @@ pub fn build(
         in_flight: vec![0; children],
         positioners: input.children.iter().map(|child| child.positioner.clone()).collect(),
         members,
+        resync,
         parents: Slab::new(),
         ops: Slab::new(),
         ready: VecDeque::new(),
@@ -318,8 +333,9 @@ impl Mirror {
     }
 
     fn enter(&mut self, work: Work, group: usize, request: Request, since: SimTime) {
-        let (parts, locked) = (Parts::NONE, request.op != Op::Read || work_is_rebuild(work));
-        let op = GroupOp { work, group, request, left: 0, locked, since, parts };
+        let locked = request.op != Op::Read || !matches!(work, Work::Request { .. });
+        let (parts, marked) = (Parts::NONE, false);
+        let op = GroupOp { work, group, request, left: 0, locked, marked, since, parts };
         let index = self.ops.insert(op) as u32;
         let (from, to) = (request.lba.0, request.end().0);
         let range = Range { key: group as u64, from, to, exclusive: true };
@@ -329,11 +345,88 @@ impl Mirror {
     }
 
     fn settle(&mut self, ctx: &mut Ctx<'_>) {
-        loop {
+        while !self.resync.is_reading() {
             if let Some(index) = self.ready.pop_front() {
                 self.begin(ctx, index);
-            } else if !self.start_rebuild_step(ctx) {
+            } else if !self.start_resync_step(ctx) && !self.start_rebuild_step(ctx) {
                 return;
+            }
+        }
+    }
+
+    /// Steps of the array a request to a group concerns.
+    fn steps_of(&self, group: usize, request: &Request) -> std::ops::Range<u64> {
+        let first = self.steps_each() * group as u64;
+        let end = request.end().0.div_ceil(self.step_sectors);
+        first + request.lba.0 / self.step_sectors..first + end
+    }
+
+    fn steps_each(&self) -> u64 {
+        self.each.div_ceil(self.step_sectors)
+    }
+
+    /// The children that hold the request's range, the first copy first.
+    fn holders(&self, group: usize, request: &Request) -> impl Iterator<Item = usize> {
+        self.columns(group).filter_map(|column| self.holder(column, request))
+    }
+
+    /// Whether there are two copies, one of which can be read.
+    fn can_disagree(&self, group: usize, request: &Request) -> bool {
+        let present = self.columns(group).filter_map(|column| self.members.present(column));
+        present.count() > 1 && self.is_readable(group, request)
+    }
+
+    /// A request waits until the copies of a step agree.
+    fn wait_until_agreed(&mut self, ctx: &mut Ctx<'_>, index: u32, step: u64) {
+        let op = self.ops[index as usize];
+        if op.locked {
+            let ready = &mut self.ready;
+            self.locks.release(index, |granted| ready.push_back(granted));
+        }
+        if self.resync.claim(step) {
+            self.enter_resync(ctx, step, op.request.flags);
+        }
+        // Whoever makes the step agree holds it, or asked for it before.
+        self.ops[index as usize].locked = true;
+        let (from, to) = (op.request.lba.0, op.request.end().0);
+        let range = Range { key: op.group as u64, from, to, exclusive: false };
+        if self.locks.acquire(index, range) {
+            self.ready.push_back(index);
+        }
+    }
+
+    fn start_resync_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let idle = self.active == 0 && self.flushes == 0;
+        let Some(step) = self.resync.next_step(ctx, &mut self.members, idle) else { return false };
+        self.enter_resync(ctx, step, Flags::BACKGROUND);
+        true
+    }
+
+    fn enter_resync(&mut self, ctx: &mut Ctx<'_>, step: u64, flags: Flags) {
+        let group = (step / self.steps_each()) as usize;
+        let from = step % self.steps_each() * self.step_sectors;
+        let sectors = self.step_sectors.min(self.each - from) as u32;
+        let mut request = Request { flags, ..Request::new(Op::Read, Lba(from), sectors) };
+        request.data = ctx.take_data(sectors);
+        let now = ctx.now();
+        self.enter(Work::Resync { step, from: None }, group, request, now);
+    }
+
+    /// Reads the copy that wins, then writes it to the others that are there.
+    fn make_agree(&mut self, ctx: &mut Ctx<'_>, index: u32, read_from: Option<usize>) {
+        let op = self.ops[index as usize];
+        let Some(winner) = read_from.or_else(|| self.holders(op.group, &op.request).next()) else {
+            return self.finish(ctx, index, true);
+        };
+        let others = self.columns(op.group).filter_map(|column| self.members.present(column));
+        let others: Vec<usize> = others.filter(|child| *child != winner).collect();
+        if others.is_empty() {
+            self.finish(ctx, index, false);
+        } else if read_from.is_none() {
+            self.issue(ctx, index, winner, op.request);
+        } else {
+            for child in others {
+                self.issue(ctx, index, child, Request { op: Op::Write, ..op.request });
             }
         }
     }
@@ -362,36 +455,61 @@ impl Mirror {
         op.parts.add(Part::Queue, now.since(op.since));
         op.since = now;
         let op = *op;
-        if let Work::Rebuild { number, writes, column, .. } = op.work {
-            if !self.members.is_rebuilding(number) {
+        match op.work {
+            Work::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
                 self.finish(ctx, index, true);
-                return;
             }
-            if writes {
+            Work::Rebuild { writes: true, column, .. } => {
                 let child = self.members.present(column).expect("its rebuild goes on");
                 self.issue(ctx, index, child, Request { op: Op::Write, ..op.request });
+            }
+            Work::Resync { from, .. } => self.make_agree(ctx, index, from),
+            Work::Request { .. } if op.request.op != Op::Read => self.write(ctx, index),
+            Work::Request { .. } | Work::Rebuild { .. } => self.read(ctx, index),
+        }
+    }
+
+    /// Reads from a copy, for a request or a rebuild.
+    fn read(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let op = self.ops[index as usize];
+        let steps = self.steps_of(op.group, &op.request);
+        let unsynced = self.resync.unsynced_of(steps);
+        let child = match (unsynced, op.work) {
+            (Some(step), Work::Request { .. }) if self.can_disagree(op.group, &op.request) => {
+                return self.wait_until_agreed(ctx, index, step);
+            }
+            // The copy that wins in the end.
+            (Some(_), _) => self.holders(op.group, &op.request).next(),
+            (None, _) => self.choose(ctx, op.group, &op.request),
+        };
+        if let Some(child) = child {
+            self.issue(ctx, index, child, op.request);
+            return;
+        }
+        if matches!(op.work, Work::Rebuild { .. }) {
+            self.members.give_up_rebuild(ctx);
+        }
+        self.finish(ctx, index, true);
+    }
+
+    /// Writes to all copies, when the regions are marked.
+    fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let op = self.ops[index as usize];
+        if !op.marked {
+            let steps = self.steps_of(op.group, &op.request);
+            self.ops[index as usize].marked = true;
+            if !self.resync.mark(ctx, &self.members, index, steps) {
                 return;
             }
         }
-        if op.request.op == Op::Read {
-            if let Some(child) = self.choose(ctx, op.group, &op.request) {
-                self.issue(ctx, index, child, op.request);
-            } else {
-                if work_is_rebuild(op.work) {
-                    self.members.give_up_rebuild(ctx);
-                }
-                self.finish(ctx, index, true);
-            }
+        if !self.is_readable(op.group, &op.request) {
+            self.finish(ctx, index, true);
             return;
         }
-        if self.is_readable(op.group, &op.request) {
-            for column in self.columns(op.group) {
-                if let Some(child) = self.members.present(column) {
-                    self.issue(ctx, index, child, op.request);
-                }
+        for column in self.columns(op.group) {
+            if let Some(child) = self.members.present(column) {
+                self.issue(ctx, index, child, op.request);
             }
-        } else {
-            self.finish(ctx, index, true);
         }
     }
 
@@ -412,6 +530,10 @@ impl Mirror {
                 *writes = served;
                 self.ready.push_back(index);
             }
+            Work::Resync { from, .. } if from.is_none() => {
+                *from = served.then_some(done.child);
+                self.ready.push_back(index);
+            }
             Work::Request { .. } if op.request.op == Op::Read && !served => {
                 self.ready.push_back(index);
             }
@@ -430,7 +552,15 @@ impl Mirror {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
+        if op.marked {
+            let steps = self.steps_of(op.group, &op.request);
+            self.resync.unmark(ctx, steps);
+        }
         match op.work {
+            Work::Resync { step, .. } => {
+                ctx.data().give_back(op.request.data);
+                self.resync.step_done(ctx, step, !failed);
+            }
             Work::Request { parent } => {
                 let data = op.request.data;
                 if self.scatters() && data != DataSlice::NONE {
@@ -466,10 +596,6 @@ impl Mirror {
     }
 }
 
-fn work_is_rebuild(work: Work) -> bool {
-    matches!(work, Work::Rebuild { .. })
-}
-
 impl Layer for Mirror {
     fn capacity(&self) -> u64 {
         self.each * self.striping.members
@@ -502,12 +628,33 @@ impl Layer for Mirror {
         self.settle(ctx);
     }
 
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.members.power_cut(now);
+        self.resync.power_cut(now);
+        self.parents.clear();
+        self.ops.clear();
+        self.ready.clear();
+        self.locks = RangeLocks::default();
+        self.in_flight.fill(0);
+        (self.active, self.flushes) = (0, 0);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.members.power_on(ctx);
+        self.resync.power_on(ctx, &self.members);
+        self.settle(ctx);
+    }
+
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
             self.members.fail(ctx, done.child);
             self.tell_if_beyond(ctx);
         }
-        if done.tag & FLUSH_TAG == 0 {
+        if done.tag == BITMAP_TAG {
+            let ready = &mut self.ready;
+            self.resync.completion(ctx, &self.members, done, |owner| ready.push_back(owner));
+        } else if done.tag & FLUSH_TAG == 0 {
             let served = !self.members.has_failed(done.child);
             self.copy_done(ctx, done, served);
         } else {
@@ -519,6 +666,10 @@ impl Layer for Mirror {
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token == BITMAP_TOKEN {
+            self.resync.wake(ctx, &self.members);
+            return;
+        }
         self.members.wake(ctx, token);
         self.tell_if_beyond(ctx);
         self.settle(ctx);

@@ -18,6 +18,8 @@ pub mod raid10;
 pub mod raid4;
 pub mod raid5;
 pub mod raid6;
+mod resync;
+mod steps;
 pub mod stripe;
 mod striping;
 

@@ -4,6 +4,7 @@ use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
+use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::Problem;
@@ -24,6 +25,9 @@ pub const ENTRY: LayerEntry = LayerEntry {
             REBUILD_RATE,
             REBUILD_PARALLEL,
             REBUILD_AFTER_IDLE,
+            RESYNC,
+            BITMAP_REGION,
+            BITMAP_CLEAR_AFTER,
         ],
     },
     build,

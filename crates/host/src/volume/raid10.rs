@@ -5,6 +5,7 @@ use super::members::{
 };
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
 use super::parity::{CHUNK, chunk_of};
+use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
 use hybridsim_engine::Layer;
 use hybridsim_engine::build::{BuildInput, LayerEntry};
 use hybridsim_engine::param::{Kind, Param, Problem};
@@ -32,6 +33,9 @@ pub const ENTRY: LayerEntry = LayerEntry {
             REBUILD_RATE,
             REBUILD_PARALLEL,
             REBUILD_AFTER_IDLE,
+            RESYNC,
+            BITMAP_REGION,
+            BITMAP_CLEAR_AFTER,
         ],
     },
     build,

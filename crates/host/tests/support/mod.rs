@@ -41,6 +41,10 @@ pub fn settings(chunk_sectors: u64) -> Settings {
         .and("rebuild_step", Value::Bytes(4 * 512))
         .and("rebuild_parallel", Value::Count(4))
         .and("rebuild_after_idle", Value::Duration(SimDuration::ZERO))
+        .and("resync", text("full"))
+        .and("bitmap_region", Value::Bytes(8 * 512))
+        .and("bitmap_clear_after", Value::Duration(SimDuration::from_ms(1)))
+        .and("unsynced_parity", text("refuse"))
 }
 
 /// As [`settings`], with `spares` spares and devices that fail at these times in ns.

@@ -38,12 +38,17 @@ pub struct Piece {
 /// The map of the cache. Extents never overlap; every place is free or belongs to one of them.
 #[derive(Debug)]
 pub struct Extents {
-    size: u64,
+    /// Sectors of flash.
+    places: u64,
+    /// Of these, so many more than may be in use: room to keep together what is written together.
+    spare: u64,
     map: SortedMap<u64, Extent>,
     /// The drive's own extents with data: order of entering and first sector.
     own: SortedMap<(u64, u64), ()>,
     /// Free places: first sector, length.
     free: SortedMap<u64, u64>,
+    /// The same by length, then first sector.
+    lengths: SortedMap<(u64, u64), ()>,
     free_sectors: u64,
     /// Where the next search for room begins.
     next: u64,
@@ -51,22 +56,31 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// An empty cache of `size` sectors.
-    pub fn new(size: u64) -> Self {
-        let (map, own, mut free) =
-            (SortedMap::default(), SortedMap::default(), SortedMap::default());
-        free.insert(0, size);
-        Self { size, map, own, free, free_sectors: size, next: 0, entered: 0 }
+    /// An empty cache of `size` sectors on flash of `places`, which are no fewer.
+    pub fn new(size: u64, places: u64) -> Self {
+        let mut extents = Self {
+            places,
+            spare: places - size,
+            map: SortedMap::default(),
+            own: SortedMap::default(),
+            free: SortedMap::default(),
+            lengths: SortedMap::default(),
+            free_sectors: 0,
+            next: 0,
+            entered: 0,
+        };
+        extents.release(0, places);
+        extents
     }
 
     /// Sectors in all.
     pub const fn size(&self) -> u64 {
-        self.size
+        self.places - self.spare
     }
 
     /// Sectors that are free.
     pub const fn free(&self) -> u64 {
-        self.free_sectors
+        self.free_sectors - self.spare
     }
 
     /// All extents, by address.
@@ -161,7 +175,7 @@ impl Extents {
     /// # Panics
     /// When there is not so much room; ask [`Extents::free`] first.
     pub fn reserve(&mut self, lba: u64, sectors: u64, pinned: bool) {
-        assert!(sectors <= self.free_sectors, "room was asked for before");
+        assert!(sectors <= self.free(), "room was asked for before");
         let (mut lba, mut left) = (lba, sectors);
         self.entered += 1;
         while left > 0 {
@@ -172,41 +186,57 @@ impl Extents {
         }
     }
 
-    /// The next free place that is long enough; if none is, the longest of the first few.
+    /// A free place for `sectors`: one of the next few that is long enough, so that what is written
+    /// together lies together; or the shortest of all that is long enough, as one access to flash
+    /// is what a request costs (paper 001, section III.B); or the longest, if all are too short.
     fn allocate(&mut self, sectors: u64) -> (u64, u64) {
-        let after = self.free.from(self.next).chain(self.free.range(0..self.next));
-        let mut best = (0, 0);
-        for (at, length) in after.take(PLACES_TRIED) {
-            if length > best.1 {
-                best = (at, length);
-            }
-            if length >= sectors {
-                break;
-            }
-        }
-        let (at, length) = best;
-        self.free.remove(at);
+        let (at, length) = self.choose(sectors);
+        self.take_free(at);
         let took = sectors.min(length);
         if took < length {
-            self.free.insert(at + took, length - took);
+            self.put_free(at + took, length - took);
         }
         self.free_sectors -= took;
         self.next = at + took;
         (at, took)
     }
 
+    fn choose(&self, sectors: u64) -> (u64, u64) {
+        let after = self.free.from(self.next).chain(self.free.range(0..self.next));
+        let mut near = after.take(PLACES_TRIED).filter(|(_, length)| *length >= sectors);
+        near.next().unwrap_or_else(|| {
+            let fits = self.lengths.at_or_after((sectors, 0));
+            let any = fits.or_else(|| self.lengths.before((u64::MAX, 0)));
+            let ((length, at), ()) = any.expect("room was asked for before");
+            (at, length)
+        })
+    }
+
+    fn put_free(&mut self, at: u64, sectors: u64) {
+        self.free.insert(at, sectors);
+        self.lengths.insert((sectors, at), ());
+    }
+
+    /// The length of the free place at `at`, which is one no more.
+    fn take_free(&mut self, at: u64) -> Option<u64> {
+        let length = self.free.remove(at)?;
+        self.lengths.remove((length, at));
+        Some(length)
+    }
+
     fn release(&mut self, at: u64, sectors: u64) {
         self.free_sectors += sectors;
         let (mut at, mut sectors) = (at, sectors);
-        if let Some(length) = self.free.remove(at + sectors) {
+        if let Some(length) = self.take_free(at + sectors) {
             sectors += length;
         }
         if let Some((start, length)) = self.free.before(at)
             && start + length == at
         {
+            self.take_free(start);
             (at, sectors) = (start, sectors + length);
         }
-        self.free.insert(at, sectors);
+        self.put_free(at, sectors);
     }
 
     /// Of the drive's own extents with data, the one that entered first.
@@ -236,15 +266,19 @@ impl Extents {
         let mut own: Vec<_> = own.map(|(lba, extent)| ((extent.since, lba), ())).collect();
         own.sort_unstable();
         let listed = self.own.iter().eq(own);
+        let mut lengths: Vec<_> = self.free.iter().map(|(at, length)| ((length, at), ())).collect();
+        lengths.sort_unstable();
+        let sorted = self.lengths.iter().eq(lengths);
         whole
-            && at == self.size
+            && at == self.places
             && apart
             && listed
+            && sorted
             && self.free_sectors == self.free.iter().map(|free| free.1).sum()
     }
 }
 
-/// Free places looked at for one that is long enough.
+/// Free places looked at in their order for one that is long enough.
 const PLACES_TRIED: usize = 32;
 
 #[cfg(test)]
@@ -253,7 +287,7 @@ mod tests {
 
     #[test]
     fn pieces_cover_a_range_in_order() {
-        let mut extents = Extents::new(100);
+        let mut extents = Extents::new(100, 100);
         extents.reserve(10, 10, true);
         extents.reserve(30, 5, false);
         let mut pieces = Vec::new();
@@ -272,7 +306,7 @@ mod tests {
 
     #[test]
     fn removing_looks_at_every_extent_once() {
-        let mut extents = Extents::new(200);
+        let mut extents = Extents::new(200, 200);
         (0..200).for_each(|lba| extents.reserve(lba, 1, lba % 2 == 0));
         let looked = std::cell::Cell::new(0);
         extents.remove(0, 200, |extent| {
@@ -283,9 +317,42 @@ mod tests {
     }
 
     #[test]
+    fn what_fits_anywhere_is_not_cut() {
+        let mut extents = Extents::new(200, 200);
+        (0..100).for_each(|lba| extents.reserve(lba * 2, 2, true));
+        // Forty places of two sectors, and behind them one of eight.
+        (0..80).step_by(2).for_each(|lba| extents.remove(lba * 2, lba * 2 + 2, |_| true));
+        extents.remove(170, 178, |_| true);
+        extents.reserve(1_000, 8, true);
+        let mut pieces = Vec::new();
+        extents.pieces(1_000, 1_008, &mut pieces);
+        assert_eq!(pieces.len(), 1, "{pieces:?}");
+        // Nothing is left that is longer than two.
+        extents.reserve(2_000, 5, true);
+        extents.pieces(2_000, 2_005, &mut pieces);
+        assert_eq!(pieces.iter().map(|piece| piece.sectors).collect::<Vec<_>>(), [2, 2, 1]);
+        assert!(extents.is_sound());
+    }
+
+    #[test]
+    fn spare_places_are_no_room() {
+        let mut extents = Extents::new(10, 40);
+        extents.reserve(0, 10, true);
+        assert_eq!((extents.size(), extents.free()), (10, 0));
+        extents.remove(3, 4, |_| true);
+        extents.remove(6, 7, |_| true);
+        assert_eq!(extents.free(), 2);
+        extents.reserve(50, 2, true);
+        let mut pieces = Vec::new();
+        extents.pieces(50, 52, &mut pieces);
+        assert_eq!((pieces.len(), extents.free()), (1, 0));
+        assert!(extents.is_sound());
+    }
+
+    #[test]
     fn random_use_keeps_the_map_sound() {
         let mut stream = hybridsim_engine::Stream::new(3, "extents");
-        let mut extents = Extents::new(200);
+        let mut extents = Extents::new(200, 230);
         let (mut pieces, mut full) = (Vec::new(), 0);
         for _ in 0..5_000 {
             let lba = stream.below(500);

@@ -33,7 +33,8 @@ use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SimDuration, SimTime,
+    Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES,
+    SimDuration, SimTime,
 };
 use serve::Job;
 use slab::Slab;
@@ -52,7 +53,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Part, "The NV cache; all of its capacity is used"),
+    Param::required("flash", Kind::Part, "The NV cache"),
     Param::required("disk", Kind::Part, "The rotating medium; its capacity is the drive's"),
     Param::with(
         "command_time",
@@ -66,6 +67,13 @@ const PARAMS: &[Param] = &[
         "\"1us\"",
         "Added for each LBA range entry of at most 65,535 sectors (assumed)",
     ),
+    Param::optional(
+        "size",
+        Kind::Bytes,
+        "The NV cache's size, whole sectors of 512 bytes; all of the flash when absent. On larger \
+         flash what is written together finds room together, and takes one access (paper 001 has \
+         one access for each request)",
+    ),
     Param::with(
         "unpin",
         Kind::Choice(&["discard", "keep"]),
@@ -78,7 +86,18 @@ const PARAMS: &[Param] = &[
 pub const ENTRY_SECTORS_MAX: u64 = 65_535;
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let (size, flash) = (size(input), input.children[0].capacity);
+    if size == 0 || size > flash {
+        let message = format!("is {size} sectors; the flash has {flash}, and some are needed");
+        return Err(vec![Problem::new("size", message)]);
+    }
     Ok(Box::new(make(input)))
+}
+
+/// Sectors of the NV cache.
+fn size(input: &BuildInput<'_>) -> u64 {
+    let size = input.settings.bytes_opt("size").map(|bytes| bytes / SECTOR_BYTES);
+    size.unwrap_or(input.children[0].capacity)
 }
 
 pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
@@ -90,7 +109,7 @@ pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
         command_time: settings.duration("command_time"),
         entry_time: settings.duration("entry_time"),
         keeps: settings.text("unpin") == "keep",
-        extents: Extents::new(flash.capacity),
+        extents: Extents::new(size(input), flash.capacity),
         spindle: Spindle::default(),
         flow: Flow::default(),
         jobs: Slab::new(),

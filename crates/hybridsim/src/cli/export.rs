@@ -2,8 +2,7 @@
 //! of all requests, a timeline.
 
 use super::SimulateArgs;
-use super::output::{Exit, Failure, note};
-use super::run::write;
+use super::output::{Exit, Failure, note, write_file};
 use crate::exports::{self, RequestLog};
 use crate::run::Done;
 use crate::scenario::units;
@@ -69,7 +68,7 @@ impl Exports {
             drop(fs::remove_file(folder.join(name)));
         }
         for (name, text) in exports::for_tools(done) {
-            write(folder, name, &text)?;
+            write_file(folder, name, &text)?;
         }
         if let Some(log) = self.requests {
             let path = folder.join(REQUESTS);
@@ -101,7 +100,7 @@ fn save_timeline(folder: &Path, done: &Done, fold: SpanFold) -> Result<(), Failu
     let mut text = Vec::new();
     let about = timeline::About { title, window_ns, left_out };
     timeline::write(&mut text, about, &done.paths, &spans)?;
-    write(folder, TIMELINE, &String::from_utf8(text).expect("JSON is UTF-8"))
+    write_file(folder, TIMELINE, &String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 impl FactSink for Exports {

@@ -3,6 +3,7 @@
 use crate::scenario::diagnostic::Diagnostics;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 /// Exit codes, as documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,13 @@ impl From<io::Error> for Failure {
             _ => Self::Message(Exit::Run, error.to_string()),
         }
     }
+}
+
+/// Writes a file into `folder` so that it is either whole or absent.
+pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    crate::state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
+        Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
+    })
 }
 
 /// Writes `text` to standard output.

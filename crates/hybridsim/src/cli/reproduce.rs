@@ -1,8 +1,8 @@
 //! The command that reproduces published figures.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
-use super::run::{interrupt_flag, prepare, wants_ansi, write};
+use super::run::{interrupt_flag, prepare, wants_ansi};
 use crate::reproduce::{self, Lab, LabError};
 use crate::scenario::check::near;
 use hybridsim_report::study::{self, Study};
@@ -85,8 +85,8 @@ fn show(args: &ReproduceArgs, studies: &[Study]) -> Result<(), Failure> {
             [] => "Reproduction of published figures".to_owned(),
             ids => format!("Reproduction of {}", ids.join(", ")),
         };
-        write(out, "reproduction.json", &study::json(studies))?;
-        write(out, "reproduction.html", &study::page(&title, studies))?;
+        write_file(out, "reproduction.json", &study::json(studies))?;
+        write_file(out, "reproduction.html", &study::page(&title, studies))?;
     }
     print(&match args.json {
         true => study::json(studies),

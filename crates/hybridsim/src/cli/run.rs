@@ -1,7 +1,7 @@
 //! The commands that simulate: run, compare, fuzz.
 
 use super::export::Exports;
-use super::output::{Exit, Failure, note, print, report};
+use super::output::{Exit, Failure, note, print, report, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use crate::fuzz::{self, Verdict};
@@ -230,17 +230,10 @@ fn one(
     })
 }
 
-/// Writes a file so that it is either whole or absent.
-pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
-    state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
-        Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
-    })
-}
-
 fn save(folder: &Path, done: &Done) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
-    write(folder, "scenario.toml", &done.resolved)?;
-    write(folder, "results.json", &json(&done.results)?)
+    write_file(folder, "scenario.toml", &done.resolved)?;
+    write_file(folder, "results.json", &json(&done.results)?)
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
@@ -253,7 +246,7 @@ fn save_report(args: &SimulateArgs, runs: &[Done]) -> Result<(), Failure> {
     let Some(out) = &args.out else { return Ok(()) };
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
-    write(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))
+    write_file(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))
 }
 
 fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure> {

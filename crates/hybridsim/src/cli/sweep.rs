@@ -1,8 +1,8 @@
 //! The command that runs a scenario at every combination of some of its values.
 
-use super::output::{Exit, Failure, note, print};
+use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
-use super::run::{interrupt_flag, write};
+use super::run::interrupt_flag;
 use crate::sweep::{self, Job, Outcome, Plan, Point, Shard, Store, Vary};
 use hybridsim_engine::registry::Registry;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ fn in_order<'p>(
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
     if let Some(out) = &args.out {
-        write(out, "sweep.csv", &sweep::csv(keys, rows))?;
+        write_file(out, "sweep.csv", &sweep::csv(keys, rows))?;
     }
     print(&match args.json {
         true => sweep::json(keys, rows),

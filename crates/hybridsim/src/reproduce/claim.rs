@@ -74,6 +74,8 @@ pub struct Claim {
     /// Agreement is from here to there.
     bounds: (f64, f64),
     verdict: Option<Verdict>,
+    /// Whether the source's number went into what was run.
+    given: bool,
     /// Why it differs, or is not comparable.
     reason: Option<String>,
     /// What is told in any case.
@@ -92,9 +94,17 @@ impl Claim {
             tolerance: "–".to_owned(),
             bounds: (f64::NEG_INFINITY, f64::INFINITY),
             verdict: None,
+            given: false,
             reason: None,
             remark: None,
         }
+    }
+
+    /// The source's number went into what was run, or is worked out by the formula that is
+    /// checked: agreement is told as `given`, not as reproduced.
+    #[must_use]
+    pub fn given(self) -> Self {
+        Self { given: true, ..self }
     }
 
     /// Unit of all its numbers.
@@ -230,7 +240,10 @@ impl Claim {
             ours: claim.ours,
             unit: claim.unit.to_owned(),
             tolerance: claim.tolerance,
-            verdict: claim.verdict.unwrap_or(Verdict::NotComparable),
+            verdict: match claim.verdict.unwrap_or(Verdict::NotComparable) {
+                Verdict::Reproduced if claim.given => Verdict::Given,
+                verdict => verdict,
+            },
             reason: (!told.is_empty()).then(|| told.join("; ")),
         }
     }
@@ -248,7 +261,16 @@ mod tests {
         let row = claim.judged("009/fig1");
         assert_eq!((row.verdict, row.tolerance.as_str()), (verdict, tolerance), "{row:?}");
         // Whatever does not agree says why.
-        assert!(row.verdict == Verdict::Reproduced || row.reason.is_some());
+        let agrees = [Verdict::Reproduced, Verdict::Given].contains(&row.verdict);
+        assert!(agrees || row.reason.is_some());
+    }
+
+    #[test]
+    fn what_was_put_in_is_not_reproduced() {
+        let given = || Claim::new("X1", "something").exactly(3.0).given();
+        check(given().ours(3.0), Verdict::Given, "exact");
+        check(given().ours(4.0), Verdict::Differs, "exact");
+        check(given(), Verdict::NotComparable, "exact");
     }
 
     #[test]

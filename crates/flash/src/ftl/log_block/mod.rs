@@ -8,7 +8,8 @@
 //!
 //! Where the figures are silent or wrong: a write advances by one page, not by two; when fewer
 //! than two blocks are free and another log is needed, the oldest log is merged; one block is
-//! always free, because a full merge needs it.
+//! always free, because a full merge needs it. Where worn-out blocks leave none, a full merge goes
+//! through the controller's memory into one of its own two blocks.
 //!
 //! The paper sends every write to a log, even when the place in the data block is erased, erases
 //! a data block that was never programmed, and knows no partial merge (a log that holds the first
@@ -17,7 +18,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::merge::{self, FreeBlocks, Lists, NOBODY};
+use super::merge::{self, FreeBlocks, Lists, Memory, NOBODY};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
@@ -129,6 +130,7 @@ struct LogBlock {
     first_write_to_data: bool,
     erase_clean: bool,
     partial_merge: bool,
+    memory: Memory,
 }
 
 /// Blocks left for logs, or what is wrong.
@@ -188,6 +190,7 @@ pub(super) fn build(input: &FtlInput<'_>) -> BuiltFtl {
         first_write_to_data: settings.flag("first_write_to_data"),
         erase_clean: settings.flag("erase_clean"),
         partial_merge: settings.flag("partial_merge"),
+        memory: Memory::new(&geometry),
     }))
 }
 
@@ -305,7 +308,7 @@ impl LogBlock {
         log.in_order && (self.partial_merge || log.pages == self.geometry.pages_per_block())
     }
 
-    /// Merges the log in `slot`. A full merge needs a free block.
+    /// Merges the log in `slot`, if that is possible; else nothing has changed.
     fn merge(&mut self, slot: u32, flash: &mut FlashOps) -> Result<(), FtlError> {
         let log = self.logs[slot as usize];
         let block = BlockId(log.block);
@@ -315,11 +318,45 @@ impl LogBlock {
             self.recycle(block, After::NOTHING, flash);
         } else if self.can_switch(&log) {
             self.switch(slot, flash);
-        } else {
-            let target = self.free.take().ok_or_else(|| self.no_room(flash))?;
+        } else if let Some(target) = self.free.take() {
             self.full_merge(slot, target, flash);
+        } else {
+            let target = self.survivor(slot, flash).ok_or_else(|| self.no_room(flash))?;
+            self.rewrite(slot, target, flash);
         }
         Ok(())
+    }
+
+    /// The data block or the log of what is in `slot`, if it can be erased and used again.
+    fn survivor(&self, slot: u32, flash: &FlashOps) -> Option<BlockId> {
+        let log = self.logs[slot as usize];
+        let blocks = [self.data[log.logical as usize], log.block].map(BlockId);
+        blocks.into_iter().find(|block| merge::survives_erase(*block, flash))
+    }
+
+    /// A full merge without a free block, which only worn-out blocks bring about: through the
+    /// controller's memory into `target`, one of the two blocks.
+    #[cold]
+    fn rewrite(&mut self, slot: u32, target: BlockId, flash: &mut FlashOps) {
+        let log = self.logs[slot as usize];
+        let old = BlockId(std::mem::replace(&mut self.data[log.logical as usize], target.0));
+        let log = BlockId(log.block);
+        self.memory.load(old, flash);
+        self.memory.load(log, flash);
+        let last = self.memory.store(target, None, flash);
+        self.end_log(slot);
+        self.recycle(if target == old { log } else { old }, last, flash);
+    }
+
+    /// Merges the log whose turn it is, or, where worn-out blocks leave no way to do that, any.
+    fn merge_one(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let victim = self.choose().ok_or_else(|| self.no_room(flash))?;
+        if self.merge(victim, flash).is_ok() {
+            return Ok(());
+        }
+        let slots = self.log_of.iter().copied().filter(|slot| *slot != NOBODY);
+        let other = slots.into_iter().find(|slot| self.survivor(*slot, flash).is_some());
+        self.merge(other.ok_or_else(|| self.no_room(flash))?, flash)
     }
 
     /// The log becomes the data block, completed with what it does not hold.
@@ -355,8 +392,7 @@ impl LogBlock {
     fn obtain_log(&mut self, logical: u32, flash: &mut FlashOps) -> Result<u32, FtlError> {
         if self.log_of[logical as usize] == NOBODY {
             while self.free.len() < LOG_BLOCKS_MIN {
-                let victim = self.choose().ok_or_else(|| self.no_room(flash))?;
-                self.merge(victim, flash)?;
+                self.merge_one(flash)?;
             }
             let block = self.free.take().expect("two at least");
             self.begin_log(logical, block);
@@ -385,15 +421,19 @@ impl Ftl for LogBlock {
             merge::program_to(lpn, block, offset, flash);
             return Ok(());
         }
-        let slot = self.obtain_log(logical, flash)?;
-        let log = self.logs[slot as usize];
-        let fills = log.pages + 1 == self.geometry.pages_per_block();
-        let switches = log.in_order && log.pages == offset;
-        if fills && !switches && self.free.is_empty() {
-            return Err(self.no_room(flash));
+        loop {
+            let slot = self.obtain_log(logical, flash)?;
+            let log = self.logs[slot as usize];
+            let fills = log.pages + 1 == self.geometry.pages_per_block();
+            let switches = log.in_order && log.pages == offset;
+            let merges = switches || !self.free.is_empty() || self.survivor(slot, flash).is_some();
+            if !fills || merges {
+                self.append(lpn, slot, flash);
+                return if fills { self.merge(slot, flash) } else { Ok(()) };
+            }
+            // What cannot be merged must not be filled: another log has to give a block first.
+            self.merge_one(flash)?;
         }
-        self.append(lpn, slot, flash);
-        if fills { self.merge(slot, flash) } else { Ok(()) }
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {

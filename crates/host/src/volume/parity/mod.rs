@@ -19,6 +19,11 @@
 //! read from it is planned anew; what was being written is in parity. An operation that meets more
 //! missing units than there is parity fails, and its request with it.
 //!
+//! A power failure may leave stripes whose parity does not match their data ([`super::resync`]).
+//! Parity is computed anew from the data. Until then a stripe that misses a data unit cannot be
+//! solved (the write hole): what would need it is refused, and a rebuild leaves the unit out, until
+//! the whole stripe is written anew.
+//!
 //! Invariant: parity stamps are the code of the data stamps ([`galois`]), so a degraded read in a
 //! verified run returns the right stamps only if parity was kept right all along.
 
@@ -29,7 +34,8 @@ mod plan;
 mod stamps;
 
 use super::locks::RangeLocks;
-use super::members::{self, Members};
+use super::members::{self, Members, Step};
+use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use hybridsim_engine::build::BuildInput;
 use hybridsim_engine::param::{Kind, Param, Problem};
 use hybridsim_engine::{
@@ -37,8 +43,9 @@ use hybridsim_engine::{
     SimTime,
 };
 use layout::Layout;
-use op::{StripeOp, Unit};
+use op::{StripeOp, Unit, Work};
 use plan::SmallWrite;
+use rustc_hash::FxHashSet;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -81,6 +88,16 @@ pub const TRIM: Param = Param::with(
     "\"ignore\"",
     "ignore: members never see a trim; pass: trims of full stripes reach them, which is safe only \
      if every member and spare reads trimmed sectors as zeros",
+);
+
+/// Whether parity is believed after a power failure.
+pub const UNSYNCED_PARITY: Param = Param::with(
+    "unsynced_parity",
+    Kind::Choice(&["refuse", "trust"]),
+    "\"refuse\"",
+    "After a power failure, what is asked of a missing member while parity may not match: refuse: \
+     requests fail and say so (`write_hole_sectors`); trust: it is computed from that parity, \
+     right or wrong, as by an array forced to start",
 );
 
 /// How much is done at a time.
@@ -129,7 +146,11 @@ pub struct ParityArray {
     writes_early: bool,
     pass_trims: bool,
     in_progress: usize,
+    trusts_parity: bool,
     members: Members,
+    resync: Resync,
+    /// Units (stripe, number) a rebuild could not fill.
+    lost: FxHashSet<(u64, usize)>,
     parents: Slab<Parent>,
     /// Parents that still need operations made, in order of arrival.
     queue: VecDeque<u32>,
@@ -183,7 +204,9 @@ pub fn build(
     if shape.parities == 2 && shape.data > galois::DATA_UNITS_MAX {
         problems.push(Problem::new("members", "Q parity covers at most 255 data units"));
     }
-    let stripes = shape.layout.stripes(smallest / chunk);
+    let bound = shape.layout.stripes(smallest / chunk);
+    let reserved = resync::reserve(settings, bound, chunk, &mut problems);
+    let stripes = shape.layout.stripes(smallest.saturating_sub(reserved) / chunk);
     if stripes == 0 {
         problems.push(Problem::new("members", "are too small for the array's layout"));
     }
@@ -195,6 +218,7 @@ pub fn build(
     if !problems.is_empty() {
         return Err(problems);
     }
+    let resync = Resync::read(input, (stripes, chunk), (smallest - reserved, reserved));
     Ok(Box::new(ParityArray {
         shape,
         chunk,
@@ -203,7 +227,10 @@ pub fn build(
         writes_early: settings.text("write_order") == "early",
         pass_trims: settings.text("trim") == "pass",
         in_progress: settings.count("in_progress") as usize,
+        trusts_parity: settings.text("unsynced_parity") == "trust",
         members,
+        resync,
+        lost: FxHashSet::default(),
         parents: Slab::new(),
         queue: VecDeque::new(),
         ops: Slab::new(),
@@ -317,10 +344,13 @@ impl ParityArray {
 
     /// Lets everything go on that can, until all wait for members.
     fn settle(&mut self, ctx: &mut Ctx<'_>) {
-        loop {
+        while !self.resync.is_reading() {
             if let Some(op) = self.ready.pop_front() {
                 self.begin(ctx, op);
-            } else if !self.admit(ctx) && !self.start_rebuild_step(ctx) {
+            } else if !self.admit(ctx)
+                && !self.start_resync_step(ctx)
+                && !self.start_rebuild_step(ctx)
+            {
                 return;
             }
         }
@@ -358,12 +388,26 @@ impl ParityArray {
         if parent.request.op == Op::Write && apart { boundary } else { end }
     }
 
+    fn is_idle(&self) -> bool {
+        self.active == 0 && self.flushes == 0 && self.queue.is_empty()
+    }
+
+    fn start_resync_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let idle = self.is_idle();
+        let Some(step) = self.resync.next_step(ctx, &mut self.members, idle) else { return false };
+        let op = StripeOp::of_stripe(Work::Resync, step, self, ctx.now());
+        self.enter(op);
+        true
+    }
+
     fn start_rebuild_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        let idle = self.active == 0 && self.flushes == 0 && self.queue.is_empty();
+        let idle = self.is_idle();
         let layout = &*self.shape.layout;
         let concerns = |stripe, column| layout.unit_on(stripe, column).is_some();
         let Some(step) = self.members.next_step(ctx, idle, concerns) else { return false };
-        let op = StripeOp::of_rebuild(step, self, ctx.now());
+        let Step { rebuild: number, step, column } = step;
+        let work = Work::Rebuild { number, column };
+        let op = StripeOp::of_stripe(work, step, self, ctx.now());
         self.enter(op);
         true
     }
@@ -406,9 +450,31 @@ impl Layer for ParityArray {
         self.settle(ctx);
     }
 
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.members.power_cut(now);
+        self.resync.power_cut(now);
+        self.parents.clear();
+        self.queue.clear();
+        self.ops.clear();
+        self.units.clear();
+        self.ready.clear();
+        self.locks = RangeLocks::default();
+        (self.active, self.flushes) = (0, 0);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.members.power_on(ctx);
+        self.resync.power_on(ctx, &self.members);
+        self.settle(ctx);
+    }
+
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let served = self.served(ctx, done);
-        if done.tag & FLUSH_TAG == 0 {
+        if done.tag == BITMAP_TAG {
+            let ready = &mut self.ready;
+            self.resync.completion(ctx, &self.members, done, |owner| ready.push_back(owner));
+        } else if done.tag & FLUSH_TAG == 0 {
             self.unit_done(ctx, done, served);
         } else {
             self.flushes -= 1;
@@ -419,6 +485,10 @@ impl Layer for ParityArray {
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token == BITMAP_TOKEN {
+            self.resync.wake(ctx, &self.members);
+            return;
+        }
         self.members.wake(ctx, token);
         self.tell_if_beyond(ctx);
         self.settle(ctx);

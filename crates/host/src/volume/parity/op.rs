@@ -1,7 +1,7 @@
 //! An operation on one stripe: it may wait for a lock, reads, then writes.
 
 use super::super::locks::Range;
-use super::super::members::Step;
+use super::super::members::Members;
 use super::plan::{Plan, Situation};
 use super::{ParityArray, add_parts, add_wait};
 use hybridsim_engine::{
@@ -14,6 +14,8 @@ pub enum Work {
     Request(Op, u32),
     /// Fills a column of a spare, for the rebuild of this number.
     Rebuild { number: u32, column: usize },
+    /// Computes parity anew after a power failure.
+    Resync,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct StripeOp {
     /// Flags and volume of its requests, and where its data is.
     pub origin: Request,
     locked: bool,
+    /// Whether the stripe is marked as being written to, or is being so.
+    marked: bool,
     /// A member failed while it was read from.
     retry: bool,
     /// Requests at members, and reads among them.
@@ -85,6 +89,7 @@ impl StripeOp {
             to: (range.1 - first) as u32,
             origin: Request { data, ..*request },
             locked: false,
+            marked: false,
             retry: false,
             left: 0,
             reads: 0,
@@ -94,19 +99,20 @@ impl StripeOp {
         }
     }
 
-    /// Rebuilds a whole stripe.
-    pub fn of_rebuild(step: Step, array: &ParityArray, now: SimTime) -> Self {
+    /// Does `work`, which is of the array's own, to a whole stripe.
+    pub fn of_stripe(work: Work, stripe: u64, array: &ParityArray, now: SimTime) -> Self {
         let to = array.stripe_sectors() as u32;
         let origin = Request { flags: Flags::BACKGROUND, ..Request::new(Op::Write, Lba(0), to) };
         Self {
-            work: Work::Rebuild { number: step.rebuild, column: step.column },
-            plan: Plan::Solve,
+            work,
+            plan: if work == Work::Resync { Plan::Reconstruct } else { Plan::Solve },
             stage: Stage::Waiting,
-            stripe: step.step,
+            stripe,
             from: 0,
             to,
             origin,
             locked: false,
+            marked: false,
             retry: false,
             left: 0,
             reads: 0,
@@ -151,6 +157,14 @@ impl ParityArray {
 
     /// The child and the row that hold a unit, unless it is missing.
     fn holder(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
+        if !self.lost.is_empty() && self.lost.contains(&(stripe, unit)) {
+            return None;
+        }
+        self.place(stripe, unit)
+    }
+
+    /// The child and the row for a unit, whether it could be filled or not.
+    fn place(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
         let place = self.shape.layout.place(stripe, unit);
         let child = self.members.holder(place.column, stripe, stripe + 1)?;
         Some((child, place.row))
@@ -158,10 +172,25 @@ impl ParityArray {
 
     /// Units of the stripe that are missing.
     fn missing(&self, stripe: u64) -> usize {
-        if self.members.all_good() {
+        if self.is_whole() {
             return 0;
         }
         (0..self.width()).filter(|unit| self.holder(stripe, *unit).is_none()).count()
+    }
+
+    /// Whether nothing is missing anywhere.
+    fn is_whole(&self) -> bool {
+        self.members.all_good() && self.lost.is_empty()
+    }
+
+    /// Whether the stripe misses data that parity, which may not match, cannot stand in for.
+    fn is_dubious(&self, stripe: u64) -> bool {
+        let unsynced = self.resync.unsynced_of(stripe..stripe + 1).is_some();
+        unsynced && !self.trusts_parity && self.misses_data(stripe)
+    }
+
+    fn misses_data(&self, stripe: u64) -> bool {
+        !self.is_whole() && (0..self.shape.data).any(|unit| self.holder(stripe, unit).is_none())
     }
 
     fn units_of(&self, index: u32) -> std::ops::Range<usize> {
@@ -192,19 +221,22 @@ impl ParityArray {
     /// Plans the operation, which holds its lock if it needs one, and issues its first requests.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
-        if let Work::Rebuild { number, .. } = op.work
-            && !self.members.is_rebuilding(number)
-        {
-            self.finish(ctx, index, false);
+        let waits = match op.work {
+            Work::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
+                return self.finish(ctx, index, false);
+            }
+            Work::Request(Op::Read, _) => {
+                self.read_directly(ctx, index) || (!op.locked && !self.lock(index, false))
+            }
+            Work::Request(..) if !op.marked => {
+                self.ops[index as usize].marked = true;
+                let stripe = op.stripe..op.stripe + 1;
+                !self.resync.mark(ctx, &self.members, index, stripe)
+            }
+            _ => false,
+        };
+        if waits {
             return;
-        }
-        if matches!(op.work, Work::Request(Op::Read, _)) {
-            if self.read_directly(ctx, index) {
-                return;
-            }
-            if !op.locked && !self.lock(index, false) {
-                return;
-            }
         }
         if self.missing(op.stripe) > self.shape.parities {
             if matches!(op.work, Work::Rebuild { .. }) {
@@ -213,22 +245,74 @@ impl ParityArray {
             self.finish(ctx, index, true);
             return;
         }
-        let whole = self.members.all_good();
+        if self.refuses(ctx, index) {
+            return;
+        }
+        let whole = self.is_whole();
         for unit in 0..self.width() {
             let missing = !whole && self.holder(op.stripe, unit).is_none();
             let at = self.units_of(index).start + unit;
             self.units[at] = Unit { missing, ..Unit::NOTHING };
         }
         self.enter_stage(ctx, index, Stage::Reading);
+        let all = op.span(self.chunk32());
         match op.work {
             Work::Request(Op::Read, _) => self.read_to_solve(ctx, index, self.lost_span(index)),
             Work::Request(Op::Write, _) => self.read_to_write(ctx, index),
             Work::Request(..) => {}
-            Work::Rebuild { .. } => self.read_to_solve(ctx, index, op.span(self.chunk32())),
+            Work::Rebuild { .. } => self.read_to_solve(ctx, index, all),
+            Work::Resync => {
+                (0..self.shape.data).for_each(|unit| self.read_unit(ctx, index, unit, all));
+            }
         }
         if self.ops[index as usize].left == 0 {
             self.write(ctx, index);
         }
+    }
+
+    /// Ends an operation that would have to believe parity that may not match its data.
+    fn refuses(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
+        let op = self.ops[index as usize];
+        let touches_missing = |unit| {
+            let (from, to) = op.touched(unit, self.chunk32());
+            from < to && self.holder(op.stripe, unit).is_none()
+        };
+        match op.work {
+            Work::Resync => {
+                // Parity that is missing too comes with its rebuild, from the data.
+                let data = self.shape.data;
+                let parity =
+                    (data..self.width()).any(|unit| self.holder(op.stripe, unit).is_some());
+                if self.misses_data(op.stripe) {
+                    self.finish(ctx, index, true);
+                } else if !parity {
+                    self.finish(ctx, index, false);
+                } else {
+                    return false;
+                }
+            }
+            _ if !self.is_dubious(op.stripe) => return false,
+            Work::Rebuild { column, .. } => {
+                let unit = self.shape.layout.unit_on(op.stripe, column);
+                let unit = unit.expect("only stripes with a unit there are rebuilt");
+                self.lost.insert((op.stripe, unit));
+                self.finish(ctx, index, false);
+            }
+            // Nothing that was there before is needed.
+            Work::Request(Op::Write, _) if self.is_full(&op) => return false,
+            Work::Request(kind, _) => {
+                if kind == Op::Trim || !(0..self.shape.data).any(touches_missing) {
+                    return false;
+                }
+                Members::tell_write_hole(ctx, op.to - op.from);
+                self.finish(ctx, index, true);
+            }
+        }
+        true
+    }
+
+    fn is_full(&self, op: &StripeOp) -> bool {
+        op.from == 0 && u64::from(op.to) == self.stripe_sectors()
     }
 
     fn enter_stage(&mut self, ctx: &Ctx<'_>, index: u32, stage: Stage) {
@@ -246,7 +330,12 @@ impl ParityArray {
         data: DataSlice,
     ) {
         let op = self.ops[index as usize];
-        let (child, row) = match (self.holder(op.stripe, unit), op.work) {
+        let holder = match kind {
+            Op::Read => self.holder(op.stripe, unit),
+            // Only whole stripes are written where a unit is lost.
+            _ => self.place(op.stripe, unit),
+        };
+        let (child, row) = match (holder, op.work) {
             (Some(holder), _) => holder,
             // Only a rebuild speaks to a unit that is missing: it fills it.
             (None, Work::Rebuild { column, .. }) => {
@@ -372,7 +461,7 @@ impl ParityArray {
         op.left -= 1;
         op.reads -= u32::from(is_read);
         op.retry |= !served && is_read;
-        let own = unit >= self.shape.data || matches!(op.work, Work::Rebuild { .. });
+        let own = unit >= self.shape.data || !matches!(op.work, Work::Request(..));
         if own && op.stage == Stage::Writing {
             // The data written for the operation's own account.
             ctx.data().give_back(done.request.data);
@@ -454,9 +543,10 @@ impl ParityArray {
                     self.issue(ctx, index, (unit, Op::Trim), (0, chunk), DataSlice::NONE);
                 }
             }
-            Work::Request(..) => {
+            Work::Request(..) | Work::Resync => {
                 self.prepare(ctx, index);
-                for unit in 0..data {
+                let data_written = if op.work == Work::Resync { 0 } else { data };
+                for unit in 0..data_written {
                     let (from, to) = op.touched(unit, chunk);
                     if from < to && !op.early {
                         let new = op.data_at(unit, from, chunk);
@@ -464,7 +554,9 @@ impl ParityArray {
                     }
                 }
                 for unit in data..self.width() {
-                    if self.holder(op.stripe, unit).is_some() {
+                    // A whole stripe fills what could not be filled before, too.
+                    let full = self.is_full(&op) && self.place(op.stripe, unit).is_some();
+                    if full || self.holder(op.stripe, unit).is_some() {
                         let new = self.unit_stamps(ctx, index, unit);
                         self.issue(ctx, index, (unit, Op::Write), op.span(chunk), new);
                     }
@@ -473,8 +565,10 @@ impl ParityArray {
             }
         }
         if self.ops[index as usize].left == 0 {
-            // Everything it would have written to has failed since, save for what was early.
-            let lost = !op.early || self.missing(op.stripe) > self.shape.parities;
+            // Everything it would have written to has failed since, save for what was early. A
+            // resync without parity to compute has nothing to do.
+            let early = op.early || op.work == Work::Resync;
+            let lost = !early || self.missing(op.stripe) > self.shape.parities;
             self.finish(ctx, index, lost);
         }
     }
@@ -497,8 +591,20 @@ impl ParityArray {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
+        if op.marked {
+            self.resync.unmark(ctx, op.stripe..op.stripe + 1);
+        }
         match op.work {
-            Work::Request(_, parent) => {
+            Work::Resync => self.resync.step_done(ctx, op.stripe, !failed),
+            Work::Request(kind, parent) => {
+                if kind == Op::Write && !failed && self.is_full(&op) {
+                    self.resync.replaced(ctx, op.stripe);
+                    if !self.lost.is_empty() {
+                        (0..self.width()).for_each(|unit| {
+                            self.lost.remove(&(op.stripe, unit));
+                        });
+                    }
+                }
                 self.active -= 1;
                 self.part_done(ctx, parent, op.parts, failed);
             }

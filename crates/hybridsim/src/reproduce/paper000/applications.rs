@@ -91,9 +91,9 @@ fn run(lab: &Lab, application: &Application) -> Result<Systems, LabError> {
     Ok(Systems { standard: next(), anand: next(), fmax: next() })
 }
 
-const FLASH_IS_SLOW: &str = "at the assumed 9.8 MB/s, one page after the other, flash takes 2 ms \
-                             for 8 KB and 14 ms for 64 KB, the disk 6 and 7: what flash gains \
-                             with small writes it loses with those behind long ones in a burst";
+const FLASH_IS_SLOW: &str = "the assumed flash writes 9.8 MB/s: by itself 8 KB take 1.0 ms and 64 KB 8.3, on the disk 3.0 \
+     and 3.3, and behind long writes of a burst short ones wait. With a page map, which has no \
+     folds, it is 0.36; on flash three times as fast 0.53 with ANAND and 0.48 with FMAX";
 
 fn firefox(lab: &Lab) -> Result<Findings, LabError> {
     let application =
@@ -104,7 +104,8 @@ fn firefox(lab: &Lab) -> Result<Findings, LabError> {
     findings.row(
         Claim::new("K41", "the standard disk completes 30 % within 10 ms (input)")
             .within(0.30, 0.10)
-            .ours(standard.1),
+            .ours(standard.1)
+            .given(),
     );
     findings.row(
         Claim::new("K41", "the hybrid with ANAND completes 50 % within 10 ms")
@@ -144,7 +145,8 @@ fn dia(lab: &Lab) -> Result<Findings, LabError> {
     findings.row(
         Claim::new("K42", "the standard disk completes 91 % within 10 ms (input)")
             .within(0.91, 0.10)
-            .ours(standard.1),
+            .ours(standard.1)
+            .given(),
     );
     findings.row(
         Claim::new("K42", "the hybrid with ANAND completes 75 % within 10 ms")
@@ -152,7 +154,8 @@ fn dia(lab: &Lab) -> Result<Findings, LabError> {
             .ours(anand.1)
             .if_it_differs(
                 "what keeps the thesis's hybrid back are successive folds; a thousand writes to \
-                 the assumed range on clean flash hardly make any",
+                 the assumed range on clean flash hardly make any: with a page map, which has \
+                 none, it is 0.924",
             ),
     );
     findings.row(
@@ -162,8 +165,9 @@ fn dia(lab: &Lab) -> Result<Findings, LabError> {
         Claim::new("K42", "the hybrid with FMAX does slightly better than the standard disk")
             .ranked(Order::Falling, &[fmax, standard])
             .if_it_differs(
-                "13 % of the requests are of 64 KB and take 14 ms on the assumed flash whatever \
-                 the layer; folds are not what holds it back",
+                "folds are not what holds it back: with a page map, which has none, it is 0.924. \
+                 13 % of the requests are of 64 KB and take 8.3 ms on the assumed flash, 3.3 on \
+                 the disk, so two in a burst are too many; on flash three times as fast it is 0.98",
             ),
     );
     systems.plot(&mut findings);
@@ -212,6 +216,9 @@ fn mp3(lab: &Lab) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
+/// Times the standard disk's mean that an axis both fit on can still show (assumed).
+const TIMES_MAX: f64 = 100.0;
+
 fn untar(lab: &Lab) -> Result<Findings, LabError> {
     let application =
         Application { mix: "untar-analysis", requests: 5000, range: "2GiB", burst: 8.0 };
@@ -225,11 +232,15 @@ fn untar(lab: &Lab) -> Result<Findings, LabError> {
             .ours(cleanings.map_or(f64::NAN, |cache| cache.cleanups as f64)),
     );
     findings.row(
-        Claim::new(
-            "K44",
-            "so a part of the requests takes longer than on the standard disk: mean, ms",
-        )
-        .ranked(Order::Falling, &[systems.means()[1], systems.means()[0]]),
+        Claim::new("K44", "so a part takes longer than on the standard disk: mean, ANAND over it")
+            .between("a significant fraction, on an axis of ms", 1.0, TIMES_MAX)
+            .ours(systems.anand.mean_ms() / systems.standard.mean_ms())
+            .if_it_differs(
+                "the flush is not what takes so long: flash that was full once has no unit left \
+                 for longer chains, as nobody tells the layer what was flushed, and figure 4.4 \
+                 then rewrites a unit for every page. On the same flash with a page map the \
+                 flushes remain, and the mean is 13 times that of the standard disk",
+            ),
     );
     let at = |ran: &Ran| ran.results.latency_ns.all.p50.map_or(f64::NAN, |ns| ns as f64 / 1e6);
     findings.row(
@@ -238,8 +249,7 @@ fn untar(lab: &Lab) -> Result<Findings, LabError> {
             .ours(at(&systems.anand) / at(&systems.standard))
             .if_it_differs(
                 "where in the trace flash is full first follows from its length, which is not \
-                 known; and full flash with few spare blocks folds a chain for almost every page \
-                 from then on, as nobody trims what was flushed",
+                 known: with 3,000 requests instead of 5,000 it is 4.0; and with a page map 3.5",
             ),
     );
     findings.row(

@@ -10,7 +10,8 @@ pub const ARTEFACT: Artefact = Artefact {
     method: "Writes of 4 KiB at random within the first part of the device, one at a time; the \
              mean distance is a third of the part. The disk as a curve, as the paper's simulator \
              has it, and the full mechanical model of the same generation (Travelstar 5K160, \
-             write cache off); the flash card as a fixed time plus 9 MB/s. Sequential: 1 MiB.",
+             write cache off); the flash card as a fixed time plus 9 MB/s. Sequential: 1 MiB. \
+             Curve and card are put in; the mechanical model is not.",
     run: reproduce,
 };
 
@@ -50,7 +51,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             findings.row(
                 Claim::new("B03", "flash: longest over shortest mean access time")
                     .within(1.0, 0.01)
-                    .ours(most / least),
+                    .ours(most / least)
+                    .given(),
             );
         } else {
             let named: Vec<(&str, f64)> = ["1 MiB", "64 MiB", "4 GiB", "whole disk"]
@@ -58,7 +60,9 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .zip([times[0], times[2], times[4], times[6]])
                 .collect();
             let name = format!("disk ({device}): mean access time rises with distance, ms");
-            findings.row(Claim::new("B03", name).ranked(Order::Rising, &named));
+            let claim = Claim::new("B03", name).ranked(Order::Rising, &named);
+            // The curve is put in; that the mechanics give one like it is a result.
+            findings.row(if device == "curve" { claim.given() } else { claim });
         }
         let points = PARTS.iter().map(|part| *part as f64 / 3.0).zip(times).collect();
         curves.push(Curve::ours(device, points));
@@ -80,7 +84,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     let ran = lab.run(&jobs)?;
     findings.row(
         Claim::new("B01", "sequential access is slower on flash: ms per MiB")
-            .ranked(Order::Falling, &[("flash", ran[1].mean_ms()), ("disk", ran[0].mean_ms())]),
+            .ranked(Order::Falling, &[("flash", ran[1].mean_ms()), ("disk", ran[0].mean_ms())])
+            .given(),
     );
     Ok(findings)
 }

@@ -92,7 +92,7 @@ impl Machine {
     /// With an FQueue of `mb` megabytes.
     fn backed(&self, mb: f64) -> Job {
         let bytes = (mb * 1e6 / 512.0).ceil() as u64 * 512;
-        self.job(&format!("{mb} MB")).set("part.nv.capacity", format!("\"{bytes}B\""))
+        self.job(&format!("{mb} MB")).set("part.drive.size", format!("\"{bytes}B\""))
     }
 }
 

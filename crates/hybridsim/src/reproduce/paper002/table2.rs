@@ -9,7 +9,8 @@ pub const ARTEFACT: Artefact = Artefact {
     title: "Energies of the chip, rates of the drives",
     method: "Random writes to a full chip until it collects, energies divided by operations; \
              requests of 128 KiB one after the other on drives written once. How channels and \
-             dies of the drives are laid out is assumed so that writes come to their rates.",
+             dies of the drives are laid out is assumed so that they come to their rates; energies \
+             are the presets'. The rows show that both arrive.",
     run: reproduce,
 };
 
@@ -42,7 +43,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             Claim::new("F20", format!("large-block chip: energy of a {what}"))
                 .unit("µJ")
                 .within(published, 0.005)
-                .ours(microjoules(&chip[0], energy, count)),
+                .ours(microjoules(&chip[0], energy, count))
+                .given(),
         );
     }
     for (preset, rw, published) in [
@@ -56,7 +58,8 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             Claim::new("F20", format!("{preset}: sequential {rw}"))
                 .unit("MB/s")
                 .within_share(published, 0.05)
-                .ours(ran[0].results.throughput.bytes_per_s.unwrap_or(f64::NAN) / 1e6),
+                .ours(ran[0].results.throughput.bytes_per_s.unwrap_or(f64::NAN) / 1e6)
+                .given(),
         );
     }
     Ok(findings)

@@ -8,7 +8,7 @@ pub const ARTEFACT: Artefact = Artefact {
     title: "Features of the Financial and TPC-H workloads",
     method: "The whole of each workload from the `server` generator, profiled. The traces \
              themselves are not public at this length; the generator draws requests with the \
-             table's totals and Zipf popularity (assumed).",
+             table's totals, which these rows show to arrive, and Zipf popularity (assumed).",
     run: reproduce,
 };
 
@@ -51,7 +51,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     for row in &ROWS {
         let text = format!("generator = {{ kind = \"server\", preset = \"{}\" }}", row.preset);
         let profile = lab.profile(row.title, &text, CAPACITY_SECTORS)?;
-        let claim = |what: &str| Claim::new("F21", format!("{}: {what}", row.title));
+        let claim = |what: &str| Claim::new("F21", format!("{}: {what}", row.title)).given();
         let size = profile.request_bytes_mean / 1024.0;
         findings
             .row(claim("mean request size").unit("KB").within_share(row.size_kb, 0.02).ours(size));

@@ -64,8 +64,8 @@ impl Series {
             "Algorithm 2 accepts whatever the hash table knows, and a refused write makes itself \
              known (step 5). With k down at {k_min} blocks it accepted {:.0} % of small writes, \
              the ratio allows {:.0} %. No generator is to blame: of two Windows logs, each \
-             replayed ten times on 8 MB, the ratio is 24.3 and 25.4 under C2, \
-             24.2 and 28.7 under C3",
+             replayed ten times on 8 MB, the ratio is 21.1 and 23.2 under C2, \
+             21.2 and 23.3 under C3; on 16 MB 11.4 and 12.0, 19.3 and 20.4",
             100.0 * share,
             100.0 * share * ratio / self.wear_ratio(size),
         )
@@ -160,7 +160,7 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
                 .ours(series.speed_up(512) / series.speed_up(256) - 1.0)
                 .if_it_differs(
                     "the default hash table grows with the flash. Measured under NTFS: 512 MB with \
-                     the table of 256 MB are 0.2 % slower than 256 MB; 256 MB with the table of \
+                     the table of 256 MB are 0.1 % slower than 256 MB; 256 MB with the table of \
                      512 MB are 7.5 % faster",
                 ),
         );
@@ -215,12 +215,6 @@ fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes:
         };
         findings.row(claim.ours(ours).if_it_differs(&series.accepted(size, ratio)));
     }
-    let (low, high) = range(series.with(256), "slc_wear");
-    let claim = Claim::new("H22", format!("{name}: SLC wear, greatest minus least"));
-    findings.row(claim.at_most("perfectly even", 1.0).ours(high - low));
-    let (low, high) = range(series.with(256), "mlc_wear");
-    let claim = Claim::new("H22", format!("{name}: MLC wear, greatest minus least"));
-    findings.row(claim.at_most("even; TH = 16", 48.0).ours(high - low));
 }
 
 fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
@@ -230,11 +224,21 @@ fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
     ];
     for (name, row, series, published) in tables {
         let why = series.costs(row);
+        let falling: Vec<(String, f64)> = SIZES_MB
+            .iter()
+            .map(|size| (format!("{size} MB"), series.energy_percent(*size)))
+            .collect();
+        let named: Vec<(&str, f64)> = falling.iter().map(|(size, es)| (&**size, *es)).collect();
+        findings.row(
+            Claim::new("H24", format!("table 4: ES ratio, {name}, falls with the size"))
+                .ranked(Order::Falling, &named)
+                .if_it_differs(&why),
+        );
         for (size, percent) in SIZES_MB.into_iter().zip(published) {
             findings.row(
                 Claim::new("H24", format!("table 4: ES ratio, {name}, {size} MB"))
                     .unit("%")
-                    .within(percent, 10.0)
+                    .within(percent, 5.0)
                     .ours(series.energy_percent(size))
                     .if_it_differs(&why),
             );

@@ -1,7 +1,7 @@
 //! Figures 9 and 10 and table 3: traffic, and the factors of the analysis as measured.
 
 use super::analysis::TABLE_3;
-use super::{EXT3, NTFS, WRITES, costs, factors, job, mean, number, slc_requests, sum};
+use super::{EXT3, NTFS, costs, factors, job, mean, number, slc_requests, sum};
 use crate::reproduce::{Artefact, Claim, Findings, Lab, LabError, Order, Ran};
 use hybridsim_flash::slc_mlc::NAMES;
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
@@ -11,14 +11,12 @@ pub const ARTEFACT: Artefact = Artefact {
     id: "004/fig9",
     title: "Traffic by cause, performance factors, with and without 256 MB of SLC flash",
     method: "The loads of figure 8 under C1 and C3; C1' and C3' have no SLC flash. p1 and p2 are \
-             by MLC page written for the user; n1 and n2 count SLC pages with any valid sector. \
-             One run is a whole month, to tell how fast it is simulated.",
+             by MLC page written for the user, p1 without the scans for folds, as the paper's is \
+             less than p2; n1 and n2 count SLC pages with any valid sector.",
     run: reproduce,
 };
 
 fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
-    // Of all requests 52 % are writes.
-    let month = WRITES * 100 / 52;
     let jobs = [
         job("C1", 0, NTFS),
         job("C1", 256, NTFS),
@@ -27,7 +25,6 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         job("C3", 0, EXT3),
         job("C3", 256, EXT3),
         job("C3", 256, NTFS).set("part.ssd.write_back", false).named("C3 without write-back"),
-        job("C3", 256, NTFS).set("workload.generator.requests", month).named("a whole month"),
     ];
     let ran = lab.run(&jobs)?;
     let mut findings = Findings::default();
@@ -65,15 +62,6 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         table_3(&mut findings, name, &published, &factors(ran));
     }
     scatter(&mut findings, lab)?;
-    let whole = &ran[7].results;
-    findings.row(
-        Claim::new("H27", "a month of 1,534,627 writes on 21 GB: seconds to simulate it")
-            .unit("s")
-            .at_most("a few seconds", 10.0)
-            .ours(whole.wall_s)
-            .if_it_differs("time on the clock: what else the machine did counts")
-            .remark("on this machine, with whatever else ran beside it"),
-    );
     Ok(findings)
 }
 
@@ -86,7 +74,8 @@ fn refused(ran: &Ran, name: &str) -> f64 {
 fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Factors) {
     let row = |what: &str| Claim::new("H19", format!("table 3, {name}: {what}"));
     if published.alpha > 0.0 {
-        findings.row(row("alpha").within(published.alpha, 0.08).ours(ours.alpha).if_it_differs(
+        let alpha = row("alpha").within(published.alpha, 0.08).ours(ours.alpha).given();
+        findings.row(alpha.if_it_differs(
             "the share of small writes was set after it; what is missing the throttle and the hash \
              table refused",
         ));
@@ -104,15 +93,16 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
     );
     findings.row(n3.ours(ours.n3).if_it_differs(
         "pages of the log of a chain that is not cached, as full as logs are when they are needed \
-         again: in two Windows logs 62 and 52 without SLC flash, 64 and 47 with",
+         again: in two Windows logs 62 and 58 without SLC flash, 64 and 59 with. With it the \
+         generated load misses rarely, and then chains whose log was begun not long before",
     ));
     findings.row(row("n4").within(published.n4, 0.1).ours(ours.n4));
     let reason = "p1 follows from the size of the mapping cache, which is not published (here 64 \
                   blocks), and from how often requests come back to a block. Two Windows logs, \
-                  replayed ten times on this device, have 0.039 and 0.046 without SLC flash, 0.026 \
-                  and 0.025 with. Caching 1,024 blocks makes it 0.034 and 0.015 under ext3, still \
-                  three times the paper's: what misses with SLC flash is the first large write \
-                  to a block since long, which no cache of that size spares";
+                  replayed ten times on this device, have 0.039 and 0.040 without SLC flash, 0.026 \
+                  and 0.019 with. Caching 1,024 blocks makes it 0.018 and 0.005 under NTFS, 0.024 \
+                  and 0.011 under ext3: of blocks that are as near together as in 2.2 GB the \
+                  paper's load came back to the same ones, which is not published";
     let about = |claim: Claim, value: f64| {
         claim.between(&value.to_string(), round(value / 2.0), round(value * 2.0))
     };
@@ -121,7 +111,7 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
     let cost = published.write_us(&SLC, &MLC);
     findings.row(
         row("section 4.1 with the factors measured here, µs")
-            .between(&format!("{cost:.0}"), round(cost / 2.0), round(cost * 2.0))
+            .within_share(cost.round(), COST_SHARE)
             .ours(
                 Factors { n1: ours.n1.max(0.0), n2: ours.n2.max(0.0), ..*ours }
                     .write_us(&SLC, &MLC),
@@ -173,6 +163,10 @@ fn jumps(ran: &Ran) -> f64 {
 const SCATTER: &str = "what is left of the generator's load jumps as much as all of it: its small \
                        writes come in clusters of their own, its large ones in runs that are cut \
                        by others";
+
+/// How far a calculated cost may be from the paper's. (It was half to twice once, which no factors
+/// within their own bounds could miss.)
+const COST_SHARE: f64 = 0.25;
 
 /// To four digits behind the point, so that a tolerance can be read.
 fn round(value: f64) -> f64 {

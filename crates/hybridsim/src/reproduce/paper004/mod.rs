@@ -7,6 +7,7 @@ mod fig8;
 mod fig9;
 mod threshold;
 mod today;
+mod wear;
 
 use super::{Artefact, Job, Ran};
 use hybridsim_flash::slc_mlc::model::{Factors, MLC};
@@ -19,6 +20,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     fig8::ARTEFACT,
     fig9::ARTEFACT,
     fig11::ARTEFACT,
+    wear::ARTEFACT,
     today::ARTEFACT,
 ];
 

@@ -7,135 +7,20 @@
 //! or of [`AHEAD_MAX`] where the workload allows it; the device is told what is coming. Memory
 //! grows with the requests outstanding, never with the workload.
 
+mod check;
+mod options;
+
+pub use options::{HostOptions, Mode, PARAMS};
+
 use crate::scheduler;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Entry;
-use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, SchedulerEntry};
-use hybridsim_engine::shadow::Shadow;
+use check::Check;
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Arrival, Completion, Ctx, DataSlice, Fact, Fault, Layer, LayerInfo, Lba, Op, Outcome, Part,
-    Request, RequestId, SimDuration, SimTime, Source,
+    Request, RequestId, SimTime, Source,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// The parameters of a scenario's `[host]` table.
-pub const PARAMS: &[Param] = &[
-    Param::with(
-        "mode",
-        Kind::Choice(&["open", "closed"]),
-        "\"open\"",
-        "open: requests arrive at their recorded times; closed: a new one follows every completion",
-    ),
-    Param::with(
-        "queue_depth",
-        Kind::Count { min: 1, max: 65_536 },
-        "32",
-        "Requests at the device at a time; in an open loop the others wait in the scheduler",
-    ),
-    Param::optional(
-        "outstanding",
-        Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests kept outstanding, those beyond queue_depth wait in the scheduler; \
-         without it as many as queue_depth",
-    ),
-    Param::with(
-        "scheduler",
-        Kind::Plug(SchedulerEntry::SLOT),
-        "\"fcfs\"",
-        "Which waiting request goes to the device next",
-    ),
-    Param::with(
-        "think_time",
-        Kind::Duration,
-        "\"0ns\"",
-        "Closed loop: time between a completion and the request that follows it",
-    ),
-    Param::with(
-        "outstanding_max",
-        Kind::Count { min: 1, max: 100_000_000 },
-        "1000000",
-        "Open loop: the run ends with an error when so many requests are outstanding, because the \
-         workload asks for more than the system can serve",
-    ),
-];
-
-/// When requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// At the times the workload gives.
-    Open,
-    /// As soon as the number outstanding allows; times are ignored.
-    Closed,
-}
-
-/// How the host submits requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostOptions {
-    /// When requests arrive.
-    pub mode: Mode,
-    /// Requests at the device at a time.
-    pub queue_depth: u32,
-    /// Closed loop: requests outstanding in all.
-    pub outstanding: u32,
-    /// Closed loop: from a completion to the next arrival.
-    pub think_time: SimDuration,
-    /// Open loop: more outstanding requests than this end the run.
-    pub outstanding_max: u64,
-}
-
-impl HostOptions {
-    /// A closed loop of `queue_depth` requests.
-    pub const fn closed(queue_depth: u32) -> Self {
-        Self { mode: Mode::Closed, outstanding: queue_depth, ..Self::open(queue_depth) }
-    }
-
-    /// An open loop with at most `queue_depth` requests at the device.
-    pub const fn open(queue_depth: u32) -> Self {
-        Self {
-            mode: Mode::Open,
-            queue_depth,
-            outstanding: queue_depth,
-            think_time: SimDuration::ZERO,
-            outstanding_max: 1_000_000,
-        }
-    }
-
-    /// Reads checked settings that hold [`PARAMS`].
-    ///
-    /// # Errors
-    /// Every parameter that makes no sense in the chosen mode.
-    pub fn read(settings: &Settings) -> Result<Self, Vec<Problem>> {
-        let mode = if settings.text("mode") == "open" { Mode::Open } else { Mode::Closed };
-        let queue_depth = settings.count("queue_depth") as u32;
-        let outstanding = settings.count_opt("outstanding").map(|count| count as u32);
-        let think_time = settings.duration("think_time");
-        let mut problems = Vec::new();
-        if mode == Mode::Open {
-            let closed_only = "belongs to `mode = \"closed\"`; remove it, or change the mode";
-            if outstanding.is_some() {
-                problems.push(Problem::new("outstanding", closed_only));
-            }
-            if !think_time.is_zero() {
-                problems.push(Problem::new("think_time", closed_only));
-            }
-        }
-        if outstanding.is_some_and(|count| count < queue_depth) {
-            let message = format!("must be at least queue_depth ({queue_depth})");
-            problems.push(Problem::new("outstanding", message));
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        Ok(Self {
-            mode,
-            queue_depth,
-            outstanding: outstanding.unwrap_or(queue_depth),
-            think_time,
-            outstanding_max: settings.count("outstanding_max"),
-        })
-    }
-}
 
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
@@ -145,9 +30,6 @@ const HELD: u64 = 1;
 
 /// So many requests are read from a workload at once that does not depend on what happens.
 const AHEAD_MAX: usize = 16;
-
-/// The longest request a verified run takes: its stamps must be held.
-const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
 
 /// The root layer. It has one child, the device the workload speaks to.
 pub struct Host {
@@ -181,19 +63,6 @@ pub struct Host {
     /// Requests the last power failure took away.
     lost: u64,
     check: Option<Check>,
-}
-
-/// What a verified run remembers.
-#[derive(Default)]
-struct Check {
-    shadow: Shadow,
-    /// Counts beginnings and ends. The shadow model is told this instead of the time, because
-    /// what happens at one instant happens in order all the same.
-    tick: u64,
-    /// Beginnings that are not yet past, ascending, and whether the request is still in flight.
-    in_flight: VecDeque<(SimTime, bool)>,
-    /// When the request of that number began.
-    began: Vec<SimTime>,
 }
 
 impl Host {
@@ -536,92 +405,5 @@ impl Layer for Host {
                 "{count} requests had not completed when nothing was left to happen at {now}"
             )));
         }
-    }
-}
-
-impl Check {
-    fn begin(&mut self, ctx: &mut Ctx<'_>, request: &mut Request) {
-        let now = self.next_tick();
-        self.in_flight.push_back((now, true));
-        let (lba, sectors) = (request.lba, request.sectors);
-        // A request beyond the device is reported when it is issued; nothing must be held for it.
-        if request.end().0 > ctx.child_capacity(0) {
-            return;
-        }
-        if request.op == Op::Trim {
-            self.shadow.trim_begins(lba, sectors);
-        } else if request.op != Op::Flush {
-            if sectors > VERIFIED_SECTORS_MAX {
-                ctx.fault(Fault::Workload(format!(
-                    "a request of {sectors} sectors at {lba} is too long for a verified run (at \
-                     most {VERIFIED_SECTORS_MAX}); run without --verify, or split it"
-                )));
-                return;
-            }
-            request.data = ctx.take_data(sectors);
-            if request.op == Op::Write {
-                let stamp = self.shadow.stamp();
-                ctx.data().stamps_mut(request.data, sectors).fill(stamp);
-                self.shadow.write_begins(lba, sectors, stamp, now);
-            }
-        }
-    }
-
-    fn end(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        let Request { op, sectors, lba, data, .. } = done.request;
-        let now = self.next_tick();
-        let began = self.began[done.id.0 as usize];
-        let oldest = self.oldest_after(began).unwrap_or(now);
-        match (op, done.outcome) {
-            (Op::Trim, _) => self.shadow.trim_ends(lba, sectors, now),
-            // A write that failed may have happened or not: for ever in flight.
-            (Op::Write, Outcome::Done) => {
-                let stamp = ctx.data().stamps(data, 1)[0];
-                self.shadow.write_ends(lba, sectors, stamp, now, oldest);
-            }
-            (Op::Read, Outcome::Done) => {
-                let stamps = ctx.data().stamps(data, sectors);
-                if let Err(wrong) = self.shadow.check_read(lba, stamps, began) {
-                    ctx.fault(Fault::WrongData {
-                        lba: wrong.lba,
-                        time: ctx.now(),
-                        got: wrong.got,
-                        expected: wrong.expected,
-                    });
-                }
-            }
-            _ => {}
-        }
-        ctx.data().give_back(data);
-    }
-
-    fn power_cut(&mut self) {
-        let now = self.next_tick();
-        self.shadow.power_cut(now);
-        self.in_flight.clear();
-    }
-
-    fn next_tick(&mut self) -> SimTime {
-        self.tick += 1;
-        SimTime::from_ns(self.tick)
-    }
-
-    /// The request that just began is number `id`.
-    fn issued(&mut self, id: RequestId) {
-        let at = id.0 as usize;
-        if at >= self.began.len() {
-            self.began.resize(at + 1, SimTime::ZERO);
-        }
-        self.began[at] = self.in_flight.back().expect("it just began").0;
-    }
-
-    /// Takes out the request that began at `began`; tells when the oldest of the others did.
-    fn oldest_after(&mut self, began: SimTime) -> Option<SimTime> {
-        let at = self.in_flight.partition_point(|(time, _)| *time < began);
-        self.in_flight[at].1 = false;
-        while self.in_flight.front().is_some_and(|(_, in_flight)| !in_flight) {
-            self.in_flight.pop_front();
-        }
-        self.in_flight.front().map(|(time, _)| *time)
     }
 }

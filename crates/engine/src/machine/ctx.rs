@@ -1,0 +1,272 @@
+//! What a layer may do while it handles a message.
+
+use super::traffic::{Core, Event, Link, Message, PASSED_DOWN, Slot, Stage};
+use crate::contents::{DataPool, DataSlice};
+use crate::event::Phase;
+use crate::fact::{Fact, NodeId, Part, Parts, Stamped};
+use crate::fault::Fault;
+use crate::layer::Outcome;
+use crate::request::{Command, Lba, Op, Request, RequestId};
+use crate::time::{SimDuration, SimTime};
+
+/// A layer's view of the machine while it handles one message.
+pub struct Ctx<'a> {
+    pub(super) core: &'a mut Core,
+    pub(super) node: NodeId,
+}
+
+impl Ctx<'_> {
+    /// The time of the message being handled.
+    #[inline]
+    pub fn now(&self) -> SimTime {
+        self.core.now
+    }
+
+    /// The path of this node, for error messages.
+    pub fn path(&self) -> &str {
+        &self.core.places[self.node.0 as usize].path
+    }
+
+    /// Number of children.
+    pub fn children(&self) -> usize {
+        self.core.places[self.node.0 as usize].children.len()
+    }
+
+    /// Sectors child number `child` offers.
+    pub fn child_capacity(&self, child: usize) -> u64 {
+        self.core.places[self.node.0 as usize].children[child].capacity
+    }
+
+    /// Sends `request` to child number `child`; `tag` comes back with its completion.
+    ///
+    /// A request outside the child's capacity ends the run with a [`Fault::OutOfRange`].
+    #[inline]
+    pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
+        let child_index = child as u16;
+        let Link { node: child, base, capacity, lane } =
+            self.core.places[self.node.0 as usize].children[child];
+        let within = request.end().0 <= capacity && request.sectors > 0;
+        let deliver = request.op == Op::Flush || within;
+        if !deliver {
+            let fault = Fault::OutOfRange {
+                first: request.lba,
+                end: request.end(),
+                capacity,
+                device: self.core.places[child.0 as usize].path.clone(),
+            };
+            self.core.fault.get_or_insert(fault);
+        }
+        if lane && request.op == Op::Flush {
+            // It has no range of its own, but the lane must be known by it.
+            request.lba = Lba(0);
+        }
+        request.lba = request.lba.offset(base);
+        let id = self.core.admit(Slot {
+            request,
+            parts: Parts::NONE,
+            tag,
+            base,
+            issued: self.core.now,
+            child,
+            child_index,
+            stage: Stage::InFlight,
+            outcome: Outcome::Done,
+        });
+        // The run is over otherwise; no layer has to fear a request it has no room for.
+        if deliver {
+            self.core.inbox.push_back(Message::Request(id));
+        }
+        id
+    }
+
+    /// Sends `command` about `sectors` sectors from `lba` on to child number `child`; it completes
+    /// as a request does. A range outside the child's capacity ends the run.
+    pub fn command(
+        &mut self,
+        child: usize,
+        command: Command,
+        (lba, sectors): (Lba, u32),
+        tag: u64,
+    ) -> RequestId {
+        let Link { node: child_node, base, capacity, .. } =
+            self.core.places[self.node.0 as usize].children[child];
+        let (first, end) = (lba, lba.offset(u64::from(sectors)));
+        if end.0 > capacity {
+            let device = self.core.places[child_node.0 as usize].path.clone();
+            self.core.fault.get_or_insert(Fault::OutOfRange { first, end, capacity, device });
+        }
+        let id = self.core.admit(Slot {
+            request: Request::new(Op::Flush, lba.offset(base), sectors),
+            parts: Parts::NONE,
+            tag,
+            base,
+            issued: self.core.now,
+            child: child_node,
+            child_index: child as u16,
+            stage: Stage::InFlight,
+            outcome: Outcome::Done,
+        });
+        if end.0 <= capacity {
+            self.core.inbox.push_back(Message::Command(id, command));
+        }
+        id
+    }
+
+    /// Passes the parent's command `id`, which is about all of the device, on to all children, or
+    /// to the one whose lane it names. It is done when they are; where there are none, at once.
+    pub fn pass_down(&mut self, id: RequestId, command: Command) {
+        let core = &mut *self.core;
+        let Slot { request, issued, .. } = core.slots[id.0 as usize];
+        let (mut end, mut count) = (0, 0);
+        let place = self.node.0 as usize;
+        for index in 0..core.places[place].children.len() {
+            let Link { node: child, base, capacity, .. } = core.places[place].children[index];
+            let first = end;
+            end += capacity;
+            if core.places[place].lanes && !(first..end).contains(&request.lba.0) {
+                continue;
+            }
+            let slot = Slot {
+                request: Request::new(Op::Flush, Lba(base), 0),
+                parts: Parts::NONE,
+                tag: u64::from(id.0),
+                base,
+                issued: core.now,
+                child,
+                child_index: PASSED_DOWN,
+                stage: Stage::InFlight,
+                outcome: Outcome::Done,
+            };
+            let passed = core.admit(slot);
+            core.inbox.push_back(Message::Command(passed, command));
+            count += 1;
+        }
+        if count > 0 {
+            core.passed_down.push((id, count));
+        } else {
+            let waited = core.now.since(issued);
+            self.complete(id, Parts::NONE.plus(Part::Queue, waited));
+        }
+    }
+
+    /// Gives `ranges` (first sector, sectors) as the answer to a command, before completing it.
+    pub fn answer(&mut self, id: RequestId, ranges: Vec<(Lba, u64)>) {
+        self.core.answers.push((id, ranges));
+    }
+
+    /// What was answered to a command that is done; empty where nothing was.
+    pub fn take_answer(&mut self, id: RequestId) -> Vec<(Lba, u64)> {
+        let at = self.core.answers.iter().position(|(of, _)| *of == id);
+        at.map_or_else(Vec::new, |at| self.core.answers.swap_remove(at).1)
+    }
+
+    /// Tells child number `child` what will probably be issued to it next.
+    pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
+        let Link { node: child, base, .. } = self.core.places[self.node.0 as usize].children[child];
+        let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
+        // Two layers may expect something at one instant: the first is told, it is only advice.
+        if self.core.expected.is_empty() {
+            self.core.expected.extend(requests);
+            self.core.inbox.push_back(Message::Expect(child));
+        }
+    }
+
+    /// When the request now in flight was issued to this layer.
+    #[inline]
+    pub fn issued(&self, id: RequestId) -> SimTime {
+        self.core.slots[id.0 as usize].issued
+    }
+
+    /// Completes a request of the parent now. `parts` must add up to the time since its issue.
+    #[inline]
+    pub fn complete(&mut self, id: RequestId, parts: Parts) {
+        self.core.finish(id, parts, Outcome::Done);
+        self.core.inbox.push_back(Message::Completion(id));
+    }
+
+    /// Completes a request of the parent now, as failed.
+    pub fn fail_request(&mut self, id: RequestId, parts: Parts) {
+        self.core.finish(id, parts, Outcome::Failed);
+        self.core.inbox.push_back(Message::Completion(id));
+    }
+
+    /// Completes a request of the parent at `time`, not before now.
+    #[inline]
+    pub fn complete_at(&mut self, id: RequestId, time: SimTime, parts: Parts) {
+        debug_assert!(time >= self.core.now, "completion in the past");
+        self.core.finish(id, parts, Outcome::Done);
+        self.core.events.push(time, Phase::Complete, Event::Complete(id));
+    }
+
+    /// Calls this layer's [`Layer::wake`] with `token` at `time`, not before now.
+    #[inline]
+    pub fn wake_at(&mut self, time: SimTime, token: u64) {
+        debug_assert!(time >= self.core.now, "wake in the past");
+        self.core.events.push(time, Phase::Wake, Event::Wake(self.node, token));
+    }
+
+    /// As [`Ctx::wake_at`], `delay` from now.
+    #[inline]
+    pub fn wake_after(&mut self, delay: SimDuration, token: u64) {
+        self.wake_at(self.core.now + delay, token);
+    }
+
+    /// Tells what happened.
+    #[inline]
+    pub fn observe(&mut self, fact: Fact) {
+        let stamped = Stamped { time: self.core.now, node: self.node, fact };
+        self.core.facts.push(stamped);
+    }
+
+    /// The stamps of requests in flight, for verified runs.
+    #[inline]
+    pub fn data(&mut self) -> &mut DataPool {
+        &mut self.core.data
+    }
+
+    /// Whether stamps travel with the data.
+    #[inline]
+    pub fn verifying(&self) -> bool {
+        self.core.data.enabled()
+    }
+
+    /// Whether media have to remember what a power failure undoes ([`crate::Undo`]).
+    pub fn power_may_fail(&self) -> bool {
+        self.core.power_fails && self.core.data.enabled()
+    }
+
+    /// Whether somebody wants to know what each die and channel does when.
+    pub fn tells_flash_busy(&self) -> bool {
+        self.core.tells_flash_busy
+    }
+
+    /// A buffer for a request this layer issues on its own account.
+    pub fn take_data(&mut self, sectors: u32) -> DataSlice {
+        self.core.data.take(sectors)
+    }
+
+    /// Ends the run with an error. The first one counts.
+    pub fn fault(&mut self, fault: Fault) {
+        self.core.fault.get_or_insert(fault);
+    }
+
+    /// Ends the run with an error that names this layer.
+    pub fn device_fault(&mut self, reason: impl Into<String>) {
+        let device = self.path().to_owned();
+        self.fault(Fault::Device { device, reason: reason.into() });
+    }
+
+    /// Ends the run because a layer of this `kind` cannot do what it was told.
+    pub fn unknown_command(&mut self, kind: &str, command: Command) {
+        self.device_fault(format!(
+            "a `{kind}` knows no NV cache commands and was told `{}`; put a part with a \
+             non-volatile cache here, such as `nv-cache-disk`",
+            command.name()
+        ));
+    }
+
+    /// Ends the run after this instant; only the root does this.
+    pub fn halt(&mut self) {
+        self.core.halted = true;
+    }
+}

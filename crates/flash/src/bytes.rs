@@ -1,0 +1,97 @@
+//! Memory for tables, in huge pages where they are large.
+//!
+//! A table that is looked up all over misses the processor's table of pages as well as its caches.
+//! In pages of 2 MiB, which Linux gives to who asks for them, the former has room for all of it.
+
+use memmap2::MmapMut;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// Tables below this size stay on the heap: a mapping of their own would cost more than it gains.
+const HUGE_MIN: usize = 4 << 20;
+
+/// A block of bytes whose length never changes.
+pub struct Bytes(Kind);
+
+enum Kind {
+    Heap(Vec<u8>),
+    Mapped(MmapMut),
+}
+
+impl Bytes {
+    /// So many bytes, all of them `value`.
+    pub fn filled(length: usize, value: u8) -> Self {
+        let Some(mut map) = mapped(length) else { return Self(Kind::Heap(vec![value; length])) };
+        map.fill(value);
+        Self(Kind::Mapped(map))
+    }
+}
+
+/// A mapping of the system's, where that is worth while and possible.
+fn mapped(length: usize) -> Option<MmapMut> {
+    let map = MmapMut::map_anon(length).ok().filter(|_| length >= HUGE_MIN)?;
+    // Only speed depends on it, so a refusal does no harm.
+    #[cfg(target_os = "linux")]
+    drop(map.advise(memmap2::Advice::HugePage));
+    Some(map)
+}
+
+/// As they are: large ones move to memory of their own.
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        let Some(mut map) = mapped(bytes.len()) else { return Self(Kind::Heap(bytes)) };
+        map.copy_from_slice(&bytes);
+        Self(Kind::Mapped(map))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Heap(bytes) => bytes,
+            Kind::Mapped(map) => map,
+        }
+    }
+}
+
+impl DerefMut for Bytes {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            Kind::Heap(bytes) => bytes,
+            Kind::Mapped(map) => map,
+        }
+    }
+}
+
+impl Clone for Bytes {
+    fn clone(&self) -> Self {
+        Self::from(self.to_vec())
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_and_small_ones_hold_the_same() {
+        for length in [0, 1, HUGE_MIN - 1, HUGE_MIN, HUGE_MIN + 4097] {
+            let mut bytes = Bytes::filled(length, 0xff);
+            assert!(bytes.len() == length && bytes.iter().all(|byte| *byte == 0xff));
+            bytes.iter_mut().step_by(4093).for_each(|byte| *byte = 7);
+            let moved = Bytes::from(bytes.to_vec());
+            assert!(bytes.iter().eq(moved.iter()) && bytes.iter().eq(bytes.clone().iter()));
+            assert_eq!(matches!(moved.0, Kind::Mapped(_)), length >= HUGE_MIN, "{length}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of what the papers describe is true as far as a machine can tell, and a few of its
+//! rows have their proof here.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text of all sources below `folder`.
+fn sources(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("a readable folder");
+    let text = |entry: fs::DirEntry| match entry.path() {
+        path if path.is_dir() => sources(&path),
+        path => fs::read_to_string(path).expect("sources are text"),
+    };
+    entries.map(|entry| text(entry.expect("a readable entry"))).collect()
+}
+
+/// An id of a claim, such as K09.
+fn is_id(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() == 3 && b"KBFOH".contains(&bytes[0]) && bytes[1..].iter().all(u8::is_ascii_digit)
+}
+
+/// The five cells of each row about a capability.
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    let cells = |line| str::split(line, '|').map(str::trim).collect::<Vec<_>>();
+    let rows = text.lines().filter(|line| line.starts_with('|')).map(cells);
+    rows.filter(|row| row.len() == 7 && row[1] != "Capability" && !row[1].starts_with('-'))
+        .map(|row| row[1..6].to_vec())
+        .collect()
+}
+
+/// What stands between backticks.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_file_and_test_of_the_table_exists() {
+    let text = read("docs/coverage.md");
+    let rows = rows(&text);
+    assert!(rows.len() > 140, "only {} rows were found", rows.len());
+    let mut tests = 0;
+    for row in &rows {
+        let [what, section, places, proof, state] = row[..] else { panic!("{row:?}") };
+        assert!(!what.is_empty() && !section.is_empty(), "{row:?}");
+        let states = ["met", "differs", "not modelled"];
+        assert!(states.iter().any(|known| state.starts_with(known)), "{what}: {state}");
+        for path in quoted(places) {
+            assert!(root().join(path).exists(), "{what} is said to be in {path}");
+        }
+        let mut file = String::new();
+        for word in quoted(proof) {
+            if word.contains('/') {
+                file = read(word);
+            } else {
+                assert!(file.contains(&format!("fn {word}(")), "{what}: no test `{word}`");
+                tests += 1;
+            }
+        }
+        let proved = quoted(proof).count() > 0 || proof.split([',', ' ', ';']).any(is_id);
+        assert!(proved || state.starts_with("not modelled"), "{what} has no proof");
+    }
+    assert!(tests > 140, "only {tests} tests are named");
+}
+
+#[test]
+fn the_table_names_the_claims_that_are_reproduced_and_no_others() {
+    let text = read("docs/coverage.md");
+    let rows = rows(&text);
+    let words = rows.iter().flat_map(|row| row[3].split([',', ' ', ';']));
+    let named: BTreeSet<&str> = words.filter(|word| is_id(word)).collect();
+    let code = sources(&root().join("crates/hybridsim/src/reproduce"));
+    let reproduced: BTreeSet<&str> = code.split('"').filter(|word| is_id(word)).collect();
+    assert!(reproduced.len() > 50, "only {} claims were found", reproduced.len());
+    let missing: Vec<_> = reproduced.difference(&named).collect();
+    assert!(missing.is_empty(), "the table lacks {missing:?}");
+    let unknown: Vec<_> = named.difference(&reproduced).collect();
+    assert!(unknown.is_empty(), "nothing reproduces {unknown:?}");
+}
+
+/// The results of a scenario with `sets`.
+fn results(path: &str, sets: &[String]) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_hybridsim"))
+        .args(["run", path, "--json"])
+        .args(sets.iter().flat_map(|set| ["--set", set]))
+        .current_dir(root())
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+#[test]
+fn a_stripe_of_n_serves_n_times_as_many() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    const LOAD: &str = r#"
+system = "volume"
+[host]
+mode = "closed"
+queue_depth = 64
+[workload]
+generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB", size = "8GiB" }
+[part.volume]
+kind = "stripe"
+"#;
+    let served = |members: usize| {
+        let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
+        let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
+        let disks: String = (0..members).map(disk).collect();
+        let text = format!("{LOAD}members = [{}]\n{disks}", names.join(", "));
+        let path = folder.path().join(format!("{members}.toml"));
+        fs::write(&path, text).expect("a writable folder");
+        results(&path.display().to_string(), &[])["throughput"]["iops"].as_f64().expect("a rate")
+    };
+    let one = served(1);
+    for members in [2, 4] {
+        let times = served(members) / one;
+        let expected = members as f64;
+        assert!((0.8 * expected..=1.05 * expected).contains(&times), "{members}: {times}");
+    }
+}
+
+/// A short run of configuration 1 of paper 003.
+fn flash_cache(sets: &[&str]) -> serde_json::Value {
+    let short = ["workload.generator.requests=30000", "run.warmup_requests=15000"];
+    let sets: Vec<String> = short.iter().chain(sets).map(|set| (*set).to_owned()).collect();
+    results("papers/003/config1.toml", &sets)
+}
+
+#[test]
+fn a_flash_cache_begins_with_a_twentieth_free() {
+    let period = "part.cache.period_pages=1000000000";
+    let results = flash_cache(&["part.cache.scheme=\"op\"", period]);
+    let cache = &results["components"]["cache"];
+    let pages = cache["constants"]["flash_pages"].as_f64().expect("a number");
+    let kept = cache["constants"]["cache_pages_max"].as_f64().expect("a number");
+    assert!((0.92..=0.95).contains(&(kept / pages)), "{kept} of {pages}");
+}
+
+#[test]
+fn what_a_flash_cache_gives_up_spares_the_device_copies() {
+    let amplification = |space: &str| {
+        let results = flash_cache(&["part.cache.scheme=\"fp\"", space]);
+        results["totals"]["write_amplification"].as_f64().expect("a number")
+    };
+    let [full, half] =
+        ["part.cache.caching_space=0.95", "part.cache.caching_space=0.5"].map(amplification);
+    assert!(half < full && half < 1.5, "{half} with half of flash, {full} with all");
+}

@@ -1,0 +1,321 @@
+//! How busy the dies and channels of flash devices were, and what they did while one of the
+//! slowest requests waited.
+
+use crate::pictures::{Activity, ActivityRow};
+use crate::results::{Busy, Utilisation, ratio};
+use hybridsim_engine::{Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Op, Stamped};
+use std::collections::{BTreeMap, VecDeque};
+
+const CAUSES: usize = Cause::ALL.len();
+/// Pieces a device keeps in case a request that completes turns out to be a slow one.
+const RECENT_MAX: usize = 4096;
+/// A request is a picture worth when it is so much slower than the last one drawn: 1 in 64. So a
+/// run whose latencies keep growing is not copied again and again.
+const SLOWER: u32 = 6;
+
+/// What a unit did, for a picture: begin, length, and kind of each piece.
+type Strip = Vec<(u64, u64, usize)>;
+
+/// Something a unit did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    unit: FlashUnit,
+    act: FlashAct,
+    cause: Cause,
+    begin: u64,
+    end: u64,
+}
+
+impl Piece {
+    /// The part of it between two instants.
+    fn within(&self, from: u64, to: u64) -> u64 {
+        self.end.min(to).saturating_sub(self.begin.max(from))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    busy_ns: [u64; CAUSES],
+    /// What had not ended when it was told: the run may end before it does.
+    open: Vec<Piece>,
+}
+
+impl Unit {
+    fn add(&mut self, piece: Piece, now: u64, from: u64) {
+        if self.open.len() == self.open.capacity() {
+            self.settle(now, from, now);
+            let twice = self.open.len() * 2 + 16;
+            self.open.reserve(twice - self.open.len());
+        }
+        self.open.push(piece);
+    }
+
+    /// Counts what has ended by `now`; with the run over at `now`, all of it.
+    fn settle(&mut self, ended_by: u64, from: u64, now: u64) {
+        let busy_ns = &mut self.busy_ns;
+        self.open.retain(|piece| {
+            let over = piece.end <= ended_by;
+            if over {
+                busy_ns[piece.cause as usize] += piece.within(from, now);
+            }
+            !over
+        });
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Device {
+    channels: Vec<Unit>,
+    dies: Vec<Unit>,
+    recent: VecDeque<Piece>,
+    /// What ended after this is still in `recent`.
+    known_from: u64,
+}
+
+impl Device {
+    fn add(&mut self, piece: Piece, now: u64, from: u64) {
+        let (units, number) = match piece.unit {
+            FlashUnit::Channel(number) => (&mut self.channels, number),
+            FlashUnit::Die(number) => (&mut self.dies, number),
+        };
+        let at = usize::from(number);
+        if at >= units.len() {
+            units.resize_with(at + 1, Unit::default);
+        }
+        units[at].add(piece, now, from);
+        if self.recent.len() >= RECENT_MAX
+            && let Some(first) = self.recent.pop_front()
+        {
+            self.known_from = self.known_from.max(first.end);
+        }
+        self.recent.push_back(piece);
+    }
+}
+
+/// What was going on while a request waited.
+#[derive(Clone, Debug)]
+struct Slow {
+    op: Op,
+    latency_ns: u64,
+    from: u64,
+    to: u64,
+    pieces: Vec<(usize, Piece)>,
+}
+
+/// The fold.
+#[derive(Clone, Debug, Default)]
+pub struct BusyFold {
+    from: u64,
+    devices: Vec<Device>,
+    slow: Option<Slow>,
+}
+
+impl BusyFold {
+    /// What counts begins at `from`, later on in the same run.
+    pub fn measure_from(&mut self, from: u64) {
+        self.from = from;
+        self.slow = None;
+        let units = |device: &'_ mut Device| {
+            let Device { channels, dies, .. } = device;
+            channels.iter_mut().chain(dies).for_each(|unit| unit.busy_ns = [0; CAUSES]);
+        };
+        self.devices.iter_mut().for_each(units);
+    }
+
+    /// The next fact.
+    pub(crate) fn add(&mut self, stamped: &Stamped) {
+        match stamped.fact {
+            Fact::FlashBusy { unit, act, cause, begin, end } => {
+                let (begin, end) = (begin.as_ns(), end.as_ns());
+                let piece = Piece { unit, act, cause, begin, end };
+                let node = usize::from(stamped.node.0);
+                if node >= self.devices.len() {
+                    self.devices.resize_with(node + 1, Device::default);
+                }
+                self.devices[node].add(piece, stamped.time.as_ns(), self.from);
+                // Some clocks know only later what they did.
+                if let Some(slow) = &mut self.slow
+                    && piece.within(slow.from, slow.to) > 0
+                    && slow.pieces.len() < 2 * RECENT_MAX
+                {
+                    slow.pieces.push((node, piece));
+                }
+            }
+            Fact::Completed { op, latency, .. } => {
+                let latency_ns = latency.as_ns();
+                let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
+                if latency_ns > drawn + (drawn >> SLOWER) {
+                    self.remember(op, latency_ns, stamped.time.as_ns());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn remember(&mut self, op: Op, latency_ns: u64, to: u64) {
+        let known = self.devices.iter().map(|device| device.known_from);
+        let from = known.max().unwrap_or(to).max(to.saturating_sub(latency_ns)).max(self.from);
+        if from >= to {
+            return;
+        }
+        let of = |(node, device): (usize, &Device)| {
+            let seen = device.recent.iter().filter(|piece| piece.within(from, to) > 0);
+            seen.map(|piece| (node, *piece)).collect::<Vec<_>>()
+        };
+        let pieces = self.devices.iter().enumerate().flat_map(of).collect();
+        self.slow = Some(Slow { op, latency_ns, from, to, pieces });
+    }
+
+    /// Shares of the time up to `end` by node; nodes that told nothing have none.
+    pub fn utilisation(
+        &mut self,
+        nodes: &[(String, LayerInfo)],
+        end: u64,
+    ) -> Vec<Option<Utilisation>> {
+        let from = self.from;
+        let mut shares = Vec::new();
+        for (device, (_, info)) in self.devices.iter_mut().zip(nodes) {
+            let told = !device.dies.is_empty() || !device.channels.is_empty();
+            let of = |units: &mut Vec<Unit>, name: &str| {
+                let count = info.constants.iter().find(|constant| constant.0 == name);
+                let count = count.map_or(0, |constant| constant.1.min(65_536.0) as usize);
+                units.resize_with(units.len().max(count), Unit::default);
+                units.iter_mut().map(|unit| share(unit, from, end)).collect()
+            };
+            shares.push(told.then(|| Utilisation {
+                channels: of(&mut device.channels, "channels"),
+                dies: of(&mut device.dies, "dies"),
+            }));
+        }
+        shares
+    }
+
+    /// What all units did while one of the slowest requests waited; `None` where nobody knows.
+    pub fn activity(self, nodes: &[(String, LayerInfo)]) -> Option<Activity> {
+        let Slow { op, latency_ns, from, to, pieces } = self.slow?;
+        let mut rows: BTreeMap<(usize, FlashUnit), Strip> = BTreeMap::new();
+        for (node, piece) in pieces {
+            let begin = piece.begin.max(from) - from;
+            let kind = piece.act as usize * CAUSES + piece.cause as usize;
+            let row = rows.entry((node, piece.unit)).or_default();
+            row.push((begin, piece.within(from, to), kind));
+        }
+        let row = |((node, unit), mut pieces): ((usize, FlashUnit), Strip)| {
+            pieces.sort_unstable();
+            let unit = match unit {
+                FlashUnit::Channel(number) => format!("channel {number}"),
+                FlashUnit::Die(number) => format!("die {number}"),
+            };
+            let path = nodes.get(node).map_or_else(String::new, |node| node.0.clone());
+            ActivityRow { path, unit, pieces }
+        };
+        let rows: Vec<ActivityRow> = rows.into_iter().map(row).collect();
+        (!rows.is_empty()).then(|| Activity {
+            op: op.name().to_owned(),
+            latency_ns,
+            from_ns: from,
+            to_ns: to,
+            acts: FlashAct::ALL.map(|act| act.name().to_owned()).to_vec(),
+            causes: Cause::ALL.map(|cause| cause.name().to_owned()).to_vec(),
+            rows,
+        })
+    }
+}
+
+fn share(unit: &mut Unit, from: u64, end: u64) -> Busy {
+    unit.settle(u64::MAX, from, end);
+    let window = end.saturating_sub(from) as f64;
+    let of = |(cause, ns): (Cause, u64)| {
+        let share = ratio(ns as f64, window).filter(|_| ns > 0)?;
+        Some((cause.name().to_owned(), share))
+    };
+    let total: u64 = unit.busy_ns.iter().sum();
+    Busy {
+        busy_fraction: ratio(total as f64, window),
+        busy_by_cause: Cause::ALL.into_iter().zip(unit.busy_ns).filter_map(of).collect(),
+    }
+}
+
+impl FactSink for BusyFold {
+    fn take(&mut self, facts: &[Stamped]) {
+        facts.iter().for_each(|stamped| self.add(stamped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ns, stamp};
+    use hybridsim_engine::{Lba, SimTime};
+
+    fn busy(now: u64, unit: FlashUnit, cause: Cause, begin: u64, end: u64) -> Stamped {
+        let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
+        stamp(now, 1, Fact::FlashBusy { unit, act: FlashAct::Program, cause, begin, end })
+    }
+
+    fn done(now: u64, latency: u64) -> Stamped {
+        let (op, lba) = (Op::Write, Lba(0));
+        stamp(now, 0, Fact::Completed { op, sectors: 8, lba, latency: ns(latency) })
+    }
+
+    fn nodes() -> Vec<(String, LayerInfo)> {
+        let constants = vec![("channels", 1.0), ("dies", 3.0)];
+        let ssd = LayerInfo { constants, ..LayerInfo::default() };
+        vec![("host".into(), LayerInfo::default()), ("host/ssd".into(), ssd)]
+    }
+
+    #[test]
+    fn shares_are_of_the_measured_window_alone() {
+        let die = FlashUnit::Die(1);
+        let mut fold = BusyFold::default();
+        // Before the window, across its begin, inside, across its end, after it.
+        fold.take(&[busy(10, die, Cause::Host, 10, 30), busy(20, die, Cause::Gc, 90, 120)]);
+        fold.measure_from(100);
+        let bus = FlashUnit::Channel(0);
+        fold.take(&[busy(150, die, Cause::Gc, 150, 160), busy(150, bus, Cause::Host, 150, 200)]);
+        for at in 0..1000 {
+            fold.take(&[busy(160, FlashUnit::Die(0), Cause::Wear, 160, 160 + at % 2)]);
+        }
+        fold.take(&[busy(190, die, Cause::Host, 195, 230), busy(190, die, Cause::Host, 250, 260)]);
+        let all = fold.utilisation(&nodes(), 200);
+        assert_eq!(all[0], None, "the host has no dies");
+        let ssd = all[1].as_ref().expect("it told");
+        let share = |unit: &Busy| (unit.busy_fraction, unit.busy_by_cause.clone());
+        let shares = |of: &[(&str, f64)]| of.iter().map(|&(n, v)| (n.to_owned(), v)).collect();
+        assert_eq!(share(&ssd.channels[0]), (Some(0.5), shares(&[("host", 0.5)])));
+        assert_eq!(share(&ssd.dies[0]), (Some(5.0), shares(&[("wear", 5.0)])));
+        assert_eq!(share(&ssd.dies[1]), (Some(0.35), shares(&[("gc", 0.3), ("host", 0.05)])));
+        assert_eq!(share(&ssd.dies[2]), (Some(0.0), shares(&[])), "a die that did nothing");
+    }
+
+    #[test]
+    fn a_slow_request_is_remembered_with_what_went_on_meanwhile() {
+        let die = FlashUnit::Die(0);
+        let mut fold = BusyFold::default();
+        fold.take(&[busy(0, die, Cause::Host, 0, 50), done(50, 50)]);
+        fold.take(&[busy(60, die, Cause::Gc, 60, 300), busy(60, die, Cause::Host, 300, 400)]);
+        fold.take(&[done(400, 310), done(405, 312)]);
+        // A clock that only now knows what its other die did.
+        fold.take(&[busy(410, FlashUnit::Die(2), Cause::Host, 200, 450), done(500, 5)]);
+        let activity = fold.activity(&nodes()).expect("one was slow");
+        assert_eq!((activity.from_ns, activity.to_ns, activity.latency_ns), (90, 400, 310));
+        let [first, second] = &activity.rows[..] else { panic!("{:?}", activity.rows) };
+        let program = FlashAct::Program as usize * CAUSES;
+        assert_eq!((&*first.path, &*first.unit), ("host/ssd", "die 0"));
+        assert_eq!(first.pieces, [(0, 210, program + 1), (210, 100, program)]);
+        assert_eq!((&*second.unit, &second.pieces[..]), ("die 2", &[(110, 200, program)][..]));
+    }
+
+    #[test]
+    fn a_request_that_outlasts_what_is_remembered_is_drawn_from_there_on() {
+        let mut fold = BusyFold::default();
+        for at in 0..RECENT_MAX as u64 + 100 {
+            fold.take(&[busy(at * 10, FlashUnit::Die(0), Cause::Host, at * 10, at * 10 + 10)]);
+        }
+        let end = (RECENT_MAX as u64 + 100) * 10;
+        fold.take(&[done(end, end)]);
+        let activity = fold.activity(&nodes()).expect("its end is known");
+        assert_eq!((activity.from_ns, activity.rows[0].pieces.len()), (1000, RECENT_MAX));
+    }
+}

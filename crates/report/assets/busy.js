@@ -1,0 +1,95 @@
+// Channels and dies of flash devices: how busy they were, and what they did when.
+const CAUSE_COLOURS = {
+  host: "#56b4e9", partial: "#0072b2", mapping: "#cc79a7", gc: "#d55e00", merge: "#e69f00", wear: "#009e73",
+};
+// The share of a row's height; an erase has an outline besides.
+const ACT_HEIGHTS = { read: .5, program: 1, copy: 1, erase: 1 };
+const UNITS_SHOWN = 32;
+
+function utilisation(grid) {
+  const units = run => Object.entries(run.results.components).flatMap(([path, part]) => part.utilisation
+    ? [["channel", part.utilisation.channels], ["die", part.utilisation.dies]].flatMap(([kind, list]) => list.map((unit, number) => ({ run, path, kind, number, unit })))
+    : []);
+  const all = RUNS.flatMap(units).filter(({ unit }) => unit.busy_fraction !== null);
+  if (!has(all.map(({ unit }) => unit.busy_fraction))) return;
+  const devices = new Set(all.map(({ run, path }) => run.index + path)).size;
+  const sets = ["channel", "die"].map(kind => {
+    const own = all.filter(unit => unit.kind === kind);
+    const least = own.map(({ unit }) => unit.busy_fraction).sort((one, other) => other - one)[UNITS_SHOWN - 1] ?? 0;
+    const shown = own.filter(({ unit }) => unit.busy_fraction >= least).slice(0, UNITS_SHOWN);
+    const rows = shown.map(({ run, path, number, unit }) => ({
+      run: run.index,
+      name: `${kind} ${number}` + (devices > 1 ? `, ${MANY ? run.name : path}` : ""),
+      pieces: Object.keys(CAUSE_COLOURS).map(cause => [cause, unit.busy_by_cause[cause] || 0]),
+      total: unit.busy_fraction,
+      value: percent(unit.busy_fraction),
+    }));
+    const name = kind === "channel" ? "Channels" : "Dies";
+    return { name: own.length > rows.length ? `${name}: the busiest ${rows.length} of ${own.length}` : name, rows };
+  }).filter(set => set.rows.length > 0);
+  const place = figure(grid, {
+    id: "utilisation", title: "How busy channels and dies were", wide: true,
+    caption: "Share of the measured time, by what caused the work. A die is busy from the command on until it can take the next one, a channel while a command or data are on it. The widest bar is the busiest unit.",
+    table: () => ({
+      head: ["Unit", "Busy", ...Object.keys(CAUSE_COLOURS)],
+      rows: all.map(({ run, path, kind, number, unit }) => [`${label(run, path)}, ${kind} ${number}`, percent(unit.busy_fraction), ...Object.keys(CAUSE_COLOURS).map(cause => percent(unit.busy_by_cause[cause] || 0))]),
+    }),
+  });
+  bars(place, sets, CAUSE_COLOURS, value => percent(value), Math.max(...all.map(({ unit }) => unit.busy_fraction)));
+}
+
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// One row: a strip as wide as the window, with a box for each thing done.
+function strip(activity, row) {
+  const window = activity.to_ns - activity.from_ns, causes = activity.causes.length;
+  const drawing = svg("svg", { viewBox: `0 0 ${window} 1`, preserveAspectRatio: "none", width: "100%", height: "14" });
+  row.pieces.forEach(([begin, length, kind]) => {
+    const act = activity.acts[Math.floor(kind / causes)], cause = activity.causes[kind % causes];
+    const height = ACT_HEIGHTS[act] || 1;
+    const box = svg("rect", { x: begin, y: 1 - height, width: length, height, fill: CAUSE_COLOURS[cause] || "#8d99a6" },
+      svg("title", {}, `${cause} ${act}, ${quantity("ns", length)}, from ${quantity("ns", begin)} on`));
+    if (act === "erase") box.setAttribute("class", "erase");
+    drawing.append(box);
+  });
+  return drawing;
+}
+
+function activity(grid, runs) {
+  runs.filter(run => run.pictures.activity).forEach(run => {
+    const { activity } = run.pictures, window = activity.to_ns - activity.from_ns;
+    const cut = window < activity.latency_ns ? `the last ${quantity("ns", window)} before it was done` : "from its arrival on";
+    const paths = new Set(activity.rows.map(row => row.path)).size;
+    const name = row => paths > 1 ? `${row.unit}, ${row.path}` : row.unit;
+    const spent = row => sum(row.pieces.map(([, length]) => length));
+    const place = figure(grid, {
+      id: "activity-" + run.index, title: label(run, "While a slow request waited"), wide: true,
+      caption: `What channels and dies did while one of the slowest requests waited: a ${activity.op} of ${quantity("ns", activity.latency_ns)}, ${cut}. Reads are half as high as programs and copies, erases have an outline.`,
+      table: () => ({
+        head: ["Begin", "Unit", "Length", "Act", "Cause"],
+        rows: activity.rows.flatMap(row => row.pieces.map(([begin, length, kind]) => [quantity("ns", begin, 5), name(row), quantity("ns", length), activity.acts[Math.floor(kind / activity.causes.length)], activity.causes[kind % activity.causes.length]])),
+      }),
+    });
+    const table = element("div", { className: "bars strips" });
+    activity.rows.forEach(row => table.append(
+      element("div", { className: "name" }, name(row)),
+      element("div", { className: "value" }, percent(spent(row) / window)),
+      element("div", { className: "track" }, strip(activity, row)),
+    ));
+    const ticks = [0, .25, .5, .75, 1].map(at => element("span", {}, quantity("ns", at * window)));
+    table.append(element("div", { className: "track ticks" }, ...ticks));
+    const used = new Set(activity.rows.flatMap(row => row.pieces.map(([, , kind]) => activity.causes[kind % activity.causes.length])));
+    place.chart.append(table, colourKeys(CAUSE_COLOURS, used));
+    charts.push({
+      figure: place.figure,
+      redraw: () => {},
+      show: (index, on) => { if (index === run.index) place.figure.hidden = !on; },
+      inked: () => [...table.querySelectorAll("rect")].some(box => box.getBoundingClientRect().width > .5),
+    });
+  });
+}
