@@ -179,8 +179,8 @@ impl hybridsim_import::Files for Only {
     }
 }
 
-/// Every parameter made absurd: what still imports checks, or says where it does not, and what checks
-/// builds, or says why not; nothing panics.
+/// Every parameter made absurd: what still imports checks, or says where it does not, and what
+/// checks builds, or says why not; nothing panics.
 #[test]
 fn scenarios_of_absurd_parameters_are_answered() {
     const SPECIMEN: &str = include_str!("../../import/tests/specimen.parv");

@@ -1,11 +1,11 @@
-//! A journal that closes the write hole: before a stripe is written, what will be written goes to a
-//! device of its own, forced to its medium. After a power failure writes that had begun are done
-//! again from there, so that parity always matches, whoever is missing (as Linux md's write journal,
-//! written through).
+//! A journal that closes the write hole: before a stripe is written, what will be written goes to
+//! a device of its own, forced to its medium. After a power failure writes that had begun are done
+//! again from there, so that parity always matches, whoever is missing (as Linux md's write
+//! journal, written through).
 //!
-//! Entries lie one behind the other, round and round: a sector that says what follows, then the data.
-//! Room is free again when the stripe has been written and everything before it. A journal that
-//! fails is done without, and the array is as one that never had it.
+//! Entries lie one behind the other, round and round: a sector that says what follows, then the
+//! data. Room is free again when the stripe has been written and everything before it. A journal
+//! that fails is done without, and the array is as one that never had it.
 
 use super::super::members::{self, Members};
 use super::ParityArray;
