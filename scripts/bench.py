@@ -54,6 +54,26 @@ preset = "paper000-hybrid-flash-256mb"
 [part.disk]
 preset = "generic-sata-7200-250gb"
 """
+# What other simulators were measured on: 4 GiB in 16,384 blocks, three quarters of it offered.
+PEER_SSD = HOST.format(depth=32) + """[part.ssd]
+kind = "ssd"
+channels = 8
+blocks_per_plane = 2048
+pages_per_block = 64
+page_size = "4KiB"
+over_provisioning = 0.3333
+ftl = {ftl}
+timing = "{timing}"
+read_time = "25us"
+program_time = "200us"
+erase_time = "1.5ms"
+channel_rate = "200MB/s"
+precondition = "{precondition}"
+"""
+PEER_ARRAY = 'system = "array"\n' + HOST.format(depth=8) + """[part.array]
+kind = "{kind}"
+members = ["a", "b", "c", "d", "e"]
+""" + "".join(f'[part.{name}]\npreset = "seagate-cheetah-9lp"\n' for name in "abcde")
 CONSTANT = HOST + '[part.device]\nkind = "constant-device"\ncapacity = "1TiB"\nlatency = "10us"\n'
 UNIFORM = 'kind = "uniform", read = {read}'
 MILLION = 1_000_000
@@ -72,6 +92,10 @@ def disk(preset, text=DISK, depth=1):
     return (text.format(preset=preset, depth=depth),) * 2
 
 
+def peer_ssd(ftl, timing="interleaved", precondition="steady"):
+    return (PEER_SSD.format(ftl=ftl, timing=timing, precondition=precondition),) * 2
+
+
 # Name, system (and a small one), generator without its count, requests of the long run.
 CASES = [
     ("disk 9LP, FCFS depth 1", disk("seagate-cheetah-9lp"), UNIFORM.format(read=1), 3 * MILLION),
@@ -88,6 +112,19 @@ CASES = [
     ("SSD 64 GiB, 28 %, untimed", ssd(0.28, "none"), UNIFORM.format(read=0), 8 * MILLION),
     ("hybrid, half of it writes", (HYBRID.format(depth=4),) * 2,
      UNIFORM.format(read=0.5) + ', size = "4GiB"', MILLION),
+    ("peers' SSD, page map, writes", peer_ssd('"page"'), UNIFORM.format(read=0), 4 * MILLION),
+    ("peers' SSD, page map, untimed", peer_ssd('{ kind = "page", gc_pace = "blocking" }', "none"),
+     UNIFORM.format(read=0), 8 * MILLION),
+    ("peers' SSD, page map, reads", peer_ssd('"page"'), UNIFORM.format(read=1), 8 * MILLION),
+    ("peers' SSD, DFTL, writes", peer_ssd('"dftl"'), UNIFORM.format(read=0), 2 * MILLION),
+    ("peers' SSD, FAST, writes", peer_ssd('"fast"', precondition="fill"), UNIFORM.format(read=0),
+     100_000),
+    ("peers' SSD, BAST, writes", peer_ssd('"bast"', precondition="fill"), UNIFORM.format(read=0),
+     100_000),
+    ("peers' array, RAID 5", (PEER_ARRAY.format(kind="raid5"),) * 2, UNIFORM.format(read=0.67),
+     MILLION),
+    ("peers' array, RAID 0", (PEER_ARRAY.format(kind="stripe"),) * 2, UNIFORM.format(read=0.67),
+     MILLION),
     ("generator uniform, no device", (CONSTANT.format(depth=1),) * 2, UNIFORM.format(read=0.7),
      4 * MILLION),
     ("generator zipf, no device", (CONSTANT.format(depth=1),) * 2, 'kind = "zipf"', 4 * MILLION),

@@ -61,6 +61,7 @@ def run(
     detail: Literal["bare", "full"] = "full",
     progress: bool | Callable[[Beat], object] = False,
     observe: Callable[[npt.NDArray[Any]], object] | None = None,
+    requests: str | os.PathLike[str] | None = None,
     plugins: Iterable[type] = (),
 ) -> Result:
     """Simulates a scenario.
@@ -76,8 +77,9 @@ def run(
     then missing, and the run is faster.
 
     `progress` shows progress on standard error, or calls a function now and then. `observe` is
-    called with every fact, in batches; `hybridsim.facts` describes them. `plugins` are policies to
-    register first.
+    called with every fact, in batches; `hybridsim.facts` describes them. `requests` names a file
+    that every request is written to, as `docs/results.md` describes ``requests.csv``. `plugins` are
+    policies to register first.
 
     Raises a `ScenarioError`, a `TraceError`, or a `RunError` that has the figures of what came
     before it. Other threads run meanwhile; Ctrl-C interrupts.
@@ -91,8 +93,10 @@ def run(
     told = None if observe is None else facts.batches(observe)
     replaced = None if trace is None else path_text(trace)
     with _progress(progress) as watch:
-        done = _core.run(source, sets, replaced, detail == "full", watch, told)
-        result = Result.from_json(done["json"], done["resolved"], done["pictures"])
+        listed = None if requests is None else path_text(requests)
+        done = _core.run(source, sets, replaced, detail == "full", watch, told, listed)
+        parts = (done["json"], done["resolved"], done["pictures"], done["files"])
+        result = Result.from_json(*parts)
         if watch is not None and result.complete:
             watch(1.0, result.requests, result.simulated_ns)
     _raise_fault(done, result)

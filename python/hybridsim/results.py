@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+_TOOL_FILES = ("fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm")
+
+
 @dataclass(frozen=True, slots=True)
 class Warmup:
     """What the statistics leave out."""
@@ -428,13 +431,21 @@ class Result:
     """The scenario with every value spelt out, as TOML. It runs again as it is."""
     _json: str = field(repr=False, compare=False)
     _pictures: str | None = field(repr=False, compare=False)
+    _files: Mapping[str, str] = field(repr=False, compare=False)
 
     @classmethod
-    def from_json(cls, text: str, resolved: str = "", pictures: str | None = None) -> Result:
+    def from_json(
+        cls,
+        text: str,
+        resolved: str = "",
+        pictures: str | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> Result:
         """The result that `to_json` wrote, such as a ``results.json``."""
+        hidden = {"_json": text, "_pictures": pictures, "_files": dict(files or {})}
         try:
             document = json.loads(text)
-            known = build(cls, document, resolved=resolved, _json=text, _pictures=pictures)
+            known = build(cls, document, resolved=resolved, **hidden)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Error(f"this is not the result of a run: {error}") from error
         return known
@@ -450,7 +461,9 @@ class Result:
             raise Error(f"cannot read the results in {base}: {error}") from error
         pictures = base / "pictures.json"
         drawn = pictures.read_text("utf-8") if pictures.exists() else None
-        return cls.from_json(text, resolved, drawn)
+        found = (base / name for name in _TOOL_FILES)
+        files = {path.name: path.read_text("utf-8") for path in found if path.exists()}
+        return cls.from_json(text, resolved, drawn, files)
 
     def to_json(self) -> str:
         """The JSON document, as ``hybridsim run --json`` prints it."""
@@ -462,14 +475,19 @@ class Result:
         return document
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes ``results.json``, ``scenario.toml`` and, with full detail, the report.
+        """Writes what ``hybridsim run --out`` writes, the report only with full detail.
 
-        `Result.load` reads them back.
+        That is ``results.json``, ``scenario.toml``, ``report.html``, and for other tools
+        ``fio.json`` and ``latency-*.hgrm``. `Result.load` reads them back.
         """
         base = pathlib.Path(path_text(folder))
         base.mkdir(parents=True, exist_ok=True)
         _write(base / "results.json", self._json)
         _write(base / "scenario.toml", self.resolved)
+        for name in _TOOL_FILES:
+            (base / name).unlink(missing_ok=True)
+        for name, text in self._files.items():
+            _write(base / name, text)
         if self._pictures is not None:
             _write(base / "pictures.json", self._pictures)
             self.report(base / "report.html")

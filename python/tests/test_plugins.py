@@ -58,6 +58,40 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     assert re.search(r"own\.py\", line \d+", done.stderr)
 
 
+RAISING = """
+import hybridsim
+
+
+class Raising(hybridsim.Replacement):
+    def update(self, page, access):
+        raise ValueError("a mistake in update")
+
+    def remove(self, page):
+        pass
+
+    def victims(self):
+        return iter(())
+"""
+
+
+@pytest.mark.parametrize(
+    "tell", [["run", "scenario.toml"], ["trace", "mrc", "trace.csv", "--policy", "{policy}"]]
+)
+def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, tell):
+    policy = {"kind": "python", "class": "own:Raising"}
+    hybrid["part"]["hybrid"]["replacement"] = policy
+    (tmp_path / "scenario.toml").write_text(_toml.document(hybrid))
+    (tmp_path / "own.py").write_text(RAISING)
+    head = "time_ns,op,volume,lba,sectors,flags,response_ns"
+    (tmp_path / "trace.csv").write_text(f"{head}\n0,read,a,0,8,0,\n9,write,a,8,8,0,\n")
+    arguments = [word.format(policy=_toml.inline(policy)) for word in tell]
+    command = [sysconfig.get_path("scripts") + "/hybridsim", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout
+    assert "error: " in done.stderr
+    assert "a mistake in update" in done.stderr
+
+
 def test_conformance_of_sound_layers():
     coverage = check_ftl(policies.PageFtl, cases=60)
     assert coverage.ran > 20

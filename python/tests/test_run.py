@@ -60,6 +60,27 @@ def test_a_result_runs_again_from_itself(ssd, tmp_path):
     assert pickle.loads(pickle.dumps(first)) == first
 
 
+def test_files_for_other_tools_are_those_of_the_command(ssd, tmp_path):
+    listed = tmp_path / "requests.csv"
+    result = hybridsim.run(ssd, requests=listed)
+    result.save(tmp_path / "ours")
+    hybridsim.Result.load(tmp_path / "ours").save(tmp_path / "again")
+    (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
+    arguments = ["run", "scenario.toml", "--out", "theirs", "--requests"]
+    subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, check=True)
+    names = {path.name for path in (tmp_path / "theirs").iterdir()}
+    assert {"fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm"} < names
+    assert names - {"requests.csv"} <= {path.name for path in (tmp_path / "ours").iterdir()}
+    for name in names - {"requests.csv", "results.json", "report.html", "scenario.toml"}:
+        theirs = (tmp_path / "theirs" / name).read_text()
+        assert (tmp_path / "ours" / name).read_text() == theirs, name
+        assert (tmp_path / "again" / name).read_text() == theirs, name
+    assert listed.read_text() == (tmp_path / "theirs" / "requests.csv").read_text()
+    with pytest.raises(hybridsim.Error, match="cannot write"):
+        hybridsim.run(ssd, requests=tmp_path / "nowhere" / "requests.csv")
+
+
+
 def test_overrides_are_nested_or_dotted(ssd):
     plain = hybridsim.run(ssd)
     dotted = hybridsim.run(ssd, overrides={"part.ssd.over_provisioning": 1.0})

@@ -32,13 +32,15 @@ impl Files for Folder {
                 }
             }
         }
-        let mut looked: Vec<String> =
-            places.iter().map(|place| place.display().to_string()).collect();
+        let here = |folder: &Path| match folder.as_os_str().is_empty() {
+            true => "the current folder".to_owned(),
+            false => folder.display().to_string(),
+        };
+        let folders = places.iter().filter_map(|place| place.parent());
+        let mut looked: Vec<String> = folders.map(here).collect();
         looked.dedup();
-        Err(format!(
-            "there is no file {}; name its folder with --include",
-            looked.join(" and no file ")
-        ))
+        let looked = looked.join(", ");
+        Err(format!("there is no file {name} in {looked}; name its folder with --include"))
     }
 }
 

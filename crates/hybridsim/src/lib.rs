@@ -7,6 +7,7 @@ pub mod build;
 pub mod calibrate;
 mod cli;
 pub mod draw;
+pub mod exports;
 pub mod fuzz;
 pub mod import;
 pub mod mrc;

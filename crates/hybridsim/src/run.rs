@@ -19,10 +19,14 @@ use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
 };
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Reads of data nobody wrote are told of when they are more than this share.
 const UNWRITTEN_SHARE_MAX: f64 = 0.2;
+
+/// Requests lost to power failures are told of when they are more than this share.
+const LOST_SHARE_MAX: f64 = 0.1;
 
 /// How to run.
 #[derive(Default)]
@@ -113,6 +117,21 @@ pub fn is_device_answer(fault: &Fault) -> bool {
     matches!(fault, Fault::Device { .. })
 }
 
+/// Tells what went wrong in policies that have no way to return it, in the thread that asks.
+pub type Ailment = fn() -> Option<String>;
+
+static AILMENT: OnceLock<Ailment> = OnceLock::new();
+
+/// Has every run fail that `ask` tells something of. The first call counts.
+pub fn watch_policies(ask: Ailment) {
+    AILMENT.get_or_init(|| ask);
+}
+
+/// What is wrong with a policy of the run of this thread.
+pub(crate) fn ailment() -> Option<String> {
+    AILMENT.get().and_then(|ask| ask())
+}
+
 /// Runs `scenario`.
 ///
 /// # Errors
@@ -149,11 +168,12 @@ pub fn run(
     let ended = prepared.and_then(|()| {
         machine.start();
         let mut tee = Tee { first: &mut recorder, second: sink, base, shifted: Vec::new() };
-        machine.run(&mut tee, &mut |now| match &mut watch {
-            Some(watch) => watch(&meter.beat(now - base)),
-            None => true,
+        machine.run(&mut tee, &mut |now| {
+            let go_on = watch.as_mut().is_none_or(|watch| watch(&meter.beat(now - base)));
+            go_on && ailment().is_none()
         })
     });
+    let ended = ailment().map_or(ended, |words| Err(Fault::Invariant(words)));
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = (ended.err(), machine.events_handled());
     let state = match fault {
@@ -170,6 +190,7 @@ pub fn run(
     finished.results.warnings.extend(finished.behind.filter(|_| open));
     finished.results.warnings.extend(unwritten_reads(&finished.results));
     finished.results.warnings.extend(failed_requests(&finished.results));
+    finished.results.warnings.extend(lost_requests(scenario, &finished.results));
     Ok(Done {
         results: finished.results,
         pictures: finished.pictures,
@@ -241,6 +262,26 @@ fn failed_requests(results: &RunResults) -> Option<String> {
         "{count} requests failed: the devices could not serve them; their latencies are counted \
          with the others"
     ))
+}
+
+/// What to say when power failures took away so many requests that what is left is no fair sample:
+/// those that waited longest were the likeliest to be lost.
+fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
+    let (lost, every) = (results.requests_lost, scenario.run.count_opt("power_cut_every")?);
+    let share = lost as f64 / (results.requests + lost).max(1) as f64;
+    let remedy = match scenario.host.text("mode") {
+        "open" => "; or have the workload wait for the system (host.mode = \"closed\")",
+        _ => "",
+    };
+    (share > LOST_SHARE_MAX).then(|| {
+        format!(
+            "{lost} requests ({:.0} %) were lost in {} power failures, and latencies are of the \
+             others alone: they look better than they are; let the power fail less often \
+             (run.power_cut_every above {every}){remedy}",
+            share * 100.0,
+            results.power_cuts
+        )
+    })
 }
 
 /// What to say when flash devices, wherever they are in the system, were asked for data nobody

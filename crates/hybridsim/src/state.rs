@@ -146,8 +146,14 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |partial| fs::write(partial, bytes))
 }
 
-/// As [`write`]: `fill` writes the file, under another name.
+/// As [`write`]: `fill` writes the file, under another name. A link stays one, and what is no
+/// regular file, such as a pipe or `/dev/stdout`, is written to, not replaced.
 fn write_by(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return fill(path);
+    }
+    let real = fs::canonicalize(path);
+    let path = real.as_deref().unwrap_or(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
     let done = fill(&partial).and_then(|()| fs::rename(&partial, path));

@@ -154,6 +154,44 @@ fn a_results_folder_holds_what_other_tools_read() {
     refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
 }
 
+/// A folder in the place of a file stands for a disk that is full: neither can be written.
+#[test]
+fn figures_are_printed_even_where_they_cannot_be_saved() {
+    let (folder, path) = toy();
+    let out = folder.path().join("out");
+    fs::create_dir_all(out.join("results.json")).expect("a writable folder");
+    let output = call(&["run", &path, "--out", out.to_str().expect("UTF-8"), "--force"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(text(&output.stdout).contains("fingerprint"), "the figures are lost");
+    assert!(told.contains("cannot write results.json"), "{told}");
+    let names = fs::read_dir(&out).expect("a readable folder").flatten();
+    let left = names.filter(|file| file.file_name().to_string_lossy().contains("partial"));
+    assert_eq!(left.count(), 0, "half a file is left behind");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_written_to_and_not_replaced() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (real, link, pipe) =
+        (folder.path().join("real"), folder.path().join("link"), folder.path().join("pipe"));
+    fs::write(&real, "old").expect("a writable folder");
+    symlink(&real, &link).expect("a writable folder");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    let draw =
+        |path: &Path| program(&["draw", "examples/disk.toml", "-o", path.to_str().expect("UTF-8")]);
+    assert!(draw(&link).status().expect("the program starts").success());
+    assert!(fs::read_to_string(&real).expect("it is there").contains("<svg"));
+    assert!(link.is_symlink());
+    let mut drawing = draw(&pipe).spawn().expect("the program starts");
+    assert!(fs::read_to_string(&pipe).expect("a pipe can be read").contains("<svg"));
+    assert!(drawing.wait().expect("it ends").success());
+    assert!(fs::metadata(&pipe).expect("it is there").file_type().is_fifo());
+}
+
 #[test]
 fn a_scenario_may_come_from_standard_input() {
     let (folder, toy) = toy();

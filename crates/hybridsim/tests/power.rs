@@ -22,6 +22,39 @@ fn run(system: &str, requests: u64, every: u64) -> Done {
     run::run(&scenario, &registry, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// `docs/flash-backed.md` says that this command shows the loss.
+#[test]
+fn the_printed_order_of_flash_backed_requests_loses_data() {
+    let registry = standard();
+    let example =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/flash-backed.toml");
+    let text = "run.verify=true\nrun.power_cut_every=100\npart.host-scheduler.order=";
+    let fault = |order: &str| {
+        let sets: Vec<String> = format!("{text}{order:?}").lines().map(str::to_owned).collect();
+        let input = Input::read(&example, &sets).unwrap_or_else(|problems| panic!("{problems}"));
+        let scenario =
+            Scenario::check(input, &registry).unwrap_or_else(|problems| panic!("{problems}"));
+        let done = run::run(&scenario, &registry, Options::default());
+        done.unwrap_or_else(|error| panic!("{error}")).fault.map(|fault| fault.to_string())
+    };
+    let lost = fault("printed").unwrap_or_else(|| panic!("nothing was lost"));
+    assert!(lost.contains("wrong data"), "{lost}");
+    assert_eq!(fault("safe"), None);
+}
+
+#[test]
+fn a_run_that_loses_much_says_so() {
+    let warned = |every| {
+        let done = run(&format!("{DISK}write_cache = false\n"), 2_000, every);
+        let lost = |warning: &&String| warning.contains("were lost in");
+        done.results.warnings.iter().find(lost).cloned()
+    };
+    let warning = warned(100).unwrap_or_else(|| panic!("much is lost"));
+    assert!(warning.contains("run.power_cut_every above 100"), "{warning}");
+    assert!(!warning.contains("host.mode"), "it is closed already: {warning}");
+    assert_eq!(warned(100_000), None);
+}
+
 const DISK: &str = "[part.disk]\npreset = \"seagate-cheetah-9lp\"\n";
 
 fn survives(name: &str, system: &str) {

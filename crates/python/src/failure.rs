@@ -24,6 +24,12 @@ pub fn is_pending() -> bool {
     PENDING.with_borrow(Option::is_some)
 }
 
+/// What Python code raised inside the run of this thread, in words.
+pub fn told() -> Option<String> {
+    let words = |error: &PyErr| Python::attach(|_| format!("Python code ended the run: {error}"));
+    PENDING.with_borrow(|pending| pending.as_ref().map(words))
+}
+
 /// Takes what Python code raised.
 pub fn take() -> Option<PyErr> {
     PENDING.take()

@@ -3,10 +3,11 @@
 use crate::failure;
 use crate::observe::Batches;
 use crate::plugin;
+use hybridsim::exports::{self, RequestLog};
 use hybridsim::run::{self as simulator, Beat, Done, Options, RunError};
 use hybridsim::scenario::diagnostic::SourceText;
 use hybridsim::scenario::{Input, Scenario};
-use hybridsim_engine::{FactSink, Fault};
+use hybridsim_engine::{FactSink, Fault, Stamped};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
 use pyo3::prelude::*;
@@ -47,13 +48,37 @@ struct Listeners {
     detail: Detail,
     progress: Option<Py<PyAny>>,
     observe: Option<Py<PyAny>>,
+    /// Where every request is listed.
+    requests: Option<PathBuf>,
 }
 
+/// Takes the facts of a run for whoever wants them.
+struct Sinks {
+    batches: Option<Batches>,
+    log: Option<RequestLog>,
+}
+
+impl FactSink for Sinks {
+    fn take(&mut self, facts: &[Stamped]) {
+        if let Some(batches) = &mut self.batches {
+            batches.take(facts);
+        }
+        if let Some(log) = &mut self.log {
+            log.take(facts);
+        }
+    }
+}
+
+/// A file that cannot be written.
+struct Unwritten(PathBuf, std::io::Error);
+
 /// Runs a scenario. Returns a dict with the results as JSON (`json`), what pictures are drawn from
-/// as JSON (`pictures`), the `resolved` scenario, the `fault` that ended it early as (kind,
-/// message), and the exception (`error`) Python code raised meanwhile.
+/// as JSON (`pictures`), the `resolved` scenario, files for other tools by name (`files`), the
+/// `fault` that ended it early as (kind, message), and the exception (`error`) Python code raised
+/// meanwhile.
 #[pyfunction]
-#[pyo3(signature = (source, sets, trace, full, progress, observe))]
+#[pyo3(signature = (source, sets, trace, full, progress, observe, requests))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords of a Python function")]
 pub fn run<'py>(
     py: Python<'py>,
     source: Source,
@@ -62,11 +87,12 @@ pub fn run<'py>(
     full: bool,
     progress: Option<Py<PyAny>>,
     observe: Option<Py<PyAny>>,
+    requests: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
     failure::guarded(|| {
         let detail = if full { Detail::Full } else { Detail::Bare };
         let scenario = read(py, source, sets, trace)?;
-        let mut listeners = Listeners { detail, progress, observe };
+        let mut listeners = Listeners { detail, progress, observe, requests };
         let (done, raised) = failure::gather(|| {
             if plugin::uses_python(&scenario) {
                 // Calls into Python are cheap while the interpreter is held, and it lets go of
@@ -76,15 +102,27 @@ pub fn run<'py>(
             py.detach(|| simulate(&scenario, &mut listeners))
         });
         match done {
-            Ok(done) => outcome(py, &done, raised),
-            Err(error) => Err(refusal(py, &error, raised)),
+            Ok(Ok(done)) => outcome(py, &done, raised),
+            Ok(Err(error)) => Err(refusal(py, &error, raised)),
+            Err(Unwritten(path, error)) => {
+                let message = format!("cannot write {}: {error}", path.display());
+                Err(failure::raise(py, "Error", message))
+            }
         }
     })
 }
 
 /// Runs a checked scenario in this thread; the machine lives and dies in here.
-fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunError> {
-    let mut batches = listeners.observe.take().map(Batches::new);
+fn simulate(
+    scenario: &Scenario,
+    listeners: &mut Listeners,
+) -> Result<Result<Done, RunError>, Unwritten> {
+    let path = listeners.requests.clone().unwrap_or_default();
+    let unwritten = |error| Unwritten(path.clone(), error);
+    let log = listeners.requests.as_deref().map(RequestLog::create).transpose();
+    let log = log.map_err(unwritten)?;
+    let mut sinks = Sinks { batches: listeners.observe.take().map(Batches::new), log };
+    let listens = sinks.batches.is_some() || sinks.log.is_some();
     let mut watch = |beat: &Beat| {
         let told = Python::attach(|py| {
             py.check_signals()?;
@@ -103,14 +141,17 @@ fn simulate(scenario: &Scenario, listeners: &mut Listeners) -> Result<Done, RunE
     let options = Options {
         detail: listeners.detail,
         watch: Some(&mut watch),
-        sink: batches.as_mut().map(|batches| batches as &mut dyn FactSink),
+        sink: listens.then_some(&mut sinks as &mut dyn FactSink),
         ..Options::default()
     };
     let done = simulator::run(scenario, &plugin::registry(), options);
-    if let Some(batches) = &mut batches {
+    if let Some(batches) = &mut sinks.batches {
         batches.flush();
     }
-    done
+    match sinks.log.filter(|_| done.is_ok()) {
+        Some(log) => log.finish().map(|()| done).map_err(unwritten),
+        None => Ok(done),
+    }
 }
 
 fn outcome<'py>(
@@ -122,6 +163,11 @@ fn outcome<'py>(
     dict.set_item("json", json(&done.results))?;
     dict.set_item("pictures", done.pictures.as_ref().map(one_line))?;
     dict.set_item("resolved", &done.resolved)?;
+    let files = PyDict::new(py);
+    for (name, text) in exports::for_tools(done) {
+        files.set_item(name, text)?;
+    }
+    dict.set_item("files", files)?;
     let fault = done.fault.as_ref().map(|fault| (kind(fault), fault.to_string()));
     dict.set_item("fault", fault)?;
     dict.set_item("error", raised.map(|error| error.into_value(py)))?;
@@ -188,6 +234,7 @@ pub fn report_html(
 /// Runs the command line (program name first) and returns its exit code.
 #[pyfunction]
 pub fn cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+    simulator::watch_policies(failure::told);
     failure::guarded(|| {
         let (code, raised) =
             failure::gather(|| py.detach(|| hybridsim::cli(&plugin::registry(), args)));

@@ -39,7 +39,7 @@ pub enum Access {
 ///
 /// The cache itself knows what is in it (`is_in_cache`), so that a policy cannot get it wrong.
 /// Pinned pages are taken out with [`Replacement::remove`] and not told of again.
-pub trait Replacement {
+pub trait Replacement: Send {
     /// A page that is not in the cache is going to come and there is no room for it; told before
     /// victims are chosen, perhaps more than once.
     fn expect(&mut self, _page: u64) {}

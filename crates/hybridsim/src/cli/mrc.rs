@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 /// Policies times sizes; more would take more time than anybody waits.
 const CACHES_MAX: usize = 1000;
+/// The largest sample, in pages.
+const SAMPLE_MAX: u32 = 1 << 24;
 
 #[derive(clap::Args)]
 pub struct MrcArgs {
@@ -34,8 +36,8 @@ pub struct MrcArgs {
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = page)]
     page: u64,
     /// Follow at most this many pages, chosen by hash; results say what share that was
-    #[arg(long, value_name = "PAGES", default_value_t = 131_072,
-          value_parser = clap::value_parser!(u32).range(1024..=1 << 24))]
+    #[arg(long, value_name = "PAGES", default_value_t = 1_048_576,
+          value_parser = clap::value_parser!(u32).range(1024..=i64::from(SAMPLE_MAX)))]
     sample: u32,
     /// Draw the curves into this file, as SVG
     #[arg(short, long, value_name = "FILE")]
@@ -130,6 +132,9 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         });
     progress.finish();
     let found = found?;
+    if let Some(words) = crate::run::ailment() {
+        return Err(Failure::Message(Exit::Run, words));
+    }
     trace::warn(&args.open.file, &found.warnings);
     if let Some(out) = &args.out {
         let picture = chart::svg(&plot(args, &found));
@@ -165,19 +170,22 @@ fn plot(args: &MrcArgs, found: &Curves) -> Plot {
 
 /// One row a size, one column a policy, miss ratios in percent.
 fn table(found: &Curves) -> String {
-    let sampled = match found.sampled_fraction < 1.0 {
-        true => format!(", from a sample of 1 in {}", 1.0 / found.sampled_fraction),
-        false => ", exact".to_owned(),
+    let sampled = found.sampled_fraction < 1.0;
+    let how = match sampled {
+        true => format!("a sample of 1 page in {}", 1.0 / found.sampled_fraction),
+        false => "exact".to_owned(),
     };
     let mut out = format!(
-        "{} accesses to {} pages of {}, footprint {}{sampled}\n\nmisses in %\n{:>12}",
+        "{} accesses to {} pages of {}, footprint {}, {how}\n\nmisses in %\n{:>12}",
         number(found.accesses as f64),
         number(found.pages as f64),
         write_bytes(found.page_bytes),
         short(found.footprint_bytes),
         "cache",
     );
-    let widths: Vec<usize> = found.curves.iter().map(|curve| curve.policy.len().max(7)).collect();
+    let least = if sampled { 10 } else { 7 };
+    let width = |curve: &mrc::Curve| curve.policy.len().max(least);
+    let widths: Vec<usize> = found.curves.iter().map(width).collect();
     for (curve, width) in found.curves.iter().zip(&widths) {
         out += &format!("  {:>width$}", curve.policy);
     }
@@ -186,13 +194,27 @@ fn table(found: &Curves) -> String {
     for row in 0..sizes {
         out += &format!("{:>12}", short(found.curves[0].points[row].cache_bytes));
         for (curve, width) in found.curves.iter().zip(&widths) {
-            let percent = |miss: f64| format!("{:.2}", miss * 100.0);
-            let cell = curve.points[row].miss_ratio.map_or_else(|| "-".to_owned(), percent);
-            out += &format!("  {cell:>width$}");
+            out += &format!("  {:>width$}", cell(&curve.points[row]));
+        }
+        out.push('\n');
+    }
+    if sampled {
+        let enough = (found.pages + found.pages / 16).next_power_of_two();
+        out += "\n± is how far the truth may be, as told by how far parts of the sample are apart";
+        if enough <= u64::from(SAMPLE_MAX) {
+            out += &format!("; --sample {enough} follows every page");
         }
         out.push('\n');
     }
     out
+}
+
+fn cell(point: &mrc::Point) -> String {
+    match (point.miss_ratio, point.error) {
+        (Some(miss), Some(error)) => format!("{:.1} ±{:.1}", miss * 100.0, error * 100.0),
+        (Some(miss), None) => format!("{:.2}", miss * 100.0),
+        (None, _) => "-".to_owned(),
+    }
 }
 
 /// A size in the unit that leaves few digits.

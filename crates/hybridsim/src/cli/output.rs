@@ -1,8 +1,8 @@
 //! Standard output, standard error and exit codes.
 
 use crate::scenario::diagnostic::Diagnostics;
+use crate::state;
 use serde_json::{Value, json};
-use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -40,6 +40,14 @@ impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Message(Exit::Usage, message.into())
     }
+
+    /// The same, of files that could not be written once results had been printed.
+    pub fn after_results(self) -> Self {
+        match self {
+            Self::Message(exit, message) => Self::AfterResults(exit, message),
+            other => other,
+        }
+    }
 }
 
 impl From<Diagnostics> for Failure {
@@ -59,12 +67,9 @@ impl From<io::Error> for Failure {
 
 /// Writes a file into `folder` so that it is either whole or absent.
 pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
-    let partial = folder.join(format!(".{name}.partial"));
-    let failed = |error| {
+    state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
-    };
-    fs::write(&partial, text).map_err(failed)?;
-    fs::rename(&partial, folder.join(name)).map_err(failed)
+    })
 }
 
 /// Writes `text` to standard output.

@@ -63,6 +63,8 @@ pub fn simulate(
     let kept = Arc::new(AtomicBool::new(false));
     let interrupted = interrupts(args.json, Arc::clone(&kept));
     let mut runs: Vec<Done> = Vec::new();
+    // What a run found must not be lost because a disk is full: it is printed all the same.
+    let mut saved = Ok(());
     for (scenario, name) in scenarios.iter().zip(&names) {
         run::forget_peak_memory();
         let save_state = matches!(kind, Kind::Single(Some(_)));
@@ -73,8 +75,8 @@ pub fn simulate(
         let flags = (&*interrupted, &*kept);
         let done = one(registry, scenario, args, save_state, exports.as_mut(), flags)?;
         if let (Some(folder), Some(exports)) = (&folder, exports) {
-            save(folder, &done)?;
-            exports.save(folder, &done)?;
+            let written = save(folder, &done).and_then(|()| exports.save(folder, &done));
+            saved = saved.and(written);
         }
         let stop = done.fault.is_some();
         runs.push(done);
@@ -82,7 +84,12 @@ pub fn simulate(
             break;
         }
     }
+    let saved = saved.and_then(|()| save_report(args, &runs));
     show(args, &runs, compare)?;
+    saved.map_err(Failure::after_results)?;
+    if let Some(out) = &args.out {
+        note(&format!("report: {}", out.join("report.html").display()));
+    }
     verdict(&runs)?;
     if let (Kind::Single(Some(path)), Some(Done { state: Some(state), .. })) = (kind, runs.first())
     {
@@ -136,7 +143,10 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
 
 /// Makes sure results can be written before hours are spent on them.
 pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
-    let taken = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
+    // What an interrupted run left half written is in nobody's way.
+    let partial = |name: &str| name.starts_with('.') && name.ends_with(".partial");
+    let counts = |entry: &fs::DirEntry| !partial(&entry.file_name().to_string_lossy());
+    let taken = fs::read_dir(out).is_ok_and(|entries| entries.flatten().any(|e| counts(&e)));
     if taken && !force {
         let message = format!("{} is not empty; add --force to write there", out.display());
         return Err(Failure::usage(message));
@@ -210,12 +220,15 @@ fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
+fn save_report(args: &SimulateArgs, runs: &[Done]) -> Result<(), Failure> {
+    let Some(out) = &args.out else { return Ok(()) };
+    let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
+    let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
+    write_file(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))
+}
+
 fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure> {
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
-    if let Some(out) = &args.out {
-        let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
-        write_file(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))?;
-    }
     if args.json {
         print(&match (compare, results.as_slice()) {
             (false, [only]) => json(only)?,
@@ -227,9 +240,6 @@ fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure
             [only] => hybridsim_report::terminal::single(only, style),
             _ => hybridsim_report::terminal::table(&results, style),
         })?;
-    }
-    if let Some(out) = &args.out {
-        note(&format!("report: {}", out.join("report.html").display()));
     }
     Ok(())
 }

@@ -200,6 +200,10 @@ impl<'a> Lab<'a> {
     }
 
     fn one(&self, job: &Job) -> Result<Ran, LabError> {
+        // Making a device may take long, and nobody wants it any more.
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
         // A registry cannot be shared between threads; making one is cheap.
         let registry = registry::standard();
         let scenario = check(job, &registry)?;

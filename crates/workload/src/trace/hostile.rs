@@ -68,6 +68,18 @@ fn read_both(folder: &Folder, entry: &FormatEntry, bytes: &[u8]) {
 }
 
 #[test]
+fn lines_parted_by_carriage_returns_alone_are_not_one_line_cut_off() {
+    let folder = Folder::new();
+    let line = |at: u32| format!("{at}.5 0 {} 8 1", at * 8);
+    let lines = |range: std::ops::Range<u32>| range.map(line).collect::<Vec<_>>();
+    let text = format!("{}\n{}", lines(0..200).join("\n"), lines(200..400).join("\r"));
+    let (records, end) = read(&folder.file(text.as_bytes()), Some("disksim"));
+    let error = end.expect_err("half of it cannot be read");
+    assert!(error.message.contains("carriage return"), "{error}");
+    assert!(error.place == Place::Line(201) && records.len() <= 200, "{error}");
+}
+
+#[test]
 fn samples_are_read_and_found_by_content() {
     let folder = Folder::new();
     for entry in ENTRIES {

@@ -142,6 +142,8 @@ pub(crate) struct Lines<P> {
 }
 
 const HEADER: &str = "the first line is no request; taken as a header";
+const CARRIAGE_RETURN: &str = "a carriage return within the line: lines end with a line feed, or \
+                               with both; convert the file (tr '\\r' '\\n')";
 const CUT: &str = "the last line is cut off; left out";
 
 impl<P: LineParser> Lines<P> {
@@ -181,6 +183,9 @@ impl<P: LineParser> RowSource for Lines<P> {
                 Ok(Line::Other) => {}
                 Ok(Line::Odd(message)) => notes.note(place, message),
                 Err(_) if self.line == 1 && may_be_header(line) => notes.note(place, HEADER),
+                Err(_) if memchr::memchr(b'\r', line).is_some() => {
+                    return Err(self.input.error(place, CARRIAGE_RETURN.to_owned()));
+                }
                 Err(_) if !ended => notes.note(place, CUT),
                 Err(bad) => {
                     let shown = excerpt(line);

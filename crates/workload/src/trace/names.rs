@@ -60,6 +60,9 @@ impl Names {
         if name.is_empty() {
             return Err(BadLine::new(column, "is missing"));
         }
+        if name.contains(&0) {
+            return Err(BadLine::new(column, "holds a NUL byte"));
+        }
         if name.len() > Self::BYTES_MAX {
             return Err(BadLine::new(column, "is longer than 1,024 bytes"));
         }
@@ -93,6 +96,7 @@ mod tests {
         assert_eq!(names.name(7), "7");
         assert!(names.number("x", b"new").unwrap_err().words.contains("65,536th"));
         assert!(names.number("x", b"").unwrap_err().words.contains("missing"));
+        assert!(names.number("x", b"\0/dev/sda").unwrap_err().words.contains("NUL"));
         let long = [b'x'; Names::BYTES_MAX + 1];
         assert!(names.number("x", &long).unwrap_err().words.contains("longer"));
     }

@@ -16,7 +16,7 @@ pub const ARTEFACT: Artefact = Artefact {
 
 const FRACTIONS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 /// Entries of the map in memory; about as many as FAST's tables take.
-const ENTRIES: u64 = 48 * 1024;
+const ENTRIES: u64 = 6 * 1024;
 
 fn job(fraction: f64) -> Job {
     let gc = format!("{{ kind = \"partial-search\", fraction = {fraction:?} }}");

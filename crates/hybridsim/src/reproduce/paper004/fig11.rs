@@ -52,7 +52,7 @@ fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
     let ours = linear.map(counts).unwrap_or_default();
     format!(
         "measured with 4, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of \
-         sectors (`hash_unit`) and 8 probes 29 % of writes and 24 % under NTFS. Each sector \
+         sectors (`hash_unit`) and 8 probes 36 % of small writes and 30 % under NTFS. Each sector \
          only needs room of its own, wherever that is: nothing in the scheme asks for sequences \
          to stay together, which is the paper's reason",
         counts(quadratic)

@@ -14,8 +14,7 @@ pub const ARTEFACT: Artefact = Artefact {
     run: reproduce,
 };
 
-/// How far apart "very high" and "low" ratios are at least (assumed; in two Windows logs 1.9 and
-/// 11).
+/// How far apart "very high" and "low" ratios are at least (assumed; Windows logs: 1.9 and 11).
 const UPDATES_APART: f64 = 3.0;
 
 /// Sectors of the device.

@@ -160,7 +160,7 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
                 .ours(series.speed_up(512) / series.speed_up(256) - 1.0)
                 .if_it_differs(
                     "the default hash table grows with the flash. Measured under NTFS: 512 MB with \
-                     the table of 256 MB are 0.2 % slower than 256 MB; 256 MB with the table of \
+                     the table of 256 MB are 0.1 % slower than 256 MB; 256 MB with the table of \
                      512 MB are 7.5 % faster",
                 ),
         );

@@ -1,0 +1,98 @@
+//! What a run leaves for other tools: percentile tables, results in fio's shape, a list of all
+//! requests.
+
+use crate::run::Done;
+use hybridsim_engine::{Fact, FactSink, Op, Part, Stamped};
+use hybridsim_report::{fio, hgrm};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The files [`for_tools`] may give.
+pub const NAMES: [&str; 4] =
+    ["fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm"];
+
+/// Files by name with their content, of the measured window. A kind of request of which there was
+/// none has no table.
+pub fn for_tools(done: &Done) -> Vec<(&'static str, String)> {
+    let [shape, all, read, write] = NAMES;
+    let mut files = vec![
+        (shape, format!("{:#}\n", fio::json(&done.results, &done.latencies))),
+        (all, hgrm::table(&done.latencies.all())),
+        (read, hgrm::table(done.latencies.of(Op::Read))),
+        (write, hgrm::table(done.latencies.of(Op::Write))),
+    ];
+    files.retain(|(_, text)| !text.is_empty());
+    files
+}
+
+/// Every request that completed, a row each, in the order of completion.
+pub struct RequestLog {
+    out: BufWriter<File>,
+    path: PathBuf,
+    partial: PathBuf,
+    parts_ns: [u64; Part::COUNT],
+    failed: Option<io::Error>,
+}
+
+impl RequestLog {
+    /// Begins the list that will be in the file `path`.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let partial = path.with_file_name(format!(".{name}.partial"));
+        let mut out = BufWriter::new(File::create(&partial)?);
+        let parts = Part::ALL.map(|part| format!("{}_ns", part.name())).join(",");
+        let head = writeln!(out, "arrival_ns,latency_ns,op,first_sector,sectors,{parts}");
+        let path = path.to_owned();
+        Ok(Self { out, path, partial, parts_ns: [0; Part::COUNT], failed: head.err() })
+    }
+
+    fn row(&mut self, stamped: &Stamped) -> io::Result<()> {
+        match stamped.fact {
+            Fact::Spent { part, time, .. } => self.parts_ns[part as usize] += time.as_ns(),
+            Fact::Completed { op, sectors, lba, latency } => {
+                let latency_ns = latency.as_ns();
+                let arrival_ns = stamped.time.as_ns().saturating_sub(latency_ns);
+                let (op, lba) = (op.name(), lba.0);
+                write!(self.out, "{arrival_ns},{latency_ns},{op},{lba},{sectors}")?;
+                for ns in std::mem::take(&mut self.parts_ns) {
+                    write!(self.out, ",{ns}")?;
+                }
+                self.out.write_all(b"\n")?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the list; only now the file is there.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.out.flush().and_then(|()| fs::rename(&self.partial, &self.path)),
+        }
+    }
+}
+
+impl Drop for RequestLog {
+    /// A run that did not begin leaves nothing behind.
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.partial));
+    }
+}
+
+impl FactSink for RequestLog {
+    fn take(&mut self, facts: &[Stamped]) {
+        for stamped in facts {
+            if self.failed.is_none() {
+                self.failed = self.row(stamped).err();
+            }
+        }
+    }
+}
