@@ -29,7 +29,10 @@ impl Bytes {
 
 /// A mapping of the system's, where that is worth while and possible.
 fn mapped(length: usize) -> Option<MmapMut> {
-    let map = MmapMut::map_anon(length).ok().filter(|_| length >= HUGE_MIN)?;
+    if length < HUGE_MIN {
+        return None;
+    }
+    let map = MmapMut::map_anon(length).ok()?;
     // Only speed depends on it, so a refusal does no harm.
     #[cfg(target_os = "linux")]
     drop(map.advise(memmap2::Advice::HugePage));

@@ -371,8 +371,9 @@ mod tests {
     #[test]
     fn a_large_table_comes_back_whole() {
         let mut stream = Stream::new(4, "large");
-        let draw =
-            |at: u64| if at % 5 == 0 { NONE } else { (stream.below(1 << 24) >> (at % 20)) as u32 };
+        let draw = |at: u64| {
+            if at.is_multiple_of(5) { NONE } else { (stream.below(1 << 24) >> (at % 20)) as u32 }
+        };
         let numbers: Vec<u32> = (0..3 * Growing::PART as u64 + 17).map(draw).collect();
         for numbers in [&numbers[..], &numbers[..Growing::PART], &numbers[..Growing::PART + 1]] {
             let mut saver = Saver::default();

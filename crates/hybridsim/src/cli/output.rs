@@ -1,6 +1,7 @@
 //! Standard output, standard error and exit codes.
 
 use crate::scenario::diagnostic::Diagnostics;
+use crate::state;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -66,7 +67,7 @@ impl From<io::Error> for Failure {
 
 /// Writes a file into `folder` so that it is either whole or absent.
 pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
-    crate::state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
+    state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
     })
 }
