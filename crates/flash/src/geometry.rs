@@ -284,6 +284,14 @@ impl Geometry {
         page.0 - self.block_of(page).0 * self.pages_per_block
     }
 
+    /// The logical block of `lpn` and its place there, where blocks are mapped whole: those a
+    /// physical page of the same number has.
+    #[inline]
+    pub const fn split(&self, lpn: Lpn) -> (u32, u32) {
+        let block = self.block_of(Ppn(lpn.0)).0;
+        (block, lpn.0 - block * self.pages_per_block)
+    }
+
     /// Page number `offset` of `block`.
     #[inline]
     pub const fn page(&self, block: BlockId, offset: u32) -> Ppn {

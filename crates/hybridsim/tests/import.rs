@@ -136,6 +136,9 @@ fn tables() -> String {
                 Carry::Part(what) => what.to_owned(),
                 Carry::Report => "nothing: results always hold everything".to_owned(),
                 Carry::Lost(value, why) => format!("nothing: {why}; named unless {value}"),
+                Carry::Beyond(value, why, (key, limit)) => {
+                    format!("nothing: {why}; named unless {value} or `{key}` is at most {limit}")
+                }
                 Carry::Several(value, why) => {
                     format!("nothing: {why}; named unless {value} or `queue_depth` is 1")
                 }

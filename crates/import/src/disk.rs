@@ -2,8 +2,10 @@
 
 use crate::source::{Files, Trouble};
 use crate::syntax::{Block, Item};
-use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
+use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, odd_names, row};
 use crate::{mechanics, queue};
+
+const WATERMARKS: &[(i64, &str)] = &[(0, "segment"), (1, "request")];
 
 /// The parameters of a drive.
 pub const DISK: Table = Table {
@@ -52,7 +54,7 @@ pub const DISK: Table = Table {
             Carry::Part("nothing: it counts only when a segment is too small for a write"),
         ),
         row("High (read) water mark", Carry::Number("read_watermark")),
-        row("Set watermark by reqsize", Carry::Lost(1.0, "water marks are shares of the request")),
+        row("Set watermark by reqsize", Carry::Choice("read_watermark_of", WATERMARKS)),
         row("Calc sector by sector", Carry::Report),
         row("Enable caching in buffer", Carry::Part("0: no segments, read-ahead or write cache")),
         row("Buffer continuous read", Carry::Part("`read_ahead`")),
@@ -180,7 +182,7 @@ fn overheads(block: &Block, lines: &mut Lines, notes: &Notes) -> Result<(), Trou
         let sum = ((ms_of(item)? + always) * scale * 1e6).round() / 1e6;
         lines.from(ours, ms(sum), (theirs, item), notes);
     }
-    if block.get("Extra write disconnect").map_or(Ok(0.0), Item::number)? > 0.0 {
+    if block.get("Extra write disconnect").map_or(Ok(false), Item::flag)? {
         for (theirs, ours) in EXTRA_DISCONNECT {
             let Some(item) = block.get(theirs) else { continue };
             lines.from(ours, ms(ms_of(item)?), (theirs, item), notes);
@@ -265,6 +267,11 @@ fn commands(block: &Block, lines: &mut Lines, notes: &mut Notes) -> Result<(), T
     }
     match block.get("Scheduler") {
         Some(queue) if depth > 1 => queue::scheduler(queue, lines, notes),
-        _ => Ok(()),
+        // One command at a time is never in a queue with another.
+        Some(queue) => {
+            odd_names(&queue::DRIVE_QUEUE, queue.block()?, notes);
+            Ok(())
+        }
+        None => Ok(()),
     }
 }

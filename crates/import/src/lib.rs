@@ -38,6 +38,7 @@ pub const TABLES: &[Table] = &[
     workload::IOMAP,
     system::DRIVER,
     queue::QUEUE,
+    queue::DRIVE_QUEUE,
     walk::BUS,
     walk::CONTROLLER,
     smart::CACHE_MEMORY,

@@ -1,6 +1,6 @@
 //! What turns and moves: `dm_disk`, its layout, seek curve and spindle.
 
-use crate::source::{Files, Trouble};
+use crate::source::{Files, Trouble, quote};
 use crate::syntax::{Block, Item};
 use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
 use crate::{indexed, zoned};
@@ -62,6 +62,7 @@ pub(crate) fn lines(
     let mechanics = model.need("Mechanical Model")?.block()?;
     let speed = mechanics.need("Rotation speed (in rpms)")?;
     let rpm = speed.number_in(60.0, 100_000.0)?;
+    access_time(mechanics, notes)?;
     lines.from("rpm", format!("\"{rpm}rpm\""), ("Rotation speed (in rpms)", speed), notes);
     carry(&DM_DISK, model, lines, notes)?;
     carry(&MECHANICS, mechanics, lines, notes)?;
@@ -72,6 +73,7 @@ pub(crate) fn lines(
         "dm_layout_g1" => {
             let heads = model.need("Number of data surfaces")?.whole_in(1, 64)?;
             let held = zoned::lines(block, heads, lines, notes)?;
+            cylinders(model, block, notes)?;
             capacity(model, held, lines, notes)
         }
         "dm_layout_g4" => {
@@ -83,6 +85,26 @@ pub(crate) fn lines(
             Err(Trouble::new(layout.place, message))
         }
     }
+}
+
+/// What DiskSim makes of an access; words it does not know are a slip.
+fn access_time(mechanics: &Block, notes: &mut Notes) -> Result<(), Trouble> {
+    let Some(item) = mechanics.get("Access time type") else { return Ok(()) };
+    match item.text()? {
+        "trackSwitchPlusRotation" | "averageRotation" => {}
+        "constant" => notes.warn(
+            item.place,
+            "`Access time type = constant` is not carried over: arm and platter move",
+        ),
+        other => {
+            let message = format!(
+                "expected trackSwitchPlusRotation, averageRotation or constant, found {}",
+                quote(other)
+            );
+            return Err(Trouble::new(item.place, message));
+        }
+    }
+    Ok(())
 }
 
 fn seek(
@@ -206,6 +228,23 @@ fn curve(points: &[(f64, f64)]) -> String {
         write!(out, "{lead}[{distance}, \"{time}ms\"],").expect("text grows");
     }
     out + "\n]"
+}
+
+/// The zones say where the last cylinder is; a drive that is said to have others is odd.
+fn cylinders(model: &Block, layout: &Block, notes: &mut Notes) -> Result<(), Trouble> {
+    let Some(item) = model.get("Number of cylinders") else { return Ok(()) };
+    let said = item.whole_in(1, zoned::CYLINDERS_MAX)?;
+    let mut last = 0;
+    for zone in layout.need("Zones")?.list()? {
+        let end = zone.block()?.need("Last cylinder number")?;
+        last = last.max(end.whole_in(0, zoned::CYLINDERS_MAX)?);
+    }
+    if said != last + 1 {
+        let message =
+            format!("the drive is said to have {said} cylinders, its zones make {}", last + 1);
+        notes.warn(item.place, message);
+    }
+    Ok(())
 }
 
 /// `sectors`: what the drive is said to hold, or what its layout holds if that is less.

@@ -62,13 +62,56 @@ pub const QUEUE: Table = Table {
         row("Overlapping request scheme", Carry::Choice("overlap", OVERLAPS)),
         row(
             "Sequential stream diff maximum",
-            Carry::Lost(0.0, "requests of a stream follow each other without a gap"),
+            Carry::Beyond(
+                0.0,
+                "requests of a stream follow each other without a gap",
+                ("Sequential stream scheme", 3.0),
+            ),
         ),
         row("Scheduling timeout scheme", Carry::Choice("timeout", TIMEOUTS)),
         row("Timeout time/weight", Carry::Part("`timeout_after`")),
         row("Timeout scheduling", Carry::Part("`timeout_scheduler`")),
         row("Scheduling priority scheme", Carry::Choice("priority", PRIORITIES)),
         row("Priority scheduling", Carry::Part("`priority_scheduler`")),
+    ],
+};
+
+/// The same of the queue of a drive that takes several commands.
+pub const DRIVE_QUEUE: Table = Table {
+    kind: "disksim_ioqueue",
+    becomes: "in a drive: its scheduler",
+    rows: &[
+        row("Scheduling policy", Carry::Part("`scheduler`")),
+        row(
+            "Cylinder mapping strategy",
+            Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
+        ),
+        row(
+            "Write initiation delay",
+            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+        ),
+        row(
+            "Read initiation delay",
+            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+        ),
+        row(
+            "Sequential stream scheme",
+            Carry::Lost(0.0, "a drive's queue joins nothing; its buffer does"),
+        ),
+        row("Maximum concat size", Carry::Part("nothing: see the sequential stream scheme")),
+        row(
+            "Overlapping request scheme",
+            Carry::Lost(0.0, "commands of a drive are served one by one"),
+        ),
+        row(
+            "Sequential stream diff maximum",
+            Carry::Part("nothing: see the sequential stream scheme"),
+        ),
+        row("Scheduling timeout scheme", Carry::Lost(0.0, "commands of a drive have no timeout")),
+        row("Timeout time/weight", Carry::Part("nothing: see the scheduling timeout scheme")),
+        row("Timeout scheduling", Carry::Part("nothing: see the scheduling timeout scheme")),
+        row("Scheduling priority scheme", Carry::Lost(0.0, "a drive knows no priorities")),
+        row("Priority scheduling", Carry::Part("nothing: see the scheduling priority scheme")),
     ],
 };
 
@@ -79,7 +122,9 @@ const CONCATENATE: &[&str] = &["none", "reads", "writes", "both"];
 
 /// The scheduler of a drive; the rest of its queue is that of the drive.
 pub(crate) fn scheduler(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
-    policy(item.block()?, "Scheduling policy", "scheduler", lines, notes)
+    let block = item.block()?;
+    policy(block, "Scheduling policy", "scheduler", lines, notes)?;
+    carry(&DRIVE_QUEUE, block, lines, notes)
 }
 
 fn policy(

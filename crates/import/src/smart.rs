@@ -33,7 +33,10 @@ pub const CACHE_MEMORY: Table = Table {
         row("Flush idle delay", Carry::Part("`flush_idle`")),
         row("Flush max line cluster", Carry::Count("flush_cluster")),
         row("Read prefetch type", Carry::Part("`read_prefetch`")),
-        row("Write prefetch type", Carry::Lost(0.0, "writes fetch nothing")),
+        row(
+            "Write prefetch type",
+            Carry::Beyond(0.0, "writes fetch nothing", ("Bit granularity", 1.0)),
+        ),
         row("Line-by-line fetches", Carry::Lost(0.0, "what is missing is fetched as one")),
         row("Max gather", Carry::Part("nothing: what is missing is fetched as one")),
     ],

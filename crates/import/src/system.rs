@@ -3,9 +3,10 @@
 use crate::disk::Link;
 use crate::model::Model;
 use crate::queue;
+use crate::queue::DRIVE_QUEUE;
 use crate::source::{Files, Place, Trouble, quote};
 use crate::syntax::{Block, Item, Node};
-use crate::table::{Carry, Lines, Notes, Table, carry, ms, row, string, strings};
+use crate::table::{Carry, Lines, Notes, Table, carry, ms, odd_names, row, string, strings};
 use crate::walk::Walk;
 use std::collections::BTreeMap;
 
@@ -52,7 +53,7 @@ pub const LOGORG: Table = Table {
         row("Stripe unit", Carry::Part("`chunk`")),
         row("Synch writes for safety", Carry::Part("`write_order`: 0 `early`, 1 `together`")),
         row("Number of copies", Carry::Part("`copies` of `raid10`")),
-        row("Copy choice on read", Carry::Part("the volume's own choice")),
+        row("Copy choice on read", Carry::Part("`read_choice` of `raid1` and `raid10`")),
         row("RMW vs. reconstruct", Carry::Part("`break_point`")),
         row("Parity stripe unit", Carry::Part("`parity_rows`, in stripe units")),
         row("Parity rotation type", Carry::Part("`rotation`")),
@@ -212,6 +213,9 @@ pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Li
     }
     lines.set("servers", "1", "");
     carry(&SIMPLE, block, &mut lines, notes)?;
+    if let Some(queue) = block.get("Scheduler") {
+        odd_names(&DRIVE_QUEUE, queue.block()?, notes);
+    }
     Ok(lines)
 }
 
@@ -319,7 +323,23 @@ fn volume(
         chunk = 1;
     }
     let chunk = chunk.min(smallest);
-    let striped = distribution.text()? == "Striped";
+    let striped = match distribution.text()? {
+        "Striped" => true,
+        "Asis" => false,
+        "Random" | "Ideal" => {
+            let message = format!(
+                "`Distribution scheme = {}` is not carried over: blocks stay where they are",
+                distribution.noun()
+            );
+            notes.warn(distribution.place, message);
+            false
+        }
+        other => {
+            let message =
+                format!("expected Asis, Striped, Random or Ideal, found {}", quote(other));
+            return Err(Trouble::new(distribution.place, message));
+        }
+    };
     let mut lines = Lines::default();
     // Devices on one bus are reached through one part, which stands for all of them.
     let mut names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
@@ -331,7 +351,7 @@ fn volume(
         }
         "Noredun" if striped => ("stripe", smallest / chunk * chunk * count),
         "Noredun" => ("concat", devices.iter().map(|device| device.sectors).sum()),
-        "Shadowed" => shadowed(block, count, smallest, chunk, redundancy.place, notes)?,
+        "Shadowed" => shadowed(block, count, smallest, chunk, redundancy.place)?,
         "Parity_disk" => ("raid4", smallest / chunk * chunk * count.saturating_sub(1)),
         "Parity_rotated" => ("raid5", smallest / chunk * chunk * count.saturating_sub(1)),
         other => {
@@ -348,6 +368,10 @@ fn volume(
         let bytes = format!("\"{}B\"", chunk * 512);
         lines.from("chunk", bytes, ("Stripe unit", chunk_item), notes);
     }
+    if let Some(item) = block.get("Copy choice on read").filter(|_| kind.starts_with("raid1")) {
+        let word = READ_CHOICES[item.whole_in(1, 6)? as usize - 1];
+        lines.from("read_choice", string(word), ("Copy choice on read", item), notes);
+    }
     if kind.starts_with("raid4") || kind.starts_with("raid5") {
         parity(block, kind, devices.len(), &mut lines, notes)?;
     }
@@ -358,18 +382,24 @@ fn volume(
     Ok(Target { name, sectors })
 }
 
+/// Which copy is read, by DiskSim's number.
+const READ_CHOICES: [&str; 6] = [
+    "primary",
+    "random",
+    "round-robin",
+    "shortest-seek",
+    "shortest-queue",
+    "shortest-queue-then-seek",
+];
+
 fn shadowed(
     block: &Block,
     count: u64,
     smallest: u64,
     chunk: u64,
     place: Place,
-    notes: &mut Notes,
 ) -> Result<(&'static str, u64), Trouble> {
     let copies = block.get("Number of copies").map_or(Ok(2), |item| item.whole_in(2, 10))? as u64;
-    if let Some(choice) = block.get("Copy choice on read") {
-        notes.warn(choice.place, "`Copy choice on read`: the volume chooses copies its own way");
-    }
     if copies == count {
         return Ok(("raid1", smallest));
     }

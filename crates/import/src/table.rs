@@ -25,6 +25,9 @@ pub enum Carry {
     Report,
     /// Cannot be carried over. Nothing is lost if it has this value; otherwise a warning tells.
     Lost(f64, &'static str),
+    /// The same, but it has an effect only where another parameter of the block is larger than
+    /// that.
+    Beyond(f64, &'static str, (&'static str, f64)),
     /// The same for a drive that takes several commands; for others it means nothing.
     Several(f64, &'static str),
 }
@@ -35,6 +38,12 @@ impl Carry {
         let several = |item: &Item| Ok(item.whole_in(0, i64::MAX)? > 1);
         let meaningless = Self::Part("nothing: the drive has one command at a time");
         Ok(match self {
+            Self::Beyond(neutral, why, (key, limit)) => {
+                match block.get(key).map_or(Ok(0.0), Item::number)? {
+                    value if value > limit => Self::Lost(neutral, why),
+                    _ => Self::Part("nothing: what it is about does not happen"),
+                }
+            }
             Self::Several(..) if block.get("Max queue length").map_or(Ok(true), several)? => self,
             Self::Several(..) => meaningless,
             _ => self,
@@ -192,6 +201,19 @@ pub(crate) fn ms_of(item: &Item) -> Result<f64, Trouble> {
     item.number_in(0.0, MS_MAX)
 }
 
+/// Tells of parameters of `block` that are given again or that `table` does not know.
+pub(crate) fn odd_names(table: &Table, block: &Block, notes: &mut Notes) {
+    for (at, entry) in block.entries.iter().enumerate() {
+        let key = quote(&entry.key);
+        if block.entries[at + 1..].iter().any(|later| later.key == entry.key) {
+            notes.warn(entry.place, format!("{key} is given again; the last counts"));
+        } else if !table.rows.iter().any(|row| row.key == entry.key) {
+            let message = format!("{key} is no known parameter of {}; it is left out", table.kind);
+            notes.warn(entry.place, message);
+        }
+    }
+}
+
 /// Carries over everything of `block` that `table` gives a place of its own.
 pub(crate) fn carry(
     table: &Table,
@@ -199,24 +221,11 @@ pub(crate) fn carry(
     lines: &mut Lines,
     notes: &mut Notes,
 ) -> Result<(), Trouble> {
+    odd_names(table, block, notes);
     for (at, entry) in block.entries.iter().enumerate() {
-        if block.entries[at + 1..].iter().any(|later| later.key == entry.key) {
-            notes.warn(
-                entry.place,
-                format!("{} is given again; the last counts", quote(&entry.key)),
-            );
-            continue;
-        }
-        match table.rows.iter().find(|row| row.key == entry.key) {
-            Some(row) => carry_one(row.carry.in_block(block)?, entry, lines, notes)?,
-            None => {
-                let message = format!(
-                    "{} is no known parameter of {}; it is left out",
-                    quote(&entry.key),
-                    table.kind
-                );
-                notes.warn(entry.place, message);
-            }
+        let last = !block.entries[at + 1..].iter().any(|later| later.key == entry.key);
+        if let Some(row) = table.rows.iter().find(|row| row.key == entry.key && last) {
+            carry_one(row.carry.in_block(block)?, entry, lines, notes)?;
         }
     }
     Ok(())
@@ -230,7 +239,7 @@ fn carry_one(
 ) -> Result<(), Trouble> {
     let item = &entry.item;
     let (key, value) = match carry {
-        Carry::Part(_) | Carry::Report => return Ok(()),
+        Carry::Part(_) | Carry::Report | Carry::Beyond(..) => return Ok(()),
         Carry::Ms(key) => (key, ms(ms_of(item)?)),
         Carry::Number(key) => (key, number(item.number()?)),
         Carry::Count(key) => (key, item.whole_in(0, i64::MAX)?.to_string()),

@@ -92,9 +92,9 @@ pub const IOMAP: Table = Table {
     rows: &[
         row("tracedev", Carry::Part("volumes of a trace go to devices in order of appearance")),
         row("simdev", Carry::Part("see `tracedev`")),
-        row("locScale", Carry::Part("512 (sectors); others are named")),
-        row("sizeScale", Carry::Lost(1.0, "sizes of a trace are not multiplied")),
-        row("offset", Carry::Lost(0.0, "addresses of a trace are not shifted")),
+        row("locScale", Carry::Part("`address_unit`, if all mappings have the same")),
+        row("sizeScale", Carry::Part("`size_scale`, if all mappings have the same")),
+        row("offset", Carry::Part("`address_offset`, if all mappings have the same")),
     ],
 };
 
@@ -166,9 +166,12 @@ pub(crate) fn replay(
             let scale = 1.0 / item.number_in(1e-9, 1e9)?;
             lines.from("time_scale", number(scale), ("I/O Trace Time Scale", item), notes);
         }
+        let mut mappings = Vec::new();
         for item in block.get("I/O Mappings").map_or(Ok(&[][..]), Item::list)? {
             mapping(item.block()?, system, notes)?;
+            mappings.push(item.block()?);
         }
+        rescaled(&mappings, &mut lines, notes)?;
     }
     let sectors = system.targets.iter().map(|target| target.sectors);
     let stride = sectors.clone().max().unwrap_or(1);
@@ -196,8 +199,44 @@ fn mapping(block: &Block, system: &System, notes: &mut Notes) -> Result<(), Trou
         let message = format!("{} is no device of the system", quote(device.text()?));
         return Err(Trouble::new(device.place, message));
     }
-    if let Some(scale) = block.get("locScale").filter(|scale| scale.number().ok() != Some(512.0)) {
-        notes.warn(scale.place, format!("`locScale = {}` is taken for 512", scale.noun()));
+    Ok(())
+}
+
+/// What mappings do to addresses and sizes: the same to all of them, or it is named.
+fn rescaled(mappings: &[&Block], lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+    const KEYS: [(&str, &str, i64, i64); 3] = [
+        ("locScale", "address_unit", 512, 1 << 30),
+        ("sizeScale", "size_scale", 1, 1 << 20),
+        ("offset", "address_offset", 0, 1 << 50),
+    ];
+    for (theirs, ours, neutral, max) in KEYS {
+        let mut values = Vec::new();
+        for block in mappings {
+            let item = block.get(theirs);
+            let value = item.map_or(Ok(neutral), |item| item.whole_in(neutral.min(1), max))?;
+            if theirs == "locScale" && value % 512 != 0 && 512 % value != 0 {
+                let place = item.map_or(block.place, |item| item.place);
+                let message = format!("expected a multiple or a divisor of 512, found {value}");
+                return Err(Trouble::new(place, message));
+            }
+            values.push((value, item));
+        }
+        let Some(&(first, _)) = values.first() else { return Ok(()) };
+        if values.iter().any(|(value, _)| *value != first) {
+            for (value, item) in values {
+                let Some(item) = item.filter(|_| value != neutral) else { continue };
+                let message =
+                    format!("`{theirs} = {value}` is not carried over: mappings differ in it");
+                notes.warn(item.place, message);
+            }
+        } else if let (Some(item), true) = (values[0].1, first != neutral) {
+            let text = match theirs {
+                "sizeScale" => first.to_string(),
+                "offset" => format!("\"{}B\"", first * 512),
+                _ => format!("\"{first}B\""),
+            };
+            lines.from(ours, text, (theirs, item), notes);
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Layouts by zones: `dm_layout_g1`.
 
-use crate::source::Trouble;
-use crate::syntax::{Block, Item};
+use crate::source::{Trouble, quote};
+use crate::syntax::Block;
 use crate::table::{Carry, Lines, Notes, Table, carry, number, row};
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ pub const ZONE: Table = Table {
 };
 
 const ZONES_MAX: usize = 4_096;
-const CYLINDERS_MAX: i64 = 1 << 22;
+pub(crate) const CYLINDERS_MAX: i64 = 1 << 22;
 
 pub(crate) fn lines(
     layout: &Block,
@@ -69,9 +69,16 @@ pub(crate) fn lines(
         let from = ("Rangesize for sparing", item);
         lines.from("sparing_range_cylinders", range, from, notes);
     }
-    let unit = match layout.get("Skew units").map(Item::text).transpose()? {
-        Some("revolutions") => "\"turns\"",
-        _ => "\"sectors\"",
+    let unit = match layout.get("Skew units") {
+        None => "\"sectors\"",
+        Some(item) => match item.text()? {
+            "revolutions" => "\"turns\"",
+            "sectors" => "\"sectors\"",
+            other => {
+                let message = format!("expected sectors or revolutions, found {}", quote(other));
+                return Err(Trouble::new(item.place, message));
+            }
+        },
     };
     lines.set("skew_unit", unit, "");
     let zones = layout.need("Zones")?;

@@ -303,3 +303,45 @@ fn a_controller_with_a_memory_cache_becomes_a_part() {
         ],
     );
 }
+
+#[test]
+fn mappings_of_a_trace_are_carried_over_where_they_agree() {
+    let machine = |maps: &str| {
+        let sim =
+            format!("disksim_iosim IS {{ I/O Trace Time Scale = 2.0, I/O Mappings = [{maps}] }}\n");
+        import_with(&(sim + &machine()), |request| {
+            request.trace = Some(Trace { path: "t".into(), format: None });
+        })
+    };
+    let map = |dev: u32, loc: u32, size: u32, offset: u32| {
+        format!(
+            "disksim_iomap {{ tracedev = {dev}, simdev = org0, locScale = {loc}, \
+             sizeScale = {size}, offset = {offset} }}"
+        )
+    };
+    let same = machine(&format!("{}, {}", map(0, 1024, 2, 100), map(1, 1024, 2, 100))).unwrap();
+    for line in ["address_unit = \"1024B\"", "size_scale = 2", "address_offset = \"51200B\""] {
+        assert!(same.text.contains(line), "{line}: {}", same.text);
+    }
+    let plain = machine(&map(0, 512, 1, 0)).unwrap();
+    assert!(!plain.text.contains("address_unit"), "{}", plain.text);
+    let mixed = machine(&format!("{}, {}", map(0, 512, 1, 0), map(1, 512, 3, 0))).unwrap();
+    let told = |part: &str| mixed.warnings.iter().any(|warning| warning.contains(part));
+    assert!(told("`sizeScale = 3` is not carried over"), "{mixed:?}");
+    let odd = machine(&map(0, 300, 1, 0)).unwrap_err();
+    assert!(odd.message.contains("a multiple or a divisor of 512"), "{odd}");
+}
+
+#[test]
+fn what_has_no_effect_is_not_named() {
+    let told = |text: &str| import(text).unwrap().warnings;
+    // Gaps in streams matter only to streams that are scheduled.
+    let gap = machine().replace(
+        "Read initiation delay = 0.0 }",
+        "Read initiation delay = 0.0, Sequential stream scheme = 1, Maximum concat size = 64,
+         Sequential stream diff maximum = 2 }",
+    );
+    assert!(!told(&gap).iter().any(|warning| warning.contains("diff maximum")));
+    let streams = gap.replace("Sequential stream scheme = 1", "Sequential stream scheme = 5");
+    assert!(told(&streams).iter().any(|it| it.contains("diff maximum = 2` is not carried over")));
+}

@@ -129,6 +129,9 @@ fn main() {
         .and("loops", Value::Count(1))
         .and("first", Value::Count(1))
         .and("volume_layout", Value::Text("overlay".to_owned()))
+        .and("address_unit", Value::Bytes(512))
+        .and("size_scale", Value::Count(1))
+        .and("address_offset", Value::Bytes(0))
         .and("address", Value::Text("wrap".to_owned()))
         .and("granule", Value::Bytes(1 << 20));
     measure("replay of a native trace", || {

@@ -9,7 +9,7 @@ use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.
-pub(super) const PARAMS: [Param; 25] = [
+pub(super) const PARAMS: [Param; 26] = [
     Param::with(
         "read_hit_overhead",
         Kind::Duration,
@@ -66,6 +66,13 @@ pub(super) const PARAMS: [Param; 25] = [
         FRACTION,
         "0",
         "Part of a read that must be in the buffer before it goes over the link.",
+    ),
+    Param::with(
+        "read_watermark_of",
+        Kind::Choice(&["request", "segment"]),
+        "\"request\"",
+        "What `read_watermark` is a part of: the read, or a segment of the buffer, whatever the \
+         read asks for.",
     ),
     time("read_completion_overhead", "To report a read complete."),
     time("write_completion_overhead", "To report a write complete."),
@@ -156,6 +163,8 @@ pub struct WriteTimes {
 pub struct Handshake {
     /// Part of a read in the buffer before it goes over the link.
     pub read_watermark: f64,
+    /// Sectors of which it is a part; without it those of the read.
+    pub watermark_sectors: Option<u32>,
     /// Reporting a read complete.
     pub read_completion: SimDuration,
     /// Reporting a write complete.
@@ -187,6 +196,10 @@ impl Handshake {
         };
         Self {
             read_watermark: settings.number("read_watermark"),
+            watermark_sectors: (settings.text("read_watermark_of") == "segment").then(|| {
+                let sectors = settings.bytes("cache_segment_size") / SECTOR_BYTES;
+                u32::try_from(sectors).unwrap_or(u32::MAX)
+            }),
             read_completion: time("read_completion_overhead"),
             write_completion: time("write_completion_overhead"),
             preparation: time("data_preparation_overhead"),
@@ -296,7 +309,13 @@ impl Electronics {
     /// (DiskSim's "high water mark" as a part of the request).
     #[inline]
     pub fn read_mark(&self, sectors: u32) -> u32 {
-        ((f64::from(sectors) * self.handshake.read_watermark) as u32).max(1)
+        let share = self.handshake.read_watermark;
+        let mark = match self.handshake.watermark_sectors {
+            None => (f64::from(sectors) * share) as u32,
+            // DiskSim rounds up here and down there.
+            Some(segment) => ((f64::from(segment) * share).ceil() as u32).min(sectors),
+        };
+        mark.max(1)
     }
 
     /// How many of the first sectors of a write of `sectors` are in the buffer before the medium is
@@ -346,6 +365,15 @@ mod tests {
         check(0.75, 3, 2);
         check(0.75, 8, 6);
         check(1.0, 8, 8);
+        // A part of the segment, at most all of the read; DiskSim rounds up.
+        let of_segment = |share, segment, sectors, mark| {
+            let mut electronics = electronics(share, false);
+            electronics.handshake.watermark_sectors = Some(segment);
+            assert_eq!(electronics.read_mark(sectors), mark, "{share} of {segment}: {sectors}");
+        };
+        of_segment(0.5, 9, 64, 5);
+        of_segment(0.5, 256, 64, 64);
+        of_segment(0.0, 256, 64, 1);
     }
 
     #[test]

@@ -2,20 +2,24 @@
 //! clock time them, and tells what happened.
 
 mod params;
+mod pieces;
 mod power_cut;
+mod stamps;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
-use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint, WriteRun};
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::{BlockId, Lpn};
-use crate::ops::{After, FRESH, FlashOp, FlashOps, OpKind};
+use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
     Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, Part, PowerState,
     Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source, StateError, Stream,
 };
+use pieces::{Piece, pieces, serve_untimed, write_run};
 use power_cut::{InFlight, RECOVERED};
+use stamps::is_host_read;
 use std::collections::BTreeMap;
 
 /// While a device is busy without a pause, its active time is told this often.
@@ -67,81 +71,6 @@ pub struct Ssd {
     active_until: SimTime,
     free_told: u32,
     wake_set: bool,
-}
-
-/// The part of a request that lies in one page.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    lpn: Lpn,
-    /// Sectors of the request before it.
-    skip: u32,
-    /// First sector within the page.
-    offset: u32,
-    sectors: u32,
-}
-
-/// Cuts `request` at page boundaries.
-fn pieces(request: &Request, sectors_per_page: u32) -> impl Iterator<Item = Piece> + use<> {
-    let (first, total, per_page) = (request.lba.0, request.sectors, sectors_per_page);
-    let mut skip = 0;
-    std::iter::from_fn(move || {
-        if skip >= total {
-            return None;
-        }
-        let at = first + u64::from(skip);
-        let offset = (at % u64::from(per_page)) as u32;
-        let sectors = (per_page - offset).min(total - skip);
-        let lpn = Lpn((at / u64::from(per_page)) as u32);
-        let piece = Piece { lpn, skip, offset, sectors };
-        skip += sectors;
-        Some(piece)
-    })
-}
-
-/// The pages that `request` writes, partly or whole.
-fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
-    let per_page = u64::from(sectors_per_page);
-    let first = request.lba.0 / per_page;
-    let last = (request.end().0 - 1) / per_page;
-    WriteRun {
-        first: Lpn(first as u32),
-        pages: (last - first + 1) as u32,
-        last_whole: request.end().0.is_multiple_of(per_page),
-    }
-}
-
-/// Has `ftl` do what `request` asks for, page by page as a run would, but without a clock.
-fn serve_untimed(
-    ftl: &mut dyn Ftl,
-    flash: &mut FlashOps,
-    request: &Request,
-    sectors_per_page: u32,
-) -> Result<(), FtlError> {
-    if request.op == Op::Flush {
-        return Ok(());
-    }
-    let run = write_run(request, sectors_per_page);
-    if request.op == Op::Write {
-        ftl.begin_write(run);
-    }
-    let hint = Hint { request_pages: run.pages };
-    pieces(request, sectors_per_page).try_for_each(|piece| {
-        let whole = piece.sectors == sectors_per_page;
-        match request.op {
-            Op::Write => {
-                if !whole && ftl.holds(piece.lpn, flash) {
-                    ftl.read(piece.lpn, flash);
-                }
-                ftl.write(piece.lpn, hint, flash)
-            }
-            Op::Read => {
-                ftl.read(piece.lpn, flash);
-                Ok(())
-            }
-            Op::Trim if whole => ftl.trim(piece.lpn, flash),
-            Op::Trim | Op::Flush => Ok(()),
-        }
-    })
 }
 
 impl Ssd {
@@ -323,54 +252,6 @@ impl Ssd {
         }
     }
 
-    /// Fills the page buffer from the host's read among the noted operations, if there is one.
-    fn page_of_host_read(&mut self) -> bool {
-        let Some(op) = self.parts.flash.list().iter().rfind(is_host_read) else { return false };
-        let at = u64::from(op.page) * u64::from(self.sectors_per_page);
-        self.contents.read(at, &mut self.page);
-        true
-    }
-
-    /// Moves stamps as the operations from number `first` on move data.
-    fn move_contents(&mut self, first: usize) {
-        let per_page = u64::from(self.sectors_per_page);
-        let pages_per_block = u64::from(self.parts.flash.array().geometry().pages_per_block());
-        let mut buffer = vec![0; per_page as usize];
-        let list = &self.parts.flash.list()[first..];
-        // What was read and is programmed again later in the list.
-        let mut memory: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        let restored = |op: &FlashOp| op.kind == OpKind::Program && op.from != FRESH;
-        memory.extend(list.iter().filter(|op| restored(op)).map(|op| (op.from, Vec::new())));
-        for op in list {
-            let at = u64::from(op.page) * per_page;
-            match op.kind {
-                OpKind::Read => {
-                    if let Some(held) = memory.get_mut(&op.page) {
-                        held.resize(per_page as usize, 0);
-                        self.contents.read(at, held);
-                    }
-                }
-                OpKind::Program if op.cause == Cause::Host => self.contents.write(at, &self.page),
-                OpKind::Program if op.from != FRESH => {
-                    // Empty when it was never read: that shows as wrong data.
-                    let held = memory.get(&op.from).filter(|held| !held.is_empty());
-                    held.into_iter().for_each(|held| self.contents.write(at, held));
-                }
-                OpKind::Program => self.contents.clear(at, per_page),
-                OpKind::Copy => {
-                    self.contents.read(u64::from(op.from) * per_page, &mut buffer);
-                    // The target was erased, so it holds zeros already.
-                    if buffer.iter().any(|stamp| *stamp != 0) {
-                        self.contents.write(at, &buffer);
-                    }
-                }
-                OpKind::Erase => {
-                    self.contents.clear(at * pages_per_block, per_page * pages_per_block);
-                }
-            }
-        }
-    }
-
     /// Ends the run when the translation layer gave up or broke a rule of flash.
     #[inline]
     fn check(&self, ctx: &mut Ctx<'_>, done: Result<(), FtlError>) {
@@ -419,10 +300,6 @@ impl Ssd {
             ctx.wake_at(self.active_until.max(ctx.now()) + delay, 0);
         }
     }
-}
-
-fn is_host_read(op: &&FlashOp) -> bool {
-    op.kind == OpKind::Read && matches!(op.cause, Cause::Host | Cause::Partial)
 }
 
 impl Layer for Ssd {

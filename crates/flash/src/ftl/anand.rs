@@ -97,12 +97,6 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl Anand {
-    /// The chain and the offset of `lpn`.
-    fn split(&self, lpn: Lpn) -> (u32, u32) {
-        let chain = self.geometry.block_of(Ppn(lpn.0)).0;
-        (chain, lpn.0 - chain * self.geometry.pages_per_block())
-    }
-
     fn units(&self, chain: u32) -> impl Iterator<Item = BlockId> + '_ {
         let first = self.ends[chain as usize].first;
         let behind = |unit: &u32| Some(self.next[*unit as usize]).filter(|next| *next != NOBODY);
@@ -148,7 +142,7 @@ impl Anand {
     }
 
     fn program(&self, lpn: Lpn, unit: BlockId, flash: &mut FlashOps) {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         let old = self.find(chain, offset, flash);
         merge::program_to(lpn, unit, offset, flash);
         if let Some(old) = old {
@@ -253,7 +247,7 @@ impl Anand {
 
     /// Writes a page whose offset is used in every unit of its chain.
     fn extend(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (chain, _) = self.split(lpn);
+        let (chain, _) = self.geometry.split(lpn);
         let units = self.ends[chain as usize].units;
         if units < self.chain_max
             && let Some(unit) = self.free.take()
@@ -289,14 +283,14 @@ impl Anand {
 
 impl Ftl for Anand {
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         if let Some(page) = self.find(chain, offset, flash) {
             flash.host_read(page, After::NOTHING);
         }
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         if self.ends[chain as usize].units == 0 {
             let unit = self.obtain(flash)?;
             self.append(chain, unit);
@@ -310,7 +304,7 @@ impl Ftl for Anand {
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         if let Some(page) = self.find(chain, offset, flash) {
             let left = flash.invalidate(page);
             if left == 0 && self.units(chain).all(|unit| flash.array().valid(unit) == 0) {
@@ -321,7 +315,7 @@ impl Ftl for Anand {
     }
 
     fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         self.find(chain, offset, flash).is_some()
     }
 

@@ -84,12 +84,6 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl Fmax {
-    /// The chain and the offset of `lpn`.
-    fn split(&self, lpn: Lpn) -> (u32, u32) {
-        let chain = self.geometry.block_of(Ppn(lpn.0)).0;
-        (chain, lpn.0 - chain * self.geometry.pages_per_block())
-    }
-
     fn place_index(&self, slot: u32, offset: u32) -> usize {
         slot as usize * self.geometry.pages_per_block() as usize + offset as usize
     }
@@ -120,7 +114,7 @@ impl Fmax {
     }
 
     fn replace(&mut self, lpn: Lpn, place: u32, flash: &mut FlashOps) {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         let Chain { replacement, slot, .. } = self.chains[chain as usize];
         let old = self.find(chain, offset, flash);
         let page = self.geometry.page(BlockId(replacement), place);
@@ -258,14 +252,14 @@ impl Fmax {
 
 impl Ftl for Fmax {
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         if let Some(page) = self.find(chain, offset, flash) {
             flash.host_read(page, After::NOTHING);
         }
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         if self.chains[chain as usize].primary == NOBODY {
             self.begin(chain, flash)?;
         }
@@ -293,7 +287,7 @@ impl Ftl for Fmax {
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         let Some(page) = self.find(chain, offset, flash) else { return Ok(()) };
         let Chain { primary, replacement, slot } = self.chains[chain as usize];
         if slot != NOBODY {
@@ -309,7 +303,7 @@ impl Ftl for Fmax {
     }
 
     fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        let (chain, offset) = self.split(lpn);
+        let (chain, offset) = self.geometry.split(lpn);
         self.find(chain, offset, flash).is_some()
     }
 

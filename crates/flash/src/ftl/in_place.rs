@@ -83,8 +83,8 @@ impl InPlace {
     /// Reads, erases and writes back the block of `lpn`, but for `run` pages from `lpn` on, of
     /// which the first is programmed from the host and the others are left to the next calls.
     fn rewrite(&mut self, lpn: Lpn, run: u32, flash: &mut FlashOps) {
-        let (block, offset) =
-            (self.geometry.block_of(Ppn(lpn.0)), self.geometry.offset_of(Ppn(lpn.0)));
+        let (block, offset) = self.geometry.split(lpn);
+        let block = BlockId(block);
         let behind = flash.array().next_valid(block, offset + run);
         self.memory.load(block, flash);
         if flash.array().order() == ProgramOrder::Any || behind.is_none() {

@@ -119,10 +119,7 @@ impl LogMap {
     /// Logical block and offset of `lpn`.
     #[inline]
     pub const fn split(&self, lpn: Lpn) -> (u32, u32) {
-        let geometry = self.geometry();
-        // A logical number has the block and offset a physical page of the same number has.
-        let logical = geometry.block_of(Ppn(lpn.0)).0;
-        (logical, lpn.0 - logical * geometry.pages_per_block())
+        self.geometry().split(lpn)
     }
 
     /// Where the data of `lpn` are, or [`Ppn::NONE`].

@@ -6,7 +6,7 @@
 //! cells are programmed (paper 002, figure 4 and algorithm 1). A die has one page register: it is
 //! busy until the data of a read are out, and takes the next data only when it is free.
 
-use super::{Bus, Delays, Journal, Path, Timed, serves_request};
+use super::{Delays, Journal, Path, Reached, Timed, Wires, serves_request};
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -21,29 +21,12 @@ struct Die {
     gc_until: SimTime,
 }
 
-/// The moment an operation ended, and how it was reached.
-#[derive(Clone, Copy, Debug)]
-struct Reached {
-    at: SimTime,
-    path: Path,
-}
-
-#[inline]
-fn through_ram(mut reached: Reached, ram: SimDuration) -> Reached {
-    reached.at += ram;
-    reached.path.overhead += ram;
-    reached
-}
-
 /// Dies and channels that work side by side.
 pub struct Interleaved {
     geometry: Geometry,
     delays: Delays,
     dies: Vec<Die>,
-    channels: Vec<Bus>,
-    to_host: Bus,
-    from_host: Bus,
-    now: SimTime,
+    wires: Wires,
     op: Op,
     /// When the request's data are all in the device, and how that was reached.
     base: Reached,
@@ -54,76 +37,54 @@ pub struct Interleaved {
     settled: SimTime,
     /// Ends of the operations of the page being booked, for links.
     ends: Vec<Reached>,
-    pub(super) journal: Journal,
 }
 
 impl Interleaved {
     /// An idle device.
     pub fn new(geometry: Geometry, delays: Delays) -> Self {
-        let bus = || Bus::new(delays.schedule_slots);
-        let nowhere = Reached { at: SimTime::ZERO, path: Path::default() };
         Self {
             geometry,
             delays,
             dies: vec![Die::default(); geometry.dies() as usize],
-            channels: (0..geometry.channels()).map(|_| bus()).collect(),
-            to_host: bus(),
-            from_host: bus(),
-            now: SimTime::ZERO,
+            wires: Wires::new(geometry, &delays),
             op: Op::Read,
-            base: nowhere,
+            base: Reached::default(),
             data_from: SimTime::ZERO,
-            last: nowhere,
+            last: Reached::default(),
             settled: SimTime::ZERO,
             ends: Vec::with_capacity(1024),
-            journal: Journal::default(),
         }
+    }
+
+    pub(super) fn journal(&mut self) -> &mut Journal {
+        &mut self.wires.journal
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&self.dies);
-        for bus in self.channels.iter().chain([&self.to_host, &self.from_host]) {
-            bus.save(to);
-        }
+        self.wires.save(to);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let dies: Vec<Die> = from.take()?;
         state::same_length("the list of dies", dies.len(), self.dies.len())?;
         self.dies = dies;
-        let buses = self.channels.iter_mut().chain([&mut self.to_host, &mut self.from_host]);
-        for bus in buses {
-            bus.restore(from)?;
-        }
-        Ok(())
+        self.wires.restore(from)
     }
 
     #[inline]
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        self.now = now;
+        self.wires.advance(now);
         self.op = op;
         let overhead = self.delays.overhead(op);
-        let ready = now + overhead;
-        let mut path = Path { overhead, ..Path::default() };
-        let mut at = ready;
-        self.data_from = ready;
-        if op == Op::Write && self.delays.host_rate != 0 {
-            let length = SimDuration::transfer(bytes, self.delays.host_rate);
-            let link =
-                if self.delays.host_full_duplex { &mut self.from_host } else { &mut self.to_host };
-            link.advance(now);
-            self.data_from = link.reserve(ready, length);
-            path.queue = self.data_from.since(ready);
-            path.bus = length;
-            at = self.data_from + length;
-        }
-        self.base = Reached { at, path };
+        let path = Path { overhead, ..Path::default() };
+        (self.data_from, self.base) = self.wires.from_host(op, bytes, now + overhead, path);
         self.last = Reached { at: now, path: Path::default() };
         self.settled = now;
     }
 
     pub(super) fn begin_background(&mut self, now: SimTime) {
-        self.now = now;
+        self.wires.advance(now);
         self.op = Op::Flush;
         self.base = Reached { at: now, path: Path::default() };
         self.last = self.base;
@@ -142,7 +103,7 @@ impl Interleaved {
         let mut ready = self.page_ready(bytes_behind);
         // Data go through the controller's memory on their way in (paper 002, section 3.2).
         if self.op == Op::Write && !ops.is_empty() {
-            ready = through_ram(ready, self.delays.ram);
+            ready = ready.through_ram(self.delays.ram);
         }
         let mut result = ready;
         if ops.iter().any(|op| op.after != After::NOTHING) {
@@ -154,9 +115,9 @@ impl Interleaved {
         }
         if self.op == Op::Read {
             if !ops.is_empty() {
-                result = through_ram(result, self.delays.ram);
+                result = result.through_ram(self.delays.ram);
             }
-            result = self.send_to_host(result, bytes);
+            result = self.wires.to_host(result, bytes);
         }
         if result.at >= self.last.at {
             self.last = result;
@@ -171,7 +132,7 @@ impl Interleaved {
                 let begin = ready.at.max(self.dies[op.die.0 as usize].free);
                 let at = begin + inside + self.delays.command * 2;
                 self.collect_until(op, begin, at);
-                self.journal.die(op, begin, at);
+                self.wires.journal.die(op, begin, at);
                 self.settled = self.settled.max(at);
                 return;
             }
@@ -232,20 +193,6 @@ impl Interleaved {
         ready
     }
 
-    #[inline]
-    fn send_to_host(&mut self, from: Reached, bytes: u64) -> Reached {
-        if self.delays.host_rate == 0 {
-            return from;
-        }
-        let length = SimDuration::transfer(bytes, self.delays.host_rate);
-        self.to_host.advance(self.now);
-        let start = self.to_host.reserve(from.at, length);
-        let mut path = from.path;
-        path.queue += start.since(from.at);
-        path.bus += length;
-        Reached { at: start + length, path }
-    }
-
     /// Books `op`, which may begin at `from`.
     #[inline]
     fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
@@ -255,23 +202,23 @@ impl Interleaved {
         let mut path = from.path;
         let (begin, at) = match op.kind {
             OpKind::Read => {
-                let begin = self.send(op, free, command);
+                let begin = self.wires.send(op, free, command);
                 let sensed = begin + command + read;
                 let wire = data_command + page_transfer;
-                let out = self.send(op, sensed, wire);
+                let out = self.wires.send(op, sensed, wire);
                 path.read += read;
                 path.queue += out.since(sensed);
                 path.flash_bus += command + wire;
                 (begin, out + wire)
             }
             OpKind::Program => {
-                let begin = self.send(op, free, command + page_transfer);
+                let begin = self.wires.send(op, free, command + page_transfer);
                 path.program += program;
                 path.flash_bus += command + page_transfer;
                 (begin, begin + command + page_transfer + program)
             }
             OpKind::Erase => {
-                let begin = self.send(op, free, command);
+                let begin = self.wires.send(op, free, command);
                 path.erase += erase;
                 path.flash_bus += command;
                 (begin, begin + command + erase)
@@ -304,23 +251,12 @@ impl Interleaved {
         path.program += program;
         // Out and in again as one slot: the die's register is not free in between.
         let wire = data_command + page_transfer + command + page_transfer;
-        let begin = self.send(op, free, command);
+        let begin = self.wires.send(op, free, command);
         let sensed = begin + command + read;
-        let out = self.send(op, sensed, wire);
+        let out = self.wires.send(op, sensed, wire);
         path.queue += out.since(sensed);
         path.flash_bus += command + wire;
         self.occupy(op, from, begin, out + wire + program, path)
-    }
-
-    /// Takes the channel of `op` for `length`, from `earliest` on or in the first gap after it.
-    #[inline]
-    fn send(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
-        let channel = self.geometry.channel_of(op.die);
-        let bus = &mut self.channels[channel as usize];
-        bus.advance(self.now);
-        let begin = bus.reserve(earliest, length);
-        self.journal.channel(channel, op, begin, length);
-        begin
     }
 
     /// The die of `op` works from `begin` until `at`. The wait before is put down to garbage
@@ -346,7 +282,7 @@ impl Interleaved {
             self.collect_until(op, begin, at);
         }
         self.dies[op.die.0 as usize].free = at;
-        self.journal.die(op, begin, at);
+        self.wires.journal.die(op, begin, at);
         Reached { at, path }
     }
 }

@@ -9,6 +9,7 @@ mod interleaved;
 mod journal;
 mod queued;
 mod serial;
+mod wires;
 
 pub use buffer::WriteBuffer;
 pub use bus::Bus;
@@ -16,6 +17,7 @@ pub use interleaved::Interleaved;
 pub use journal::Journal;
 pub use queued::{Queued, Queueing};
 pub use serial::Serial;
+pub use wires::Wires;
 
 use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
@@ -107,7 +109,7 @@ const fn serves_request(cause: Cause) -> bool {
 
 /// How a moment was reached: where the time since the request's arrival went.
 #[derive(Clone, Copy, Debug, Default)]
-struct Path {
+pub struct Path {
     queue: SimDuration,
     overhead: SimDuration,
     bus: SimDuration,
@@ -129,6 +131,23 @@ impl Path {
             .plus(Part::FlashErase, self.erase)
             .plus(Part::FlashBus, self.flash_bus)
             .plus(Part::Gc, self.gc)
+    }
+}
+
+/// A moment, and how it was reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    at: SimTime,
+    path: Path,
+}
+
+impl Reached {
+    /// Later, by a way through the controller's memory.
+    #[inline]
+    fn through_ram(mut self, ram: SimDuration) -> Self {
+        self.at += ram;
+        self.path.overhead += ram;
+        self
     }
 }
 
@@ -182,9 +201,9 @@ impl Clock {
     /// From now on somebody wants to know what dies and channels do; see [`Clock::told`].
     pub fn watch(&mut self) {
         match self {
-            Self::Interleaved(clock) => clock.journal.begin(),
-            Self::Queued(clock) => clock.journal.begin(),
-            Self::Serial(clock) => clock.journal.begin(),
+            Self::Interleaved(clock) => clock.journal().begin(),
+            Self::Queued(clock) => clock.journal().begin(),
+            Self::Serial(clock) => clock.journal().begin(),
             Self::Untimed(_) => {}
         }
     }
@@ -193,9 +212,9 @@ impl Clock {
     /// handed on before; at the end of a run `everything` else as well.
     pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(Fact)) {
         let journal = match self {
-            Self::Interleaved(clock) => &mut clock.journal,
+            Self::Interleaved(clock) => clock.journal(),
             Self::Queued(clock) => clock.journal_until(now, everything),
-            Self::Serial(clock) => &mut clock.journal,
+            Self::Serial(clock) => clock.journal(),
             Self::Untimed(_) => return,
         };
         journal.take().for_each(tell);

@@ -8,7 +8,7 @@
 //! What was promised stays true: once somebody has been told when a program ends, nothing is put
 //! before it any more ([`Die::fixed_until`]). So each request still costs one event.
 
-use super::{Bus, Delays, Journal, Path, Timed, WriteBuffer, serves_request};
+use super::{Delays, Journal, Path, Reached, Timed, Wires, WriteBuffer, serves_request};
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
@@ -146,22 +146,13 @@ impl Die {
     }
 }
 
-/// The moment something ended, and how it was reached.
-#[derive(Clone, Copy, Debug, Default)]
-struct Reached {
-    at: SimTime,
-    path: Path,
-}
-
 /// Dies with queues, channels, and a write buffer.
 pub struct Queued {
     geometry: Geometry,
     delays: Delays,
     queueing: Queueing,
     dies: Vec<Die>,
-    channels: Vec<Bus>,
-    to_host: Bus,
-    from_host: Bus,
+    wires: Wires,
     buffer: WriteBuffer,
     now: SimTime,
     op: Op,
@@ -170,7 +161,6 @@ pub struct Queued {
     last: Reached,
     settled: SimTime,
     ends: Vec<Reached>,
-    pub(super) journal: Journal,
 }
 
 impl Queued {
@@ -181,15 +171,12 @@ impl Queued {
         queueing: Queueing,
         buffer: WriteBuffer,
     ) -> Self {
-        let bus = || Bus::new(delays.schedule_slots);
         Self {
             geometry,
             delays,
             queueing,
             dies: vec![Die::default(); geometry.dies() as usize],
-            channels: (0..geometry.channels()).map(|_| bus()).collect(),
-            to_host: bus(),
-            from_host: bus(),
+            wires: Wires::new(geometry, &delays),
             buffer,
             now: SimTime::ZERO,
             op: Op::Flush,
@@ -198,24 +185,25 @@ impl Queued {
             last: Reached::default(),
             settled: SimTime::ZERO,
             ends: Vec::with_capacity(1024),
-            journal: Journal::default(),
         }
+    }
+
+    pub(super) fn journal(&mut self) -> &mut Journal {
+        &mut self.wires.journal
     }
 
     /// The journal, with what dies did until `now`, or will have done when all is done.
     pub(super) fn journal_until(&mut self, now: SimTime, everything: bool) -> &mut Journal {
         let until = if everything { SimTime::from_ns(u64::MAX) } else { now };
         for (number, die) in (0..).zip(&mut self.dies) {
-            die.advance(until, DieId(number), &mut self.journal);
+            die.advance(until, DieId(number), &mut self.wires.journal);
         }
-        &mut self.journal
+        self.journal()
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
         to.put(&(&self.dies, self.request));
-        for bus in self.channels.iter().chain([&self.to_host, &self.from_host]) {
-            bus.save(to);
-        }
+        self.wires.save(to);
         self.buffer.save(to);
     }
 
@@ -223,45 +211,34 @@ impl Queued {
         let (dies, request): (Vec<Die>, u64) = from.take()?;
         state::same_length("the list of dies", dies.len(), self.dies.len())?;
         (self.dies, self.request) = (dies, request);
-        let buses = self.channels.iter_mut().chain([&mut self.to_host, &mut self.from_host]);
-        for bus in buses {
-            bus.restore(from)?;
-        }
+        self.wires.restore(from)?;
         self.buffer.restore(from)
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
         (self.now, self.op) = (now, op);
         self.request += 1;
+        self.wires.advance(now);
         let overhead = self.delays.overhead(op);
-        let mut path = Path { overhead, ..Path::default() };
-        let mut at = now + overhead;
-        if op == Op::Write && self.delays.host_rate != 0 {
-            let length = SimDuration::transfer(bytes, self.delays.host_rate);
-            let link =
-                if self.delays.host_full_duplex { &mut self.from_host } else { &mut self.to_host };
-            link.advance(now);
-            let start = link.reserve(at, length);
-            path.queue = start.since(at);
-            path.bus = length;
-            at = start + length;
-        }
+        let path = Path { overhead, ..Path::default() };
+        (_, self.base) = self.wires.from_host(op, bytes, now + overhead, path);
         if op == Op::Flush {
+            let at = self.base.at;
             let (end, dies) = self.buffer.flushed(at);
             for (die, until) in dies {
                 let fixed = &mut self.dies[usize::from(die.0)].fixed_until;
                 *fixed = until.max(*fixed);
             }
-            path.program = end.since(at);
-            at = end;
+            self.base.path.program = end.since(at);
+            self.base.at = end;
         }
-        self.base = Reached { at, path };
         self.last = self.base;
         self.settled = now;
     }
 
     pub(super) fn begin_background(&mut self, now: SimTime) {
         self.now = now;
+        self.wires.advance(now);
         self.op = Op::Flush;
         self.request += 1;
         self.base = Reached { at: now, path: Path::default() };
@@ -289,8 +266,7 @@ impl Queued {
             ready.at = at.max(ready.at);
         }
         if self.op == Op::Write && !ops.is_empty() {
-            ready.at += self.delays.ram;
-            ready.path.overhead += self.delays.ram;
+            ready = ready.through_ram(self.delays.ram);
         }
         let mut result = ready;
         let mut programmed = None;
@@ -316,7 +292,10 @@ impl Queued {
             None => {}
         }
         if self.op == Op::Read {
-            result = self.send_to_host(result, bytes, !ops.is_empty());
+            if !ops.is_empty() {
+                result = result.through_ram(self.delays.ram);
+            }
+            result = self.wires.to_host(result, bytes);
         }
         if result.at >= self.last.at {
             self.last = result;
@@ -328,24 +307,8 @@ impl Queued {
         Timed { end, parts: self.last.path.parts(), settled: self.settled.max(end) }
     }
 
-    fn send_to_host(&mut self, mut from: Reached, bytes: u64, stored: bool) -> Reached {
-        if stored {
-            from.at += self.delays.ram;
-            from.path.overhead += self.delays.ram;
-        }
-        if self.delays.host_rate == 0 {
-            return from;
-        }
-        let length = SimDuration::transfer(bytes, self.delays.host_rate);
-        self.to_host.advance(self.now);
-        let start = self.to_host.reserve(from.at, length);
-        from.path.queue += start.since(from.at);
-        from.path.bus += length;
-        Reached { at: start + length, path: from.path }
-    }
-
     fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        self.dies[usize::from(op.die.0)].advance(self.now, op.die, &mut self.journal);
+        self.dies[usize::from(op.die.0)].advance(self.now, op.die, &mut self.wires.journal);
         match op.kind {
             OpKind::Read if serves_request(op.cause) => self.book_read(op, from),
             OpKind::Read => {
@@ -356,11 +319,11 @@ impl Queued {
             OpKind::Program => {
                 // The data go ahead into the die's buffer and wait there for their turn.
                 let wire = self.delays.command + self.delays.page_transfer;
-                let sent = self.send(op, from.at, wire) + wire;
+                let sent = self.wires.send(op, from.at, wire) + wire;
                 self.book_work(op, from, Kind::Program, self.delays.program, sent)
             }
             OpKind::Erase => {
-                let sent = self.send(op, from.at, self.delays.command);
+                let sent = self.wires.send(op, from.at, self.delays.command);
                 let length = self.delays.erase;
                 self.book_work(op, from, Kind::Erase, length, sent + self.delays.command)
             }
@@ -368,21 +331,11 @@ impl Queued {
         }
     }
 
-    /// Takes the channel of `op` for `length`, from `earliest` on or in the first gap after it.
-    fn send(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
-        let channel = self.geometry.channel_of(op.die);
-        let bus = &mut self.channels[channel as usize];
-        bus.advance(self.now);
-        let begin = bus.reserve(earliest, length);
-        self.journal.channel(channel, op, begin, length);
-        begin
-    }
-
     /// A read that somebody waits for.
     fn book_read(&mut self, op: &FlashOp, from: Reached) -> Reached {
         let Delays { read, command, data_command, page_transfer, .. } = self.delays;
         let gap = self.dies[usize::from(op.die.0)].gap(from.at, &self.queueing);
-        let begin = self.send(op, gap.begin, command);
+        let begin = self.wires.send(op, gap.begin, command);
         let this = &mut self.dies[usize::from(op.die.0)];
         let mut pause = SimDuration::ZERO;
         if let Some(left) = gap.paused {
@@ -402,7 +355,7 @@ impl Queued {
             this.work.insert(gap.index, rest);
         }
         let sensed = begin + command + pause + read;
-        let out = self.send(op, sensed, data_command + page_transfer);
+        let out = self.wires.send(op, sensed, data_command + page_transfer);
         let this = &mut self.dies[usize::from(op.die.0)];
         let end = out + data_command + page_transfer;
         let length = end.since(begin);
@@ -447,7 +400,7 @@ impl Queued {
         let wire = command * 2 + data_command + page_transfer * 2;
         let this = &self.dies[usize::from(op.die.0)];
         let sensed = this.free.max(from.at) + read;
-        let waited = self.send(op, sensed, wire).since(sensed);
+        let waited = self.wires.send(op, sensed, wire).since(sensed);
         self.book_work(op, from, Kind::Copy, read + waited + wire + program, from.at)
     }
 

@@ -15,7 +15,7 @@ pub struct Serial {
     free: SimTime,
     path: Path,
     moves_data: bool,
-    pub(super) journal: Journal,
+    journal: Journal,
 }
 
 impl Serial {
@@ -24,6 +24,10 @@ impl Serial {
         let path = Path::default();
         let journal = Journal::default();
         Self { geometry, delays, free: SimTime::ZERO, path, moves_data: false, journal }
+    }
+
+    pub(super) fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
     }
 
     pub(super) fn save(&self, to: &mut Saver) {

@@ -1,10 +1,11 @@
 //! From the records of a trace to arrivals at a device: which records, when, and where to.
 //!
 //! Each adapter is one small file that declares its parameters; [`replay`] puts them in line:
-//! slice, select volumes, lay volumes out, map addresses, cut, set times, loop.
+//! slice, rescale, select volumes, lay volumes out, map addresses, cut, set times, loop.
 
 pub mod address;
 pub mod replay;
+pub mod rescale;
 pub mod slice;
 pub mod survey;
 pub mod times;
@@ -23,6 +24,9 @@ pub const PARAMS: &[Param] = &[
     slice::COUNT,
     slice::FROM,
     slice::UNTIL,
+    rescale::ADDRESS_UNIT,
+    rescale::SIZE_SCALE,
+    rescale::ADDRESS_OFFSET,
     volumes::VOLUMES,
     volumes::LAYOUT,
     volumes::STRIDE,

@@ -1,6 +1,7 @@
 //! Replays a trace: the adapters in line, piece by piece, pass by pass.
 
 use super::address::Address;
+use super::rescale::Rescale;
 use super::slice::{Slice, Verdict};
 use super::survey::Survey;
 use super::times::{Times, Waiting};
@@ -133,6 +134,8 @@ pub fn replay(
     capacity_sectors: u64,
 ) -> Result<Replay, ReplayError> {
     let mut problems = Vec::new();
+    let rescale = Rescale::new(settings, &mut problems);
+    let open = move || Ok(rescale.over(open()?));
     let slice = Slice::new(settings, &mut problems);
     let selection = Selection::new(settings, &mut problems);
     let mut address = Address::new(settings, capacity_sectors, &mut problems);

@@ -195,12 +195,6 @@ pub(super) fn build(input: &FtlInput<'_>) -> BuiltFtl {
 }
 
 impl LogBlock {
-    /// The logical block and the offset of `lpn`.
-    fn split(&self, lpn: Lpn) -> (u32, u32) {
-        let logical = self.geometry.block_of(Ppn(lpn.0)).0;
-        (logical, lpn.0 - logical * self.geometry.pages_per_block())
-    }
-
     fn place_index(&self, slot: u32, offset: u32) -> usize {
         slot as usize * self.geometry.pages_per_block() as usize + offset as usize
     }
@@ -254,7 +248,7 @@ impl LogBlock {
     }
 
     fn append(&mut self, lpn: Lpn, slot: u32, flash: &mut FlashOps) {
-        let (logical, offset) = self.split(lpn);
+        let (logical, offset) = self.geometry.split(lpn);
         let old = self.find(logical, offset, flash);
         let log = self.logs[slot as usize];
         let page = self.geometry.page(BlockId(log.block), log.pages);
@@ -408,14 +402,14 @@ impl LogBlock {
 
 impl Ftl for LogBlock {
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let (logical, offset) = self.split(lpn);
+        let (logical, offset) = self.geometry.split(lpn);
         if let Some(page) = self.find(logical, offset, flash) {
             flash.host_read(page, After::NOTHING);
         }
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (logical, offset) = self.split(lpn);
+        let (logical, offset) = self.geometry.split(lpn);
         if self.takes_first_write(logical, offset, flash) {
             let block = BlockId(self.data[logical as usize]);
             merge::program_to(lpn, block, offset, flash);
@@ -437,7 +431,7 @@ impl Ftl for LogBlock {
     }
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let (logical, offset) = self.split(lpn);
+        let (logical, offset) = self.geometry.split(lpn);
         if let Some(page) = self.find(logical, offset, flash) {
             flash.invalidate(page);
             let slot = self.log_of[logical as usize];
@@ -450,7 +444,7 @@ impl Ftl for LogBlock {
     }
 
     fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        let (logical, offset) = self.split(lpn);
+        let (logical, offset) = self.geometry.split(lpn);
         self.find(logical, offset, flash).is_some()
     }
 

@@ -1,0 +1,174 @@
+//! Traces that count in other units, or begin elsewhere: addresses and sizes are multiplied.
+
+use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
+use std::path::Path;
+
+/// What an address counts.
+pub const ADDRESS_UNIT: Param = Param::with(
+    "address_unit",
+    Kind::Bytes,
+    "\"512B\"",
+    "Bytes that one sector number of the trace stands for: a multiple or a divisor of 512 bytes \
+     (DiskSim's locScale). Sizes are not touched.",
+);
+/// What a size counts.
+pub const SIZE_SCALE: Param = Param::with(
+    "size_scale",
+    Kind::Count { min: 1, max: 1 << 20 },
+    "1",
+    "Sizes of requests are multiplied by it (DiskSim's sizeScale).",
+);
+/// Where addresses begin.
+pub const ADDRESS_OFFSET: Param = Param::with(
+    "address_offset",
+    Kind::Bytes,
+    "\"0B\"",
+    "Added to every address, on its volume (DiskSim's offset).",
+);
+
+/// What is done to every record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rescale {
+    /// Sectors an address stands for, and addresses a sector has.
+    times: u64,
+    parts: u64,
+    sizes: u64,
+    offset: u64,
+}
+
+impl Rescale {
+    const NONE: Self = Self { times: 1, parts: 1, sizes: 1, offset: 0 };
+
+    /// Reads the parameters.
+    pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
+        let unit = settings.bytes("address_unit");
+        let fits =
+            unit > 0 && (unit.is_multiple_of(SECTOR_BYTES) || SECTOR_BYTES.is_multiple_of(unit));
+        if !fits {
+            let message = "must be a multiple or a divisor of 512 bytes";
+            problems.push(Problem::new("address_unit", message));
+            return Self::NONE;
+        }
+        let offset = settings.bytes("address_offset");
+        if !offset.is_multiple_of(SECTOR_BYTES) {
+            problems.push(Problem::new("address_offset", "must be a multiple of 512 bytes"));
+        }
+        Self {
+            times: (unit / SECTOR_BYTES).max(1),
+            parts: (SECTOR_BYTES / unit).max(1),
+            sizes: settings.count("size_scale"),
+            offset: offset / SECTOR_BYTES,
+        }
+    }
+
+    /// `reader` with all records changed, if anything is to change.
+    pub fn over(self, reader: Box<dyn RecordReader>) -> Box<dyn RecordReader> {
+        if self == Self::NONE {
+            return reader;
+        }
+        Box::new(Rescaled { rescale: self, reader, number: 0 })
+    }
+
+    fn apply(self, record: &mut Record) -> Result<(), String> {
+        let request = &mut record.request;
+        if request.op == Op::Flush {
+            return Ok(());
+        }
+        if !request.lba.0.is_multiple_of(self.parts) {
+            return Err(format!(
+                "address {} is no multiple of {}, as `address_unit` needs",
+                request.lba.0, self.parts
+            ));
+        }
+        let moved = (request.lba.0 / self.parts).checked_mul(self.times);
+        let lba = moved.and_then(|lba| lba.checked_add(self.offset));
+        let sectors = u64::from(request.sectors) * self.sizes;
+        match (lba, u32::try_from(sectors)) {
+            (Some(lba), Ok(sectors)) if lba.checked_add(u64::from(sectors)).is_some() => {
+                (request.lba, request.sectors) = (Lba(lba), sectors);
+                Ok(())
+            }
+            _ => Err(format!(
+                "address {} or size {} is too large once multiplied",
+                request.lba.0, request.sectors
+            )),
+        }
+    }
+}
+
+struct Rescaled {
+    rescale: Rescale,
+    reader: Box<dyn RecordReader>,
+    number: u64,
+}
+
+impl RecordReader for Rescaled {
+    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        let Some(mut record) = self.reader.next()? else { return Ok(None) };
+        self.number += 1;
+        self.rescale.apply(&mut record).map_err(|message| {
+            TraceError::new(Path::new("the trace"), Place::Record(self.number), message)
+        })?;
+        Ok(Some(record))
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.reader.warnings()
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.reader.progress()
+    }
+
+    fn has_times(&self) -> bool {
+        self.reader.has_times()
+    }
+
+    fn volumes(&self) -> &[String] {
+        self.reader.volumes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_engine::Request;
+    use hybridsim_engine::param::Value;
+
+    fn rescale(unit: u64, sizes: u64, offset: u64) -> Result<Rescale, String> {
+        let settings = Settings::default()
+            .and("address_unit", Value::Bytes(unit))
+            .and("size_scale", Value::Count(sizes))
+            .and("address_offset", Value::Bytes(offset));
+        let mut problems = Vec::new();
+        let read = Rescale::new(&settings, &mut problems);
+        problems.first().map_or(Ok(read), |problem| Err(problem.to_string()))
+    }
+
+    #[test]
+    fn addresses_and_sizes_are_multiplied() {
+        let check = |unit, sizes, offset, (lba, sectors), expect: Result<(u64, u32), &str>| {
+            let request = Request::new(Op::Read, Lba(lba), sectors);
+            let at = hybridsim_engine::SimTime::ZERO;
+            let mut record = Record { at, request, response: None };
+            let done = rescale(unit, sizes, offset).expect("fine").apply(&mut record);
+            let done = done.map(|()| (record.request.lba.0, record.request.sectors));
+            match (done, expect) {
+                (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+                (done, expect) => assert_eq!(done.ok(), expect.ok(), "{unit} {sizes} {offset}"),
+            }
+        };
+        check(512, 1, 0, (7, 3), Ok((7, 3)));
+        check(1024, 1, 0, (7, 3), Ok((14, 3)));
+        check(256, 1, 0, (14, 3), Ok((7, 3)));
+        check(256, 1, 0, (7, 3), Err("no multiple of 2"));
+        check(512, 8, 5120, (7, 3), Ok((17, 24)));
+        check(512, 1 << 20, 0, (7, 1 << 20), Err("too large"));
+        check(1 << 40, 1, 0, (u64::MAX / 2, 1), Err("too large"));
+        assert!(rescale(300, 1, 0).expect_err("odd").contains("multiple or a divisor"));
+        assert!(rescale(0, 1, 0).expect_err("nothing").contains("multiple or a divisor"));
+        assert!(rescale(512, 1, 100).expect_err("odd").contains("multiple of 512"));
+    }
+}
