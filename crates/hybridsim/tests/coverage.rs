@@ -104,21 +104,30 @@ fn results(path: &str, sets: &[String]) -> serde_json::Value {
 #[test]
 fn a_stripe_of_n_serves_n_times_as_many() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    const LOAD: &str = r#"
-system = "volume"
-[host]
-mode = "closed"
-queue_depth = 64
-[workload]
-generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB", size = "8GiB" }
-[part.volume]
-kind = "stripe"
-"#;
     let served = |members: usize| {
         let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
         let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
         let disks: String = (0..members).map(disk).collect();
-        let text = format!("{LOAD}members = [{}]\n{disks}", names.join(", "));
+        // The arms move over the same share of each disk, however many there are.
+        let text = format!(
+            r#"
+system = "volume"
+[host]
+mode = "closed"
+queue_depth = 64
+[workload.generator]
+kind = "fio"
+requests = 4000
+rw = "randread"
+bs = "4KiB"
+size = "{}GiB"
+[part.volume]
+kind = "stripe"
+members = [{}]
+{disks}"#,
+            4 * members,
+            names.join(", ")
+        );
         let path = folder.path().join(format!("{members}.toml"));
         fs::write(&path, text).expect("a writable folder");
         results(&path.display().to_string(), &[])["throughput"]["iops"].as_f64().expect("a rate")
