@@ -4,8 +4,8 @@
 //! (SHARDS: Waldspurger et al., FAST 2015). Any other policy is run as it is registered, once for
 //! each size, on the same sample in a cache smaller by as much (Waldspurger et al., "Cache
 //! Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). While all pages of a
-//! trace fit the sample, both are exact. How far a sampled figure may be from the truth is told
-//! by how far parts of the sample are from each other.
+//! trace fit the sample, both are exact. How far parts of the sample are from each other tells how
+//! far a figure may be from the truth.
 
 mod simulate;
 

@@ -91,9 +91,10 @@ fn run(lab: &Lab, application: &Application) -> Result<Systems, LabError> {
     Ok(Systems { standard: next(), anand: next(), fmax: next() })
 }
 
-const FLASH_IS_SLOW: &str = "the assumed flash writes 9.8 MB/s: by itself 8 KB take 1.0 ms and 64 KB 8.3, on the disk \
-     3.0 and 3.3, and behind long writes of a burst short ones wait. With a page map, which has no \
-     folds, it is 0.36; on flash three times as fast 0.53 with ANAND and 0.48 with FMAX";
+const FLASH_IS_SLOW: &str = "the assumed flash writes 9.8 MB/s: by itself 8 KB take 1.0 ms and \
+     64 KB 8.3, on the disk 3.0 and 3.3, and behind long writes of a burst short ones wait. With a \
+     page map, which has no folds, it is 0.36; on flash three times as fast 0.53 with ANAND \
+     and 0.48 with FMAX";
 
 fn firefox(lab: &Lab) -> Result<Findings, LabError> {
     let application =
