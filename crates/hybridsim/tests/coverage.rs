@@ -110,7 +110,7 @@ system = "volume"
 mode = "closed"
 queue_depth = 64
 [workload]
-generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB", size = "8GiB" }
+generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB" }
 [part.volume]
 kind = "stripe"
 "#;
@@ -121,7 +121,10 @@ kind = "stripe"
         let text = format!("{LOAD}members = [{}]\n{disks}", names.join(", "));
         let path = folder.path().join(format!("{members}.toml"));
         fs::write(&path, text).expect("a writable folder");
-        results(&path.display().to_string(), &[])["throughput"]["iops"].as_f64().expect("a rate")
+        // As much of each member, so that arms go as far.
+        let size = format!("workload.generator.size=\"{}GiB\"", 2 * members);
+        let results = results(&path.display().to_string(), &[size]);
+        results["throughput"]["iops"].as_f64().expect("a rate")
     };
     let one = served(1);
     for members in [2, 4] {
