@@ -152,6 +152,10 @@ pub const PARAMS: &[Param] = &[
     electronics::PARAMS[23],
     electronics::PARAMS[24],
     electronics::PARAMS[25],
+<<<<<<< HEAD
+=======
+    electronics::PARAMS[25],
+>>>>>>> main
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(
@@ -267,6 +271,9 @@ pub const PARAMS: &[Param] = &[
     Param::with("spin_up_time", Kind::Duration, "\"0s\"", "From standby to ready."),
     Param::with("spin_down_time", Kind::Duration, "\"0s\"", "From ready to standby."),
 ];
+
+// Each of the electronics' parameters is listed above by its number.
+const _: () = assert!(electronics::PARAMS.len() == 26);
 
 pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let settings = input.settings;
