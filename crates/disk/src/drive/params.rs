@@ -152,7 +152,10 @@ pub const PARAMS: &[Param] = &[
     electronics::PARAMS[23],
     electronics::PARAMS[24],
     electronics::PARAMS[25],
+<<<<<<< HEAD
+=======
     electronics::PARAMS[25],
+>>>>>>> main
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(
