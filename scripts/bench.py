@@ -58,6 +58,8 @@ preset = "generic-sata-7200-250gb"
 PEER_SSD = HOST.format(depth=32) + """[part.ssd]
 kind = "ssd"
 channels = 8
+dies_per_channel = 1
+planes_per_die = 1
 blocks_per_plane = 2048
 pages_per_block = 64
 page_size = "4KiB"

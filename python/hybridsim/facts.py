@@ -36,8 +36,8 @@ read_unwritten                         pages that held nothing
 ===============  ==========  ========  =======================  ===================  ===========
 
 Flash facts have the die in ``unit``, ``channel_busy`` the channel; both ``busy`` facts are told of
-runs with pictures (``detail="full"``) alone. ``node`` numbers the components, the host being 0. A spent
-fact belongs to the completed fact that follows.
+runs with pictures (``detail="full"``) alone. ``node`` numbers the components, the host being 0. A
+spent fact belongs to the completed fact that follows.
 
 >>> FACTS[CODES["completed"]]
 'completed'
@@ -53,7 +53,18 @@ import numpy.typing as npt
 
 from . import _core
 
-__all__ = ["ACTS", "CAUSES", "CODES", "DTYPE", "FACTS", "OPS", "OUTCOMES", "PARTS", "STATES", "batches"]
+__all__ = [
+    "ACTS",
+    "CAUSES",
+    "CODES",
+    "DTYPE",
+    "FACTS",
+    "OPS",
+    "OUTCOMES",
+    "PARTS",
+    "STATES",
+    "batches",
+]
 
 FACTS: tuple[str, ...] = (
     "arrived",

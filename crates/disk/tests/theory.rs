@@ -37,12 +37,12 @@ fn preset(name: &str) -> String {
 }
 
 /// Mean response time, in milliseconds, of random reads that arrive at random.
-fn poisson_response_ms(mean_gap_ms: f64, count: usize) -> f64 {
-    let sectors = build(SERVER).capacity();
+fn poisson_response_ms(text: &str, mean_gap_ms: f64, count: usize) -> f64 {
+    let sectors = build(text).capacity();
     let sum = Rc::new(RefCell::new((0.0, 0)));
     let seen = Rc::clone(&sum);
     let mut stream = Stream::new(11, "arrivals");
-    let mut run = machine(SERVER, false, move |ctx, done: Option<&Completion>| {
+    let mut run = machine(text, false, move |ctx, done: Option<&Completion>| {
         if let Some(done) = done {
             let mut sum = seen.borrow_mut();
             sum.0 += done.latency.as_ns() as f64 / 1e6;
@@ -74,7 +74,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     for (load, tolerance) in [(0.3, 0.02), (0.6, 0.02), (0.8, 0.05)] {
         let rate = load / mean;
         let expected = mean + rate * second_moment / (2.0 * (1.0 - load));
-        close(poisson_response_ms(1.0 / rate, 100_000), expected, tolerance);
+        close(poisson_response_ms(SERVER, 1.0 / rate, 100_000), expected, tolerance);
     }
 }
 
@@ -188,5 +188,185 @@ fn presets_read_a_zone_at_media_rate_including_skews() {
         let got_ms = done[0].latency.as_ns() as f64 / 1e6;
         println!("{name}: {got_ms} {expected_ms}");
         assert!((0.0..turn_ms + 1.0).contains(&(got_ms - expected_ms)), "{name}: {got_ms}");
+    }
+}
+
+/// Presets of every seek model there is a preset of, old and new.
+const PRESETS: [&str; 5] = [
+    "hp-c2247a-1gb",
+    "quantum-atlas-iii-9gb",
+    "maxtor-atlas-10k-iv-146gb",
+    "desktop-7200-160gb",
+    "seagate-cheetah-15k5-146gb",
+];
+
+/// A preset that does one thing after the other, on its medium.
+fn without_buffer(name: &str) -> toml::Table {
+    let mut table: toml::Table = preset(name).parse().expect("a preset");
+    table.insert("cache_segments".to_owned(), 0.into());
+    table.insert("write_cache".to_owned(), false.into());
+    table.insert("queue_depth".to_owned(), 1.into());
+    for key in ["cache_write_segments", "separate_write_segment", "read_ahead"] {
+        table.remove(key);
+    }
+    table
+}
+
+/// One key to a line, tables within it.
+fn text_of(table: &toml::Table) -> String {
+    table.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+/// Random reads of a sector, one after the other, with random pauses.
+fn random_reads(text: &str, count: usize) -> (Vec<Completion>, Vec<Stamped>) {
+    let capacity = build(text).capacity();
+    let mut stream = Stream::new(23, "reads");
+    let work = (0..count).map(|_| {
+        let pause = SimDuration::from_ns(stream.below(30_000_000) + 1);
+        (pause, Request::new(Op::Read, Lba(stream.below(capacity)), 1))
+    });
+    one_by_one(text, work.collect())
+}
+
+fn milliseconds(value: &toml::Value) -> f64 {
+    let text = value.as_str().expect("a time");
+    let number = |unit| text.strip_suffix(unit).and_then(|number| number.parse::<f64>().ok());
+    number("ms").or(number("us").map(|us| us / 1e3)).expect("milliseconds or microseconds")
+}
+
+fn numbers(value: &toml::Value) -> Vec<f64> {
+    let number = |it: &toml::Value| it.as_float().or(it.as_integer().map(|n| n as f64));
+    value.as_array().expect("a list").iter().map(|it| number(it).expect("a number")).collect()
+}
+
+/// The seek time over a distance, in ms, as the preset's own numbers say: worked out here anew.
+fn seek_curve(seek: &toml::Value, cylinders: f64) -> Box<dyn Fn(f64) -> f64> {
+    match seek["kind"].as_str().expect("a kind") {
+        "curve" => {
+            let [min, mean, max] =
+                ["single", "average", "full"].map(|key| milliseconds(&seek[key]));
+            // Lee and Katz 1993.
+            let a = (-10.0 * min + 15.0 * mean - 5.0 * max) / (3.0 * cylinders.sqrt());
+            let b = (7.0 * min - 15.0 * mean + 8.0 * max) / (3.0 * cylinders);
+            Box::new(move |d| a * (d - 1.0).sqrt() + b * (d - 1.0) + min)
+        }
+        "hpl-plus-10" => {
+            let (ten, v) = (numbers(&seek["first_ten"]), numbers(&seek["values"]));
+            Box::new(move |d| match d {
+                d if d <= 10.0 => ten[d as usize - 1],
+                d if d < v[0] => v[1] + v[2] * d.sqrt(),
+                d => v[3] + v[4] * d,
+            })
+        }
+        "table" => {
+            let points = seek["points"].as_array().expect("a list");
+            let point = |it: &toml::Value| {
+                let distance = it[0].as_integer().map(|n| n as f64).or(it[0].as_float());
+                (distance.expect("a distance"), milliseconds(&it[1]))
+            };
+            let points: Vec<(f64, f64)> = points.iter().map(point).collect();
+            Box::new(move |d| {
+                let after = points.partition_point(|point| point.0 < d).clamp(1, points.len() - 1);
+                let ((d0, t0), (d1, t1)) = (points[after - 1], points[after]);
+                if d <= points[0].0 { points[0].1 } else { t0 + (t1 - t0) * (d - d0) / (d1 - d0) }
+            })
+        }
+        other => panic!("{other} is in no preset"),
+    }
+}
+
+/// Cylinders that cut a preset's sectors into `count` equal parts, and how many cylinders it has.
+fn even_cylinders(table: &toml::Table, count: usize) -> (Vec<f64>, f64) {
+    let number = |value: &toml::Value| value.as_integer().expect("a count") as f64;
+    let zones: Vec<(f64, f64, f64)> = match table.get("zones") {
+        Some(zones) => zones
+            .as_array()
+            .expect("zones")
+            .iter()
+            .map(|zone| {
+                let [first, last, sectors] =
+                    ["first_cylinder", "last_cylinder", "sectors_per_track"]
+                        .map(|it| number(&zone[it]));
+                (first, last + 1.0, sectors)
+            })
+            .collect(),
+        // Zones of equal width whose tracks grow shorter evenly: in the limit, a straight line.
+        None => {
+            let [cylinders, outer, inner] =
+                ["cylinders", "outer_sectors_per_track", "inner_sectors_per_track"]
+                    .map(|key| number(&table[key]));
+            let zones = number(table.get("zone_count").unwrap_or(&16.into()));
+            (0..zones as u32)
+                .map(|zone| {
+                    let share = f64::from(zone) / (zones - 1.0).max(1.0);
+                    let (first, last) = (f64::from(zone) / zones, f64::from(zone + 1) / zones);
+                    (first * cylinders, last * cylinders, outer + (inner - outer) * share)
+                })
+                .collect()
+        }
+    };
+    let whole: f64 = zones.iter().map(|(first, last, sectors)| (last - first) * sectors).sum();
+    let (mut cuts, mut before) = (Vec::new(), 0.0);
+    for (first, last, sectors) in &zones {
+        let held = (last - first) * sectors;
+        while cuts.len() < count {
+            let wanted = (cuts.len() as f64 + 0.5) / count as f64 * whole - before;
+            if wanted > held {
+                break;
+            }
+            cuts.push(first + wanted / sectors);
+        }
+        before += held;
+    }
+    (cuts, zones.last().expect("a zone").1)
+}
+
+/// Half a turn of waiting, and the integral of the seek curve over random pairs of sectors.
+#[test]
+fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
+    for name in PRESETS {
+        let table = without_buffer(name);
+        let (done, facts) = random_reads(&text_of(&table), 20_000);
+        let count = done.len() as f64;
+        let rpm = table["rpm"].as_str().and_then(|rpm| rpm.strip_suffix("rpm"));
+        let turn = 60e3 / rpm.and_then(|rpm| rpm.parse::<f64>().ok()).expect("a speed");
+        let waited: f64 = done.iter().map(|it| it.parts.get(Part::Rotate).as_ns() as f64).sum();
+        println!("{name}: waits {} of a turn", waited / count / 1e6 / turn);
+        close(waited / count / 1e6, turn / 2.0, 0.012);
+
+        let (cylinders, all) = even_cylinders(&table, 500);
+        let time = seek_curve(&table["seek"], all);
+        let mut integral = 0.0;
+        for from in &cylinders {
+            for to in &cylinders {
+                let distance = (from - to).abs();
+                integral += if distance < 1.0 { 0.0 } else { time(distance) };
+            }
+        }
+        integral /= (cylinders.len() * cylinders.len()) as f64;
+        let sought: f64 = facts
+            .iter()
+            .map(|it| if let Fact::Seek { time, .. } = it.fact { time.as_ns() as f64 } else { 0.0 })
+            .sum();
+        println!("{name}: seeks {} ms, {integral} by the curve", sought / count / 1e6);
+        close(sought / count / 1e6, integral, 0.012);
+    }
+}
+
+/// M/G/1 again, with the service times of real drives: sampled with nobody waiting.
+#[test]
+fn presets_wait_as_pollaczek_and_khinchine_say() {
+    for name in PRESETS {
+        let text = text_of(&without_buffer(name));
+        let (done, _) = random_reads(&text, 20_000);
+        let count = done.len() as f64;
+        let ms = |done: &Completion| done.latency.as_ns() as f64 / 1e6;
+        let mean = done.iter().map(ms).sum::<f64>() / count;
+        let second = done.iter().map(|done| ms(done).powi(2)).sum::<f64>() / count;
+        let rate = 0.5 / mean;
+        let expected = mean + rate * second / (2.0 * (1.0 - 0.5));
+        let got = poisson_response_ms(&text, 1.0 / rate, 40_000);
+        println!("{name}: {got} ms, {expected} expected, {mean} alone");
+        close(got, expected, 0.03);
     }
 }

@@ -5,8 +5,7 @@
 //! of both.
 
 use crate::bytes::Bytes;
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use std::fmt;
 
 /// No number: what every entry holds at first.
@@ -22,7 +21,6 @@ const WORD_BYTES: usize = size_of::<u64>();
 ///
 /// Entries widen when a number needs it, all of them at once; whoever knows the largest number
 /// beforehand spares the table that.
-#[derive(Clone)]
 pub struct Packed {
     /// The entries one behind the other, from the lowest bit on, and behind them enough that a
     /// whole word can be read from where the last one begins.
@@ -212,88 +210,46 @@ impl fmt::Debug for Packed {
     }
 }
 
-/// As a list of numbers: how wide they are here is nobody's business.
-impl Serialize for Packed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeSeq;
-        let mut list = serializer.serialize_seq(Some(self.length))?;
-        self.iter().try_for_each(|value| list.serialize_element(&value))?;
-        list.end()
-    }
-}
+/// Numbers that are put down together.
+const PART: usize = 1 << 16;
 
-impl<'de> Deserialize<'de> for Packed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Packed;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of numbers")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Packed, A::Error> {
-        // The length it says may be a lie, so the table grows with what is there.
-        let mut growing = Growing::default();
-        while let Some(value) = list.next_element::<u32>()? {
-            growing.push(value);
-        }
-        Ok(growing.finish())
-    }
-}
-
-/// A table whose length is not known yet: parts of a fixed length, joined in the end.
-#[derive(Default)]
-struct Growing {
-    full: Vec<Packed>,
-    last: Vec<u32>,
-}
-
-impl Growing {
-    const PART: usize = 1 << 16;
-
-    fn push(&mut self, value: u32) {
-        self.last.push(value);
-        if self.last.len() == Self::PART {
-            self.full.push(Packed::from(&self.last[..]));
-            self.last.clear();
+impl Packed {
+    /// Puts the numbers down; how wide they are here is nobody's business.
+    pub fn save(&self, to: &mut Saver) {
+        to.put(&(self.length as u64));
+        let mut part = Vec::with_capacity(PART.min(self.length));
+        for first in (0..self.length).step_by(PART) {
+            part.clear();
+            part.extend((first..self.length.min(first + PART)).map(|index| self.get(index)));
+            to.put(&part);
         }
     }
 
-    /// Parts go as they are joined, so that a large table is never there twice.
-    fn finish(self) -> Packed {
-        let Self { full, mut last } = self;
-        let length = full.len() * Self::PART + last.len();
-        let rest = Packed::from(&last[..]);
-        let largest = full.iter().chain([&rest]).map(Packed::room).max().unwrap_or(0);
-        let mut packed = Packed::new(length, largest);
-        for (part, first) in full.into_iter().chain([rest]).zip((0..).step_by(Self::PART)) {
-            last.clear();
-            last.extend(part.iter());
-            packed.set_run(first, &last);
+    /// Takes back what [`Packed::save`] put down, into a table of the same length: there may be
+    /// no memory for two.
+    ///
+    /// # Errors
+    /// When it is of another length; some of the entries may have changed then.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let length: u64 = from.take()?;
+        if length != self.length as u64 {
+            let own = self.length;
+            return Err(StateError(format!("a table has {length} entries, not {own}")));
         }
-        packed
-    }
-}
-
-impl From<&[u32]> for Packed {
-    fn from(values: &[u32]) -> Self {
-        let largest = values.iter().copied().filter(|value| *value != NONE).max().unwrap_or(0);
-        let mut packed = Self::new(values.len(), largest);
-        packed.set_run(0, values);
-        packed
+        for first in (0..self.length).step_by(PART) {
+            let part: Vec<u32> = from.take()?;
+            let wanted = PART.min(self.length - first);
+            state::same_length("part of a table", part.len(), wanted)?;
+            self.set_run(first, &part);
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::{Loader, Saver, Stream};
+    use hybridsim_engine::Stream;
 
     #[test]
     fn it_is_a_table_at_every_width() {
@@ -353,33 +309,27 @@ mod tests {
     }
 
     #[test]
-    fn it_is_saved_as_a_list() {
-        let numbers = vec![3, NONE, 70_000, 0, NONE - 1];
-        let mut saver = Saver::default();
-        saver.put(&numbers);
-        let bytes = saver.into_bytes();
-        let table: Packed = Loader::new(&bytes).take().expect("a list of numbers");
-        assert!(table.iter().eq(numbers));
-        let mut saver = Saver::default();
-        saver.put(&table);
-        assert_eq!(saver.into_bytes(), bytes);
-        for length in 0..bytes.len() {
-            assert!(Loader::new(&bytes[..length]).take::<Packed>().is_err(), "cut at {length}");
-        }
-    }
-
-    #[test]
-    fn a_large_table_comes_back_whole() {
-        let mut stream = Stream::new(4, "large");
-        let draw = |at: u64| {
-            if at.is_multiple_of(5) { NONE } else { (stream.below(1 << 24) >> (at % 20)) as u32 }
+    fn what_is_saved_comes_back() {
+        let mut stream = Stream::new(4, "saved");
+        let mut draw = |index: usize| match index % 5 {
+            0 => NONE,
+            _ => (stream.below(1 << 24) >> (index % 20)) as u32,
         };
-        let numbers: Vec<u32> = (0..3 * Growing::PART as u64 + 17).map(draw).collect();
-        for numbers in [&numbers[..], &numbers[..Growing::PART], &numbers[..Growing::PART + 1]] {
+        for length in [0, 1, 5, PART - 1, PART, PART + 1, 3 * PART + 17] {
+            let numbers: Vec<u32> = (0..length).map(&mut draw).collect();
+            let mut table = Packed::new(length, 0);
+            table.set_run(0, &numbers);
             let mut saver = Saver::default();
-            saver.put(&Packed::from(numbers));
-            let table: Packed = Loader::new(&saver.into_bytes()).take().expect("as it was put");
-            assert!(table.iter().eq(numbers.iter().copied()));
+            table.save(&mut saver);
+            let bytes = saver.into_bytes();
+            let mut back = Packed::new(length, 9);
+            let mut loader = Loader::new(&bytes);
+            back.restore(&mut loader).and_then(|()| loader.end()).expect("as it was put");
+            assert!(back.iter().eq(numbers));
+            assert!(Packed::new(length + 1, 9).restore(&mut Loader::new(&bytes)).is_err());
+            for cut in (0..bytes.len()).step_by(bytes.len() / 50 + 1) {
+                assert!(Packed::new(length, 9).restore(&mut Loader::new(&bytes[..cut])).is_err());
+            }
         }
     }
 

@@ -12,7 +12,9 @@ use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
-use hybridsim_flash::timing::{Clock, CopyReach, Delays, Interleaved, Serial};
+use hybridsim_flash::timing::{
+    Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, Timed, WriteBuffer,
+};
 use std::collections::BTreeMap;
 
 /// When requests for single pages complete, in nanoseconds, by order of issue.
@@ -91,8 +93,8 @@ fn registers_and_memory_are_charged_once_each_way() {
     }
 }
 
-/// Time a copy from block 0 to `target` takes, in microseconds.
-fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
+/// Two dies of two planes behind one channel, whose copies reach as far as `reach`.
+fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
     let shape = Shape {
         channels: 1,
         dies_per_channel: 2,
@@ -121,10 +123,11 @@ fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
         host_full_duplex: false,
         schedule_slots: 64,
     };
-    let mut clock = match clock {
-        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
-        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
-    };
+    (geometry, delays)
+}
+
+/// Has `clock` copy a page from block 0 to block `target`.
+fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -132,9 +135,60 @@ fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
     assert_eq!(flash.violation(), None);
     clock.begin_background(SimTime::ZERO);
     clock.page(flash.list(), 0, 0);
-    let timed = clock.end();
+    clock.end()
+}
+
+/// Time a copy from block 0 to `target` takes, in microseconds.
+fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
+    let (geometry, delays) = two_dies(reach);
+    let mut clock = match clock {
+        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
+        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+    };
+    let timed = copied(geometry, &mut clock, target);
     assert_eq!(timed.settled.as_ns() % 1_000, 0);
     timed.settled.as_ns() / 1_000
+}
+
+#[test]
+fn a_copy_to_another_die_takes_the_channel_both_ways() {
+    use FlashAct::{Program, Read};
+    let (geometry, delays) = two_dies(CopyReach::Die);
+    let queueing = Queueing {
+        program_suspend: None,
+        erase_suspend: None,
+        resume: SimDuration::ZERO,
+        suspends_max: 0,
+        multi_plane: false,
+    };
+    let queued = Queued::new(geometry, delays, queueing, WriteBuffer::new(0, false));
+    let interleaved = Interleaved::new(geometry, delays);
+    // Out: command, cells, control and data. In again: command and data, then the cells. A queued
+    // die is sent the command of a read that nobody waits for in a gap, whenever that is.
+    let command = [(FlashUnit::Channel(0), Read, 0, 1)];
+    let rest = [
+        (FlashUnit::Channel(0), Read, 26, 38),
+        (FlashUnit::Channel(0), Program, 38, 49),
+        (FlashUnit::Die(0), Read, 0, 38),
+    ];
+    let clocks = [
+        (Clock::Queued(Box::new(queued)), &command[1..], 49),
+        (Clock::Interleaved(Box::new(interleaved)), &command[..], 38),
+    ];
+    for (mut clock, command, programs_from) in clocks {
+        clock.watch();
+        let timed = copied(geometry, &mut clock, 4);
+        let mut pieces = Vec::new();
+        clock.told(SimTime::ZERO, true, |fact| {
+            if let Fact::FlashBusy { unit, act, cause: Cause::Gc, begin, end } = fact {
+                pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
+            }
+        });
+        pieces.sort_by_key(|piece| (piece.0, piece.2));
+        let last = (FlashUnit::Die(1), Program, programs_from, 349);
+        assert_eq!(pieces, [command, &rest[..], &[last][..]].concat());
+        assert_eq!(timed.settled, SimTime::from_ns(349_000));
+    }
 }
 
 #[test]

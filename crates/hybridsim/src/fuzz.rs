@@ -179,6 +179,8 @@ impl Draw<'_> {
                 );
                 format!("{} = \"p{name}\"\n", param.name)
             }
+            // A journal, say.
+            Kind::Part if param.default.is_some() && self.stream.chance(0.7) => String::new(),
             Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
             // Optional children, such as spares, would make every system large.
             Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),

@@ -18,6 +18,7 @@ pub mod run;
 pub mod scenario;
 pub mod state;
 pub mod sweep;
+mod text;
 pub mod workload;
 
 use hybridsim_engine::registry::Registry;

@@ -4,6 +4,7 @@
 //! program needs no data directory; a path ending in `.toml` names one of the user's own.
 
 use crate::scenario::diagnostic::SourceText;
+use crate::text;
 use include_dir::{Dir, include_dir};
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub fn list() -> Vec<(String, String)> {
 pub fn load(name: &str, base: &Path) -> Result<SourceText, String> {
     if name.ends_with(".toml") {
         let path = base.join(name);
-        return std::fs::read_to_string(&path)
+        return text::read(&path, text::SCENARIO_BYTES_MAX)
             .map(|text| SourceText { name: path.display().to_string(), text })
             .map_err(|error| format!("cannot read preset {}: {error}", path.display()));
     }

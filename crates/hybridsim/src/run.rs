@@ -222,6 +222,10 @@ fn restore(
     let path = scenario.base.join(name);
     let what = format!("the state {} cannot be used", path.display());
     let problem = |error: StateError| state_problem(&what, &error);
+    let about = std::fs::metadata(&path);
+    if about.is_ok_and(|about| !about.is_file()) {
+        return Err(problem(StateError("it is no regular file".to_owned())));
+    }
     let bytes = std::fs::read(&path).map_err(|error| problem(StateError(error.to_string())))?;
     let state = state::unpack(&bytes, &resolve::system(scenario, registry)).map_err(problem)?;
     machine.restore(&state).map_err(problem)

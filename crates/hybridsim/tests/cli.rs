@@ -342,6 +342,15 @@ fn a_trace_takes_the_place_of_the_whole_workload() {
 }
 
 #[test]
+fn a_comparison_of_different_workloads_says_so() {
+    let (folder, path) = toy();
+    let other = scenario(&folder, "other.toml", &TOY.replace("requests = 500", "requests = 400"));
+    let told = |paths: [&str; 2]| text(&call(&["compare", paths[0], paths[1]]).stderr);
+    assert!(told([&path, &other]).contains("the workloads differ"));
+    assert!(!told([&path, &path]).contains("the workloads differ"));
+}
+
+#[test]
 fn a_closed_pipe_is_a_quiet_end() {
     let mut child = program(&["schema"])
         .stdout(Stdio::piped())

@@ -3,7 +3,8 @@
 
 use hybridsim::import::Folder;
 use hybridsim::run::{Options, run};
-use hybridsim::scenario::Scenario;
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::{Input, Scenario};
 use hybridsim_import::{Carry, Imported, POLICIES, Request, TABLES, Trace, disksim};
 use std::fmt::Write;
 use std::iter;
@@ -164,4 +165,45 @@ fn the_page_shows_the_tables_the_importer_uses() {
         return;
     }
     assert!(shown == tables(), "docs/import.md is old: run with HYBRIDSIM_BLESS=1");
+}
+
+/// One file, in memory.
+struct Only(String);
+
+impl hybridsim_import::Files for Only {
+    fn read(&mut self, name: &str, _from: &str) -> Result<(String, String), String> {
+        match name {
+            "specimen.parv" => Ok((name.to_owned(), self.0.clone())),
+            _ => Err(format!("there is no file {name}")),
+        }
+    }
+}
+
+/// Every parameter made absurd: what still imports checks, or says where it does not, and what
+/// checks builds, or says why not; nothing panics.
+#[test]
+fn scenarios_of_absurd_parameters_are_answered() {
+    const SPECIMEN: &str = include_str!("../../import/tests/specimen.parv");
+    let registry = hybridsim::registry::standard();
+    let (mut built, mut told) = (0, 0);
+    for (at, sign) in SPECIMEN.match_indices(" = ") {
+        let from = at + sign.len();
+        let end = from + SPECIMEN[from..].find([',', '\n', '}']).expect("a value ends");
+        for absurd in ["-7", "0", "0.37", "9000000000000000000", "1e308", "1e-308"] {
+            let text = format!("{}{absurd}{}", &SPECIMEN[..from], &SPECIMEN[end..]);
+            let request = Request { file: "specimen.parv".to_owned(), ..Request::default() };
+            let Ok(imported) = disksim(&request, &mut Only(text)) else { continue };
+            let source = SourceText { name: "imported".to_owned(), text: imported.text };
+            let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+            let system = Scenario::check(input, &registry)
+                .ok()
+                .and_then(|scenario| hybridsim::build::system(&scenario, &registry).ok());
+            match system {
+                Some(_) => built += 1,
+                None => told += 1,
+            }
+        }
+    }
+    println!("{built} built, {told} told");
+    assert!(built > 400, "{built} built, {told} told");
 }

@@ -289,6 +289,8 @@ fn parameters_of_a_plug_can_be_set_without_repeating_its_kind() {
     assert_eq!(gc(&table, &["part.a.ftl.gc=fifo"]), page);
     assert_eq!(gc(SSD, &["part.a.ftl=page", "part.a.ftl.gc=fifo"]), page);
     assert_eq!(gc(SSD, &["part.a.ftl.gc=fifo", "part.a.ftl=page"]), page);
+    let elsewhere = check(SSD, &["part.a.gc=fifo"]).expect_err("a key of the layer");
+    assert!(elsewhere.contains("ftl = { kind = \"page\", gc = ... }"), "{elsewhere}");
     // Another kind takes nothing over.
     assert_eq!(gc(&table, &["part.a.ftl=block"]), ("block".to_owned(), None));
     let problem = check(SSD, &["part.a.ftl=block", "part.a.ftl.gc=fifo"]).expect_err("no gc");

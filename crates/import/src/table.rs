@@ -25,7 +25,8 @@ pub enum Carry {
     Report,
     /// Cannot be carried over. Nothing is lost if it has this value; otherwise a warning tells.
     Lost(f64, &'static str),
-    /// The same, but it has an effect only where another parameter of the block is larger than that.
+    /// The same, but it has an effect only where another parameter of the block is larger than
+    /// that.
     Beyond(f64, &'static str, (&'static str, f64)),
     /// The same for a drive that takes several commands; for others it means nothing.
     Several(f64, &'static str),

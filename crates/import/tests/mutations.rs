@@ -1,6 +1,7 @@
-//! Parameter files that somebody broke: every parameter dropped, given twice, misspelled, of another
-//! type, nested or absurd; files cut short; files that source themselves. The answer is one located
-//! error, or a scenario that says what it left out; never a panic, a hang or a silent change.
+//! Parameter files that somebody broke: every parameter dropped, given twice, misspelled, of
+//! another type, nested or absurd; files cut short; files that source themselves. The answer is
+//! one located error, or a scenario that says what it left out; never a panic, a hang or a silent
+//! change.
 //!
 //! A specimen of our own is always broken; with `HYBRIDSIM_DATA` DiskSim's own files are, too.
 
@@ -154,8 +155,10 @@ const ELSEWHERE: &[&str] = &[
     "Timeout time/weight",
 ];
 
-/// What is done to a parameter.
-const CHANGES: &[(&str, fn(&str, &str) -> String)] = &[
+/// What is done to a parameter: of its name and value it makes what stands in their place.
+type Change = fn(&str, &str) -> String;
+
+const CHANGES: &[(&str, Change)] = &[
     ("dropped", |_, _| String::new()),
     ("twice", |name, value| format!("{name} = {value},\n {name} = {value}")),
     ("misspelled", |name, value| format!("{name}x = {value}")),
@@ -277,8 +280,8 @@ fn shelves() -> Vec<(String, Shelf)> {
         let is_main = path.extension().is_some_and(|it| it == "parv" || it == "diskspecs");
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         let own = path.parent().expect("a folder").to_path_buf();
-        let mut shelf = Shelf::default();
-        shelf.folders = std::iter::once(own).chain(folders.iter().cloned()).collect();
+        let around = std::iter::once(own).chain(folders.iter().cloned()).collect();
+        let mut shelf = Shelf { folders: around, ..Shelf::default() };
         if is_main && import(&name, &mut shelf).is_ok() {
             shelves.push((name, shelf));
         }

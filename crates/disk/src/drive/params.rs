@@ -268,6 +268,9 @@ pub const PARAMS: &[Param] = &[
     Param::with("spin_down_time", Kind::Duration, "\"0s\"", "From ready to standby."),
 ];
 
+// Each of the electronics' parameters is listed above by its number.
+const _: () = assert!(electronics::PARAMS.len() == 26);
+
 pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = check(settings);

@@ -374,7 +374,9 @@ impl Array {
 
     /// Puts down what every page and block holds.
     pub(crate) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.blocks, &self.owner, &self.limits));
+        to.put(&self.blocks);
+        self.owner.save(to);
+        to.put(&self.limits);
         to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
     }
 
@@ -383,17 +385,13 @@ impl Array {
     /// # Errors
     /// When it is of another array, or its books do not add up.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (limits, room) = (self.limits.len(), self.owner.room());
-        // On a large device there is no room for the old tables and the new ones.
-        (self.blocks, self.owner) = (Vec::new(), Packed::new(0, 0));
+        let limits = self.limits.len();
         self.blocks = from.take()?;
-        self.owner = from.take()?;
-        self.owner.make_room(room);
+        self.owner.restore(from)?;
         self.limits = from.take()?;
-        let (blocks, pages) = (self.geometry.blocks() as usize, self.geometry.pages() as usize);
+        let blocks = self.geometry.blocks() as usize;
         state::same_length("the list of limits", self.limits.len(), limits)?;
         state::same_length("the list of blocks", self.blocks.len(), blocks * self.stride)?;
-        state::same_length("the list of owners", self.owner.len(), pages)?;
         (self.valid_pages, self.programs, self.free_blocks, self.retired_blocks) = from.take()?;
         self.violation = None;
         self.audit().map_err(StateError)

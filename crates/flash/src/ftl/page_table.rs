@@ -9,7 +9,7 @@
 use crate::array::Array;
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::packed::{Packed, width_for};
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Bits to the physical page that table, spare areas and everything else may take.
 const BITS_MAX: f64 = 48.0;
@@ -125,7 +125,8 @@ impl PageTable {
 
     /// Puts the table down.
     pub fn save(&self, to: &mut Saver) {
-        to.put(&(self.near, &self.groups));
+        to.put(&self.near);
+        self.groups.save(to);
     }
 
     /// Takes it back.
@@ -133,15 +134,10 @@ impl PageTable {
     /// # Errors
     /// When it is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (pages, room) = (self.pages(), self.groups.room());
         if from.take::<u32>()? != self.near {
             return Err(StateError("the page map is of another width".to_owned()));
         }
-        // On a large device there is no room for the old map and the new one.
-        self.groups = Packed::new(0, 0);
-        self.groups = from.take()?;
-        self.groups.make_room(room);
-        state::same_length("the page map", self.pages(), pages)
+        self.groups.restore(from)
     }
 
     /// Counts the pages that are stored.

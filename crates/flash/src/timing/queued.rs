@@ -313,8 +313,9 @@ impl Queued {
             OpKind::Read if serves_request(op.cause) => self.book_read(op, from),
             OpKind::Read => {
                 let Delays { read, command, data_command, page_transfer, .. } = self.delays;
-                let length = command + read + data_command + page_transfer;
-                self.book_work(op, from, Kind::Fetch, length, from.at)
+                let (before, wire) = (command + read, data_command + page_transfer);
+                let waited = self.carry(op, from, before, wire);
+                self.book_work(op, from, Kind::Fetch, before + waited + wire, from.at)
             }
             OpKind::Program => {
                 // The data go ahead into the die's buffer and wait there for their turn.
@@ -398,10 +399,21 @@ impl Queued {
             return self.book(&into, reached);
         }
         let wire = command * 2 + data_command + page_transfer * 2;
-        let this = &self.dies[usize::from(op.die.0)];
-        let sensed = this.free.max(from.at) + read;
-        let waited = self.wires.send(op, sensed, wire).since(sensed);
+        let waited = self.carry(op, from, read, wire);
         self.book_work(op, from, Kind::Copy, read + waited + wire + program, from.at)
+    }
+
+    /// Takes the channel for work at the end of its die's queue, `before` after it begins. Says how
+    /// long the channel lets it wait.
+    fn carry(
+        &mut self,
+        op: &FlashOp,
+        from: Reached,
+        before: SimDuration,
+        wire: SimDuration,
+    ) -> SimDuration {
+        let sensed = self.dies[usize::from(op.die.0)].free.max(from.at) + before;
+        self.wires.send(op, sensed, wire).since(sensed)
     }
 
     /// Puts work at the end of its die's queue, or joins it to what is there.

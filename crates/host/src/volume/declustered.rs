@@ -17,6 +17,7 @@
 use super::members::{
     FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
 };
+use super::parity::journal::JOURNAL;
 use super::parity::layout::{Layout, Place};
 use super::parity::{
     BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, UNSYNCED_PARITY, WRITE_ORDER,
@@ -63,6 +64,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
             BITMAP_REGION,
             BITMAP_CLEAR_AFTER,
             UNSYNCED_PARITY,
+            JOURNAL,
         ],
     },
     build,

@@ -78,6 +78,7 @@ pub const CUSTOM: &[&str] = &[
     "resync_started",
     "resync_ended_ns",
     "write_hole_sectors",
+    "journal_replayed_ns",
 ];
 
 /// A child failed; its number.
@@ -179,11 +180,23 @@ pub fn columns_of(input: &BuildInput<'_>) -> (usize, u64) {
     let spares = input.settings.texts_opt("spares").unwrap_or(&[]);
     let is_spare = |child: &&ChildView| spares.contains(&child.name);
     let count = input.children.iter().filter(is_spare).count().max(spares.len());
-    let columns = input.children.len().saturating_sub(count);
-    (columns, input.children.iter().map(|child| child.capacity).min().unwrap_or(0))
+    let journal = input.settings.text_opt("journal").map_or(0, |_| 1);
+    let columns = input.children.len().saturating_sub(count + journal);
+    let devices = &input.children[..input.children.len().saturating_sub(journal)];
+    (columns, devices.iter().map(|child| child.capacity).min().unwrap_or(0))
+}
+
+/// The child that is the array's journal, if it has one: the last.
+pub fn journal_of(input: &BuildInput<'_>) -> Option<usize> {
+    input.settings.text_opt("journal")?;
+    input.children.len().checked_sub(1)
 }
 
 impl Members {
+    /// Writes that were under way when the power failed have been done again from the journal; the
+    /// time that took.
+    pub(super) const REPLAYED: u8 = 10;
+
     /// The members of `input`, to be rebuilt in `steps` steps of `step_sectors` sectors.
     pub fn read(
         input: &BuildInput<'_>,
@@ -207,7 +220,8 @@ impl Members {
             columns: (0..columns).map(|child| Column { child, state: State::Good }).collect(),
             lacking: 0,
             failed: vec![false; children],
-            spares: (columns..children).collect(),
+            spares: (columns..children - usize::from(settings.text_opt("journal").is_some()))
+                .collect(),
             failures,
             waiting: VecDeque::new(),
             rebuild: None,

@@ -472,8 +472,10 @@ impl Mirror {
     /// Reads from a copy, for a request or a rebuild.
     fn read(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
-        let steps = self.steps_of(op.group, &op.request);
-        let unsynced = self.resync.unsynced_of(steps);
+        let unsynced = match self.resync.is_synced() {
+            true => None,
+            false => self.resync.unsynced_of(self.steps_of(op.group, &op.request)),
+        };
         let child = match (unsynced, op.work) {
             (Some(step), Work::Request { .. }) if self.can_disagree(op.group, &op.request) => {
                 return self.wait_until_agreed(ctx, index, step);
@@ -495,7 +497,7 @@ impl Mirror {
     /// Writes to all copies, when the regions are marked.
     fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
-        if !op.marked {
+        if !op.marked && self.resync.has_bitmap() {
             let steps = self.steps_of(op.group, &op.request);
             self.ops[index as usize].marked = true;
             if !self.resync.mark(ctx, &self.members, index, steps) {
@@ -630,7 +632,7 @@ impl Layer for Mirror {
 
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.members.power_cut(now);
-        self.resync.power_cut(now);
+        self.resync.power_cut(now, false);
         self.parents.clear();
         self.ops.clear();
         self.ready.clear();

@@ -197,10 +197,22 @@ impl Resync {
         Self { mode, steps, unsynced, next: 0, running, began: None, bitmap }
     }
 
+    /// Whether everything is consistent, as far as is known.
+    #[inline]
+    pub const fn is_synced(&self) -> bool {
+        self.unsynced.is_empty()
+    }
+
+    /// Whether writes have to be marked.
+    #[inline]
+    pub const fn has_bitmap(&self) -> bool {
+        self.bitmap.is_some()
+    }
+
     /// The first of `steps` that may be inconsistent.
     #[inline]
     pub fn unsynced_of(&self, steps: Range<u64>) -> Option<u64> {
-        if self.unsynced.is_empty() {
+        if self.is_synced() {
             return None;
         }
         self.unsynced.first_of(steps)
@@ -211,13 +223,16 @@ impl Resync {
         self.bitmap.as_ref().is_some_and(|bitmap| bitmap.io == Some(Io::Read))
     }
 
-    /// The power fails.
-    pub fn power_cut(&mut self, now: SimTime) {
+    /// The power fails. Nothing more may be inconsistent if somebody else `knows_all` that was
+    /// under way.
+    pub fn power_cut(&mut self, now: SimTime, knows_all: bool) {
         self.running.clear();
         (self.next, self.began) = (0, None);
+        let mut dirty = StepSet::default();
+        let unsynced = if knows_all { &mut dirty } else { &mut self.unsynced };
         match &mut self.bitmap {
-            Some(bitmap) => bitmap.power_cut(now, self.steps, &mut self.unsynced),
-            None if self.mode == Mode::Full => self.unsynced.insert(0..self.steps),
+            Some(bitmap) => bitmap.power_cut(now, self.steps, unsynced),
+            None if self.mode == Mode::Full => unsynced.insert(0..self.steps),
             None => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Measured latencies, from files of three kinds.
 
 use super::CalibrateError;
+use crate::text;
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 
 /// What was measured.
@@ -62,7 +62,8 @@ pub enum Source {
 pub fn read(path: &Path) -> Result<(Source, Vec<Reading>), CalibrateError> {
     let problem =
         |message: String| CalibrateError::Readings(format!("{}: {message}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+    let text = text::read(path, text::READINGS_BYTES_MAX);
+    let text = text.map_err(|error| problem(error.to_string()))?;
     let (source, readings) = match text.trim_start().chars().next() {
         Some('{') => (Source::FioJson, fio_json(&text)),
         Some('0'..='9') => (Source::FioLog, fio_log(&text)),
@@ -189,6 +190,7 @@ fn block_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn check(text: &str, expect: &[(Kind, u64, f64)]) {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -8,6 +8,7 @@ use crate::fuzz::{self, Verdict};
 use crate::run::{self, Done, Options, RunError};
 use crate::scenario::{Input, STANDARD_INPUT, Scenario};
 use crate::state::{self, Cache};
+use crate::workload;
 use hybridsim_engine::registry::Registry;
 use hybridsim_engine::{FactSink, Fault};
 use hybridsim_observe::{Detail, RunResults};
@@ -56,6 +57,9 @@ pub fn simulate(
 ) -> Result<(), Failure> {
     let compare = matches!(kind, Kind::Compare);
     let scenarios = read_all(registry, paths, args)?;
+    if let Some(text) = differing_work(&scenarios) {
+        note(&text);
+    }
     let names = names(paths);
     if let Some(out) = &args.out {
         prepare(out, args.force)?;
@@ -121,6 +125,24 @@ fn read_all(
         scenarios.push(scenario);
     }
     Ok(scenarios)
+}
+
+/// What to say when the scenarios have different things to do: their figures then compare more
+/// than their systems.
+fn differing_work(scenarios: &[Scenario]) -> Option<String> {
+    let (first, rest) = scenarios.split_first()?;
+    let keys = |scenario: &Scenario| {
+        let pairs = scenario.workload.iter().filter(|(key, _)| *key != "trace");
+        pairs.map(|(key, value)| (key, value.clone())).collect::<Vec<_>>()
+    };
+    let same = |other: &Scenario| {
+        workload::name(first) == workload::name(other) && keys(first) == keys(other)
+    };
+    (!rest.iter().all(same)).then(|| {
+        let names: Vec<String> = scenarios.iter().map(workload::name).collect();
+        let names = names.join(", ");
+        format!("note: the workloads differ ({names}); --trace FILE gives all the same")
+    })
 }
 
 /// A folder name per scenario: the file's stem, numbered where two are alike.

@@ -4,8 +4,8 @@
 //! (SHARDS: Waldspurger et al., FAST 2015). Any other policy is run as it is registered, once for
 //! each size, on the same sample in a cache smaller by as much (Waldspurger et al., "Cache
 //! Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). While all pages of a
-//! trace fit the sample, both are exact. How far a sampled figure may be from the truth is told
-//! by how far parts of the sample are from each other.
+//! trace fit the sample, both are exact. How far parts of the sample are from each other tells how
+//! far a figure may be from the truth.
 
 mod simulate;
 
@@ -146,26 +146,14 @@ pub fn curves<R: RecordReader>(
         };
         places.push(sizes.iter().map(place).collect());
     }
-    if !caches.is_empty() {
-        simulated(&mut open()?, page_sectors, level, &mut caches, watch)?;
-    }
+    run_all(&mut open, page_sectors, &distances, &mut caches, watch)?;
     let mut curves = Vec::with_capacity(ask.policies.len());
     for (policy, places) in ask.policies.iter().zip(&places) {
-        let mut points = Vec::with_capacity(sizes.len());
-        for (&pages, place) in sizes.iter().zip(places) {
-            let found = place.map(|place| caches[place].found(distances.accesses(), level));
-            let found = found.transpose()?.flatten();
-            let mut point = Point {
-                cache_bytes: pages * page_bytes,
-                miss_ratio: found.as_ref().map(|found| found.miss_ratio),
-                error: found.and_then(|found| found.error),
-            };
-            // A sample too small to tell how good it is tells nothing.
-            if is_lru(policy) && (level == 0 || point.error.is_some()) {
-                point.miss_ratio = distances.hit_ratio(pages).map(|hits| 1.0 - hits);
-            }
-            points.push(point);
-        }
+        let points = sizes.iter().zip(places).map(|(&pages, place)| {
+            let cache = place.map(|place| &mut caches[place]);
+            point(is_lru(policy), pages, page_bytes, &distances, cache)
+        });
+        let points = points.collect::<Result<Vec<Point>, MrcError>>()?;
         let method = if is_lru(policy) { "stack-distances" } else { "simulation" };
         let policy = policy.entry.description.name.to_owned();
         curves.push(Curve { policy, method, points });
@@ -181,8 +169,53 @@ pub fn curves<R: RecordReader>(
     })
 }
 
-/// Runs all caches on the sample.
-fn simulated<R: RecordReader>(
+/// What came out for a cache of so many pages.
+fn point(
+    is_lru: bool,
+    pages: u64,
+    page_bytes: u64,
+    distances: &StackDistances,
+    cache: Option<&mut simulate::Point<'_>>,
+) -> Result<Point, MrcError> {
+    let level = distances.level();
+    let found = cache.map(|cache| cache.found(distances.accesses(), level)).transpose()?.flatten();
+    let mut point = Point {
+        cache_bytes: pages * page_bytes,
+        miss_ratio: found.as_ref().map(|found| found.miss_ratio),
+        error: found.and_then(|found| found.error),
+    };
+    // A sample too small to tell how good it is tells nothing.
+    if is_lru && (level == 0 || point.error.is_some()) {
+        point.miss_ratio = distances.hit_ratio(pages).map(|hits| 1.0 - hits);
+    }
+    Ok(point)
+}
+
+/// Runs all caches on the sample, as many in one pass over the trace as memory is meant to hold.
+fn run_all<R: RecordReader>(
+    open: &mut impl FnMut() -> Result<R, TraceError>,
+    page_sectors: u64,
+    distances: &StackDistances,
+    caches: &mut [simulate::Point<'_>],
+    watch: &mut Watch<'_>,
+) -> Result<(), MrcError> {
+    let (count, mut done, mut rest) = (caches.len(), 0, caches);
+    while !rest.is_empty() {
+        let fit = simulate::fitting(rest, distances);
+        let (group, tail) = std::mem::take(&mut rest).split_at_mut(fit);
+        let whole = |own: f64| {
+            let shares = (done as f64 + own * fit as f64) / count as f64;
+            FIRST_PASS + (1.0 - FIRST_PASS) * shares
+        };
+        let mut watch = |own: Option<f64>| watch(own.map(whole));
+        run_some(&mut open()?, page_sectors, distances.level(), group, &mut watch)?;
+        (done, rest) = (done + fit, tail);
+    }
+    Ok(())
+}
+
+/// Runs some caches on the sample in one pass over the trace.
+fn run_some<R: RecordReader>(
     reader: &mut R,
     page_sectors: u64,
     level: u32,
@@ -190,7 +223,7 @@ fn simulated<R: RecordReader>(
     watch: &mut Watch<'_>,
 ) -> Result<(), MrcError> {
     let mut sample = simulate::Sample::new(level);
-    let mut reading = |share: Option<f64>| watch(share.map(|share| FIRST_PASS * (1.0 + share)));
+    let mut reading = |share: Option<f64>| watch(share.map(|share| FIRST_PASS * share));
     each(reader, &mut reading, |record| {
         let write = record.request.op == Op::Write;
         for page in blocks(&record.request, page_sectors) {
@@ -201,7 +234,7 @@ fn simulated<R: RecordReader>(
         }
     })?;
     simulate::work(caches, &mut sample, true, &mut |share| {
-        watch(Some(2.0 * FIRST_PASS + (1.0 - 2.0 * FIRST_PASS) * share));
+        watch(Some(FIRST_PASS + (1.0 - FIRST_PASS) * share));
     });
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::{MrcError, Policy};
 use hybridsim_engine::param::Problem;
 use hybridsim_hybrid::replacement::{Access, CachedPage, ENTRIES, Replacement};
-use hybridsim_workload::profile::{Key, sample_hash, sampled};
+use hybridsim_workload::profile::{Key, StackDistances, sample_hash, sampled};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,12 @@ const MINIATURE_PAGES_MIN: u64 = 32;
 pub const PARTS: u32 = 4;
 /// More caches at a time would take more memory than they save time.
 const THREADS_MAX: usize = 8;
-/// Accesses gathered before the caches go through them: 64 MiB.
-const GATHERED_MAX: usize = 1 << 24;
+/// Accesses gathered before the caches go through them: 128 MiB.
+const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
+/// Where not all can be gathered at once, caches that together need more have a pass each.
+const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
+/// Most that a policy and a cache need for a page in the cache (as measured).
+const BYTES_PER_PAGE: u64 = 96;
 
 /// The sampled pages, numbered in the order they come, and accesses to them.
 pub struct Sample {
@@ -131,6 +135,23 @@ impl<'a> Point<'a> {
         let error = (!parts.is_empty()).then(|| error(miss_ratio, parts));
         Ok((accesses > 0).then_some(Found { miss_ratio, error }))
     }
+}
+
+/// How many of the first of `points` one pass is for. While a cache can be dropped before the next
+/// is made, that is all of them.
+pub fn fitting(points: &[Point<'_>], distances: &StackDistances) -> usize {
+    // Popular pages may bring more accesses into the sample than its share.
+    if distances.accesses() >> distances.level() <= GATHERED_MAX as u64 / 2 {
+        return points.len();
+    }
+    let sampled = distances.blocks() >> distances.level();
+    let cache = |cache: &Cache<'_>| u64::from(cache.room) * BYTES_PER_PAGE + sampled * 4;
+    let mut bytes = 0;
+    let fits = |point: &&Point<'_>| {
+        bytes += point.caches.iter().map(cache).sum::<u64>();
+        bytes <= BYTES_MAX
+    };
+    points.iter().take_while(fits).count().max(1)
 }
 
 /// How far a sample may be from the truth, by how far its parts are from each other.

@@ -112,6 +112,25 @@ fn a_sample_comes_close_for_every_policy() {
     }
 }
 
+/// Under test few accesses are gathered at a time, and few caches fit one pass.
+#[test]
+fn a_long_trace_goes_through_the_caches_in_pieces_and_passes() {
+    let mut passes = 0;
+    let pages = skewed(100_000, 2_000);
+    let sizes = [1, 40, 300, 1_500, 1_999];
+    let open = || {
+        passes += 1;
+        Ok(Records(trace(&pages).into_iter()))
+    };
+    let ask = ask(&["fifo", "clock", "sieve"], &sizes, 10_000);
+    let found = curves(open, &ask, &mut |_| {}).unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(passes > 2, "{passes} passes");
+    for (point, size) in found.curves[0].points.iter().zip(sizes) {
+        let exact = by_hand(&pages, size as usize, false);
+        assert!((point.miss_ratio.expect("exact") - exact).abs() < 1e-12, "{size}");
+    }
+}
+
 #[test]
 fn sizes_are_whole_pages_and_rise() {
     let pages = skewed(2_000, 300);

@@ -86,12 +86,31 @@ impl Checker<'_> {
             if known().any(|name| name == key) {
                 continue;
             }
-            let help = match near(key, known()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => format!("known keys: {}", known().collect::<Vec<_>>().join(", ")),
+            let help = match (self.policy_with(key, groups), near(key, known())) {
+                (Some((param, policy)), _) => {
+                    format!(
+                        "it belongs to `{param}`: {param} = {{ kind = \"{policy}\", {key} = ... }}"
+                    )
+                }
+                (None, Some(name)) => format!("did you mean `{name}`?"),
+                (None, None) => format!("known keys: {}", known().collect::<Vec<_>>().join(", ")),
             };
             self.problem(Some(span), &join(path, key), "unknown key".to_owned(), Some(help));
         }
+    }
+
+    /// The parameter of `groups` that takes a policy with a parameter `key`, and that policy.
+    fn policy_with(
+        &self,
+        key: &str,
+        groups: &[&'static [Param]],
+    ) -> Option<(&'static str, &'static str)> {
+        let has = |entry: &Description| entry.params.iter().any(|param| param.name == key);
+        groups.iter().copied().flatten().find_map(|param| {
+            let Kind::Plug(slot) = param.kind else { return None };
+            let entry = self.registry.descriptions(slot).find(has)?;
+            Some((param.name, entry.name))
+        })
     }
 
     /// Parses a declared default; a default that does not parse is a defect of its declaration,

@@ -9,6 +9,7 @@ pub mod resolve;
 pub mod schema;
 pub mod units;
 
+use crate::text;
 use check::Checker;
 pub use diagnostic::Diagnostics;
 use diagnostic::{SourceText, Span};
@@ -138,14 +139,15 @@ impl Input {
     /// When it cannot be read.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, Diagnostics> {
         if path == Path::new(STANDARD_INPUT) {
-            let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
-                let message = format!("cannot read a scenario from standard input: {error}");
-                Diagnostics::single(message)
-            })?;
+            let text =
+                text::read_from(std::io::stdin(), text::SCENARIO_BYTES_MAX).map_err(|error| {
+                    let message = format!("cannot read a scenario from standard input: {error}");
+                    Diagnostics::single(message)
+                })?;
             let source = SourceText { name: "standard input".to_owned(), text };
             return Ok(Self { source, base: PathBuf::new(), sets: sets.to_vec(), trace: None });
         }
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = text::read(path, text::SCENARIO_BYTES_MAX).map_err(|error| {
             Diagnostics::single(format!("cannot read scenario {}: {error}", path.display()))
         })?;
         let base = path.parent().unwrap_or(Path::new("")).to_owned();

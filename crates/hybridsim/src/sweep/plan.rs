@@ -3,6 +3,7 @@
 use crate::scenario::diagnostic::Diagnostics;
 use crate::scenario::resolve::resolve;
 use crate::scenario::{Input, STANDARD_INPUT, Scenario};
+use crate::text;
 use hybridsim_engine::registry::Registry;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,8 @@ impl Plan {
                            to one";
             return Err(problem(message.to_owned()));
         }
-        let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+        let text = text::read(path, text::SCENARIO_BYTES_MAX);
+        let text = text.map_err(|error| problem(error.to_string()))?;
         let named = text.parse::<Table>().ok().filter(|table| table.contains_key("scenario"));
         let mut plan = match named {
             Some(table) => Self::of_file(path, &table).map_err(problem)?,

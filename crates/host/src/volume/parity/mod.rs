@@ -28,6 +28,7 @@
 //! verified run returns the right stamps only if parity was kept right all along.
 
 pub mod galois;
+pub mod journal;
 pub mod layout;
 mod op;
 mod plan;
@@ -42,6 +43,7 @@ use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Op, Outcome, Part, Parts, Request, RequestId, SECTOR_BYTES,
     SimTime,
 };
+use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
 use op::{StripeOp, Unit, Work};
 use plan::SmallWrite;
@@ -149,6 +151,7 @@ pub struct ParityArray {
     trusts_parity: bool,
     members: Members,
     resync: Resync,
+    journal: Option<Journal>,
     /// Units (stripe, number) a rebuild could not fill.
     lost: FxHashSet<(u64, usize)>,
     parents: Slab<Parent>,
@@ -214,6 +217,8 @@ pub fn build(
     if stripes.checked_mul(stripe_sectors).is_none() {
         problems.push(Problem::new("members", "together exceed 2^64 sectors"));
     }
+    let width = (shape.data + shape.parities) as u64;
+    let journal = Journal::read(input, chunk.saturating_mul(width), &mut problems);
     let members = Members::read(input, stripes, chunk, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
@@ -230,6 +235,7 @@ pub fn build(
         trusts_parity: settings.text("unsynced_parity") == "trust",
         members,
         resync,
+        journal,
         lost: FxHashSet::default(),
         parents: Slab::new(),
         queue: VecDeque::new(),
@@ -344,7 +350,7 @@ impl ParityArray {
 
     /// Lets everything go on that can, until all wait for members.
     fn settle(&mut self, ctx: &mut Ctx<'_>) {
-        while !self.resync.is_reading() {
+        while !self.resync.is_reading() && !self.is_replaying() {
             if let Some(op) = self.ready.pop_front() {
                 self.begin(ctx, op);
             } else if !self.admit(ctx)
@@ -452,7 +458,9 @@ impl Layer for ParityArray {
 
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.members.power_cut(now);
-        self.resync.power_cut(now);
+        // What the journal knows is done again; nothing else was under way.
+        let knows_all = self.cut_journal();
+        self.resync.power_cut(now, knows_all);
         self.parents.clear();
         self.queue.clear();
         self.ops.clear();
@@ -466,12 +474,17 @@ impl Layer for ParityArray {
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.members.power_on(ctx);
         self.resync.power_on(ctx, &self.members);
+        self.read_journal(ctx);
         self.settle(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let served = self.served(ctx, done);
-        if done.tag == BITMAP_TAG {
+        if done.tag & JOURNAL_TAG != 0 {
+            self.journal_done(ctx, done);
+        } else if done.tag == REPLAY_TAG {
+            self.replay_done(ctx, done);
+        } else if done.tag == BITMAP_TAG {
             let ready = &mut self.ready;
             self.resync.completion(ctx, &self.members, done, |owner| ready.push_back(owner));
         } else if done.tag & FLUSH_TAG == 0 {

@@ -40,10 +40,12 @@ pub struct StripeOp {
     locked: bool,
     /// Whether the stripe is marked as being written to, or is being so.
     marked: bool,
+    /// Whether what it writes is in the journal.
+    pub(super) logged: bool,
     /// A member failed while it was read from.
     retry: bool,
     /// Requests at members, and reads among them.
-    left: u32,
+    pub(super) left: u32,
     reads: u32,
     /// Its data went to the member before parity was known.
     early: bool,
@@ -90,6 +92,7 @@ impl StripeOp {
             origin: Request { data, ..*request },
             locked: false,
             marked: false,
+            logged: false,
             retry: false,
             left: 0,
             reads: 0,
@@ -113,6 +116,7 @@ impl StripeOp {
             origin,
             locked: false,
             marked: false,
+            logged: false,
             retry: false,
             left: 0,
             reads: 0,
@@ -156,7 +160,7 @@ impl ParityArray {
     }
 
     /// The child and the row that hold a unit, unless it is missing.
-    fn holder(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
+    pub(super) fn holder(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
         if !self.lost.is_empty() && self.lost.contains(&(stripe, unit)) {
             return None;
         }
@@ -349,6 +353,9 @@ impl ParityArray {
         let op = &mut self.ops[index as usize];
         op.left += 1;
         op.reads += u32::from(kind == Op::Read);
+        if kind == Op::Write && self.journal.is_some() {
+            self.note_write(ctx, index, (unit, (from, to)), data);
+        }
         ctx.issue(child, request, u64::from(index) << 16 | unit as u64);
     }
 
@@ -524,9 +531,12 @@ impl ParityArray {
     }
 
     /// Everything needed has been read: writes data and parity, trims, or fills the spare.
-    fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    pub(super) fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let (op, chunk, data) = (self.ops[index as usize], self.chunk32(), self.shape.data);
         self.enter_stage(ctx, index, Stage::Writing);
+        if self.journal.is_some() && self.log(ctx, index) {
+            return;
+        }
         match op.work {
             Work::Rebuild { number, column } => {
                 self.prepare(ctx, index);
@@ -590,6 +600,9 @@ impl ParityArray {
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
+        }
+        if op.logged {
+            self.forget_entry(ctx, index);
         }
         if op.marked {
             self.resync.unmark(ctx, op.stripe..op.stripe + 1);

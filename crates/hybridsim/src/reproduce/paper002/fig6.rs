@@ -83,7 +83,10 @@ fn tpc_h(lab: &Lab) -> Result<Findings, LabError> {
         Claim::new("F27", "FAST serves about 95 % of the requests faster: share where it stops")
             .within(0.95, 0.03)
             .ours(crossing(&ran.fast, &ran.dftl))
-            .if_it_differs(FEW_MERGES),
+            .if_it_differs(
+                "whatever the size: 0.985 to 0.990 from 512 MiB to 4 GiB. One request in twenty \
+                 is a write, and few of them meet a merge or wait behind one",
+            ),
     );
     findings.row(Claim::new("F27", "FAST has the longer tail: 99.9th percentile, ms").ranked(
         Order::Falling,
