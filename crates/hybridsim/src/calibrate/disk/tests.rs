@@ -62,7 +62,7 @@ fn log(known: bool) -> Log {
         let off = noise.below(40_000) as f64 - 20_000.0;
         let response = SimDuration::from_ns_f64(ms * 1e6 + off);
         records.push(Record { at, request: *request, response: Some(response) });
-        at = at + response;
+        at += response;
     }
     Log::new("measured".to_owned(), &records, 1).unwrap_or_else(|message| panic!("{message}"))
 }
