@@ -103,6 +103,9 @@ fn with_json_a_failure_is_a_document_as_well() {
     assert_eq!(told_in_json(&["sweep", &toy, "--json"])["exit_code"], 2);
     assert_eq!(told_in_json(&["reproduce", "nothing", "--json"])["exit_code"], 2);
     assert_eq!(told_in_json(&["calibrate", "nowhere", "--json"])["exit_code"], 3);
+    let disk = |start: &str| told_in_json(&["calibrate", "nowhere", "--json", "--disk", start]);
+    assert_eq!(disk("seagate-barracuda-2gb")["exit_code"], 3);
+    assert_eq!(disk("sata-ssd")["exit_code"], 2);
     let usage = told_in_json(&["run", "--json", "--nonsense"]);
     assert!(usage["message"].as_str().expect("a text").contains("--nonsense"), "{usage}");
 }

@@ -104,33 +104,27 @@ fn results(path: &str, sets: &[String]) -> serde_json::Value {
 #[test]
 fn a_stripe_of_n_serves_n_times_as_many() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let served = |members: usize| {
-        let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
-        let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
-        let disks: String = (0..members).map(disk).collect();
-        // The arms move over the same share of each disk, however many there are.
-        let text = format!(
-            r#"
+    const LOAD: &str = r#"
 system = "volume"
 [host]
 mode = "closed"
 queue_depth = 64
-[workload.generator]
-kind = "fio"
-requests = 4000
-rw = "randread"
-bs = "4KiB"
-size = "{}GiB"
+[workload]
+generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB" }
 [part.volume]
 kind = "stripe"
-members = [{}]
-{disks}"#,
-            4 * members,
-            names.join(", ")
-        );
+"#;
+    let served = |members: usize| {
+        let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
+        let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
+        let disks: String = (0..members).map(disk).collect();
+        let text = format!("{LOAD}members = [{}]\n{disks}", names.join(", "));
         let path = folder.path().join(format!("{members}.toml"));
         fs::write(&path, text).expect("a writable folder");
-        results(&path.display().to_string(), &[])["throughput"]["iops"].as_f64().expect("a rate")
+        // As much of each member, so that arms go as far.
+        let size = format!("workload.generator.size=\"{}GiB\"", 2 * members);
+        let results = results(&path.display().to_string(), &[size]);
+        results["throughput"]["iops"].as_f64().expect("a rate")
     };
     let one = served(1);
     for members in [2, 4] {

@@ -64,10 +64,12 @@ pub(crate) fn lines(
         layout.need(key)?;
     }
     carry(&LAYOUT, layout, lines, notes)?;
+    let mut sparing =
+        Spares { heads, scheme: layout.need("Sparing scheme used")?.whole_in(0, 10)?, range: 1 };
     if let Some(item) = layout.get("Rangesize for sparing") {
-        let range = item.whole_in(0, CYLINDERS_MAX)?.max(1).to_string();
+        sparing.range = item.whole_in(0, CYLINDERS_MAX)?.max(1);
         let from = ("Rangesize for sparing", item);
-        lines.from("sparing_range_cylinders", range, from, notes);
+        lines.from("sparing_range_cylinders", sparing.range.to_string(), from, notes);
     }
     let unit = match layout.get("Skew units") {
         None => "\"sectors\"",
@@ -89,14 +91,47 @@ pub(crate) fn lines(
     }
     let (mut value, mut held) = (String::from("[\n"), 0i64);
     for item in list {
-        held = held.saturating_add(zone(item.block()?, heads, &mut value, notes)?);
+        held = held.saturating_add(zone(item.block()?, sparing, &mut value, notes)?);
     }
     lines.from("zones", value + "]", ("Zones", zones), notes);
     Ok(held)
 }
 
-/// One zone as an entry; returns its sectors, spares and all.
-fn zone(block: &Block, heads: i64, out: &mut String, notes: &mut Notes) -> Result<i64, Trouble> {
+/// What is kept free in zones.
+#[derive(Clone, Copy)]
+struct Spares {
+    heads: i64,
+    scheme: i64,
+    /// Cylinders of a range, with scheme 8.
+    range: i64,
+}
+
+impl Spares {
+    /// Sectors for data in a zone of so many cylinders and sectors per track.
+    fn held(self, (cylinders, track): (i64, i64), reserved: i64, spares: i64, slips: usize) -> i64 {
+        let cylinder = self.heads.saturating_mul(track);
+        let all = cylinders.saturating_mul(cylinder);
+        let (unit, kept) = match self.scheme {
+            1 => (all, spares.saturating_mul(track)),
+            2 | 4 | 5 | 6 => (cylinder, spares),
+            3 => (track, spares),
+            7 => (all, spares.saturating_add(slips as i64)),
+            8 => (cylinder.saturating_mul(self.range).min(all), spares),
+            _ => (all, spares),
+        };
+        // Every unit that holds data keeps its own.
+        let units = all.div_euclid(unit) + i64::from(all % unit > 0) - (reserved / unit);
+        (all - reserved).saturating_sub(units.max(0).saturating_mul(kept)).max(0)
+    }
+}
+
+/// One zone as an entry; returns its sectors for data.
+fn zone(
+    block: &Block,
+    sparing: Spares,
+    out: &mut String,
+    notes: &mut Notes,
+) -> Result<i64, Trouble> {
     carry(&ZONE, block, &mut Lines::default(), notes)?;
     let whole = |key: &str, min, max| block.need(key)?.whole_in(min, max);
     let or_none = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 1 << 40));
@@ -130,5 +165,7 @@ fn zone(block: &Block, heads: i64, out: &mut String, notes: &mut Notes) -> Resul
         }
     }
     out.push_str(" },\n");
-    Ok((last - first + 1).saturating_mul(heads).saturating_mul(per_track))
+    let slips = block.get("slips").map_or(Ok(0), |item| Ok(item.list()?.len()))?;
+    let (reserved, spares) = (or_none("Empty space at zone front")?, or_none("Number of spares")?);
+    Ok(sparing.held((last - first + 1, per_track), reserved, spares, slips))
 }

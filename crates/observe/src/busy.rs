@@ -4,7 +4,8 @@
 use crate::pictures::{Activity, ActivityRow};
 use crate::results::{Busy, Utilisation, ratio};
 use hybridsim_engine::{Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Op, Stamped};
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 const CAUSES: usize = Cause::ALL.len();
 /// Pieces a device keeps in case a request that completes turns out to be a slow one.
@@ -16,14 +17,14 @@ const SLOWER: u32 = 6;
 /// What a unit did, for a picture: begin, length, and kind of each piece.
 type Strip = Vec<(u64, u64, usize)>;
 
-/// Something a unit did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Something a unit did. Ordered by when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
+    end: u64,
+    begin: u64,
     unit: FlashUnit,
     act: FlashAct,
     cause: Cause,
-    begin: u64,
-    end: u64,
 }
 
 impl Piece {
@@ -67,7 +68,8 @@ impl Unit {
 struct Device {
     channels: Vec<Unit>,
     dies: Vec<Unit>,
-    recent: VecDeque<Piece>,
+    /// Those that end last; some clocks tell long before they begin.
+    recent: BinaryHeap<Reverse<Piece>>,
     /// What ended after this is still in `recent`.
     known_from: u64,
 }
@@ -83,12 +85,12 @@ impl Device {
             units.resize_with(at + 1, Unit::default);
         }
         units[at].add(piece, now, from);
-        if self.recent.len() >= RECENT_MAX
-            && let Some(first) = self.recent.pop_front()
+        self.recent.push(Reverse(piece));
+        if self.recent.len() > RECENT_MAX
+            && let Some(Reverse(first)) = self.recent.pop()
         {
             self.known_from = self.known_from.max(first.end);
         }
-        self.recent.push_back(piece);
     }
 }
 
@@ -160,8 +162,9 @@ impl BusyFold {
             return;
         }
         let of = |(node, device): (usize, &Device)| {
-            let seen = device.recent.iter().filter(|piece| piece.within(from, to) > 0);
-            seen.map(|piece| (node, *piece)).collect::<Vec<_>>()
+            let recent = device.recent.iter().map(|piece| piece.0);
+            let seen = recent.filter(|piece| piece.within(from, to) > 0);
+            seen.map(|piece| (node, piece)).collect::<Vec<_>>()
         };
         let pieces = self.devices.iter().enumerate().flat_map(of).collect();
         self.slow = Some(Slow { op, latency_ns, from, to, pieces });
@@ -313,6 +316,8 @@ mod tests {
         for at in 0..RECENT_MAX as u64 + 100 {
             fold.take(&[busy(at * 10, FlashUnit::Die(0), Cause::Host, at * 10, at * 10 + 10)]);
         }
+        // Told long before it begins: what is remembered is what ends last, not what was told last.
+        fold.take(&[busy(7, FlashUnit::Die(1), Cause::Gc, 500, 600)]);
         let end = (RECENT_MAX as u64 + 100) * 10;
         fold.take(&[done(end, end)]);
         let activity = fold.activity(&nodes()).expect("its end is known");

@@ -9,7 +9,7 @@ use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.
-pub(super) const PARAMS: [Param; 26] = [
+pub(super) const PARAMS: &[Param] = &[
     Param::with(
         "read_hit_overhead",
         Kind::Duration,

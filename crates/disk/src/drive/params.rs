@@ -9,7 +9,7 @@ use crate::power::SpinDown;
 use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
 use crate::seek::{SeekEntry, SeekTable};
 use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
+use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value, joined};
 use hybridsim_engine::schedule::SchedulerEntry;
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 use std::rc::Rc;
@@ -22,7 +22,11 @@ const SECTORS: Kind = Kind::Count { min: 0, max: 1 << 32 };
 const DURATION_MAX: SimDuration = SimDuration::from_s(24 * 3600);
 
 /// The parameters of `hard-disk`.
-pub const PARAMS: &[Param] = &[
+pub const PARAMS: &[Param] = &joined::<COUNT>(&[MECHANICS, electronics::PARAMS, BUFFER]);
+const COUNT: usize = MECHANICS.len() + electronics::PARAMS.len() + BUFFER.len();
+
+/// What turns and moves.
+const MECHANICS: &[Param] = &[
     Param::required("rpm", Kind::Rpm, "Rotation speed."),
     Param::with(
         "synchronised",
@@ -126,33 +130,10 @@ pub const PARAMS: &[Param] = &[
         "false",
         "Whether a track is read or written from wherever the head arrives.",
     ),
-    electronics::PARAMS[0],
-    electronics::PARAMS[1],
-    electronics::PARAMS[2],
-    electronics::PARAMS[3],
-    electronics::PARAMS[4],
-    electronics::PARAMS[5],
-    electronics::PARAMS[6],
-    electronics::PARAMS[7],
-    electronics::PARAMS[8],
-    electronics::PARAMS[9],
-    electronics::PARAMS[10],
-    electronics::PARAMS[11],
-    electronics::PARAMS[12],
-    electronics::PARAMS[13],
-    electronics::PARAMS[14],
-    electronics::PARAMS[15],
-    electronics::PARAMS[16],
-    electronics::PARAMS[17],
-    electronics::PARAMS[18],
-    electronics::PARAMS[19],
-    electronics::PARAMS[20],
-    electronics::PARAMS[21],
-    electronics::PARAMS[22],
-    electronics::PARAMS[23],
-    electronics::PARAMS[24],
-    electronics::PARAMS[25],
-    electronics::PARAMS[25],
+];
+
+/// What it has of a buffer, a queue and power.
+const BUFFER: &[Param] = &[
     Param::with("cache_segments", Kind::Count { min: 0, max: 4096 }, "16", "Buffer segments."),
     Param::with("cache_segment_size", Kind::Bytes, "\"512KiB\"", "Size of a segment."),
     Param::optional(

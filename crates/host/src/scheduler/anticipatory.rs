@@ -6,11 +6,33 @@
 //! finer ones (processes) are not told to schedulers. Requests go in order of `deadline`.
 
 use super::deadline::{self, Deadline};
-use hybridsim_engine::param::{Kind, Param};
+use hybridsim_engine::param::{Kind, Param, joined};
 use hybridsim_engine::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
+
+/// What it has beyond the parameters of `deadline`.
+const OWN: &[Param] = &[
+    Param::with(
+        "wait",
+        Kind::Duration,
+        "\"6700us\"",
+        "How long the device stays idle at most after a read",
+    ),
+    Param::with(
+        "near",
+        Kind::Bytes,
+        "\"4MiB\"",
+        "Only reads this near to the last one are worth waiting for",
+    ),
+    Param::with(
+        "any_read",
+        Kind::Flag,
+        "false",
+        "Whether all reads count as waited for, not only those marked synchronous",
+    ),
+];
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -18,30 +40,7 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
         name: "anticipatory",
         summary: "deadline, but waits a moment for the next read of a stream",
         origin: "Iyer and Druschel 2001; Linux as-iosched (6.7 ms)",
-        params: &[
-            deadline::PARAMS[0],
-            deadline::PARAMS[1],
-            deadline::PARAMS[2],
-            deadline::PARAMS[3],
-            Param::with(
-                "wait",
-                Kind::Duration,
-                "\"6700us\"",
-                "How long the device stays idle at most after a read",
-            ),
-            Param::with(
-                "near",
-                Kind::Bytes,
-                "\"4MiB\"",
-                "Only reads this near to the last one are worth waiting for",
-            ),
-            Param::with(
-                "any_read",
-                Kind::Flag,
-                "false",
-                "Whether all reads count as waited for, not only those marked synchronous",
-            ),
-        ],
+        params: &joined::<{ deadline::PARAMS.len() + OWN.len() }>(&[deadline::PARAMS, OWN]),
     },
     build: |settings| {
         Ok(Box::new(Anticipatory {

@@ -11,7 +11,7 @@ use hybridsim_engine::{Op, SimDuration, SimTime};
 use std::collections::VecDeque;
 
 /// Its parameters.
-pub const PARAMS: [Param; 4] = [
+pub const PARAMS: &[Param] = &[
     Param::with("read_expire", Kind::Duration, "\"500ms\"", "Deadline of a read, from its arrival"),
     Param::with("write_expire", Kind::Duration, "\"5s\"", "Deadline of everything else"),
     Param::with(
@@ -34,7 +34,7 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
         name: "deadline",
         summary: "sweeps in batches, reads before writes, and a deadline for each request",
         origin: "Linux block layer, mq-deadline; its defaults",
-        params: &PARAMS,
+        params: PARAMS,
     },
     build: |settings| Ok(Box::new(Deadline::read(settings))),
 };

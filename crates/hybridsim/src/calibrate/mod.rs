@@ -1,4 +1,5 @@
-//! Parameters of a flash device from measured latencies (paper 000, section 5.2).
+//! Parameters of a flash device from measured latencies (paper 000, section 5.2), and, in
+//! [`disk`], of a hard disk from a measured log.
 //!
 //! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command
 //! overhead. Both come from a straight line through the shortest of several measurements at each
@@ -6,6 +7,7 @@
 //! outside; its time is taken from a datasheet, and how much longer scattered writes take than the
 //! line says tells how many erases a write costs on average, `L(n) = n W + C + k E`.
 
+pub mod disk;
 mod fit;
 mod measure;
 mod preset;
@@ -25,6 +27,9 @@ pub enum CalibrateError {
     /// A file of latencies is not what it should be.
     #[error("{0}")]
     Readings(String),
+    /// What is to be started from is no hard disk, or wrong.
+    #[error("{0}")]
+    Start(String),
     /// There are too few latencies, or they make no line.
     #[error("{0}")]
     Fit(String),

@@ -1,5 +1,7 @@
 //! The command that finds a device's parameters from measured latencies.
 
+mod disk;
+
 use super::output::{Exit, Failure, note, print};
 use crate::calibrate::{
     self, CalibrateError, Calibration, Estimate, Known, Line, Measure, Reading, calibrate, preset,
@@ -10,9 +12,12 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
-    /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs
+    /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs. With
+    /// --disk, logs of requests with their response times, in any trace format that has them
     #[arg(required_unless_present = "device")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    disk: disk::DiskArgs,
     /// Measure this file or block device, with direct I/O; it is only read
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
@@ -52,6 +57,7 @@ impl From<CalibrateError> for Failure {
     fn from(error: CalibrateError) -> Self {
         let exit = match error {
             CalibrateError::Readings(_) => Exit::Trace,
+            CalibrateError::Start(_) => Exit::Usage,
             CalibrateError::Fit(_) | CalibrateError::Device(_) => Exit::Run,
         };
         Self::Message(exit, error.to_string())
@@ -60,6 +66,9 @@ impl From<CalibrateError> for Failure {
 
 /// Measures or reads, fits, and tells.
 pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+    if args.disk.is_wanted() {
+        return disk::run(args);
+    }
     let wrong =
         |option: &'static str| move |error: String| Failure::usage(format!("{option}: {error}"));
     let page_bytes = units::bytes(&args.page).map_err(wrong("--page"))?;

@@ -37,7 +37,7 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Published figures and measured drives, each beside what comes out here
     Reproduce(reproduce::ReproduceArgs),
-    /// Find a flash device's parameters from measured latencies
+    /// Find a flash device's parameters from measured latencies, or a hard disk's from a log
     Calibrate(calibrate::CalibrateArgs),
     /// Check a scenario without running it; says everything that is wrong
     Check(CheckArgs),

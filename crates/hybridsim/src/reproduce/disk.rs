@@ -1,9 +1,11 @@
 //! Measured drives: the response times of eight disks, replayed through their own parameters.
 
+mod calibrated;
 mod regressions;
 mod schedulers;
 
 use super::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::calibrate::disk::{demerit, quantile};
 use crate::import::Folder;
 use hybridsim_engine::Op;
 use hybridsim_import::{Override, Request, Trace, disksim};
@@ -13,7 +15,8 @@ use hybridsim_workload::trace::{self, OpenOptions};
 use std::path::Path;
 
 /// The artefacts.
-pub const ARTEFACTS: &[Artefact] = &[DRIVES_REPLAYED, regressions::ARTEFACT, schedulers::ARTEFACT];
+pub const ARTEFACTS: &[Artefact] =
+    &[DRIVES_REPLAYED, calibrated::ARTEFACT, regressions::ARTEFACT, schedulers::ARTEFACT];
 
 const DRIVES_REPLAYED: Artefact = Artefact {
     id: "disk/drives",
@@ -69,6 +72,9 @@ const DRIVES: [Drive; 8] = [
     drive("Seagate ST41601N", "seagate_st41601n", "st41601n", "st41601n", 0.083),
 ];
 
+/// The logs' format.
+const FORMAT: &str = "disksim-validate";
+
 /// What is known of drives that come out worse; `docs/disk.md` tells more.
 const KNOWN: [(&str, &str); 1] = [(
     "Seagate ST41601N",
@@ -96,7 +102,7 @@ fn drives(lab: &Lab) -> Result<Findings, LabError> {
             Claim::new("K09", claim)
                 .unit("ms")
                 .no_more_than(drive.disksim)
-                .ours(demerit_ms(&ours, &theirs))
+                .ours(demerit(&ours, &theirs))
                 .remark(&means(&ours, &theirs))
                 .if_it_differs(known),
         );
@@ -111,14 +117,17 @@ fn log_name(drive: &Drive) -> String {
 
 /// The imported drive under its log.
 fn job(drive: &Drive, disks: &Path) -> Result<Job, LabError> {
+    Ok(Job::new(drive.name, imported(drive, disks)?)
+        .set("workload.times", "\"after-completions\"")
+        .with_latencies())
+}
+
+/// The scenario of a drive and its log.
+fn imported(drive: &Drive, disks: &Path) -> Result<String, LabError> {
     let folder = disks.join(drive.folder);
-    let failed =
-        |error: &dyn std::fmt::Display| LabError::Failed(format!("{}: {error}", drive.name));
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let trace = Trace {
-        path: text(&folder.join(log_name(drive))),
-        format: Some("disksim-validate".to_owned()),
-    };
+    let trace =
+        Trace { path: text(&folder.join(log_name(drive))), format: Some(FORMAT.to_owned()) };
     let off = |parameter: &str| Override {
         component: "disk*".to_owned(),
         parameter: parameter.to_owned(),
@@ -133,10 +142,9 @@ fn job(drive: &Drive, disks: &Path) -> Result<Job, LabError> {
     let file = text(&folder.join(format!("{}.parv", drive.parameters)));
     let request = Request { file, overrides, trace: Some(trace) };
     let imported = disksim(&request, &mut Folder { include: vec![folder] });
-    let imported = imported.map_err(|error| failed(&error))?;
-    Ok(Job::new(drive.name, imported.text)
-        .set("workload.times", "\"after-completions\"")
-        .with_latencies())
+    imported
+        .map(|imported| imported.text)
+        .map_err(|error| LabError::Failed(format!("{}: {error}", drive.name)))
 }
 
 /// The response times in the log at `path`.
@@ -164,25 +172,6 @@ fn means(ours: &[f64], theirs: &[f64]) -> String {
     format!("mean {:.3} ms, measured {:.3} ms", mean(ours), mean(theirs))
 }
 
-/// Between neighbours of a sorted sample, straight lines.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let at = share * last as f64;
-    let low = at.floor() as usize;
-    let high = (low + 1).min(last);
-    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
-}
-
-/// The rms horizontal distance of two sorted samples.
-fn demerit_ms(ours: &[f64], theirs: &[f64]) -> f64 {
-    const STEPS: u32 = 10_000;
-    let square = |step: u32| {
-        let share = (f64::from(step) + 0.5) / f64::from(STEPS);
-        (quantile(ours, share) - quantile(theirs, share)).powi(2)
-    };
-    ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
-}
-
 fn plot(drive: &Drive, ran: &Ran, theirs: &[f64]) -> Plot {
     const POINTS: usize = 400;
     let points = |sorted: &[f64]| -> Vec<(f64, f64)> {
@@ -199,22 +188,5 @@ fn plot(drive: &Drive, ran: &Ran, theirs: &[f64]) -> Plot {
             Curve::ours("simulated", points(&ours)),
             Curve::published("measured", points(theirs)),
         ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_demerit_figure_is_the_distance_of_distributions() {
-        let check = |ours: &[f64], theirs: &[f64], expect: f64| {
-            assert!((demerit_ms(ours, theirs) - expect).abs() < 1e-9, "{ours:?} {theirs:?}");
-        };
-        check(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], 0.0);
-        check(&[1.5, 2.5, 3.5], &[1.0, 2.0, 3.0], 0.5);
-        // Order plays no part once sorted; samples may differ in size.
-        check(&[1.0, 3.0], &[1.0, 2.0, 3.0], 0.0);
-        assert!(demerit_ms(&[], &[1.0]).is_nan());
     }
 }

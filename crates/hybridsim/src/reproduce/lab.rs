@@ -168,6 +168,18 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// Tells of work on `name` that is done outside of scenarios.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] when there should be no more.
+    pub fn done(&self, name: &str) -> Result<(), LabError> {
+        (self.tell)(name);
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(LabError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
     /// Runs `jobs`, as many at a time as there are processors; results come in the jobs' order.
     ///
     /// # Errors

@@ -1,0 +1,57 @@
+//! How far two samples of response times are apart.
+
+/// Between neighbours of a sorted sample, straight lines.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let at = share * last as f64;
+    let low = at.floor() as usize;
+    let high = (low + 1).min(last);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+/// The demerit figure of Ruemmler and Wilkes: the root mean square horizontal distance of the
+/// distributions of two sorted samples, at quantiles (i + 0.5) / 10000. NaN without samples.
+pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
+    const STEPS: u32 = 10_000;
+    let square = |step: u32| {
+        let share = (f64::from(step) + 0.5) / f64::from(STEPS);
+        (quantile(ours, share) - quantile(theirs, share)).powi(2)
+    };
+    ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
+}
+
+/// How far two sorted samples are apart, rank by rank, in sum over `theirs`; `ours` is as large, or
+/// a whole number of times as large.
+pub(super) fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
+    let times = (ours.len() / theirs.len().max(1)).max(1);
+    let ranks = ours.chunks(times).zip(theirs);
+    let rank = |(ours, theirs): (&[f64], &f64)| {
+        ours.iter().map(|ours| (ours - theirs).abs()).sum::<f64>() / times as f64
+    };
+    ranks.map(rank).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demerit_figure_is_the_distance_of_distributions() {
+        let check = |ours: &[f64], theirs: &[f64], expect: f64| {
+            assert!((demerit(ours, theirs) - expect).abs() < 1e-9, "{ours:?} {theirs:?}");
+        };
+        check(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], 0.0);
+        check(&[1.5, 2.5, 3.5], &[1.0, 2.0, 3.0], 0.5);
+        // Order plays no part once sorted; samples may differ in size.
+        check(&[1.0, 3.0], &[1.0, 2.0, 3.0], 0.0);
+        assert!(demerit(&[], &[1.0]).is_nan());
+    }
+
+    #[test]
+    fn samples_are_apart_by_rank() {
+        assert_eq!(apart(&[1.0, 4.0], &[2.0, 4.5]), 1.5);
+        // Twice as many on one side.
+        assert_eq!(apart(&[1.0, 3.0, 4.0, 4.0], &[2.0, 4.0]), 1.0);
+        assert_eq!(apart(&[], &[]), 0.0);
+    }
+}

@@ -1,0 +1,333 @@
+//! One fit: which constants move, and whether the log tells them from chance.
+
+use super::constants::{CONSTANTS, Unit};
+use super::distance::{apart, demerit};
+use super::log::{Class, Log};
+use super::replay::{Script, replay};
+use super::search::Space;
+use super::start::Drive;
+use super::{Change, ClassChange};
+use hybridsim_engine::Stream;
+
+/// What chance makes of a gain is told by drawing pieces of the log anew so often.
+const DRAWS: u64 = 40;
+/// Neighbouring requests hang together: pieces are so long.
+const PIECE: usize = 25;
+/// A gain, or a move, of fewer standard deviations is chance.
+const DEVIATIONS_MIN: f64 = 2.0;
+/// A gain below this share of the figure is none, however sure.
+const GAIN_SHARE_MIN: f64 = 0.002;
+
+/// What is replayed, and compared by class.
+pub(super) struct Bench<'a> {
+    /// The logs.
+    pub logs: &'a [Log],
+    /// Their classes of requests.
+    pub classes: &'a [Class],
+    /// That of every request.
+    pub numbers: &'a [Vec<usize>],
+    /// Mean length of a request.
+    pub mean_sectors: f64,
+    /// The logs with their own pauses, which is how drives are compared with them.
+    pub exact: Vec<Script>,
+    /// The logs as they are replayed while constants are moved: all of them once or several times.
+    pub steady: Vec<Script>,
+}
+
+/// Requests of a bench: those fitted to, or those held out.
+pub(super) struct Sample<'a> {
+    bench: &'a Bench<'a>,
+    /// Log and number of every request that counts, in order.
+    of: Vec<(usize, usize)>,
+    /// Response times by class, sorted.
+    theirs: Vec<Vec<f64>>,
+}
+
+/// A constant after the fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    /// Its value; that at the start where the log does not tell it.
+    pub value: Option<f64>,
+    /// How sure it is, in its own unit, where it moved.
+    pub margin: Option<f64>,
+    /// By how much the figure is worse with the value of the start, ms, and the standard deviation
+    /// of that, where it moved.
+    pub gain_ms: Option<(f64, f64)>,
+}
+
+impl<'a> Sample<'a> {
+    /// The requests `of` the logs of `bench`.
+    pub fn new(bench: &'a Bench<'a>, of: Vec<(usize, usize)>) -> Self {
+        let mut sample = Self { bench, of, theirs: Vec::new() };
+        sample.theirs = sample.sorted(sample.of.iter().map(|&of| (of, bench.measured_ms(of))));
+        sample
+    }
+
+    /// Values by class, sorted.
+    fn sorted(&self, all: impl Iterator<Item = ((usize, usize), f64)>) -> Vec<Vec<f64>> {
+        let mut by = vec![Vec::new(); self.bench.classes.len()];
+        all.for_each(|((log, at), value)| by[self.bench.numbers[log][at]].push(value));
+        by.iter_mut().for_each(|values| values.sort_by(f64::total_cmp));
+        by
+    }
+
+    /// Latencies of all `scripts` on `drive`, which are the logs once or several times, as far as
+    /// they are needed.
+    pub fn latencies(&self, drive: &Drive, scripts: &[Script]) -> Vec<Vec<f64>> {
+        let log = |(at, script): (usize, &Script)| {
+            let log = at % self.bench.logs.len();
+            let needed = self.of.iter().filter(|of| of.0 == log).map(|of| of.1 + 1).max();
+            // A drive that does not come to an end has no latencies, and is as bad as can be.
+            replay(drive, script, needed.unwrap_or(0)).unwrap_or_default()
+        };
+        scripts.iter().enumerate().map(log).collect()
+    }
+
+    /// The figure that is made small: how far the distributions of the classes are apart, rank by
+    /// rank, mean over all requests. It does not let the errors of one class make good for those
+    /// of another, and, other than the demerit with its squares, does not trade the many requests
+    /// a constant is right for against the few that went to the medium instead of the buffer, or
+    /// missed a turn.
+    pub fn figure_ms(&self, latencies: &[Vec<f64>]) -> f64 {
+        let Some(ours) = self.by_class(latencies) else { return f64::INFINITY };
+        let sum: f64 = ours.iter().zip(&self.theirs).map(|(a, b)| apart(a, b)).sum();
+        sum / self.of.len() as f64
+    }
+
+    /// The latencies that count by class, sorted; `None` where a drive stopped before its end.
+    fn by_class(&self, latencies: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
+        let rounds = latencies.chunks(self.bench.logs.len());
+        let is_whole = |round: &[Vec<f64>]| self.of.iter().all(|of| round[of.0].len() > of.1);
+        rounds.clone().all(is_whole).then(|| {
+            let own = |round: &'_ [Vec<f64>], of: (usize, usize)| (of, round[of.0][of.1]);
+            self.sorted(rounds.flat_map(|round| self.of.iter().map(move |&of| own(round, of))))
+        })
+    }
+
+    /// All of a replay's latencies that count, sorted.
+    pub fn all(&self, latencies: &[Vec<f64>]) -> Vec<f64> {
+        let mut all = self.by_class(latencies).unwrap_or_default().concat();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    /// All measured ones, sorted.
+    pub fn all_measured(&self) -> Vec<f64> {
+        let mut all = self.theirs.concat();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    /// The demerit of two replays.
+    pub fn change(&self, latencies: &[Vec<Vec<f64>>; 2]) -> Change {
+        let theirs = self.all_measured();
+        let [before_ms, after_ms] = latencies.each_ref().map(|it| demerit(&self.all(it), &theirs));
+        Change { before_ms, after_ms }
+    }
+
+    /// Two replays by class.
+    pub fn class_changes(&self, latencies: &[Vec<Vec<f64>>; 2]) -> Vec<ClassChange> {
+        let none = || vec![Vec::new(); self.bench.classes.len()];
+        let ours = latencies.each_ref().map(|it| self.by_class(it).unwrap_or_else(none));
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let both = |at: usize, of: &dyn Fn(&[f64]) -> f64| {
+            let [before_ms, after_ms] = ours.each_ref().map(|ours| of(&ours[at]));
+            Change { before_ms, after_ms }
+        };
+        let class = |(at, &class): (usize, &Class)| ClassChange {
+            class,
+            requests: self.theirs[at].len(),
+            measured_ms: mean(&self.theirs[at]),
+            mean: both(at, &mean),
+            demerit: both(at, &|ours| demerit(ours, &self.theirs[at])),
+        };
+        let all = self.bench.classes.iter().enumerate().map(class);
+        all.filter(|change| change.requests > 0).collect()
+    }
+
+    /// By how much the figure of `other` is above that of `own`, and the standard
+    /// deviation of that, from pieces of the log drawn anew.
+    fn gain_ms(&self, own: &[Vec<f64>], other: &[Vec<f64>]) -> (f64, f64) {
+        let pieces: Vec<&[(usize, usize)]> = self.of.chunks(PIECE).collect();
+        let mut stream = Stream::new(1, "calibrate");
+        let draw = |stream: &mut Stream| {
+            let drawn = (0..pieces.len()).map(|_| stream.below(pieces.len() as u64) as usize);
+            let of: Vec<(usize, usize)> = drawn.flat_map(|at| pieces[at].iter().copied()).collect();
+            let drawn = Sample::new(self.bench, of);
+            drawn.figure_ms(other) - drawn.figure_ms(own)
+        };
+        let drawn: Vec<f64> = (0..DRAWS).map(|_| draw(&mut stream)).collect();
+        let mean = drawn.iter().sum::<f64>() / DRAWS as f64;
+        let square: f64 = drawn.iter().map(|value| (value - mean).powi(2)).sum();
+        let gain = self.figure_ms(other) - self.figure_ms(own);
+        (gain, (square / (DRAWS - 1) as f64).sqrt())
+    }
+}
+
+impl Bench<'_> {
+    fn measured_ms(&self, (log, at): (usize, usize)) -> f64 {
+        self.logs[log].lines[at].response_ms
+    }
+}
+
+/// A fit at work.
+struct Fit<'a> {
+    sample: &'a Sample<'a>,
+    drive: &'a Drive,
+    start: Vec<Option<f64>>,
+    values: Vec<Option<f64>>,
+}
+
+impl Fit<'_> {
+    /// Where constant `at` may go. A start out of its range says what it says.
+    fn range(&self, at: usize) -> (f64, f64) {
+        let ((low, high), far) = (CONSTANTS[at].range, CONSTANTS[at].far);
+        let start = self.start[at].unwrap_or(low);
+        ((start - far).max(low).min(start), (start + far).min(high).max(start))
+    }
+
+    /// The first step of constant `at`, which is at `value` now.
+    fn step(&self, at: usize, value: f64) -> f64 {
+        match CONSTANTS[at].unit {
+            Unit::Sector => CONSTANTS[at].step.min(value * 0.5),
+            Unit::Time | Unit::Share => CONSTANTS[at].step,
+        }
+    }
+
+    /// The constants `which` alone and with what makes good for them, first steps being `part` of
+    /// their own.
+    fn space(&self, which: &[usize], values: &[f64], part: f64) -> Space {
+        let mut space = Space::default();
+        let step = |place: usize| part * self.step(which[place], values[place]);
+        for (place, &at) in which.iter().enumerate() {
+            space.ranges.push(self.range(at));
+            space.directions.push(vec![(place, step(place))]);
+        }
+        for (place, &at) in which.iter().enumerate() {
+            let is_one = |&(_, &other): &(usize, &usize)| {
+                CONSTANTS[at].made_good_by.contains(&CONSTANTS[other].name)
+            };
+            let sectors = self.sample.bench.mean_sectors;
+            let less = |(other, _): (usize, &usize)| (other, -sectors * step(place));
+            let others = which.iter().enumerate().filter(is_one).map(less);
+            let together: Vec<(usize, f64)> =
+                std::iter::once((place, step(place))).chain(others).collect();
+            space.directions.extend((together.len() > 1).then_some(together));
+        }
+        space
+    }
+
+    fn drive(&self, values: &[Option<f64>]) -> Drive {
+        let all = CONSTANTS.into_iter().zip(values);
+        self.drive.with(all.filter_map(|(constant, value)| Some((constant, (*value)?))))
+    }
+
+    fn latencies(&self, values: &[Option<f64>]) -> Vec<Vec<f64>> {
+        self.sample.latencies(&self.drive(values), &self.sample.bench.steady)
+    }
+
+    /// Searches along the constants `which`, with first steps of `part` of their own.
+    fn search(&mut self, which: &[usize], part: f64, halvings: u32) {
+        let found = self.best(self.sample, which, part, halvings);
+        which.iter().zip(found).for_each(|(&at, value)| self.values[at] = Some(value));
+    }
+
+    /// The best values of `which` for `sample`, the others staying.
+    fn best(&self, sample: &Sample<'_>, which: &[usize], part: f64, halvings: u32) -> Vec<f64> {
+        let value = |at: &usize| self.values[*at].expect("only constants with values are moved");
+        let begin: Vec<f64> = which.iter().map(value).collect();
+        let mut values = self.values.clone();
+        let mut cost = |tried: &[f64]| {
+            which.iter().zip(tried).for_each(|(&at, &value)| values[at] = Some(value));
+            sample.figure_ms(&sample.latencies(&self.drive(&values), &sample.bench.steady))
+        };
+        self.space(which, &begin, part).search(&begin, halvings, &mut cost).0
+    }
+
+    fn moved(&self) -> Vec<usize> {
+        (0..CONSTANTS.len()).filter(|&at| self.values[at] != self.start[at]).collect()
+    }
+
+    /// What each constant that moved gains, ms of the figure.
+    fn gains(&self) -> Vec<(usize, (f64, f64))> {
+        let own = self.latencies(&self.values);
+        let gain = |at: usize| {
+            let mut without = self.values.clone();
+            without[at] = self.start[at];
+            (at, self.sample.gain_ms(&own, &self.latencies(&without)))
+        };
+        self.moved().into_iter().map(gain).collect()
+    }
+
+    /// Puts back, the least first, what the log does not tell from chance.
+    fn put_back_what_is_chance(&mut self) {
+        loop {
+            let least = GAIN_SHARE_MIN * self.sample.figure_ms(&self.latencies(&self.values));
+            let sure = |(gain, deviation): (f64, f64)| match gain > least {
+                true => gain / deviation.max(f64::MIN_POSITIVE),
+                false => 0.0,
+            };
+            let gains = self.gains();
+            let chance = gains.iter().filter(|(_, gain)| sure(*gain) < DEVIATIONS_MIN);
+            let weakest = chance.min_by(|a, b| sure(a.1).total_cmp(&sure(b.1)));
+            let Some(&(weakest, _)) = weakest else { return };
+            for (at, gain) in gains {
+                // What gains nothing at all goes at once.
+                if at == weakest || sure(gain) <= 0.0 {
+                    self.values[at] = self.start[at];
+                }
+            }
+            // Others may have made good for it.
+            self.search(&self.moved(), 0.25, 3);
+        }
+    }
+
+    /// Half of how far apart the values are that the two halves of the requests would choose: the
+    /// standard deviation of a mean of two.
+    fn margins(&self) -> Vec<(usize, f64)> {
+        let (first, second) = self.sample.of.split_at(self.sample.of.len() / 2);
+        let halves = [first, second].map(|of| Sample::new(self.sample.bench, of.to_vec()));
+        let margin = |at: usize| {
+            let values = halves.each_ref().map(|half| self.best(half, &[at], 0.5, 5)[0]);
+            let [one, other] = values;
+            // No finer than the search looks.
+            let finest = self.step(at, one) / 64.0;
+            (at, ((one - other).abs() / 2.0).max(finest))
+        };
+        self.moved().into_iter().map(margin).collect()
+    }
+
+    /// Puts back what the halves of the requests do not agree on, and what went as far as it may:
+    /// that stands for something else.
+    fn put_back_what_is_unsteady(&mut self) -> Vec<(usize, f64)> {
+        let margins = self.margins();
+        for &(at, margin) in &margins {
+            let (Some(value), Some(start)) = (self.values[at], self.start[at]) else { continue };
+            let (low, high) = self.range(at);
+            let at_its_end = value >= high || value <= low && low > CONSTANTS[at].range.0;
+            if at_its_end || (value - start).abs() < DEVIATIONS_MIN * margin {
+                self.values[at] = Some(start);
+            }
+        }
+        margins
+    }
+}
+
+/// Fits the constants of `drive` to `sample`.
+pub(super) fn fit(drive: &Drive, sample: &Sample<'_>) -> Vec<Moved> {
+    let start = drive.constants();
+    let mut fit = Fit { sample, drive, values: start.clone(), start };
+    let all: Vec<usize> = (0..CONSTANTS.len()).filter(|&at| fit.start[at].is_some()).collect();
+    fit.search(&all, 1.0, 6);
+    fit.put_back_what_is_chance();
+    let margins = fit.put_back_what_is_unsteady();
+    fit.search(&fit.moved(), 0.25, 4);
+    fit.put_back_what_is_chance();
+    let gains = fit.gains();
+    let moved = |at: usize| Moved {
+        value: fit.values[at],
+        margin: margins.iter().find(|(other, _)| *other == at).map(|(_, margin)| *margin),
+        gain_ms: gains.iter().find(|(other, _)| *other == at).map(|(_, gain)| *gain),
+    };
+    (0..CONSTANTS.len()).map(moved).collect()
+}

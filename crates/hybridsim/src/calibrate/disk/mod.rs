@@ -1,0 +1,352 @@
+//! A hard disk's constants from a measured log.
+//!
+//! The drive's overheads, settling times and link rate are moved until the response times of one
+//! part of the log come out as measured, class of request by class of request as distributions;
+//! the other part says whether that is the drive or chance. Requests are not compared one by one:
+//! where the platter stands when a random request comes is chance, unless the layout is known to
+//! the sector, and then the distributions agree as well.
+
+mod constants;
+mod distance;
+mod fit;
+mod log;
+mod replay;
+mod search;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use distance::{demerit, quantile};
+pub use log::{Class, Log, Logged};
+pub use start::Drive;
+
+use super::CalibrateError;
+use constants::{CONSTANTS, Constant};
+use fit::{Bench, Moved, Sample, fit};
+use replay::{Script, Step, replay};
+use serde::Serialize;
+
+/// How to split the logs.
+#[derive(Clone, Copy, Debug)]
+pub struct Split {
+    /// Into how many parts each log is cut, in its order, two at least. Each part is held out
+    /// once.
+    pub parts: usize,
+    /// Whether the drive's values are fitted to all of it, and not to all but the last part.
+    pub whole: bool,
+}
+
+/// Drive, logs, and what came of each fit: the first one's values are the drive's.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskCalibration {
+    /// What was started from.
+    pub start: String,
+    /// The logs' names.
+    pub logs: Vec<String>,
+    /// Requests in them.
+    pub requests: usize,
+    /// Demerit over the whole of the logs, each part with the constants fitted to the others.
+    pub crossed: Change,
+    /// The fits.
+    pub fits: Vec<DiskFit>,
+    #[serde(skip)]
+    drive: Option<Drive>,
+}
+
+/// One fit.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskFit {
+    /// The part of the logs it was fitted to.
+    pub fitted: String,
+    /// The part it was not fitted to, if there is one.
+    pub held_out: Option<String>,
+    /// Demerit over the part it was fitted to, in ms.
+    pub on_fitted: Change,
+    /// Demerit over the part it was not fitted to.
+    pub on_held_out: Option<Change>,
+    /// By class of request, on the part held out (on the fitted one where there is none).
+    pub classes: Vec<ClassChange>,
+    /// All constants.
+    pub constants: Vec<ConstantChange>,
+    /// Sorted latencies of the part held out with the drive's own values and with the fitted ones,
+    /// and those measured; in ms.
+    #[serde(skip)]
+    pub held_out_ms: [Vec<f64>; 3],
+}
+
+/// A figure with the start's values and with the fitted ones.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Change {
+    /// With those of the start.
+    pub before_ms: f64,
+    /// With those fitted.
+    pub after_ms: f64,
+}
+
+/// A class of requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassChange {
+    /// Which.
+    #[serde(flatten)]
+    pub class: Class,
+    /// Requests of it.
+    pub requests: usize,
+    /// Mean response time measured.
+    pub measured_ms: f64,
+    /// Mean response time simulated.
+    pub mean: Change,
+    /// Demerit of the class.
+    pub demerit: Change,
+}
+
+/// What became of a constant.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConstantChange {
+    /// The parameter.
+    pub name: &'static str,
+    /// Its value at the start, in words.
+    pub from: String,
+    /// Its fitted value and how sure it is; `None` where it stays because the log does not tell it.
+    pub to: Option<String>,
+    /// By how much the figure that was made small is worse with the value of the start, in ms.
+    pub gain_ms: Option<f64>,
+    /// Standard deviation of that.
+    pub deviation_ms: Option<f64>,
+    /// The same two as numbers: ms, ms per sector or a share.
+    #[serde(skip)]
+    pub numbers: (Option<f64>, Option<f64>),
+}
+
+/// Fits the constants of `drive` to part of `logs` and tries them on the rest.
+///
+/// # Errors
+/// When the drive cannot be built, or a request goes beyond it.
+pub fn calibrate_disk(
+    drive: &Drive,
+    logs: &[Log],
+    split: Split,
+) -> Result<DiskCalibration, CalibrateError> {
+    let layer = drive.build().map_err(CalibrateError::Start)?;
+    let capacity = layer.capacity();
+    for log in logs {
+        if let Some((number, end)) = log.beyond(capacity) {
+            return Err(CalibrateError::Readings(format!(
+                "{}: request {number} goes to sector {end}, and {} has {capacity}; is the log of \
+                 a larger drive, or of one partition among several?",
+                log.name, drive.name
+            )));
+        }
+    }
+    let positioner = layer.positioner();
+    let (classes, numbers) = log::classify(logs, positioner.as_deref());
+    let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    let work = Work { drive, bench: &bench, parts: split.parts };
+    let whole = split.whole.then_some(None);
+    // All but the last part comes first: its values are taken.
+    let held_out = whole.into_iter().chain((0..split.parts).rev().map(Some));
+    let fits: Vec<DiskFit> = std::thread::scope(|scope| {
+        let started: Vec<_> =
+            held_out.map(|held_out| scope.spawn(move || work.one(held_out))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, DiskFit>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        started.into_iter().map(join).collect()
+    });
+    Ok(DiskCalibration {
+        start: drive.name.clone(),
+        logs: logs.iter().map(|log| log.name.clone()).collect(),
+        requests: logs.iter().map(|log| log.lines.len()).sum(),
+        crossed: crossed(&fits),
+        fits,
+        drive: Some(drive.clone()),
+    })
+}
+
+/// Where angles can be followed, more of the random requests come within a twelfth of a turn of the
+/// log; by chance it is a sixth of them, and a few that are served from the buffer.
+const FOLLOWED_SHARE_MIN: f64 = 0.5;
+
+/// Where they cannot, every random request is tried at so many angles, evenly apart: what chance
+/// the log has in its angles is enough.
+const ANGLES: u64 = 2;
+
+impl<'a> Bench<'a> {
+    fn new(
+        drive: &Drive,
+        logs: &'a [Log],
+        classes: &'a [Class],
+        numbers: &'a [Vec<usize>],
+    ) -> Result<Self, String> {
+        let turn = drive.turn();
+        let script = |steps: Vec<Step>| Script { steps: steps.into(), turn };
+        let free =
+            |line: &Logged| Step { request: line.request, pause: line.pause, angle_of: None };
+        let exact: Vec<Script> =
+            logs.iter().map(|log| script(log.lines.iter().map(free).collect())).collect();
+        let is_random = |log: usize, at: usize| classes[numbers[log][at]].place == "random";
+        let (mut random, mut near) = (0_u32, 0_u32);
+        for (number, log) in logs.iter().enumerate() {
+            let ours = replay(drive, &exact[number], log.lines.len())?;
+            for (at, (line, ours)) in log.lines.iter().zip(ours).enumerate() {
+                let apart_ms = (line.response_ms - ours).abs();
+                random += u32::from(is_random(number, at));
+                near += u32::from(is_random(number, at) && apart_ms * 12e6 < turn.as_ns() as f64);
+            }
+        }
+        let followed = f64::from(near) > FOLLOWED_SHARE_MIN * f64::from(random);
+        let lines = || logs.iter().flat_map(|log| log.lines.iter());
+        let sectors: u64 = lines().map(|line| u64::from(line.request.sectors)).sum();
+        let mean_sectors = sectors as f64 / lines().count() as f64;
+        if followed {
+            let steady = exact.clone();
+            return Ok(Self { logs, classes, numbers, mean_sectors, exact, steady });
+        }
+        let held = |round: u64, number: usize, at: usize| {
+            let line = &logs[number].lines[at];
+            let angle = line.at + turn * round / ANGLES;
+            Step { angle_of: is_random(number, at).then_some(angle), ..free(line) }
+        };
+        let all = |number: usize| 0..logs[number].lines.len();
+        let round = |round: u64| {
+            let one = move |number| script(all(number).map(|at| held(round, number, at)).collect());
+            (0..logs.len()).map(one)
+        };
+        let steady = (0..ANGLES).flat_map(round).collect();
+        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady })
+    }
+}
+
+fn crossed(fits: &[DiskFit]) -> Change {
+    let all = |which: usize| {
+        let parts = fits.iter().filter(|fit| fit.held_out.is_some());
+        let mut all: Vec<f64> =
+            parts.flat_map(|fit| fit.held_out_ms[which].iter().copied()).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let measured = all(2);
+    Change { before_ms: demerit(&all(0), &measured), after_ms: demerit(&all(1), &measured) }
+}
+
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    drive: &'a Drive,
+    bench: &'a Bench<'a>,
+    parts: usize,
+}
+
+impl Work<'_> {
+    /// The requests in the parts that are `wanted`.
+    fn sample(&self, wanted: impl Fn(usize) -> bool) -> Sample<'_> {
+        let mut of = Vec::new();
+        for (at, log) in self.bench.logs.iter().enumerate() {
+            let part = |line: usize| line * self.parts / log.lines.len();
+            of.extend((0..log.lines.len()).filter(|&line| wanted(part(line))).map(|it| (at, it)));
+        }
+        Sample::new(self.bench, of)
+    }
+
+    fn one(&self, held_out: Option<usize>) -> DiskFit {
+        let fitted = self.sample(|part| Some(part) != held_out);
+        let moved = fit(self.drive, &fitted);
+        let value = |(constant, moved): (Constant, &Moved)| Some((constant, moved.value?));
+        let after = self.drive.with(CONSTANTS.into_iter().zip(&moved).filter_map(value));
+        let both = |of: &Sample<'_>| {
+            [self.drive, &after].map(|drive| of.latencies(drive, &self.bench.exact))
+        };
+        let rest = held_out.map(|held_out| self.sample(|part| part == held_out));
+        let told = rest.as_ref().unwrap_or(&fitted);
+        let latencies = both(told);
+        DiskFit {
+            fitted: held_out.map_or("the whole".to_owned(), |part| self.others(part)),
+            held_out: held_out.map(|part| self.part(part)),
+            on_fitted: match rest {
+                Some(_) => fitted.change(&both(&fitted)),
+                None => fitted.change(&latencies),
+            },
+            on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
+            classes: told.class_changes(&latencies),
+            constants: changes(self.drive, &moved),
+            held_out_ms: [told.all(&latencies[0]), told.all(&latencies[1]), told.all_measured()],
+        }
+    }
+
+    fn part(&self, part: usize) -> String {
+        match (self.parts, part) {
+            (2, 0) => "first half".to_owned(),
+            (2, _) => "second half".to_owned(),
+            (parts, part) => format!("part {} of {parts}", part + 1),
+        }
+    }
+
+    fn others(&self, part: usize) -> String {
+        match self.parts {
+            2 => self.part(1 - part),
+            _ => format!("all but {}", self.part(part)),
+        }
+    }
+}
+
+fn changes(drive: &Drive, moved: &[Moved]) -> Vec<ConstantChange> {
+    let start = drive.constants();
+    let change = |((constant, moved), from): ((Constant, &Moved), &Option<f64>)| {
+        let to = moved.value.filter(|to| Some(*to) != *from);
+        ConstantChange {
+            name: constant.name,
+            from: from.map_or("none".to_owned(), |from| constant.words(from)),
+            to: to.map(|to| constant.with_margin(to, moved.margin.unwrap_or(0.0))),
+            gain_ms: moved.gain_ms.map(|gain| gain.0),
+            deviation_ms: moved.gain_ms.map(|gain| gain.1),
+            numbers: (*from, to),
+        }
+    };
+    CONSTANTS.into_iter().zip(moved).zip(&start).map(change).collect()
+}
+
+impl DiskCalibration {
+    /// The drive with the first fit's values as a preset, every value with its source.
+    ///
+    /// # Panics
+    /// Never: every calibration has a drive and a fit.
+    pub fn preset(&self) -> String {
+        let (drive, fit) = (self.drive.as_ref(), self.fits.first());
+        let (drive, fit) = drive.zip(fit).expect("a calibration has both");
+        let value = |(constant, change): (Constant, &ConstantChange)| {
+            Some((constant, change.numbers.1.or(change.numbers.0)?))
+        };
+        let fitted = drive.with(CONSTANTS.into_iter().zip(&fit.constants).filter_map(value));
+        let logs = self.logs.join(", ");
+        let held_out = match (&fit.held_out, fit.on_held_out) {
+            (Some(part), Some(change)) => format!(
+                "On {part}, which they were not fitted to: {:.4} ms, before {:.4} ms.",
+                change.after_ms, change.before_ms
+            ),
+            _ => "Nothing was held out of this fit.".to_owned(),
+        };
+        let head = format!(
+            "{}, its constants fitted to {logs}\nDemerit on {}, which they were fitted to: {:.4} \
+             ms, before {:.4} ms.\n{held_out}\n",
+            self.start, fit.fitted, fit.on_fitted.after_ms, fit.on_fitted.before_ms
+        );
+        let moved = |name: &str| fit.constants.iter().any(|it| it.name == name && it.to.is_some());
+        let source = |key: &str| {
+            let (at, change) =
+                fit.constants.iter().enumerate().find(|(_, change)| change.name == key)?;
+            if change.to.is_some() {
+                let value = change.to.as_deref().unwrap_or_default();
+                return Some(format!(
+                    "fitted to {logs}, {}: {value}; {} has {}",
+                    fit.fitted, self.start, change.from
+                ));
+            }
+            // Without a value of its own it would follow one that has moved.
+            let follows = CONSTANTS[at].falls_back_to.filter(|name| moved(name));
+            match (drive.writes(key), follows) {
+                (true, _) => Some(format!("from {}; the log does not tell it", self.start)),
+                (false, Some(name)) => Some(format!("as {name} of {}", self.start)),
+                (false, None) => None,
+            }
+        };
+        fitted.preset(&head, source)
+    }
+}

@@ -1,0 +1,120 @@
+//! A log replayed on a drive alone, one request at a time, with nothing observed but latencies.
+
+use super::start::Drive;
+use hybridsim_engine::{
+    Completion, Ctx, Layer, LayerInfo, Machine, Node, Request, RequestId, SimDuration, SimTime,
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A request to replay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// What is asked.
+    pub request: Request,
+    /// From the completion before to its arrival.
+    pub pause: SimDuration,
+    /// A time at which the platters stand as they are to stand at its arrival.
+    pub angle_of: Option<SimTime>,
+}
+
+/// A log to replay. Where a request's angle is held, its pause is up to half a turn longer or
+/// shorter (up to a turn longer after a pause shorter than that), so that the request finds the
+/// platters where they always stand when it comes, whatever requests before it took. Otherwise
+/// every change of a constant would draw the angles of all later requests anew.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// Its requests.
+    pub steps: Arc<[Step]>,
+    /// A turn of the platters.
+    pub turn: SimDuration,
+}
+
+/// Puts each request to the drive its pause after the completion of the one before.
+struct Driver {
+    script: Script,
+    /// How many requests are to be put, and how many have been.
+    until: usize,
+    put: usize,
+    /// Whether the pause before the next has begun.
+    pausing: bool,
+    latencies_ms: Rc<RefCell<Vec<f64>>>,
+}
+
+impl Script {
+    /// The pause before `step` if it begins at `now`.
+    fn pause(&self, step: &Step, now: SimTime) -> SimDuration {
+        let Some(angle_of) = step.angle_of else { return step.pause };
+        let turn = self.turn.as_ns();
+        let angle = (now + step.pause).as_ns() % turn;
+        let later = (angle_of.as_ns() % turn + turn - angle) % turn;
+        let pause = step.pause.as_ns() + later;
+        let half_less = step.pause > self.turn && later > turn / 2;
+        SimDuration::from_ns(if half_less { pause - turn } else { pause })
+    }
+}
+
+impl Driver {
+    fn go_on(&mut self, ctx: &mut Ctx<'_>) {
+        if self.put == self.until {
+            return ctx.halt();
+        }
+        let step = self.script.steps[self.put];
+        let pause = self.script.pause(&step, ctx.now());
+        if !self.pausing && !pause.is_zero() {
+            self.pausing = true;
+            return ctx.wake_after(pause, 0);
+        }
+        self.pausing = false;
+        self.put += 1;
+        ctx.issue(0, step.request, 0);
+    }
+}
+
+impl Layer for Driver {
+    fn capacity(&self) -> u64 {
+        0
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo::default()
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.go_on(ctx);
+    }
+
+    fn request(&mut self, _ctx: &mut Ctx<'_>, _id: RequestId, _request: &Request) {
+        unreachable!("nothing is above the driver");
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.latencies_ms.borrow_mut().push(done.latency.as_ns() as f64 / 1e6);
+        self.go_on(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
+        self.go_on(ctx);
+    }
+}
+
+/// Latencies in ms of the first `until` requests of `script` on `drive`, in their order.
+///
+/// # Errors
+/// When the drive cannot be built, or stops early.
+pub(super) fn replay(drive: &Drive, script: &Script, until: usize) -> Result<Vec<f64>, String> {
+    let layer = drive.build()?;
+    let latencies_ms = Rc::new(RefCell::new(Vec::with_capacity(until)));
+    let driver = Driver {
+        script: script.clone(),
+        until,
+        put: 0,
+        pausing: false,
+        latencies_ms: Rc::clone(&latencies_ms),
+    };
+    let disk = Node { path: "disk".to_owned(), layer, children: Vec::new() };
+    let mut machine = Machine::new(Node::inner("driver", driver, vec![disk]), false);
+    machine.run(&mut (), &mut |_| true).map_err(|fault| fault.to_string())?;
+    Ok(latencies_ms.take())
+}

@@ -1,0 +1,156 @@
+//! A hard disk's constants from measured logs: options, and what is told.
+
+use super::{CalibrateArgs, save};
+use crate::calibrate::disk::{
+    Change, ConstantChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
+};
+use crate::cli::output::{Failure, note, print};
+use std::fmt::Write;
+
+#[derive(clap::Args)]
+pub struct DiskArgs {
+    /// Fit a hard disk's constants to logs: a preset, or what `import disksim` wrote, to start from
+    #[arg(
+        long,
+        value_name = "START",
+        conflicts_with_all = ["device", "page", "erase_time", "capacity", "repetitions"]
+    )]
+    disk: Option<String>,
+    /// With --disk: cut each log into so many parts in its order, hold out each in turn and fit to
+    /// the others; the preset's values are those fitted to all but the last
+    #[arg(
+        long,
+        default_value_t = 2,
+        requires = "disk",
+        value_parser = clap::value_parser!(u8).range(2..=10)
+    )]
+    parts: u8,
+    /// With --disk: values for the preset from the whole of the logs; the parts say how far to
+    /// trust them
+    #[arg(long, requires = "disk")]
+    whole: bool,
+    /// With --disk: the logs' format, where their content leaves a doubt
+    #[arg(long, requires = "disk", value_name = "FORMAT")]
+    format: Option<String>,
+}
+
+impl DiskArgs {
+    /// Whether it is a disk that is to be calibrated.
+    pub const fn is_wanted(&self) -> bool {
+        self.disk.is_some()
+    }
+}
+
+/// Reads, fits, tells, and writes the preset.
+pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+    let own = &args.disk;
+    let drive = Drive::read(own.disk.as_deref().unwrap_or_default())?;
+    let read = |file| Log::read(file, own.format.as_deref());
+    let logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let split = Split { parts: usize::from(own.parts), whole: own.whole };
+    let found = calibrate_disk(&drive, &logs, split)?;
+    if let Some(out) = &args.out {
+        save(out, &found.preset())?;
+    }
+    print(&match args.json {
+        true => serde_json::to_string_pretty(&found).expect("figures can be written"),
+        false => told(&found),
+    })?;
+    if let Some(out) = &args.out {
+        note(&format!("preset: {}", out.display()));
+    }
+    Ok(())
+}
+
+fn told(found: &DiskCalibration) -> String {
+    let mut text =
+        format!("{} on {}: {} requests\n\n", found.start, found.logs.join(", "), found.requests);
+    demerits(&mut text, found);
+    constants(&mut text, &found.fits);
+    if let Some(first) = found.fits.first() {
+        classes(&mut text, first);
+    }
+    text
+}
+
+fn demerits(text: &mut String, found: &DiskCalibration) {
+    let _ = writeln!(text, "{:<52} {:>10} {:>10}", "rms demerit, ms", "START", "fitted");
+    let mut row = |what: String, change: Change| {
+        let _ = writeln!(text, "{what:<52} {:>10.4} {:>10.4}", change.before_ms, change.after_ms);
+    };
+    row("all, each part fitted to the others".to_owned(), found.crossed);
+    for fit in &found.fits {
+        row(format!("fitted to {}: there", fit.fitted), fit.on_fitted);
+        if let (Some(part), Some(change)) = (&fit.held_out, fit.on_held_out) {
+            row(format!("fitted to {}: on {part}, held out", fit.fitted), change);
+        }
+    }
+}
+
+fn constants(text: &mut String, fits: &[DiskFit]) {
+    let Some(first) = fits.first() else { return };
+    let _ = write!(text, "\n{:<33} {:>12}", "", "START");
+    fits.iter().for_each(|fit| {
+        let _ = write!(text, " {:>34}", format!("fitted to {}", fit.fitted));
+    });
+    text.push('\n');
+    let mut untold = Vec::new();
+    for (at, constant) in first.constants.iter().enumerate() {
+        let changes: Vec<&ConstantChange> = fits.iter().map(|fit| &fit.constants[at]).collect();
+        if changes.iter().all(|change| change.to.is_none()) {
+            untold.push(constant.name);
+            continue;
+        }
+        let _ = write!(text, "{:<33} {:>12}", constant.name, constant.from);
+        for change in changes {
+            let told = match (&change.to, change.gain_ms) {
+                (Some(to), Some(gain)) => format!("{to} ({gain:.3})"),
+                _ => "stays".to_owned(),
+            };
+            let _ = write!(text, " {told:>34}");
+        }
+        text.push('\n');
+    }
+    text.push_str(
+        "in brackets: by how many ms the distributions of the classes are farther apart, on \
+         average over\nrequests, with START's value\n",
+    );
+    if !untold.is_empty() {
+        let _ = writeln!(text, "not told by the log, so as in START: {}", untold.join(", "));
+    }
+}
+
+fn classes(text: &mut String, fit: &DiskFit) {
+    let part = fit.held_out.as_ref().unwrap_or(&fit.fitted);
+    let _ = writeln!(
+        text,
+        "\n{:<30} {:>8} {:>9} {:>8} {:>8} {:>9} {:>8}\n{:<30} {:>8} {:>9} {:>8} {:>8} {:>9} {:>8}",
+        format!("{part}, by class"),
+        "requests",
+        "mean, ms:",
+        "START",
+        "fitted",
+        "demerit:",
+        "",
+        "",
+        "",
+        "measured",
+        "",
+        "",
+        "START",
+        "fitted"
+    );
+    for class in &fit.classes {
+        let name = format!("{} {} after {}", class.class.place, class.class.op, class.class.after);
+        let _ = writeln!(
+            text,
+            "{name:<30} {:>8} {:>9.3} {:>8.3} {:>8.3} {:>9.3} {:>8.3}",
+            class.requests,
+            class.measured_ms,
+            class.mean.before_ms,
+            class.mean.after_ms,
+            class.demerit.before_ms,
+            class.demerit.after_ms
+        );
+    }
+}
