@@ -315,6 +315,10 @@ class Component:
     """Flash: erases after the warm-up by level, from `device` down to `block`."""
     lifetime: Lifetime | None = None
     """Flash: how long it lasts at this pace."""
+    utilisation: Mapping[str, Any] | None = None
+    """Flash: how busy its channels and dies were; ``None`` when nobody looked."""
+    unwritten_reads: int | None = None
+    """Flash: pages asked for that held nothing."""
     victim_searches: int | None = None
     """Flash: searches for a block to collect."""
     searched_blocks: int | None = None

@@ -83,7 +83,7 @@ def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, tell):
     (tmp_path / "scenario.toml").write_text(_toml.document(hybrid))
     (tmp_path / "own.py").write_text(RAISING)
     head = "time_ns,op,volume,lba,sectors,flags,response_ns"
-    (tmp_path / "trace.csv").write_text(f"{head}\n0,read,a,0,8,0,\n9,write,a,8,8,0,\n")
+    (tmp_path / "trace.csv").write_text(f"{head}\n0,read,0,0,8,0,\n9,write,0,8,8,0,\n")
     arguments = [word.format(policy=_toml.inline(policy)) for word in tell]
     command = [sysconfig.get_path("scripts") + "/hybridsim", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
