@@ -82,7 +82,6 @@ def test_files_for_other_tools_are_those_of_the_command(ssd, tmp_path):
         hybridsim.run(ssd, requests=tmp_path / "nowhere" / "requests.csv")
 
 
-
 def test_overrides_are_nested_or_dotted(ssd):
     plain = hybridsim.run(ssd)
     dotted = hybridsim.run(ssd, overrides={"part.ssd.over_provisioning": 1.0})

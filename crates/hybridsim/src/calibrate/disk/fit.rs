@@ -317,7 +317,8 @@ impl Fit<'_> {
 pub(super) fn fit(drive: &Drive, sample: &Sample<'_>) -> Vec<Moved> {
     let start = drive.constants();
     let mut fit = Fit { sample, drive, values: start.clone(), start };
-    let all: Vec<usize> = (0..CONSTANTS.len()).filter(|&at| fit.start[at].is_some()).collect();
+    let may_move = |&at: &usize| fit.start[at].is_some() && drive.shows(&CONSTANTS[at]);
+    let all: Vec<usize> = (0..CONSTANTS.len()).filter(may_move).collect();
     fit.search(&all, 1.0, 6);
     fit.put_back_what_is_chance();
     let margins = fit.put_back_what_is_unsteady();

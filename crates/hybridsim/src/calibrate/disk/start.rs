@@ -89,6 +89,12 @@ impl Drive {
         CONSTANTS.iter().map(|constant| constant.read(&self.part.settings)).collect()
     }
 
+    /// Whether response times tell anything of a constant. How long the arm settles before a write
+    /// nobody waits for, they do not; requests come one at a time, so a write cache has room.
+    pub(super) fn shows(&self, constant: &Constant) -> bool {
+        constant.name != "write_settle" || !self.part.settings.flag("write_cache")
+    }
+
     /// The drive with other values of some constants.
     #[must_use]
     pub(super) fn with(&self, values: impl Iterator<Item = (Constant, f64)>) -> Self {
