@@ -39,7 +39,7 @@ fn run(lab: &Lab) -> Result<Findings, LabError> {
         findings.row(
             Claim::new("–", claim)
                 .unit("ms")
-                .at_most("an aim, nothing published", drive.disksim / 2.0)
+                .at_most("no such figure; the half is an aim", drive.disksim / 2.0)
                 .ours(found.crossed.after_ms)
                 .remark(&told(&found))
                 .if_it_differs(&left(&found)),
