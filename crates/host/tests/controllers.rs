@@ -104,6 +104,15 @@ fn whatever_the_parameters_reads_return_what_was_written() {
     }
 }
 
+/// In a segmented cache that keeps the order of dirty lines, a line of a write that is used takes
+/// another one's protection, which may be dirty and then stands in the way of the write's next.
+#[test]
+fn a_write_that_demotes_a_dirty_line_finds_the_room_it_counted() {
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    let accepted = check(entry.expect("it is registered"), 397_241, 80, 6);
+    assert_eq!(accepted, Ok(true));
+}
+
 /// Far more writes wait than the cache has lines: what waits must not be gone through at every
 /// event, which would take minutes here.
 #[test]

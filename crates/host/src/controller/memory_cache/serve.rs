@@ -186,21 +186,25 @@ impl MemoryCache {
         self.pin(index, &request);
         let (lba, end) = (request.lba.0, request.end().0);
         let (mut hits, mut misses) = (0, 0);
+        // All of them before any is used: that changes which lines go next.
         for number in self.numbers(&request) {
-            let held = self.lines.find(number);
-            let slot = self.lines.allocate(number).expect("room was counted");
-            let new = self.bits_of(number, lba, end);
-            let fresh = u32::from(held.is_none());
-            if held.is_none() {
-                self.pin_slot(index, slot);
+            if self.lines.find(number).is_some() {
+                hits += 1;
+                continue;
             }
+            misses += 1;
+            let slot = self.lines.allocate(number).expect("room was counted");
+            self.pin_slot(index, slot);
+        }
+        for number in self.numbers(&request) {
+            let slot = self.lines.find(number).expect("it was held or has just been had");
+            let new = self.bits_of(number, lba, end);
             self.fill(ctx, number, new, &request);
             self.lines.change(slot, |line| {
                 line.valid |= new;
                 line.dirty |= new;
             });
             self.lines.touch(slot);
-            (hits, misses) = (hits + 1 - fresh, misses + fresh);
         }
         self.unpin(index);
         if self.scheme == Scheme::Early {

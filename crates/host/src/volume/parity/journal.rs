@@ -55,6 +55,8 @@ pub(super) struct Journal {
     /// Sectors of all entries, which lie behind one another.
     used: u64,
     entries: VecDeque<Entry>,
+    /// Lists of writes of entries that are gone, for the next ones.
+    spare: Vec<Vec<UnitWrite>>,
     /// Operations that wait for room.
     waiting: VecDeque<u32>,
     /// Writes done again that have not come back, and whether entries are still read.
@@ -80,14 +82,24 @@ impl Journal {
                 problems.push(Problem::new(key, format!("`{word}` does not go with a journal")));
             }
         }
-        let (entries, waiting) = (VecDeque::new(), VecDeque::new());
-        let since = SimTime::ZERO;
-        Some(Self { child, capacity, at: 0, used: 0, entries, waiting, replaying: None, since })
+        Some(Self {
+            child,
+            capacity,
+            at: 0,
+            used: 0,
+            entries: VecDeque::new(),
+            spare: Vec::new(),
+            waiting: VecDeque::new(),
+            replaying: None,
+            since: SimTime::ZERO,
+        })
     }
 
     fn drop_done(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.done) {
-            self.used -= self.entries.pop_front().expect("just seen").length;
+            let Entry { length, writes, .. } = self.entries.pop_front().expect("just seen");
+            self.used -= length;
+            self.spare.push(writes);
         }
     }
 }
@@ -133,7 +145,8 @@ impl ParityArray {
         let pieces = [(journal.at, first), (0, length - first)];
         journal.at = (journal.at + length) % journal.capacity;
         journal.used += length;
-        journal.entries.push_back(Entry { index, stripe, length, writes: Vec::new(), done: false });
+        let writes = journal.spare.pop().unwrap_or_default();
+        journal.entries.push_back(Entry { index, stripe, length, writes, done: false });
         let child = journal.child;
         for (at, sectors) in pieces.into_iter().filter(|piece| piece.1 > 0) {
             let mut request = Request::new(Op::Write, Lba(at), sectors as u32);
