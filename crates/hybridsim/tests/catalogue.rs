@@ -1,0 +1,298 @@
+//! A golden fingerprint for everything that is registered, every example and every preset.
+//!
+//! A new entry fails until it is blessed with `HYBRIDSIM_BLESS=1`; any other difference means that
+//! a model changed. Names of components, parameters and types do not enter a fingerprint, except
+//! that the random stream of a component is derived from its path.
+
+use hybridsim::registry::standard;
+use hybridsim::run::{self, Options};
+use hybridsim::scenario::diagnostic::SourceText;
+use hybridsim::scenario::{Input, Scenario};
+use hybridsim::{build, presets};
+use hybridsim_engine::registry::Registry;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Random reads, writes and trims of one to four pages within the first `KiB` kibibytes.
+fn load(requests: u32, kib: u32) -> String {
+    format!(
+        "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randtrimwrite\", \
+         bs = \"4KiB\", size = \"{kib}KiB\", norandommap = true, rate_iops = 2000, \
+         rate_process = \"poisson\" }}\n"
+    )
+}
+
+/// As [`load`], but reads and writes.
+fn mixed(requests: u32, kib: u32) -> String {
+    load(requests, kib).replace("\"randtrimwrite\"", "\"randrw\", rwmixread = 40")
+}
+
+/// As [`mixed`], of two sizes and with a Zipf popularity: what policies tell hot from cold by.
+fn skewed(requests: u32, kib: u32) -> String {
+    mixed(requests, kib)
+        .replace("bs = \"4KiB\"", "bssplit = \"4k/70:32k/30\", random_distribution = \"zipf:1.1\"")
+        .replace("rate_iops = 2000", "rate_iops = 150")
+}
+
+const SSD: &str = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
+                   pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
+                   program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
+                   program_order = \"any\"\n";
+const CONSTANT: &str =
+    "kind = \"constant-device\"\ncapacity = \"64MiB\"\nlatency = \"100us\"\njitter = \"50us\"\n";
+const DISK: &str = "preset = \"seagate-cheetah-9lp\"\n";
+
+fn component(name: &str, keys: &str) -> String {
+    format!("[part.{name}]\n{keys}")
+}
+
+fn hybrid(keys: &str) -> String {
+    let (flash, disk) = (component("flash", SSD), component("disk", DISK));
+    format!(
+        "system = \"it\"\n{}{}{flash}{disk}",
+        skewed(6000, 24_576),
+        component(
+            "it",
+            &format!("kind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n{keys}")
+        )
+    )
+}
+
+/// A system around one component of `kind`.
+fn of_kind(kind: &str) -> String {
+    let (ssd, disk) = (component("flash", SSD), component("disk", DISK));
+    let members = |count: u32| -> String {
+        (0..count).map(|at| component(&format!("m{at}"), DISK)).collect()
+    };
+    let array = |keys: &str| {
+        let names = (0..4).map(|at| format!("\"m{at}\"")).collect::<Vec<_>>().join(", ");
+        format!("{keys}members = [{names}]\n")
+    };
+    let nv = "[part.nv]\nkind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n";
+    let card = component("card", CONSTANT);
+    let (keys, children) = match kind {
+        "hard-disk" => (DISK.to_owned(), String::new()),
+        "mems" | "curve-disk" => (format!("kind = \"{kind}\"\n"), String::new()),
+        "ssd" => (SSD.to_owned(), String::new()),
+        "slc-mlc-ssd" => (
+            "kind = \"slc-mlc-ssd\"\ncapacity = \"16MiB\"\nmlc_size = \"20MiB\"\n\
+             mlc_pages_per_block = 16\nslc_pages_per_block = 8\nthreshold_every = 50\n\
+             mapping_cache = 4\nslc_size = \"256KiB\"\n"
+                .to_owned(),
+            String::new(),
+        ),
+        "constant-device" => (CONSTANT.to_owned(), String::new()),
+        "hybrid-disk" | "flash-cache" => (
+            format!("kind = \"{kind}\"\nflash = \"flash\"\ndisk = \"disk\"\n"),
+            format!("{ssd}{disk}"),
+        ),
+        "nv-cache-disk" => (
+            "kind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n".to_owned(),
+            format!("{card}{disk}"),
+        ),
+        "nv-cache-host" => (
+            "kind = \"nv-cache-host\"\ndrive = \"nv\"\npin = [{ start = \"0B\", size = \"1MiB\" }]\n\
+             power_mode = true\nspinning_min = \"1s\"\n"
+                .to_owned(),
+            format!("{nv}{card}{disk}"),
+        ),
+        "flash-backed" => (
+            "kind = \"flash-backed\"\ndrive = \"nv\"\n".to_owned(),
+            format!("{nv}{card}{disk}"),
+        ),
+        "bus" => ("preset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n".to_owned(), disk),
+        "pass-through-controller" | "queueing-controller" => (
+            format!("kind = \"{kind}\"\nbuses = [\"scsi\"]\n"),
+            format!(
+                "[part.scsi]\npreset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n{disk}"
+            ),
+        ),
+        "io-queue" => (format!("kind = \"{kind}\"\ndevice = \"disk\"\n"), disk),
+        "memory-cache" => {
+            (format!("kind = \"{kind}\"\ndevice = \"disk\"\nsize = \"1MiB\"\n"), disk)
+        }
+        "cache-device" => (
+            format!("kind = \"{kind}\"\ndevices = [\"card\", \"disk\"]\n"),
+            format!("{card}{disk}"),
+        ),
+        "concat" | "stripe" | "raid1" | "raid10" | "raid4" | "raid5" | "raid6" => {
+            (array(&format!("kind = \"{kind}\"\n")), members(4))
+        }
+        "declustered" => (array("kind = \"declustered\"\n"), members(4)),
+        other => panic!("describe a small system around a `{other}` here"),
+    };
+    let load = if kind == "slc-mlc-ssd" { mixed(3000, 12288) } else { load(1000, 8192) };
+    let load = match kind {
+        "nv-cache-host" | "flash-backed" => mixed(1000, 8192),
+        _ => load,
+    };
+    format!("system = \"it\"\n{load}{}{children}", component("it", &keys))
+}
+
+fn generated(kind: &str) -> String {
+    let keys = match kind {
+        "processes" => {
+            ", processes = [{ count = 2, general_ms = { kind = \"exponential\", mean = 10.0 } }]"
+        }
+        "histogram" => ", mix = \"firefox-analysis\"",
+        _ => "",
+    };
+    format!(
+        "[workload]\ngenerator = {{ kind = \"{kind}\", requests = 1000{keys} }}\n{}",
+        component("it", "kind = \"constant-device\"\ncapacity = \"512GiB\"\nlatency = \"1ms\"\n")
+    )
+}
+
+fn seek(kind: &str) -> String {
+    let keys = match kind {
+        "constant" => "time = \"5ms\"",
+        "linear" => "single = \"1ms\", full = \"9ms\"",
+        "curve" => "single = \"1ms\", average = \"5ms\", full = \"9ms\"",
+        "hpl" => "values = [100, 1.0, 0.1, 3.0, 0.01, 2.0]",
+        "hpl-plus-10" => {
+            "first_ten = [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9], \
+             values = [100, 1.0, 0.1, 3.0, 0.001]"
+        }
+        _ => "points = [[1, \"1ms\"], [100, \"4ms\"], [3000, \"9ms\"]]",
+    };
+    format!(
+        "{}[part.it]\nkind = \"hard-disk\"\nrpm = \"7200rpm\"\nheads = 2\ncylinders = 3000\n\
+         outer_sectors_per_track = 100\ninner_sectors_per_track = 60\n\
+         seek = {{ kind = \"{kind}\", {keys} }}\n",
+        mixed(800, 131_072)
+    )
+}
+
+/// Every entry in every category that takes part in a simulation.
+fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
+    let mut put = |category: &str, text: &dyn Fn(&str) -> String| {
+        for entry in registry.descriptions(category) {
+            all.insert(format!("{category}/{}", entry.name), text(entry.name));
+        }
+    };
+    let ssd = |keys: String| format!("{}{}{keys}", load(3000, 8192), component("it", SSD));
+    let steady = "precondition = \"steady\"\nidle_after = \"5ms\"\n";
+    let in_page_map = |key: &str, name: &str| {
+        format!(
+            "{}{}ftl = {{ kind = \"page\", {key} = \"{name}\" }}\n{steady}",
+            skewed(8000, 8192).replace("rwmixread = 40", "rwmixread = 5"),
+            component("it", SSD)
+        )
+    };
+    put("part", &of_kind);
+    put("ftl", &|name| match name {
+        // Pages have to be erased before they are written again.
+        "raw" => ssd("ftl = \"raw\"\n".to_owned())
+            .replace("\"randtrimwrite\"", "\"write\"")
+            .replace("requests = 3000", "requests = 1500"),
+        _ => ssd(format!("ftl = \"{name}\"\n{steady}")),
+    });
+    put("gc-policy", &|name| in_page_map("gc", name));
+    put("hot-cold", &|name| in_page_map("hot_cold", name));
+    put("wear-levelling", &|name| in_page_map("wear", name));
+    put("replacement", &|name| {
+        hybrid(&format!("replacement = \"{name}\"\ncleanup = \"on-demand-partial\"\n"))
+    });
+    put("admission", &|name| hybrid(&format!("admission = \"{name}\"\n")));
+    put("cleanup", &|name| hybrid(&format!("cleanup = \"{name}\"\n")));
+    put("scheduler", &|name| {
+        // Arrivals outrun the disk, so that requests queue in the host.
+        format!(
+            "{}[host]\nqueue_depth = 1\nscheduler = \"{name}\"\n{}",
+            mixed(800, 1_048_576).replace("bs = \"4KiB\"", "bssplit = \"4k/60:64k/40\""),
+            component("it", DISK)
+        )
+    });
+    put("seek-model", &seek);
+    put("generator", &generated);
+}
+
+/// Every preset, with the keys that only its surroundings can give.
+fn all_presets(all: &mut BTreeMap<String, String>) {
+    for (name, _) in presets::list() {
+        let text = presets::load(&name, Path::new("")).expect("an embedded preset").text;
+        let keys = format!("preset = \"{name}\"\n");
+        let (keys, child) = match text.contains("kind = \"bus\"") {
+            true => (keys + "devices = [\"below\"]\n", component("below", DISK)),
+            false => (keys, String::new()),
+        };
+        let text =
+            format!("system = \"it\"\n{}{}{child}", mixed(400, 32768), component("it", &keys));
+        all.insert(format!("preset/{name}"), text);
+    }
+}
+
+/// The examples, cut short, with their own folder as the base of relative paths.
+fn examples(folder: &Path, all: &mut Vec<(String, Input)>) {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder of examples")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    for path in files {
+        if path.is_dir() {
+            examples(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            let mut input = Input::read(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+            let generated = input.source.text.contains("generator");
+            let key = if generated { "workload.generator.requests" } else { "workload.count" };
+            if !input.source.text.contains("duration") {
+                input.sets.push(format!("{key}=2000"));
+            }
+            if input.source.text.contains("precondition = \"steady\"") {
+                input.sets.push("part.ssd.blocks_per_plane=64".to_owned());
+            }
+            let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            all.push((format!("example/{stem}"), input));
+        }
+    }
+}
+
+fn fingerprint(input: Input, registry: &Registry) -> Result<String, String> {
+    let scenario = Scenario::check(input, registry).map_err(|list| list.to_string())?;
+    build::system(&scenario, registry).map_err(|list| list.to_string())?;
+    let done = run::run(&scenario, registry, Options::default()).map_err(|why| why.to_string())?;
+    match done.fault {
+        Some(fault) => Err(fault.to_string()),
+        None if done.results.requests == 0 => Err("nothing was simulated".to_owned()),
+        None => Ok(done.results.fingerprint),
+    }
+}
+
+#[test]
+fn everything_registered_has_a_golden_fingerprint() {
+    let registry = standard();
+    let mut texts = BTreeMap::new();
+    entries(&registry, &mut texts);
+    all_presets(&mut texts);
+    let mut inputs: Vec<(String, Input)> = texts
+        .into_iter()
+        .map(|(name, text)| {
+            let source = SourceText { name: name.clone(), text };
+            (name, Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None })
+        })
+        .collect();
+    examples(&repository().join("examples"), &mut inputs);
+    let found: String = inputs
+        .into_iter()
+        .map(|(name, input)| match fingerprint(input, &registry) {
+            Ok(fingerprint) => format!("{name} {fingerprint}\n"),
+            Err(reason) => format!("{name} FAILED: {reason}\n"),
+        })
+        .collect();
+    assert!(!found.contains("FAILED"), "{found}");
+    let list = repository().join("tests/golden/catalogue.txt");
+    if std::env::var_os("HYBRIDSIM_BLESS").is_some() {
+        fs::write(&list, &found).expect("a writable repository");
+    }
+    let golden = fs::read_to_string(&list).expect("the list of fingerprints");
+    for (found, golden) in found.lines().zip(golden.lines()) {
+        assert_eq!(found, golden, "a model changed; if on purpose, see the head of this test");
+    }
+    assert_eq!(found.lines().count(), golden.lines().count(), "an entry is new or gone");
+}
