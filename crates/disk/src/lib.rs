@@ -3,8 +3,13 @@
 //! A request goes down this list: [`drive`] takes it and queues it, [`cache`] may have its data,
 //! [`mechanics`] moves the arm and waits for the platter ([`seek`], [`rotation`], [`geometry`]),
 //! and [`power`] remembers what state the drive was in meanwhile.
+//!
+//! Three simpler devices stand beside it: [`mems`], a disk whose access time depends on the distance
+//! alone ([`curve_disk`]), and an ideal device for comparisons and tests ([`constant`]).
 
 pub mod cache;
+pub mod constant;
+pub mod curve_disk;
 pub mod drive;
 pub mod geometry;
 pub mod mechanics;
@@ -13,7 +18,7 @@ pub mod power;
 pub mod rotation;
 pub mod seek;
 
-use hybridsim_engine::build::LayerEntry;
+use hybridsim_config::build::LayerEntry;
 
 /// The parts this crate offers.
-pub const ENTRIES: &[LayerEntry] = &[drive::ENTRY, mems::ENTRY];
+pub const ENTRIES: &[LayerEntry] = &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY];

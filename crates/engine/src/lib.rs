@@ -7,16 +7,13 @@
 //!
 //! What a layer did is told as [`Fact`]s; nothing in here counts, averages or prints.
 
-pub mod build;
 pub mod contents;
 pub mod event;
 pub mod fact;
 pub mod fault;
 pub mod layer;
 pub mod machine;
-pub mod param;
 pub mod power;
-pub mod registry;
 pub mod request;
 pub mod rng;
 pub mod sample;

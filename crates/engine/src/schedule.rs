@@ -2,8 +2,6 @@
 //!
 //! Drivers, controllers and drives all queue; they share this vocabulary.
 
-use crate::param::{Built, Settings};
-use crate::registry::{Description, Entry};
 use crate::request::{Lba, Request};
 use crate::time::{SimDuration, SimTime};
 
@@ -89,21 +87,5 @@ pub trait Scheduler {
     /// may advise to hold them or has to know of all.
     fn sees_all(&self) -> bool {
         false
-    }
-}
-
-/// A registered scheduler.
-#[derive(Clone, Copy)]
-pub struct SchedulerEntry {
-    /// What it tells of itself.
-    pub description: Description,
-    /// Builds one from its own parameters.
-    pub build: fn(&Settings) -> Built<dyn Scheduler>,
-}
-
-impl Entry for SchedulerEntry {
-    const SLOT: &'static str = "scheduler";
-    fn description(&self) -> Description {
-        self.description
     }
 }

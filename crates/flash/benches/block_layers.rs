@@ -3,8 +3,8 @@
 //!
 //! `cargo bench -p hybridsim-flash --bench block_layers -- [ftl,ftl,..] [writes] [GiB]`
 
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::Value;
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::Value;
 use hybridsim_engine::{
     Completion, Ctx, Fact, FactSink, Layer, LayerInfo, Lba, Machine, Node, Op, Request, RequestId,
     SimDuration, Stamped, Stream,

@@ -6,8 +6,8 @@
 //! translation layer and the array run, as for write amplification alone; there 34 % of spare
 //! space come to a write amplification of 2.2.
 
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::Value;
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::Value;
 use hybridsim_engine::{
     Cause, Completion, Ctx, Fact, FactSink, Layer, LayerInfo, Lba, Machine, Node, Op, Request,
     RequestId, SimDuration, Stamped, Stream,

@@ -5,9 +5,9 @@ use crate::ftl;
 use crate::gc;
 use crate::temperature;
 use crate::wear;
+use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
-use hybridsim_engine::registry::Registry;
 
 /// All translation layers, victim and wear-levelling policies and devices of this crate.
 pub fn registry() -> Registry {

@@ -5,8 +5,8 @@
 //! different channels first, then on different dies, then on different planes of one die: whoever
 //! goes round the planes in order of number stripes over everything that works in parallel.
 
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SECTOR_BYTES;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use serde::{Deserialize, Serialize};
 
 /// A physical page of the device.

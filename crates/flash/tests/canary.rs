@@ -1,7 +1,7 @@
 //! Translation layers that are wrong in known ways: the conformance suite must catch each.
 
-use hybridsim_engine::param::Settings;
-use hybridsim_engine::registry::{Description, Registry};
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};

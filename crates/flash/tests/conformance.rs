@@ -1,7 +1,7 @@
 //! Every registered translation layer through the conformance suite.
 
-use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::registry::Registry;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::defaults;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Host, build, run, settings, text, us};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
     Arrival, Cause, Fact, Fault, Layer, Lba, Op, Part, Request, SimDuration, SimTime, Stamped,
@@ -226,7 +226,7 @@ fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().plug("ftl").settings.clone();
     layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
-    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let plug = hybridsim_config::param::Plug { name: "page".to_owned(), settings: layer };
     let settings = settings()
         .and("ftl", Value::Plug(plug))
         .and("precondition", text("steady"))
@@ -284,7 +284,7 @@ fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
     let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
     let layer = settings().plug("ftl").settings.clone().and("gc", gc);
-    let plug = hybridsim_engine::param::Plug { name: "page".to_owned(), settings: layer };
+    let plug = hybridsim_config::param::Plug { name: "page".to_owned(), settings: layer };
     let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
     for timing in ["serial", "interleaved"] {
         let measure = |search_ns| {

@@ -1,8 +1,8 @@
 //! Which translation layer is better at what, as paper 002, section 4.3, found: small devices of
 //! one plane, the paper's delays one after the other, requests like its two workloads'.
 
+use hybridsim_config::param::Value;
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::Value;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::ftl::{Ftl, FtlEntry, FtlInput, Hint};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Host, build, run, settings, text, us};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Fact, Layer, Lba, Op, Request, SimTime};
 use hybridsim_flash::{defaults, ftl};
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{Done, Host, run, text, us};
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Lba, Op, Request, SimTime};
 use hybridsim_flash::defaults;
 use hybridsim_flash::slc_mlc::{PARAMS, build_slc_mlc};

@@ -1,7 +1,7 @@
 //! Write amplification under uniform random writes against theory.
 
+use hybridsim_config::param::Value;
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::Value;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::ftl::{FtlInput, Hint, page};

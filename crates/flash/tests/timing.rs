@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Host, build, run, settings, text, us};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
     Cause, Fact, FlashAct, FlashUnit, Layer, Lba, Machine, Node, Op, Part, Request, SimDuration,
     SimTime, Stamped,

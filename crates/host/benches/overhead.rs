@@ -1,11 +1,11 @@
 //! What the host itself costs per request: driver, machine and scheduler over a device that costs
 //! next to nothing. Prints one line per case.
 
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
 };
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::scheduler::{clook, fcfs, look, sptf, sstf};
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;

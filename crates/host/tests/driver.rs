@@ -1,12 +1,12 @@
 //! The host over ideal devices: times, queueing, verification, hostile workloads.
 
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
     Arrival, Completion, Ctx, Fact, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Part, Request,
     RequestId, RunEnd, SimDuration, SimTime, Source, Stamped, Stream,
 };
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::scheduler::sstf::Sstf;
 use hybridsim_host::{Host, HostOptions};
 

@@ -4,11 +4,11 @@
 mod common;
 
 use common::{cleanup, hybrid_disk, registry, settings};
+use hybridsim_conformance::Rig;
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
 };
-use hybridsim_host::conformance::Rig;
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;
 

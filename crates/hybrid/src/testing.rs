@@ -1,14 +1,14 @@
 //! What the unit tests of drives and schedulers stand on.
 
-use hybridsim_engine::build::ChildView;
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::build::ChildView;
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
     Arrival, Fault, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Stamped,
     Stream,
 };
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::{Host, HostOptions};
 use std::rc::Rc;
 

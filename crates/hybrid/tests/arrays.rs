@@ -3,13 +3,13 @@
 mod common;
 
 use common::{cleanup, hybrid_disk, plug, registry, settings};
-use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_conformance::Load;
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{Arrival, Fact, Layer, Machine, Node, SimDuration, SimTime, Stream};
-use hybridsim_host::conformance::Load;
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
-use hybridsim_host::{Host, HostOptions, volume};
+use hybridsim_host::{Host, HostOptions};
 
 fn device(path: &str, capacity: u64, us: u64) -> Node {
     let timing = Timing {
@@ -63,7 +63,10 @@ fn check(build: impl Fn() -> Node, sectors_max: u64) {
 #[test]
 fn stacked_layers_conform() {
     let entry = |name: &str| {
-        *volume::ENTRIES.iter().find(|entry| entry.description.name == name).expect("registered")
+        *hybridsim_array::ENTRIES
+            .iter()
+            .find(|entry| entry.description.name == name)
+            .expect("registered")
     };
     let chunk = Settings::default().and("chunk", Value::Bytes(6 * 512));
     let complete = "on-demand-complete";

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
-use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_cache::{admission, cleanup as cleanups, replacement};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{Fact, Flags, Lba, Op, Request};
-use hybridsim_host::conformance::{Load, Rig};
-use hybridsim_hybrid::{admission, cleanup as cleanups, replacement};
 use proptest::prelude::*;
 
 fn rig<'a>(

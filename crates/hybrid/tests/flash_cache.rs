@@ -4,15 +4,15 @@ mod common;
 
 use common::heard::{Notes, heard};
 use common::{count, flash_cache, plug, registry};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_cache::replacement::ReplacementEntry;
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{
     Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
     Stamped, Stream,
 };
-use hybridsim_host::conformance::{Load, Rig};
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
-use hybridsim_hybrid::replacement::ReplacementEntry;
 
 #[test]
 fn every_scheme_returns_what_was_written() {

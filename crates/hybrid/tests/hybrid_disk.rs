@@ -4,13 +4,13 @@ mod common;
 
 use common::heard::heard;
 use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_conformance::Rig;
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
     Arrival, Fact, Flags, Layer, Lba, Machine, Node, NodeId, Op, Part, PowerCuts, Request,
     SimDuration, SimTime, Stamped, Stream, source::ListSource,
 };
-use hybridsim_host::conformance::Rig;
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::{Host, HostOptions};
 
 const FLASH_US: u64 = 100;

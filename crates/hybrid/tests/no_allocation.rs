@@ -3,16 +3,16 @@
 mod common;
 
 use common::{cleanup, flash_cache, hybrid_disk, plug, registry, settings};
-use hybridsim_engine::build::{BuildInput, ChildView, LayerEntry};
-use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_cache::cleanup::ENTRIES;
+use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::Rig;
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
     Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
 };
-use hybridsim_host::conformance::Rig;
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use hybridsim_host::{Host, HostOptions};
-use hybridsim_hybrid::cleanup::ENTRIES;
 
 /// Mostly writes, a few reads and trims, on a thousand pages.
 struct Mix {
@@ -75,7 +75,7 @@ fn a_request_takes_no_memory_once_warm() {
 
 #[test]
 fn choosing_victims_takes_no_memory_once_warm() {
-    for entry in hybridsim_hybrid::replacement::ENTRIES {
+    for entry in hybridsim_cache::replacement::ENTRIES {
         let policy = entry.description.name;
         let settings = settings(8)
             .and("replacement", plug(policy, Settings::default()))

@@ -1,13 +1,13 @@
 //! Calibration finds the parameters of a simulated device again, though its latencies are noisy,
 //! and the preset it writes behaves like the device.
 
-use hybridsim::calibrate::{Calibration, Kind, Known, Reading, calibrate, preset};
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Done, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_calibrate::{Calibration, Kind, Known, Reading, calibrate, preset};
+use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{Fact, FactSink, Stamped, Stream};
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 const KNOWN: Known = Known { page_bytes: 2048, erase_ns: 1.5e6 };

@@ -4,12 +4,12 @@
 //! a model changed. Names of components, parameters and types do not enter a fingerprint, except
 //! that the random stream of a component is derived from its path.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
 use hybridsim::{build, presets};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,10 +4,10 @@
 //! must agree. After a deliberate change of a model, run with `HYBRIDSIM_BLESS=1` and say in the
 //! commit what changed.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Options};
-use hybridsim::scenario::Scenario;
 use hybridsim_observe::Detail;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::Scenario;
 use std::fs;
 use std::path::{Path, PathBuf};
 

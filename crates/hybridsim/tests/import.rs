@@ -1,11 +1,11 @@
 //! DiskSim's own scenarios, imported and run: every parameter file of the shared data imports,
 //! and the regression scenarios give the means their authors expect.
 
-use hybridsim::import::Folder;
-use hybridsim::run::{Options, run};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_import::folder::Folder;
 use hybridsim_import::{Carry, Imported, POLICIES, Request, TABLES, Trace, disksim};
+use hybridsim_simulation::run::{Options, run};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::fmt::Write;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn import(data: &Path, file: &Path, trace: Option<Trace>) -> Imported {
 
 /// Mean response time in milliseconds.
 fn mean_ms(text: &str, sets: &[String]) -> f64 {
-    let registry = hybridsim::registry::standard();
+    let registry = hybridsim_simulation::registry::standard();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("scenario.toml");
     std::fs::write(&path, text).expect("a file");
@@ -85,7 +85,7 @@ fn regression_scenarios_give_the_means_their_authors_expect() {
 #[test]
 fn every_parameter_file_becomes_a_scenario_that_builds() {
     let Some(data) = data() else { return };
-    let registry = hybridsim::registry::standard();
+    let registry = hybridsim_simulation::registry::standard();
     let mut seen = 0;
     for folder in ["configs", "disks", "specs_only"] {
         for file in parameter_files(&data.join(folder)) {
@@ -96,7 +96,7 @@ fn every_parameter_file_becomes_a_scenario_that_builds() {
             std::fs::write(&path, &imported.text).expect("a file");
             let scenario = Scenario::read(&path, &[], &registry);
             let scenario = scenario.unwrap_or_else(|error| panic!("{shown}: {error}"));
-            let built = hybridsim::build::system(&scenario, &registry);
+            let built = hybridsim_simulation::build::system(&scenario, &registry);
             assert!(built.is_ok(), "{shown}: {}", built.err().expect("it is not built"));
             seen += 1;
         }
@@ -183,8 +183,8 @@ impl hybridsim_import::Files for Only {
 /// checks builds, or says why not; nothing panics.
 #[test]
 fn scenarios_of_absurd_parameters_are_answered() {
-    const SPECIMEN: &str = include_str!("../../import/tests/specimen.parv");
-    let registry = hybridsim::registry::standard();
+    const SPECIMEN: &str = include_str!("../../../tools/import/tests/specimen.parv");
+    let registry = hybridsim_simulation::registry::standard();
     let (mut built, mut told) = (0, 0);
     for (at, sign) in SPECIMEN.match_indices(" = ") {
         let from = at + sign.len();
@@ -195,9 +195,9 @@ fn scenarios_of_absurd_parameters_are_answered() {
             let Ok(imported) = disksim(&request, &mut Only(text)) else { continue };
             let source = SourceText { name: "imported".to_owned(), text: imported.text };
             let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
-            let system = Scenario::check(input, &registry)
-                .ok()
-                .and_then(|scenario| hybridsim::build::system(&scenario, &registry).ok());
+            let system = Scenario::check(input, &registry).ok().and_then(|scenario| {
+                hybridsim_simulation::build::system(&scenario, &registry).ok()
+            });
             match system {
                 Some(_) => built += 1,
                 None => told += 1,

@@ -1,9 +1,9 @@
 //! A longer run allocates no more than a shorter one: nothing is allocated per request.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 const DISK: &str = "[part.disk]\npreset = \"seagate-cheetah-9lp\"\nscheduler = \"sptf\"\n";

@@ -1,9 +1,9 @@
 //! Power failures at random moments: nothing acknowledged is lost.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Done, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 /// Runs `system` under reads and writes of a small range, the power failing again and again.

@@ -1,10 +1,10 @@
 //! The NV cache power mode on real disks: times and energy, worked out by hand.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
 use hybridsim_observe::results::RunResults;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 /// A turn of 10 ms; stopping takes 1 s, starting 2 s. Idle 2 W, standing 0.25 W, 1 W and 5 W.

@@ -2,11 +2,11 @@
 //!
 //! Needs the folder named by `HYBRIDSIM_DATA`; skips with a word where it is not set.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Options};
-use hybridsim::scenario::{Input, Scenario};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
 use hybridsim_observe::RunResults;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

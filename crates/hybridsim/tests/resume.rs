@@ -1,11 +1,11 @@
 //! A run that goes on from a saved state does exactly what it would have done without the break.
 
-use hybridsim::registry::standard;
-use hybridsim::run::{self, Done, Options};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::{Fact, SimTime, Stamped, Stream};
 use hybridsim_flash::ftl::FtlEntry;
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! Scenario files with a toy part: what is accepted, and what people are told.
 
-use hybridsim::build;
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::resolve::resolve;
-use hybridsim::scenario::{Input, Scenario};
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::{Description, Registry};
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Completion, Ctx, Layer, LayerInfo, Parts, Request, RequestId};
+use hybridsim_simulation::build;
+use hybridsim_simulation::scenario::resolve::resolve;
+use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 struct Toy(u64);
@@ -50,7 +50,7 @@ const TOY: LayerEntry = LayerEntry {
 };
 
 fn registry() -> Registry {
-    let mut registry = hybridsim::registry::standard();
+    let mut registry = hybridsim_simulation::registry::standard();
     registry.add(TOY);
     registry
 }

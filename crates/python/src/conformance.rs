@@ -2,7 +2,7 @@
 
 use crate::failure;
 use crate::plugin;
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::ftl::FtlEntry;

@@ -1,6 +1,6 @@
 //! Errors on their way to Python, and Python's errors on their way through the simulator.
 
-use hybridsim::scenario::diagnostic::Diagnostics;
+use hybridsim_config::diagnostic::Diagnostics;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::any::Any;
@@ -78,7 +78,7 @@ pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
         for problem in &diagnostics.list {
             let span = problem.span.as_ref();
             let file = span.map(|span| diagnostics.sources[span.file].name.as_str());
-            let line = span.map(|span| diagnostics.line(span));
+            let line = span.map(|span| diagnostics.position(span).0);
             let fields = (&problem.key, &problem.message, &problem.help, file, line);
             problems.push(class.call1(fields)?);
         }

@@ -3,13 +3,13 @@
 use crate::failure;
 use crate::observe::Batches;
 use crate::plugin;
-use hybridsim::exports::{self, RequestLog};
-use hybridsim::run::{self as simulator, Beat, Done, Options, RunError};
-use hybridsim::scenario::diagnostic::SourceText;
-use hybridsim::scenario::{Input, Scenario};
+use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::{FactSink, Fault, Stamped};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
+use hybridsim_simulation::exports::{self, RequestLog};
+use hybridsim_simulation::run::{self as simulator, Beat, Done, Options, RunError};
+use hybridsim_simulation::scenario::{Input, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;

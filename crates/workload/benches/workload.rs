@@ -2,7 +2,7 @@
 //!
 //! Prints the best of several rounds, in millions per second of one core.
 
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 use hybridsim_workload::native::{Header, NativeReader, NativeWriter};
 use hybridsim_workload::profile::Profiler;

@@ -1,9 +1,9 @@
 //! Settings from TOML text, as the scenario reader makes them, for tests.
 
 use crate::synthetic::{DistributionEntry, distribution};
+use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param, Plug, Settings, Value};
-use hybridsim_engine::registry::{Description, Entry, Registry};
 
 /// Distributions are all a workload plugs in.
 pub fn registry() -> Registry {

@@ -1,8 +1,8 @@
 //! blktrace's own printer as an oracle: the binary files of three CPUs, merged by us, against what
 //! blkparse makes of them, read back from its text.
 
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::{Settings, Value};
 use hybridsim_workload::record::{Record, RecordReader};
 use hybridsim_workload::trace::{OpenOptions, open};
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! they hand over data at the speed of the medium and nothing is counted twice. Where only one
 //! drive is on a bus, its `host_rate` may stand for both: the slower of the two rates.
 
-use hybridsim_engine::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
 /// Their parameters.

@@ -19,8 +19,8 @@ use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
 use estimates::Estimates;
-use hybridsim_engine::build::LayerEntry;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::build::LayerEntry;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,

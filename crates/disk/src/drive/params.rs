@@ -8,9 +8,9 @@ use crate::mechanics::Mechanics;
 use crate::power::SpinDown;
 use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
 use crate::seek::{SeekEntry, SeekTable};
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value, joined};
-use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, Problem, Settings, Value, joined};
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 use std::rc::Rc;
 

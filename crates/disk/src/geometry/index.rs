@@ -7,7 +7,7 @@
 use super::layout::Place;
 use super::zone::{CYLINDERS_MAX, SECTORS_PER_TRACK_MAX, sector_angle};
 use crate::rotation::{Angle, angle_of_turns};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 
 /// Numbers in a row.
 const COLUMNS: usize = 11;

@@ -6,8 +6,8 @@ use super::mapping::Mapping;
 use super::spares::{Piece, Pieces, Sparing};
 use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use crate::rotation::Angle;
+use hybridsim_config::param::{Problem, Settings};
 use hybridsim_engine::Lba;
-use hybridsim_engine::param::{Problem, Settings};
 
 /// Where a sector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! row; a slip begins a new piece one sector further on, a moved sector is a piece of its own.
 
 use super::zone::ZoneSpec;
-use hybridsim_engine::param::Problem;
+use hybridsim_config::param::Problem;
 
 /// Most pieces a drive may have: what keeps its tables within some ten megabytes.
 const PIECES_MAX: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::spares::Sparing;
 use crate::rotation::{Angle, angle_of_turns};
-use hybridsim_engine::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Param, Settings};
 
 /// Most sectors a track may have.
 pub const SECTORS_PER_TRACK_MAX: u64 = 1 << 16;

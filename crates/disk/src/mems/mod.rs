@@ -3,10 +3,11 @@
 pub mod sled;
 
 use crate::power::{SpinDown, StateClock};
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Completion, Contents, Ctx, Fact, Layer, LayerInfo, Lba, Op, Part, Parts, PowerState, Request,
     RequestId, SimDuration, SimTime, Source,

@@ -1,8 +1,8 @@
 //! Every seek takes the same time.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
@@ -33,8 +33,8 @@ impl Curve for Constant {
 mod tests {
     use super::*;
     use crate::seek::times;
+    use hybridsim_config::param::{Settings, Value};
     use hybridsim_engine::SimDuration;
-    use hybridsim_engine::param::{Settings, Value};
 
     #[test]
     fn the_time_is_the_same_everywhere_but_at_zero() {

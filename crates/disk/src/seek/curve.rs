@@ -1,9 +1,9 @@
 //! Lee's three-point curve: everything from the single-cylinder, average and full-stroke times.
 
 use super::{Curve, Pair, SeekEntry};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
@@ -59,7 +59,7 @@ impl Curve for Lee {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_engine::param::{Settings, Value};
+    use hybridsim_config::param::{Settings, Value};
 
     #[test]
     fn the_curve_meets_its_three_points() {

@@ -1,8 +1,8 @@
 //! The six-value curve of HP Laboratories: a root below a distance, a line above it.
 
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -68,7 +68,7 @@ impl Curve for Hpl {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     #[test]
     fn root_branch_line_branch_and_single_seek() {

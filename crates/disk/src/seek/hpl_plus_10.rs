@@ -2,8 +2,8 @@
 
 use super::hpl::{root_or_line, values};
 use super::{Curve, Pair, SeekEntry};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
@@ -56,7 +56,7 @@ impl Curve for PlusTen {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_engine::param::{Settings, Value};
+    use hybridsim_config::param::{Settings, Value};
 
     #[test]
     fn ten_values_then_the_curve() {

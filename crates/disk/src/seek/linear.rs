@@ -1,9 +1,9 @@
 //! A straight line from the single-cylinder to the full-stroke seek.
 
 use super::{Curve, Pair, SeekEntry};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
@@ -51,7 +51,7 @@ impl Curve for Line {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_engine::param::{Settings, Value};
+    use hybridsim_config::param::{Settings, Value};
 
     #[test]
     fn the_line_meets_both_ends_and_the_middle() {

@@ -10,9 +10,9 @@ mod hpl_plus_10;
 mod linear;
 mod table;
 
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
 
 /// A seek curve. Head switch and write settle are the drive's business, not the model's.
 pub trait SeekModel {
@@ -145,7 +145,7 @@ pub(crate) fn times(entry: SeekEntry, settings: &Settings, cylinders: u32) -> Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     #[test]
     fn impossible_times_are_refused_with_the_distance() {

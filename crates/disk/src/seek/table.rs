@@ -1,9 +1,9 @@
 //! A measured table, straight lines between and beyond its points.
 
 use super::{Curve, Pair, SeekEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
 
 pub(super) const ENTRY: SeekEntry = SeekEntry {
     description: Description {
@@ -66,7 +66,7 @@ impl Curve for Measured {
 mod tests {
     use super::*;
     use crate::seek::times;
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     fn curve(points: &[(f64, u64)]) -> Settings {
         let points = points.iter().map(|&(d, us)| (d, SimDuration::from_us(us))).collect();

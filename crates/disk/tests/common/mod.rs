@@ -5,11 +5,12 @@
 pub mod disksim;
 pub mod replay;
 
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Plug, Problem, Settings, Value};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_disk::seek::{self, SeekEntry};
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Plug, Problem, Settings, Value};
-use hybridsim_engine::registry::{Description, Entry, Registry};
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Machine, Node, Request, RequestId, SimDuration, Stamped,
 };

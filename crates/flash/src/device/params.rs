@@ -7,9 +7,9 @@ use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
 use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SimDuration, Stream};
 
 /// The device layers of this crate.

@@ -19,8 +19,8 @@ use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
     use crate::ftl::bench::{Bench, copies, erases, writes};
     use crate::ops::OpKind::{Copy, Erase, Program, Read};
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     /// Eight units of four pages; five chains of them are offered.
     fn bench(order: ProgramOrder, chain_max: u64) -> Bench {

@@ -7,8 +7,8 @@
 
 use super::FtlEntry;
 use super::log_block::{build, params};
-use hybridsim_engine::param::Param;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::Param;
+use hybridsim_config::registry::Description;
 
 /// The BAST translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {

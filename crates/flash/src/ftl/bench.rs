@@ -5,7 +5,7 @@ use crate::array::{Array, ProgramOrder};
 use crate::defaults;
 use crate::geometry::{Geometry, Lpn, Shape};
 use crate::ops::{FlashOps, OpKind};
-use hybridsim_engine::param::Value;
+use hybridsim_config::param::Value;
 
 /// What an operation did, and its page or block.
 pub type Did = (OpKind, u32);

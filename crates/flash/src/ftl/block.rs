@@ -8,9 +8,9 @@ use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::{PageState, ProgramOrder};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
+use hybridsim_config::param::Problem;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Cause;
-use hybridsim_engine::param::Problem;
-use hybridsim_engine::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use std::collections::VecDeque;
 
@@ -213,8 +213,8 @@ mod tests {
     use crate::array::Array;
     use crate::geometry::Shape;
     use crate::ops::OpKind;
-    use hybridsim_engine::param::Settings;
-    use hybridsim_engine::registry::Registry;
+    use hybridsim_config::param::Settings;
+    use hybridsim_config::registry::Registry;
 
     fn geometry(blocks_per_plane: u64) -> Geometry {
         let shape = Shape {

@@ -13,8 +13,8 @@ use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::param::Param;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::Param;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::array::ProgramOrder;
     use crate::ops::OpKind::{Copy, Erase, Program};
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     /// Three logical blocks of four pages, one sequential and `log_blocks - 1` random log blocks.
     /// Everything is written once: blocks 0, 1, 2 hold the data.

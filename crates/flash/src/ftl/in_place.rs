@@ -20,8 +20,8 @@ use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, WriteRun};
 use crate::array::{PageState, ProgramOrder};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{Cause, Stream};
 
@@ -188,7 +188,7 @@ mod tests {
     use crate::ftl::bench::{Bench, Did};
     use crate::ops::OpKind::{Erase, Program, Read};
     use ProgramOrder::{Any, Sequential};
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     /// Four blocks of four pages.
     fn bench(order: ProgramOrder) -> Bench {

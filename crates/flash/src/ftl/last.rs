@@ -15,8 +15,8 @@ use super::merge::{Lists, NOBODY};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// LAST.
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
     use crate::array::ProgramOrder;
     use crate::ops::OpKind::{Copy, Erase, Program};
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     /// Three logical blocks of four pages, one sequential log block and three random ones; large
     /// is two pages or more. Blocks 0, 1, 2 hold the data.

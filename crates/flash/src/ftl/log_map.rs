@@ -9,7 +9,7 @@ use super::{FtlError, FtlInput};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::state::{self, StateError};
 use serde::{Deserialize, Serialize};
 

@@ -25,8 +25,8 @@ pub mod superblock;
 
 use crate::geometry::{Geometry, Lpn};
 use crate::ops::FlashOps;
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry, Registry};
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::{Loader, Saver, StateError};
 use thiserror::Error;
 

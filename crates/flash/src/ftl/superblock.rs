@@ -17,9 +17,9 @@ use super::merge::{self, FreeBlocks, Lists, NOBODY};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, log_map};
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Cause;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// Superblock.
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
     use crate::array::ProgramOrder;
     use crate::ops::OpKind::{Copy, Erase, Program, Read};
-    use hybridsim_engine::param::Value;
+    use hybridsim_config::param::Value;
 
     /// Two superblocks of two logical blocks of four pages, one update block for both, one spare.
     /// Everything is written once.

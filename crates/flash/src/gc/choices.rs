@@ -6,9 +6,9 @@
 
 use super::drawn::{DrawRank, Drawn};
 use super::{BuiltPolicy, GcEntry, GcInput};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 
 /// d choices.
 pub const ENTRY: GcEntry = GcEntry {

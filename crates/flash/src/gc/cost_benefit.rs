@@ -12,7 +12,7 @@
 use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// Cost-benefit.

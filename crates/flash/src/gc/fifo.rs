@@ -3,7 +3,7 @@
 use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 
 /// First in, first out.

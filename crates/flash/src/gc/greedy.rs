@@ -12,7 +12,7 @@
 use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
@@ -292,7 +292,7 @@ mod tests {
     fn lists_that_are_left_out_change_no_choice() {
         let geometry = geometry();
         let mut array = Array::new(geometry, ProgramOrder::Sequential, 1 << 30);
-        let settings = hybridsim_engine::param::Settings::default();
+        let settings = hybridsim_config::param::Settings::default();
         let input =
             GcInput { settings: &settings, geometry: &geometry, pools: 2, seed: 1, path: "" };
         let (mut greedy, mut all) = (build(&input).expect("no parameters"), AllLists::default());

@@ -12,9 +12,9 @@ mod windowed;
 
 use crate::array::Array;
 use crate::geometry::{BlockId, Geometry};
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use super::drawn::{DrawRank, Drawn};
 use super::{BuiltPolicy, GcEntry, GcInput};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
-use hybridsim_engine::registry::Description;
 
 /// Random.
 pub const ENTRY: GcEntry = GcEntry {

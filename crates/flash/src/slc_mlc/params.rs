@@ -15,9 +15,9 @@ use super::work::Times;
 use crate::array::{Array, ProgramOrder};
 use crate::geometry::{Geometry, Shape};
 use crate::wear::{WearEntry, WearInput};
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration};
 
 /// The registered entry.

@@ -6,9 +6,9 @@ use super::device::SlcMlcSsd;
 use super::params::PARAMS;
 use super::work::{Act, Medium, Number};
 use crate::defaults;
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::{Problem, Settings, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::{Problem, Settings, Value};
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Layer, Stream};
 
 fn settings(registry: &Registry) -> Settings {

@@ -7,8 +7,8 @@ mod write_count;
 
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Tells hot writes from cold ones. Passive: asked once for each page the host writes.

@@ -3,8 +3,8 @@
 use super::{BuiltTemperature, Temperature, TemperatureEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
-use hybridsim_engine::param::Settings;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// None.

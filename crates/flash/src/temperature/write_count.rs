@@ -9,8 +9,8 @@
 use super::{BuiltTemperature, Temperature, TemperatureEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
-use hybridsim_engine::param::{Kind, Param, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// By recent writes.

@@ -21,8 +21,8 @@
 use super::heap::{BlockHeap, Top};
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use crate::geometry::BlockId;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 

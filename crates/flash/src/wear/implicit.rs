@@ -1,7 +1,7 @@
 //! Implicit (dynamic) wear levelling: fresh data goes to the least worn free block.
 
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Implicit.

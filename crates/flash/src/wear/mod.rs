@@ -23,8 +23,8 @@ mod none;
 pub use free::FreeBlocks;
 
 use crate::geometry::{BlockId, Geometry};
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! No wear levelling beyond using free blocks in turn.
 
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// None.

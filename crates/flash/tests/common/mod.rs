@@ -1,8 +1,8 @@
 //! A device alone under a small host, for tests.
 #![allow(dead_code)]
 
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::{Problem, Settings, Value};
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::{Problem, Settings, Value};
 use hybridsim_engine::shadow::Shadow;
 use hybridsim_engine::{
     Completion, Ctx, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Parts, Request, RequestId,

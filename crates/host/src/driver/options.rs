@@ -1,9 +1,9 @@
 //! How a host submits requests, as a scenario says it.
 
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Entry;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Entry;
-use hybridsim_engine::schedule::SchedulerEntry;
 
 /// The parameters of a scenario's `[host]` table.
 pub const PARAMS: &[Param] = &[

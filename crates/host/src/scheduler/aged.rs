@@ -1,9 +1,10 @@
 //! Shortest time first with ageing: the estimate shrinks by a share of the time waited.
 
 use super::least::{Least, Measure, Rule, WINDOW, small};
-use hybridsim_engine::param::{Built, Kind, Param, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Built, Kind, Param, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 /// How much waiting counts.
 pub const AGE_WEIGHT: Param = Param::with(

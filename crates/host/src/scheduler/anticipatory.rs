@@ -6,9 +6,10 @@
 //! finer ones (processes) are not told to schedulers. Requests go in order of `deadline`.
 
 use super::deadline::{self, Deadline};
-use hybridsim_engine::param::{Kind, Param, joined};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, joined};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
 

@@ -3,9 +3,10 @@
 //! A batch closes when it is full, or when its turn comes. A request waits for at most the batches
 //! before its own, so nobody starves.
 
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
 use std::collections::VecDeque;
 

@@ -3,9 +3,10 @@
 //! Reads go before writes, `writes_starved` times; a batch goes upwards from where the last one
 //! ended, or from the oldest request if its deadline has passed.
 
-use hybridsim_engine::param::{Kind, Param, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::{Key, Sorted};
 use hybridsim_engine::{Op, SimDuration, SimTime};
 use std::collections::VecDeque;

@@ -1,7 +1,8 @@
 //! First come, first served. Starves nobody.
 
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use std::collections::VecDeque;
 
 /// The registered entry.

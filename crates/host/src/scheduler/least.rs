@@ -3,7 +3,7 @@
 //! Like a drive's command queue, these schedulers look at the oldest `window` waiting requests
 //! only; a decision costs as many estimates.
 
-use hybridsim_engine::param::{Kind, Param};
+use hybridsim_config::param::{Kind, Param};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use std::collections::VecDeque;
 

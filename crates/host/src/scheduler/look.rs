@@ -4,8 +4,9 @@
 //! the head's position can starve others.
 
 use super::position::{BY, ByPosition};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {

@@ -38,7 +38,7 @@ pub mod tsps;
 pub mod vscan;
 pub mod weighted;
 
-use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_config::build::SchedulerEntry;
 
 /// All schedulers.
 pub const ENTRIES: &[SchedulerEntry] = &[

@@ -1,7 +1,7 @@
 //! Waiting requests sorted by where they are: first sector, or cylinder as the device tells it.
 
+use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_engine::Lba;
-use hybridsim_engine::param::{Kind, Param, Settings};
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::sorted::{Key, Sorted};
 

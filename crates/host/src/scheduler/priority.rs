@@ -6,10 +6,11 @@ use super::aged::{self, AGE_WEIGHT};
 use super::least::{Measure, WINDOW};
 use super::position::BY;
 use super::vscan::{R, VScan};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::Built;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Flags;
-use hybridsim_engine::param::Built;
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 /// With V(R).
 pub const PRI_VSCAN: SchedulerEntry = SchedulerEntry {

@@ -9,8 +9,9 @@
 use super::clook::CLook;
 use super::look::Look;
 use super::position::{BY, ByPosition};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 
 /// The registered entry of SCAN.

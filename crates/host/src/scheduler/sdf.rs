@@ -4,9 +4,10 @@
 //! of arrival).
 
 use super::least::{Least, Rule, WINDOW, small};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued};
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {

@@ -4,8 +4,9 @@
 //! starve within its window.
 
 use super::least::{Least, Measure, Rule, WINDOW};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued};
 
 /// The registered entry.
 pub const SPTF: SchedulerEntry = SchedulerEntry {

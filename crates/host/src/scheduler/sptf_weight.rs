@@ -5,9 +5,10 @@
 //! requests that need no longer than a share more than the best one, that with least rotation.
 
 use super::least::{Least, Rule, WINDOW, small};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use std::collections::VecDeque;
 
 const WEIGHT: Param = Param::with(

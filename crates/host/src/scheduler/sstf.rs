@@ -3,8 +3,9 @@
 //! It can starve: a request far away waits as long as nearer ones keep arriving.
 
 use super::position::{BY, ByPosition};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {

@@ -1,6 +1,6 @@
 use super::*;
-use hybridsim_engine::param::{Settings, Value};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Stream};
 use proptest::prelude::*;

@@ -5,9 +5,10 @@
 //! new plan is made when the last is used up, so a request waits for at most one plan once it is
 //! among the oldest.
 
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Lba, SimTime};
 use std::collections::VecDeque;
 

@@ -4,9 +4,10 @@
 //! shortest seek first, R = 1 the elevator.
 
 use super::position::{BY, ByPosition};
-use hybridsim_engine::param::{Kind, Param, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 /// The share of the width that turning costs.
 pub const R: Param = Param::with(

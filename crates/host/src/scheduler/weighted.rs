@@ -2,10 +2,11 @@
 //! until the longest wait allowed. What has waited so long goes first, oldest first.
 
 use super::least::{Least, Measure, Rule, WINDOW};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Built, Kind, Param, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
-use hybridsim_engine::param::{Built, Kind, Param, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_engine::schedule::{Head, Queued, Scheduler, SchedulerEntry};
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 
 const WAIT_MAX: Param = Param::with(
     "wait_max",

@@ -19,7 +19,6 @@
 //! is written first, past the NV cache, and has forced it to its medium before it is unpinned.
 
 mod choose;
-pub mod curve_disk;
 mod fqueue;
 mod power_cut;
 pub mod rule;
@@ -28,10 +27,11 @@ mod tests;
 mod work;
 
 use fqueue::FQueue;
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
-use hybridsim_engine::schedule::{Positioner, Queued, Scheduler, SchedulerEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
+use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Command, Completion, Ctx, Layer, LayerInfo, Lba, Request, RequestId, SECTOR_BYTES, SimDuration,
     SimTime, Stream,

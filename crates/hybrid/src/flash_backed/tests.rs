@@ -3,11 +3,11 @@
 use super::*;
 use crate::nv_cache::{self, NvCacheDisk};
 use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
-use hybridsim_engine::param::{Plug, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::param::{Plug, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::Load;
 use hybridsim_engine::{Arrival, Fact, Fault, Node, Op, PowerCuts};
 use hybridsim_host::HostOptions;
-use hybridsim_host::conformance::Load;
 use proptest::prelude::*;
 use std::cell::RefCell;
 

@@ -3,8 +3,8 @@
 use super::serve::Kind;
 use super::sides::Why;
 use super::{FlashCache, Scheme};
-use crate::paged::cut::{Cut, cut};
-use crate::replacement::CachedPage;
+use hybridsim_cache::paged::cut::{Cut, cut};
+use hybridsim_cache::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Request};
 
 /// What pages are written back for.

@@ -25,17 +25,17 @@ mod serve;
 mod sides;
 mod tracker;
 
-use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
-use crate::paged::cut::Run;
-use crate::paged::flow::Flow;
-use crate::paged::trimmed::Trimmed;
-use crate::replacement::CachedPage;
-use crate::streams::Streams;
 use ahead::Ahead;
 use cost::Costs;
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_cache::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use hybridsim_cache::paged::cut::Run;
+use hybridsim_cache::paged::flow::Flow;
+use hybridsim_cache::paged::trimmed::Trimmed;
+use hybridsim_cache::replacement::CachedPage;
+use hybridsim_cache::streams::Streams;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };

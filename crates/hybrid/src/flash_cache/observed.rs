@@ -2,7 +2,7 @@
 //! whatever stands there, a volume of disks or an SSD of many chips.
 
 use super::cost::Costs;
-use crate::paged::cut::Medium;
+use hybridsim_cache::paged::cut::Medium;
 use hybridsim_engine::{Completion, Op, Part};
 
 /// Fewer pages than this say nothing.

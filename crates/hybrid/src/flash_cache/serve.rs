@@ -2,10 +2,10 @@
 
 use super::sides::Why;
 use super::{FlashCache, Scheme};
-use crate::paged::cache::bits;
-use crate::paged::cut::{Cut, Medium, Run, cut};
-use crate::paged::flow::Entered;
-use crate::replacement::CachedPage;
+use hybridsim_cache::paged::cache::bits;
+use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
+use hybridsim_cache::paged::flow::Entered;
+use hybridsim_cache::replacement::CachedPage;
 use hybridsim_engine::{
     Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
 };

@@ -3,10 +3,10 @@
 //! The paper has two lists by last use; any replacement policy serves. Policies are built for a
 //! cache of all the slots, as sides change their size.
 
-use crate::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
-use hybridsim_engine::build::BuildInput;
-use hybridsim_engine::param::Problem;
-use hybridsim_engine::registry::Entry;
+use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::param::Problem;
+use hybridsim_config::registry::Entry;
 
 /// Pages under one policy.
 pub struct Order {

@@ -3,9 +3,9 @@
 
 use super::HybridDisk;
 use super::serve::{Kind, Parent};
-use crate::cleanup::{CacheState, Plan};
-use crate::paged::cut::{Cut, Medium, Run, cut};
-use crate::replacement::CachedPage;
+use hybridsim_cache::cleanup::{CacheState, Plan};
+use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
+use hybridsim_cache::replacement::CachedPage;
 use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Part, Parts, Request, SimDuration};
 
 /// How far cleaning is.

@@ -23,18 +23,18 @@ mod lane;
 mod power_cut;
 mod serve;
 
-use crate::admission::{Admission, AdmissionEntry};
-use crate::cleanup::{Cleanup, CleanupEntry};
-use crate::paged::cache::{Cache, PAGE_SECTORS_MAX};
-use crate::paged::cut::{Cut, Run};
-use crate::paged::flow::Flow;
-use crate::paged::trimmed::Trimmed;
-use crate::replacement::{Replacement, ReplacementEntry};
 use clean::Cleaning;
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry};
-use hybridsim_engine::schedule::SchedulerEntry;
+use hybridsim_cache::admission::{Admission, AdmissionEntry};
+use hybridsim_cache::cleanup::{Cleanup, CleanupEntry};
+use hybridsim_cache::paged::cache::{Cache, PAGE_SECTORS_MAX};
+use hybridsim_cache::paged::cut::{Cut, Run};
+use hybridsim_cache::paged::flow::Flow;
+use hybridsim_cache::paged::trimmed::Trimmed;
+use hybridsim_cache::replacement::{Replacement, ReplacementEntry};
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
 };
@@ -270,7 +270,7 @@ pub struct HybridDisk {
     /// Ranges that stay in flash once written.
     pinned: Vec<(u64, u64)>,
     flow: Flow,
-    /// Dispatch queues, by [`Medium`](crate::paged::cut::Medium).
+    /// Dispatch queues, by [`Medium`](hybridsim_cache::paged::cut::Medium).
     lanes: [Lane; 2],
     policies: Policies,
     /// Builds policies that know nothing yet.

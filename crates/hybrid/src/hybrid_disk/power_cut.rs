@@ -72,7 +72,7 @@ impl HybridDisk {
         self.cache.keep_durable();
         for page in self.cache.iter() {
             if !self.cache.slot(page.slot).pinned {
-                self.policies.replacement.update(page, crate::replacement::Access::Add);
+                self.policies.replacement.update(page, hybridsim_cache::replacement::Access::Add);
             }
         }
         self.flow = super::Flow::default();

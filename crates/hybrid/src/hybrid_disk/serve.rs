@@ -1,10 +1,10 @@
 //! Requests from above: when they may start, what they become, when they are done.
 
 use super::HybridDisk;
-use crate::paged::cache;
-use crate::paged::cut::{Cut, Medium, Run, cut};
-use crate::paged::flow::Entered;
-use crate::replacement::{Access, CachedPage};
+use hybridsim_cache::paged::cache;
+use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
+use hybridsim_cache::paged::flow::Entered;
+use hybridsim_cache::replacement::{Access, CachedPage};
 use hybridsim_engine::{
     Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
 };

@@ -6,9 +6,9 @@
 //! power failure (which the drive's reservations and its power mode do not survive), and then at
 //! the times the scenario gives.
 
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Command, Completion, Ctx, Fact, Layer, LayerInfo, Lba, Outcome, Request, RequestId,

@@ -26,11 +26,11 @@ mod tests;
 
 pub use extents::{Extent, Extents};
 
-use crate::paged::flow::Flow;
 use extents::Piece;
-use hybridsim_engine::build::{BuildInput, LayerEntry};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_cache::paged::flow::Flow;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES,

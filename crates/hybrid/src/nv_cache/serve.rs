@@ -1,7 +1,7 @@
 //! Requests and commands: what they do to the cache and to the media.
 
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
-use crate::paged::flow::Entered;
+use hybridsim_cache::paged::flow::Entered;
 use hybridsim_engine::{
     Command, Completion, Ctx, DataSlice, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request,
     RequestId, SimTime,

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::Load;
 use hybridsim_engine::{Arrival, Flags, Lba, Node, Op, PowerCuts, Stream};
-use hybridsim_host::conformance::Load;
 
 /// Passes requests on and sends a random command with every other one.
 struct Whimsical {

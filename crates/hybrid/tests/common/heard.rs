@@ -1,9 +1,9 @@
 //! A device that notes what it is asked for.
 
+use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
     Completion, Ctx, Layer, LayerInfo, Node, Request, RequestId, SimDuration, SimTime,
 };
-use hybridsim_host::device::constant::{ConstantDevice, Timing};
 use std::cell::RefCell;
 use std::rc::Rc;
 

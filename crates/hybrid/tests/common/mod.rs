@@ -4,15 +4,16 @@
 
 pub mod heard;
 
-use hybridsim_engine::build::LayerEntry;
-use hybridsim_engine::param::{Plug, Settings, Value};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::build::LayerEntry;
+use hybridsim_config::param::{Plug, Settings, Value};
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Fact, SimDuration, Stamped};
 
 /// Everything a hybrid disk can be plugged together from.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
-    hybridsim_hybrid::register(&mut registry);
+    hybridsim_cache::register(&mut registry);
+    registry.add_all(hybridsim_hybrid::ENTRIES);
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     registry
 }

@@ -3,10 +3,10 @@
 mod disk;
 
 use super::output::{Exit, Failure, note, print};
-use crate::calibrate::{
+use hybridsim_calibrate::{
     self, CalibrateError, Calibration, Estimate, Known, Line, Measure, Reading, calibrate, preset,
 };
-use crate::scenario::units;
+use hybridsim_config::units;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -81,10 +81,10 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     let mut readings = Vec::new();
     for file in &args.files {
-        readings.extend(calibrate::read(file)?.1);
+        readings.extend(hybridsim_calibrate::read(file)?.1);
     }
     if let Some(path) = &args.device {
-        let (size, measured) = calibrate::measure(&Measure {
+        let (size, measured) = hybridsim_calibrate::measure(&Measure {
             path: path.clone(),
             write: args.write,
             buffered: args.buffered,
@@ -137,13 +137,13 @@ fn doubts(calibration: &Calibration) -> Vec<String> {
 
 fn keep(args: &CalibrateArgs, measured: &[Reading]) -> Result<(), Failure> {
     match &args.readings {
-        Some(path) => save(path, &calibrate::write_csv(measured)),
+        Some(path) => save(path, &hybridsim_calibrate::write_csv(measured)),
         None => Ok(()),
     }
 }
 
 fn save(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    crate::state::write(path, text.as_bytes()).map_err(|error| {
+    hybridsim_simulation::state::write(path, text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {}: {error}", path.display()))
     })
 }

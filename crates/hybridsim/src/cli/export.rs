@@ -3,12 +3,12 @@
 
 use super::SimulateArgs;
 use super::output::{Exit, Failure, note, write_file};
-use crate::exports::{self, RequestLog};
-use crate::run::Done;
-use crate::scenario::units;
+use hybridsim_config::units;
 use hybridsim_engine::{FactSink, Stamped};
 use hybridsim_observe::spans::SpanFold;
 use hybridsim_report::timeline;
+use hybridsim_simulation::exports::{self, RequestLog};
+use hybridsim_simulation::run::Done;
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The command that turns foreign parameter files into scenarios.
 
 use super::output::{Exit, Failure, note, print};
-use crate::import::Folder;
 use clap::Subcommand;
+use hybridsim_import::folder::Folder;
 use hybridsim_import::{Override, Request, Trace, disksim};
 use std::fs;
 use std::path::{Path, PathBuf};

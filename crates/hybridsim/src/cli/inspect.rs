@@ -2,11 +2,11 @@
 
 use super::output::{Exit, Failure, note, print};
 use super::{CheckArgs, DrawArgs};
-use crate::build;
-use crate::draw::svg;
-use crate::scenario::resolve::resolve;
-use crate::scenario::{Scenario, explain, schema};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
+use hybridsim_simulation::build;
+use hybridsim_simulation::draw::svg;
+use hybridsim_simulation::scenario::resolve::resolve;
+use hybridsim_simulation::scenario::{Scenario, explain, schema};
 
 pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
     for path in &args.scenarios {
@@ -27,7 +27,7 @@ pub fn draw(registry: &Registry, args: &DrawArgs) -> Result<(), Failure> {
     let picture = svg(&scenario, &build::system(&scenario, registry)?);
     match &args.out {
         None => print(&picture),
-        Some(out) => crate::state::write(out, picture.as_bytes()).map_err(|error| {
+        Some(out) => hybridsim_simulation::state::write(out, picture.as_bytes()).map_err(|error| {
             Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
         }),
     }

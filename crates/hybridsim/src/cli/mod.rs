@@ -14,7 +14,7 @@ mod trace;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
 use std::path::PathBuf;
 
 pub use output::{Exit, Failure};

@@ -3,16 +3,16 @@
 use super::output::{Exit, Failure, note, print};
 use super::progress::Progress;
 use super::trace::{self, OpenArgs};
-use crate::mrc::{self, Ask, Curves, MrcError, Policy, Size};
-use crate::run::Beat;
-use crate::scenario::units::{self, write_bytes};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::{Entry, Registry};
+use hybridsim_cache::replacement::ReplacementEntry;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::{Entry, Registry};
+use hybridsim_config::units::{self, write_bytes};
 use hybridsim_engine::{SECTOR_BYTES, SimTime};
-use hybridsim_hybrid::replacement::ReplacementEntry;
+use hybridsim_mrc::{Ask, Curves, MrcError, Policy, Size};
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
 use hybridsim_report::study::{Axis, Curve, Plot};
+use hybridsim_simulation::run::Beat;
 use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
 use serde_json::json;
 use std::path::PathBuf;
@@ -126,19 +126,22 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
     let options = trace::options(registry, &args.open, OpenOptions::default())?;
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let progress = Progress::new(args.open.progress, "reading");
-    let found =
-        mrc::curves(|| open_with(&formats, &args.open.file, &options), &ask, &mut |fraction| {
+    let found = hybridsim_mrc::curves(
+        || open_with(&formats, &args.open.file, &options),
+        &ask,
+        &mut |fraction| {
             progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
-        });
+        },
+    );
     progress.finish();
     let found = found?;
-    if let Some(words) = crate::run::ailment() {
+    if let Some(words) = hybridsim_simulation::run::ailment() {
         return Err(Failure::Message(Exit::Run, words));
     }
     trace::warn(&args.open.file, &found.warnings);
     if let Some(out) = &args.out {
         let picture = chart::svg(&plot(args, &found));
-        crate::state::write(out, picture.as_bytes()).map_err(|error| {
+        hybridsim_simulation::state::write(out, picture.as_bytes()).map_err(|error| {
             Failure::Message(Exit::Run, format!("cannot write {}: {error}", out.display()))
         })?;
         note(&format!("picture: {}", out.display()));
@@ -155,7 +158,7 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
 
 fn plot(args: &MrcArgs, found: &Curves) -> Plot {
     let name = args.open.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
-    let curve = |curve: &mrc::Curve| {
+    let curve = |curve: &hybridsim_mrc::Curve| {
         let known = curve.points.iter().filter_map(|p| Some((p.cache_bytes as f64, p.miss_ratio?)));
         Curve::ours(&curve.policy, known.collect())
     };
@@ -184,7 +187,7 @@ fn table(found: &Curves) -> String {
         "cache",
     );
     let least = if sampled { 10 } else { 7 };
-    let width = |curve: &mrc::Curve| curve.policy.len().max(least);
+    let width = |curve: &hybridsim_mrc::Curve| curve.policy.len().max(least);
     let widths: Vec<usize> = found.curves.iter().map(width).collect();
     for (curve, width) in found.curves.iter().zip(&widths) {
         out += &format!("  {:>width$}", curve.policy);
@@ -209,7 +212,7 @@ fn table(found: &Curves) -> String {
     out
 }
 
-fn cell(point: &mrc::Point) -> String {
+fn cell(point: &hybridsim_mrc::Point) -> String {
     match (point.miss_ratio, point.error) {
         (Some(miss), Some(error)) => format!("{:.1} ±{:.1}", miss * 100.0, error * 100.0),
         (Some(miss), None) => format!("{:.2}", miss * 100.0),

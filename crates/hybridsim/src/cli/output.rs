@@ -1,7 +1,7 @@
 //! Standard output, standard error and exit codes.
 
-use crate::scenario::diagnostic::Diagnostics;
-use crate::state;
+use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
+use hybridsim_simulation::state;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -95,7 +95,7 @@ pub fn report(failure: &Failure, wants_json: bool) -> u8 {
         Failure::ClosedPipe => return 0,
         Failure::Message(exit, message) => (*exit, message.clone(), Some(json!([]))),
         Failure::AfterResults(exit, message) => (*exit, message.clone(), None),
-        Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(list.to_json())),
+        Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(problems(&list))),
     };
     if let Some(problems) = problems.filter(|_| wants_json) {
         document(exit, &message, problems);
@@ -111,4 +111,24 @@ pub fn document(exit: Exit, message: &str, problems: Value) {
         "error": { "exit_code": exit as u8, "message": message, "problems": problems }
     });
     drop(print(&serde_json::to_string_pretty(&error).expect("texts and numbers can be written")));
+}
+
+/// The problems of a scenario as JSON: `key`, `message` and `help`, and `file`, `line` and `column`
+/// (in characters, both counted from 1) where the problem has a position.
+fn problems(list: &Diagnostics) -> Value {
+    let one = |diagnostic: &Diagnostic| {
+        let mut value = json!({
+            "key": diagnostic.key,
+            "message": diagnostic.message,
+            "help": diagnostic.help,
+        });
+        if let Some(span) = &diagnostic.span {
+            let (line, column) = list.position(span);
+            value["file"] = list.sources[span.file].name.clone().into();
+            value["line"] = line.into();
+            value["column"] = column.into();
+        }
+        value
+    };
+    list.list.iter().map(one).collect()
 }

@@ -1,7 +1,7 @@
 //! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
 
-use crate::run::Beat;
 use clap::ValueEnum;
+use hybridsim_simulation::run::Beat;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;

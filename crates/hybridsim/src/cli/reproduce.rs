@@ -3,10 +3,10 @@
 use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::{interrupt_flag, prepare, wants_ansi};
-use crate::reproduce::{self, Lab, LabError};
-use crate::scenario::check::near;
+use hybridsim_config::check::near;
 use hybridsim_report::study::{self, Study};
 use hybridsim_report::terminal::Style;
+use hybridsim_reproduce::{Lab, LabError};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -32,10 +32,10 @@ pub struct ReproduceArgs {
 
 /// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    let artefacts = reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
+    let artefacts = hybridsim_reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
     if args.list {
         let width = artefacts.iter().map(|artefact| artefact.id.len()).max().unwrap_or(0);
-        let line = |artefact: &&reproduce::Artefact| {
+        let line = |artefact: &&hybridsim_reproduce::Artefact| {
             format!("{:<width$}  {}\n", artefact.id, artefact.title)
         };
         return print(&artefacts.iter().map(line).collect::<String>());
@@ -51,7 +51,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut stopped = None;
     for artefact in artefacts {
         steps.begin(artefact.id);
-        match reproduce::run(artefact, &lab) {
+        match hybridsim_reproduce::run(artefact, &lab) {
             Ok(study) => studies.push(study),
             Err(error) => {
                 stopped = Some((artefact.id, error));
@@ -72,7 +72,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 fn unknown(id: &str) -> Failure {
-    let hint = near(id, reproduce::all().map(|artefact| artefact.id));
+    let hint = near(id, hybridsim_reproduce::all().map(|artefact| artefact.id));
     let hint = hint.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Failure::usage(format!(
         "nothing called `{id}` can be reproduced{hint}; see `hybridsim reproduce --list`"

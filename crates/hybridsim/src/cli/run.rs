@@ -4,16 +4,16 @@ use super::export::Exports;
 use super::output::{Exit, Failure, note, print, report, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
-use crate::fuzz::{self, Verdict};
-use crate::run::{self, Done, Options, RunError};
-use crate::scenario::{Input, STANDARD_INPUT, Scenario};
-use crate::state::{self, Cache};
-use crate::workload;
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{FactSink, Fault};
+use hybridsim_fuzz::Verdict;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
+use hybridsim_simulation::run::{self, Done, Options, RunError};
+use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
+use hybridsim_simulation::state::{self, Cache};
+use hybridsim_simulation::workload;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -311,7 +311,7 @@ fn verdict(runs: &[Done]) -> Result<(), Failure> {
 pub fn fuzz(registry: &Registry, first_seed: u64, runs: u64) -> Result<(), Failure> {
     let (mut passed, mut refused) = (0u64, 0u64);
     for seed in first_seed..first_seed.saturating_add(runs) {
-        match fuzz::one(registry, seed) {
+        match hybridsim_fuzz::one(registry, seed) {
             Verdict::Passed => passed += 1,
             Verdict::Refused => refused += 1,
             Verdict::Failed { scenario, reason } => {

@@ -3,8 +3,8 @@
 use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
-use crate::sweep::{self, Job, Outcome, Plan, Point, Shard, Store, Vary};
-use hybridsim_engine::registry::Registry;
+use hybridsim_config::registry::Registry;
+use hybridsim_sweep::{Job, Outcome, Plan, Point, Shard, Store, Vary};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -70,7 +70,7 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
         steps.end();
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let outcomes = sweep::run(
+    let outcomes = hybridsim_sweep::run(
         &points,
         &Job {
             threads: args.jobs.unwrap_or(processors),
@@ -112,11 +112,11 @@ fn in_order<'p>(
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
     if let Some(out) = &args.out {
-        write_file(out, "sweep.csv", &sweep::csv(keys, rows))?;
+        write_file(out, "sweep.csv", &hybridsim_sweep::csv(keys, rows))?;
     }
     print(&match args.json {
-        true => sweep::json(keys, rows),
-        false => sweep::terminal(keys, rows),
+        true => hybridsim_sweep::json(keys, rows),
+        false => hybridsim_sweep::terminal(keys, rows),
     })?;
     if let Some(out) = &args.out {
         note(&format!("table: {}", out.join("sweep.csv").display()));

@@ -2,13 +2,13 @@
 
 use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, When};
-use crate::run::Beat;
-use crate::scenario::check::Checker;
-use crate::scenario::diagnostic::{Diagnostics, SourceText};
-use crate::scenario::document::{self, Item, Table};
+use hybridsim_config::check::Checker;
+use hybridsim_config::diagnostic::{Diagnostics, SourceText};
+use hybridsim_config::document::{self, Item, Table};
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimTime;
-use hybridsim_engine::param::{Kind, Param, Settings};
-use hybridsim_engine::registry::Registry;
+use hybridsim_simulation::run::Beat;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};

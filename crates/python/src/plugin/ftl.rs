@@ -4,7 +4,7 @@ use super::device::Device;
 use super::flash::Flash;
 use super::{construct, one_line};
 use crate::failure;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Cause, Loader, Saver, StateError};
 use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use hybridsim_flash::geometry::{Lpn, Ppn};

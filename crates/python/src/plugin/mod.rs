@@ -11,10 +11,10 @@ mod ftl;
 mod replacement;
 
 use crate::failure;
-use hybridsim::registry::standard;
-use hybridsim::scenario::Scenario;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings, Value};
-use hybridsim_engine::registry::{Description, Registry};
+use hybridsim_config::param::{Kind, Param, Problem, Settings, Value};
+use hybridsim_config::registry::{Description, Registry};
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::scenario::Scenario;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -2,9 +2,9 @@
 
 use super::construct;
 use crate::failure;
-use hybridsim_engine::param::{Problem, Settings};
-use hybridsim_engine::registry::Description;
-use hybridsim_hybrid::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::Description;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -3,7 +3,7 @@
 use super::{MAGIC, NativeReader};
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
 use crate::trace::{Confidence, FormatEntry, Input, Opening};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use std::io::{self, Read};
 
 /// The native format.

@@ -1,7 +1,7 @@
 //! What happens to addresses beyond the end of the device.
 
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SECTOR_BYTES;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 use rustc_hash::FxHashMap;
 
 /// What to do.

@@ -13,7 +13,7 @@ pub mod volumes;
 
 pub use replay::{Replay, ReplayError, Warnings, replay};
 
-use hybridsim_engine::param::Param;
+use hybridsim_config::param::Param;
 
 /// All parameters of a replay, for the scenario's `[workload]` table.
 pub const PARAMS: &[Param] = &[

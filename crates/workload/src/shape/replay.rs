@@ -7,7 +7,7 @@ use super::survey::Survey;
 use super::times::{Times, Waiting};
 use super::volumes::{Layout, Selection};
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{Arrival, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source};
 use std::cell::RefCell;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Traces that count in other units, or begin elsewhere: addresses and sizes are multiplied.
 
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
 use std::path::Path;
 
@@ -134,8 +134,8 @@ impl RecordReader for Rescaled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hybridsim_config::param::Value;
     use hybridsim_engine::Request;
-    use hybridsim_engine::param::Value;
 
     fn rescale(unit: u64, sizes: u64, offset: u64) -> Result<Rescale, String> {
         let settings = Settings::default()

@@ -1,7 +1,7 @@
 //! A part of a trace: by record number, by time, or both.
 
 use crate::record::Record;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{SimDuration, SimTime};
 
 /// First record.

@@ -1,6 +1,6 @@
 //! When records arrive: as recorded, scaled, or all at once for a closed loop.
 
-use hybridsim_engine::param::{Kind, Param, Settings};
+use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_engine::{SimDuration, SimTime};
 
 /// Recorded times or none.

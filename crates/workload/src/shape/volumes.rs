@@ -1,9 +1,9 @@
 //! Volumes: which are used, and where each lies on the one device there is.
 
 use super::survey::Survey;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::Request;
 use hybridsim_engine::SECTOR_BYTES;
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
 
 /// Which volumes.
 pub const VOLUMES: Param = Param::optional(

@@ -28,8 +28,8 @@ use super::histogram::Sizes;
 use super::pace::{BYTES, DURATION, Gaps, Generate, Limits, REQUESTS, finish};
 use super::place::{Region, SIZE, START, Shuffle};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Zipf, standard_exponential};
 use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
 

@@ -14,8 +14,8 @@ use super::pace::{
 };
 use super::place::{Region, SIZE, START, sectors_of};
 use super::{GeneratorEntry, GeneratorInput, distribution};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, Source, Stream};
 

@@ -1,8 +1,8 @@
 //! Distributions as plugs: a generator declares a parameter of kind `Plug("distribution")`, and a
 //! scenario writes `{ kind = "normal", mean = 10, stddev = 2 }`.
 
-use hybridsim_engine::param::{Kind, Param, Settings};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::sample::Distribution;
 
 /// A registered distribution.

@@ -9,8 +9,8 @@ use super::histogram::Sizes;
 use super::pace::{BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
 use super::place::{Popularity, Region, SIZE, START, Shuffle, Zone, sectors_of};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
 

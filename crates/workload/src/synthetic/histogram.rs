@@ -7,8 +7,8 @@ use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, fin
 use super::place::{Region, SIZE, START, Walk, sectors_of};
 use super::uniform::{Direction, READ};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
 /// Sizes drawn by their shares.

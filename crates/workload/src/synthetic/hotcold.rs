@@ -4,8 +4,8 @@ use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, fin
 use super::place::{Region, SIZE, START, Scatter, sectors_of};
 use super::uniform::{BLOCK, Direction, READ};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Request, Source, Stream};
 
 /// Draws from a hot and a cold set of blocks.

@@ -27,8 +27,8 @@ pub mod zipf;
 pub use distribution::DistributionEntry;
 pub use pace::{Generate, Paced};
 
-use hybridsim_engine::param::{Plug, Problem, Settings};
-use hybridsim_engine::registry::{Description, Entry, Registry};
+use hybridsim_config::param::{Plug, Problem, Settings};
+use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::{Source, Stream};
 
 /// Everything a generator's builder gets.

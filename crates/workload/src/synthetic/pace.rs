@@ -1,7 +1,7 @@
 //! What all generators share: when requests arrive and when the workload ends.
 
 use super::{GeneratorInput, distribution};
-use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
 

@@ -1,7 +1,7 @@
 //! Where requests go: a region of the device, walks through it, and which parts of it are popular.
 
 use super::GeneratorInput;
-use hybridsim_engine::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::sample::{Zipf, standard_normal};
 use hybridsim_engine::{SECTOR_BYTES, Stream};
 

@@ -13,8 +13,8 @@ use super::drand48::Drand48;
 use super::pace::check_draws;
 use super::process_flow::{Dice, Flow, Habit, Plan, Process};
 use super::{GeneratorEntry, GeneratorInput, distribution};
-use hybridsim_engine::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{SECTOR_BYTES, SimTime, Source};
 

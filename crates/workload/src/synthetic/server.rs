@@ -5,8 +5,8 @@ use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
 use super::pace::{BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
 use super::place::{Popularity, Region, SIZE, START, Walk};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 

@@ -6,9 +6,9 @@ use super::pace::{BYTES, DURATION, INTERARRIVAL, Limits, REQUESTS, finish};
 use super::place::{Region, SIZE, START, sectors_of};
 use super::uniform::{BLOCK, READ};
 use super::{GeneratorEntry, GeneratorInput};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Source;
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
 
 const SEQUENTIAL: Param = Param::with(
     "sequential",

@@ -3,8 +3,8 @@
 use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
 use super::place::{Region, SIZE, START, sectors_of};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
 /// The share of reads.

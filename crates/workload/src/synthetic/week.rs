@@ -19,8 +19,8 @@ use super::histogram::Sizes;
 use super::pace::{BYTES, DURATION, Gaps, Generate, Limits, REQUESTS, finish};
 use super::place::{Popularity, Region, SIZE, START};
 use super::{GeneratorEntry, GeneratorInput};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 
@@ -314,7 +314,7 @@ const PARAMS: &[Param] = &[
 
 fn build(
     input: &GeneratorInput<'_>,
-) -> Result<Box<dyn Source>, Vec<hybridsim_engine::param::Problem>> {
+) -> Result<Box<dyn Source>, Vec<hybridsim_config::param::Problem>> {
     let mut problems = Vec::new();
     let name = input.settings.text("preset");
     let machine = *MACHINES.iter().find(|machine| machine.name == name).unwrap_or(&MACHINES[0]);
@@ -365,8 +365,8 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::param::{Settings, Value};
-    use hybridsim_engine::registry::Registry;
+    use hybridsim_config::param::{Settings, Value};
+    use hybridsim_config::registry::Registry;
 
     fn requests(preset: &str) -> Vec<(SimTime, Request)> {
         let settings = Settings::default()

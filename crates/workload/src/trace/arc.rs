@@ -3,8 +3,8 @@
 use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
 const BLOCK: Param = Param::with(

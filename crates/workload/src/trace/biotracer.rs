@@ -4,9 +4,9 @@
 use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
 use super::rows::Row;
 use super::{Confidence, FormatEntry, choice};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 
 const CLOCK: Param = Param::with(
     "clock",

@@ -5,8 +5,8 @@ use super::lines::{BadLine, Blanks, Line, LineParser, head_lines, open_lines};
 use super::number::{self, NumberError};
 use super::rows::Row;
 use super::{Confidence, FormatEntry, Head, choice};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
 /// Which event of a request's life counts as its arrival.

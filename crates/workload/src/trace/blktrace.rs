@@ -8,7 +8,7 @@ use super::records::CUT;
 use super::rows::{Notes, Records, Row, RowSource};
 use super::{Confidence, FormatEntry, choice};
 use crate::record::{Place, TraceError};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
 use std::path::{Path, PathBuf};
 

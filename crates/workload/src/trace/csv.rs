@@ -4,7 +4,7 @@ use super::lines::{BadLine, Commas, Line, LineParser, open_lines};
 use super::number::{self, NumberError};
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
 /// The header line, which is also how the format is found.

@@ -3,7 +3,7 @@
 use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {

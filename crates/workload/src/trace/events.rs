@@ -4,7 +4,7 @@
 use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {

@@ -8,8 +8,8 @@ use super::lines::{BadLine, Blanks, Commas, Line, LineParser, open_lines, sniff_
 use super::names::Names;
 use super::rows::Row;
 use super::{Confidence, FormatEntry, Head};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
-use hybridsim_engine::registry::Description;
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {

@@ -3,9 +3,9 @@
 use super::five::{Evidence, Five, Last, Unit, shift_of};
 use super::lines::open_lines;
 use super::{Confidence, FormatEntry, Head, choice, time_unit};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::SECTOR_BYTES;
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
 
 const TIME_UNIT: Param = time_unit("\"ms\"");
 const PAGE: Param = Param::with(

@@ -3,8 +3,8 @@
 
 use super::{Confidence, ENTRIES, FormatEntry, Head, OpenOptions, choose, open, open_with};
 use crate::record::{Place, Record, RecordReader, TraceError};
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
-use hybridsim_engine::param::{Settings, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

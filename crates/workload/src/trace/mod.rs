@@ -39,8 +39,8 @@ mod vscsi;
 pub use bytes::{Head, Input};
 
 use crate::record::{Place, Record, RecordReader, TraceError, Warning};
-use hybridsim_engine::param::{Kind, Param, Settings, Value};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::param::{Kind, Param, Settings, Value};
+use hybridsim_config::registry::{Description, Entry};
 use std::path::Path;
 
 /// How sure a format is that some content is its own.

@@ -5,7 +5,7 @@ use super::names::Names;
 use super::number::NumberError;
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {

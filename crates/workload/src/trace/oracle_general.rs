@@ -4,8 +4,8 @@
 use super::records::{Entry, EntryParser, open_entries, u32_at, u64_at};
 use super::rows::Row;
 use super::{Confidence, FormatEntry, Head, choice};
-use hybridsim_engine::param::{Kind, Param};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 

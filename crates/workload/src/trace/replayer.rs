@@ -4,8 +4,8 @@
 use super::five::{Evidence, Five, Last, Unit, shift_of};
 use super::lines::open_lines;
 use super::{Confidence, FormatEntry, Head, choice, time_unit};
-use hybridsim_engine::param::Param;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::Param;
+use hybridsim_config::registry::Description;
 
 const TIME_UNIT: Param = time_unit("\"ms\"");
 const ORIGIN: &str = "cuts of the MSR Cambridge and Microsoft production server traces";

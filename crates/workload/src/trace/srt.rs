@@ -6,7 +6,7 @@ use super::records::CUT;
 use super::rows::{Notes, Records, Row, RowSource};
 use super::{Confidence, FormatEntry};
 use crate::record::{Place, TraceError};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {

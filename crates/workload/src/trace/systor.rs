@@ -4,8 +4,8 @@ use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
 use super::number;
 use super::rows::Row;
 use super::{Confidence, FormatEntry};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
-use hybridsim_engine::registry::Description;
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {

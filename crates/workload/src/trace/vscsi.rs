@@ -4,7 +4,7 @@ use super::records::{Entry, EntryParser, open_entries, u16_at, u32_at, u64_at};
 use super::rows::Row;
 use super::{Confidence, FormatEntry, Head};
 use crate::record::Place;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {

@@ -3,7 +3,7 @@
 use super::WriterEntry;
 use super::text::{Lines, Text};
 use crate::record::Record;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 use std::io::{self, Write};
 

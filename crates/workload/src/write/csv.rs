@@ -4,7 +4,7 @@ use super::WriterEntry;
 use super::text::{Lines, Text};
 use crate::record::Record;
 use crate::trace::csv::HEADER;
-use hybridsim_engine::registry::Description;
+use hybridsim_config::registry::Description;
 use std::io::{self, Write};
 
 struct Csv;

@@ -11,7 +11,7 @@ mod text;
 
 use crate::native::Header;
 use crate::record::{Record, RecordReader, TraceError};
-use hybridsim_engine::registry::{Description, Entry};
+use hybridsim_config::registry::{Description, Entry};
 use std::fmt;
 use std::io::{self, Write};
 

@@ -3,8 +3,8 @@
 use super::WriterEntry;
 use super::text::{Lines, Text};
 use crate::record::Record;
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
-use hybridsim_engine::registry::Description;
 use std::io::{self, Write};
 
 struct Spc;

@@ -3,7 +3,7 @@ use crate::array::{Array, ProgramOrder};
 use crate::defaults;
 use crate::geometry::Shape;
 use crate::ops::OpKind;
-use hybridsim_engine::param::{Settings, Value};
+use hybridsim_config::param::{Settings, Value};
 
 /// 128 entries to a translation page.
 fn geometry(planes: u64, blocks_per_plane: u64) -> Geometry {

@@ -5,7 +5,7 @@ use crate::ftl::bench::{Bench, Did, copies, erases};
 use crate::ftl::{FtlEntry, bast};
 use crate::ops::OpKind::{Copy, Erase, Program, Read};
 use ProgramOrder::Sequential;
-use hybridsim_engine::param::Value;
+use hybridsim_config::param::Value;
 
 /// Eight blocks of four pages: data blocks 0, 1 and 2 (12 pages), the rest for logs.
 fn bench(entry: &FtlEntry, params: &[(&'static str, Value)]) -> Bench {

@@ -23,8 +23,8 @@ use crate::ops::{After, FlashOps};
 use crate::temperature::{Temperature, TemperatureEntry};
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use collect::Collected;
-use hybridsim_engine::param::{Kind, Param, Problem};
-use hybridsim_engine::registry::Description;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
 //! A hard disk's constants from measured logs: options, and what is told.
 
 use super::{CalibrateArgs, save};
-use crate::calibrate::disk::{
+use crate::cli::output::{Failure, note, print};
+use hybridsim_calibrate::disk::{
     Change, ConstantChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
 };
-use crate::cli::output::{Failure, note, print};
 use std::fmt::Write;
 
 #[derive(clap::Args)]

@@ -1,0 +1,133 @@
+//! Striping (RAID level 0): chunks go round the members.
+//!
+//! What a request takes from one member is contiguous there, so every member gets at most one
+//! request. Its data, scattered over the parent's, travels in a buffer of its own.
+
+use super::fanout::Fanout;
+use super::striping::Striping;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{
+    Completion, Ctx, DataSlice, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId,
+    SECTOR_BYTES, Saver, SimTime, StateError,
+};
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "stripe",
+        summary: "RAID 0: chunks go round the members, nothing is redundant",
+        origin: "Patterson, Gibson and Katz 1988; the size of the smallest member counts",
+        params: &[
+            Param::required("members", Kind::Parts, "The devices, in order"),
+            Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Bytes in a row on one member"),
+        ],
+    },
+    build,
+};
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let bytes = input.settings.bytes("chunk");
+    let mut problems = Vec::new();
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
+        problems.push(Problem::new("chunk", "must be a multiple of 512 bytes"));
+    }
+    let Some(smallest) = input.children.iter().map(|child| child.capacity).min() else {
+        problems.push(Problem::new("members", "needs at least one device"));
+        return Err(problems);
+    };
+    let members = input.children.len() as u64;
+    let chunk = (bytes / SECTOR_BYTES).max(1);
+    if smallest < chunk {
+        let message = format!("must not exceed the smallest member of {smallest} sectors");
+        problems.push(Problem::new("chunk", message));
+    }
+    if smallest.checked_mul(members).is_none() {
+        problems.push(Problem::new("members", "together exceed 2^64 sectors"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let striping = Striping { members, chunk };
+    Ok(Box::new(Stripe { striping, rows: smallest / chunk, fanout: Fanout::default() }))
+}
+
+/// The volume.
+#[derive(Debug)]
+pub struct Stripe {
+    striping: Striping,
+    /// Chunks on each member.
+    rows: u64,
+    fanout: Fanout,
+}
+
+impl Layer for Stripe {
+    fn capacity(&self) -> u64 {
+        self.rows * self.striping.chunk * self.striping.members
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo {
+            kind: ENTRY.description.name,
+            constants: vec![
+                ("members", self.striping.members as f64),
+                ("chunk_sectors", self.striping.chunk as f64),
+            ],
+            ..LayerInfo::default()
+        }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if request.op == Op::Flush {
+            let members = self.striping.members;
+            let tag = self.fanout.open(id, request, members as u32);
+            for member in 0..members as usize {
+                ctx.issue(member, *request, tag);
+            }
+            return;
+        }
+        let (lba, end) = (request.lba.0, request.end().0);
+        let (first, count) = self.striping.concerned(lba, end);
+        let tag = self.fanout.open(id, request, count as u32);
+        for turn in 0..count {
+            let member = (first + turn) % self.striping.members;
+            let share = self.striping.share(member, lba, end);
+            let (from, sectors) = share.expect("the member is concerned");
+            let mut child = request.part(0, sectors as u32, Lba(from));
+            if !request.data.is_none() {
+                child.data = ctx.take_data(child.sectors);
+                if request.op == Op::Write {
+                    self.striping.copy(ctx, request, &child, member, true);
+                }
+            }
+            ctx.issue(member as usize, child, tag);
+        }
+    }
+
+    // All it remembers is of requests in flight.
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    // Members that were written to and others that were not are what a write in flight leaves.
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.fanout.clear();
+        Ok(())
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if done.request.data != DataSlice::NONE && done.request.op != Op::Flush {
+            let parent = self.fanout.request(done.tag);
+            if done.request.op == Op::Read {
+                self.striping.copy(ctx, &parent, &done.request, done.child as u64, false);
+            }
+            ctx.data().give_back(done.request.data);
+        }
+        self.fanout.close(ctx, done);
+    }
+}

@@ -1,0 +1,26 @@
+//! Every write goes to the cache.
+
+use super::{Admission, AdmissionEntry};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::Request;
+
+/// The registered entry.
+pub const ENTRY: AdmissionEntry = AdmissionEntry {
+    description: Description {
+        name: "always",
+        summary: "every write goes to the cache",
+        origin: "common knowledge (write-back cache)",
+        params: &[],
+    },
+    build: |_| Ok(Box::new(Always)),
+};
+
+/// Takes everything.
+#[derive(Debug)]
+pub struct Always;
+
+impl Admission for Always {
+    fn admit(&mut self, _request: &Request, _pages: u64, _cached: u64) -> bool {
+        true
+    }
+}

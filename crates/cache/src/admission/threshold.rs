@@ -1,0 +1,39 @@
+//! Large writes go round the cache (paper 000, section 3.3).
+//!
+//! Sequential streams arrive as requests of the largest size there is; a threshold just below it
+//! catches them. A large write with any page in the cache goes to the cache as a whole, which
+//! keeps the newest data there.
+
+use super::{Admission, AdmissionEntry};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::Request;
+
+/// The registered entry.
+pub const ENTRY: AdmissionEntry = AdmissionEntry {
+    description: Description {
+        name: "threshold",
+        summary: "writes longer than a threshold go round the cache unless part of them is cached",
+        origin: "paper 000, section 3.3 and figure 4.9",
+        params: &[Param::with(
+            "threshold_sectors",
+            Kind::Count { min: 1, max: u32::MAX as u64 },
+            "255",
+            "Longest write, in sectors of 512 bytes, that always goes to the cache; slightly less \
+             than the largest request, which is 256 sectors on most systems",
+        )],
+    },
+    build: |settings| Ok(Box::new(Threshold { sectors: settings.count("threshold_sectors") })),
+};
+
+/// Compares lengths.
+#[derive(Debug)]
+pub struct Threshold {
+    sectors: u64,
+}
+
+impl Admission for Threshold {
+    fn admit(&mut self, request: &Request, _pages: u64, cached: u64) -> bool {
+        u64::from(request.sectors) <= self.sectors || cached > 0
+    }
+}

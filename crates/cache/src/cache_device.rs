@@ -1,0 +1,529 @@
+//! One device as the cache of another.
+//!
+//! What is cached has the same addresses on both devices; bits tell which sectors the cache holds
+//! and which of them the device lacks. A request locks its sectors (reads share).
+//!
+//! - A read the cache holds whole comes from the cache; any other from the device, and goes into
+//!   the cache afterwards. Sectors of it the device lacks are read from the cache on top.
+//! - A write goes to the cache and is complete (`back`), to both (`through`), or to the device, the
+//!   cache forgetting what it held (`sync`). So do writes beyond the cache's size.
+//! - A flush goes to both. A trim does nothing: the data stay.
+//!
+//! What the device lacks is copied to it run by run, one at a time, periodically or once the device
+//! has been idle for a while, as long as not more than one request is under way (DiskSim: as long
+//! as nobody waits). A run that cannot be read or written stays in the cache, is told, and is
+//! tried again the next time; so is a write the device did not take. What the cache does not take
+//! goes to the device.
+
+use super::bits::Bits;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Built, Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::spans::SpanLocks;
+use hybridsim_engine::{
+    Completion, Ctx, DataSlice, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
+    Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
+};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "cache-device",
+        summary: "One device as the cache of another, at the same addresses",
+        origin: "DiskSim 4.0, disksim_cachedev",
+        params: &[
+            Param::required("devices", Kind::Parts, "Two devices: what is cached, and the cache"),
+            Param::with(
+                "cache_first",
+                Kind::Flag,
+                "false",
+                "Whether the first of the two is the cache",
+            ),
+            Param::optional(
+                "size",
+                Kind::Bytes,
+                "How much of the device is cached, from its beginning; all that fits if absent",
+            ),
+            Param::with(
+                "write_scheme",
+                Kind::Choice(&["back", "through", "sync"]),
+                "\"back\"",
+                "back: a write is complete when the cache has it; through: when both have it; \
+                 sync: when the device has it, and the cache does not",
+            ),
+            Param::with(
+                "flush",
+                Kind::Choice(&["demand", "periodic"]),
+                "\"demand\"",
+                "periodic: what the device lacks is written to it every `flush_period`",
+            ),
+            Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
+            Param::optional(
+                "flush_idle",
+                Kind::Duration,
+                "And once the device has been idle for so long, until requests wait",
+            ),
+            Param::with(
+                "flush_sectors_max",
+                Kind::Count { min: 1, max: 1 << 20 },
+                "512",
+                "Sectors copied to the device at a time",
+            ),
+        ],
+    },
+    build,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Back,
+    Through,
+    Sync,
+}
+
+fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
+    let settings = input.settings;
+    let mut problems = Vec::new();
+    let [first, second] = input.children else {
+        let message = format!("takes two devices, found {}", input.children.len());
+        return Err(vec![Problem::new("devices", message)]);
+    };
+    let cache_first = settings.flag("cache_first");
+    let (device, cache) = if cache_first { (second, first) } else { (first, second) };
+    let most = device.capacity.min(cache.capacity);
+    let size = settings.bytes_opt("size").map_or(most, |bytes| bytes / SECTOR_BYTES);
+    if size == 0 || size > most {
+        let message = format!("{size} sectors; must be 1 to the {most} both devices have");
+        problems.push(Problem::new("size", message));
+    }
+    let idle = settings.duration_opt("flush_idle");
+    let period = (settings.text("flush") == "periodic").then(|| settings.duration("flush_period"));
+    for (name, time) in [("flush_idle", idle), ("flush_period", period)] {
+        if time.is_some_and(SimDuration::is_zero) {
+            problems.push(Problem::new(name, "must be more than nothing"));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Box::new(CacheDevice {
+        capacity: device.capacity,
+        size,
+        device: usize::from(cache_first),
+        cache: usize::from(!cache_first),
+        scheme: match settings.text("write_scheme") {
+            "through" => Scheme::Through,
+            "sync" => Scheme::Sync,
+            _ => Scheme::Back,
+        },
+        idle,
+        period,
+        sectors_max: settings.count("flush_sectors_max"),
+        valid: Bits::new(size),
+        dirty: Bits::new(size),
+        ops: Slab::new(),
+        ready: VecDeque::new(),
+        locks: SpanLocks::default(),
+        asked: 0,
+        at_device: 0,
+        used: SimTime::ZERO,
+        round: None,
+        only_idle: false,
+        copying: false,
+        timers: [false; 2],
+    }))
+}
+
+/// What an operation does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// A read from the cache, from the device, or from the cache what the device lacks.
+    ReadCache,
+    ReadDevice,
+    ReadNewer,
+    /// What was read goes into the cache; the request is complete.
+    Populate,
+    /// A write to the cache, to the device, or to both.
+    WriteCache,
+    WriteDevice,
+    WriteBoth,
+    Flush,
+    /// A run on its way from the cache to the device.
+    CopyOut,
+    CopyIn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    step: Step,
+    id: RequestId,
+    request: Request,
+    /// Requests at the devices.
+    left: u32,
+    parts: Parts,
+    /// Which device failed one.
+    failed: [bool; 2],
+}
+
+/// The device and its cache.
+pub struct CacheDevice {
+    capacity: u64,
+    /// Sectors cached.
+    size: u64,
+    /// Which children they are.
+    device: usize,
+    cache: usize,
+    scheme: Scheme,
+    idle: Option<SimDuration>,
+    period: Option<SimDuration>,
+    sectors_max: u64,
+    /// What the cache holds, and what of it the device lacks.
+    valid: Bits,
+    dirty: Bits,
+    ops: Slab<Operation>,
+    /// Operations that hold their locks and may begin.
+    ready: VecDeque<u32>,
+    locks: SpanLocks,
+    /// Requests not complete.
+    asked: u64,
+    /// Requests at the device, and when it last completed one.
+    at_device: u64,
+    used: SimTime,
+    /// From where on a round of copying goes on.
+    round: Option<u64>,
+    /// The round ends when something is asked for.
+    only_idle: bool,
+    copying: bool,
+    /// Which timers are set.
+    timers: [bool; 2],
+}
+
+const PERIOD: u64 = 0;
+const IDLE: u64 = 1;
+/// Sectors that could not be copied to the device.
+const UNSAVED_SECTORS: u8 = 0;
+
+impl CacheDevice {
+    fn open(&mut self, step: Step, id: RequestId, request: Request, shared: bool) {
+        let op = Operation { step, id, request, left: 0, parts: Parts::NONE, failed: [false; 2] };
+        let index = self.ops.insert(op) as u32;
+        let (from, to) = (request.lba.0, request.end().0);
+        if step == Step::Flush || self.locks.acquire(index, from, to, !shared) {
+            self.ready.push_back(index);
+        }
+    }
+
+    fn issue(&mut self, ctx: &mut Ctx<'_>, index: u32, child: usize, request: Request) {
+        self.ops[index as usize].left += 1;
+        self.at_device += u64::from(child == self.device);
+        ctx.issue(child, request, u64::from(index));
+    }
+
+    /// The part of a range that is cached.
+    fn cached(&self, request: &Request) -> (u64, u64) {
+        (request.lba.0.min(self.size), request.end().0.min(self.size))
+    }
+
+    /// Begins everything that may.
+    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(index) = self.ready.pop_front() {
+            let op = self.ops[index as usize];
+            match (op.step, op.request.op) {
+                (Step::CopyOut, _) => self.copy(ctx, index),
+                (_, Op::Read) => self.read(ctx, index),
+                (_, Op::Write) => self.write(ctx, index),
+                (_, Op::Flush | Op::Trim) => {
+                    for child in [self.device, self.cache] {
+                        self.issue(ctx, index, child, op.request);
+                    }
+                }
+            }
+        }
+        self.next_copy(ctx);
+        self.set_timers(ctx);
+    }
+
+    fn read(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let request = self.ops[index as usize].request;
+        let (from, to) = (request.lba.0, request.end().0);
+        let hit = to <= self.size && self.valid.all(from, to);
+        let (hits, misses) = (u32::from(hit), u32::from(!hit));
+        ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
+        self.ops[index as usize].step = if hit { Step::ReadCache } else { Step::ReadDevice };
+        self.issue(ctx, index, if hit { self.cache } else { self.device }, request);
+    }
+
+    fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let request = self.ops[index as usize].request;
+        let fits = request.end().0 <= self.size;
+        let step = match self.scheme {
+            Scheme::Back if fits => Step::WriteCache,
+            Scheme::Through if fits => Step::WriteBoth,
+            _ => Step::WriteDevice,
+        };
+        let (hits, misses) = (u32::from(fits), u32::from(!fits));
+        ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
+        self.ops[index as usize].step = step;
+        if step != Step::WriteDevice {
+            self.issue(ctx, index, self.cache, request);
+        }
+        if step != Step::WriteCache {
+            self.issue(ctx, index, self.device, request);
+        }
+    }
+
+    /// Everything an operation asked for has been answered.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let op = self.ops[index as usize];
+        let (from, to) = self.cached(&op.request);
+        let (cache_failed, device_failed) = (op.failed[self.cache], op.failed[self.device]);
+        self.ops[index as usize].failed = [false; 2];
+        match op.step {
+            Step::ReadCache if cache_failed && !self.dirty.any(from, to) => {
+                self.valid.clear(from, to);
+                self.ops[index as usize].step = Step::ReadDevice;
+                self.issue(ctx, index, self.device, op.request);
+            }
+            Step::ReadDevice if !device_failed && self.dirty.any(from, to) => {
+                self.read_newer(ctx, index);
+            }
+            Step::ReadDevice if !device_failed && from < to => self.populate(ctx, index),
+            Step::ReadCache | Step::ReadDevice | Step::ReadNewer => {
+                self.answer(ctx, index, cache_failed || device_failed);
+                self.close(index);
+            }
+            Step::Populate => {
+                if !cache_failed {
+                    self.valid.set(from, to);
+                }
+                ctx.data().give_back(op.request.data);
+                self.close(index);
+            }
+            Step::WriteCache if cache_failed => {
+                self.ops[index as usize].step = Step::WriteDevice;
+                self.issue(ctx, index, self.device, op.request);
+            }
+            Step::WriteCache | Step::WriteDevice | Step::WriteBoth => {
+                self.written(ctx, index, cache_failed, device_failed);
+            }
+            Step::Flush => {
+                self.answer(ctx, index, cache_failed || device_failed);
+                self.ops.remove(index as usize);
+            }
+            Step::CopyOut if !cache_failed => {
+                let request = Request { op: Op::Write, ..op.request };
+                self.ops[index as usize].step = Step::CopyIn;
+                self.issue(ctx, index, self.device, request);
+            }
+            Step::CopyOut | Step::CopyIn => {
+                if cache_failed || device_failed {
+                    ctx.observe(Fact::Custom { name: UNSAVED_SECTORS, value: to - from });
+                } else {
+                    self.dirty.clear(from, to);
+                    ctx.observe(Fact::Destaged { sectors: op.request.sectors });
+                }
+                ctx.data().give_back(op.request.data);
+                self.copying = false;
+                self.close(index);
+            }
+        }
+    }
+
+    /// Reads on top what the device lacks.
+    fn read_newer(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let request = self.ops[index as usize].request;
+        let (mut at, to) = self.cached(&request);
+        self.ops[index as usize].step = Step::ReadNewer;
+        while let Some((from, end)) = self.dirty.run(at, to, u64::MAX) {
+            let skipped = (from - request.lba.0) as u32;
+            let data =
+                if request.data.is_none() { DataSlice::NONE } else { request.data.skip(skipped) };
+            let sectors = (end - from) as u32;
+            let newer = Request { lba: Lba(from), sectors, data, ..request };
+            self.issue(ctx, index, self.cache, newer);
+            at = end;
+        }
+    }
+
+    /// The request is complete; what was read goes into the cache.
+    fn populate(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let request = self.ops[index as usize].request;
+        let (from, to) = self.cached(&request);
+        let sectors = (to - from) as u32;
+        let data = copy_of(ctx, request.data, sectors);
+        self.answer(ctx, index, false);
+        let write = Request::new(Op::Write, Lba(from), sectors);
+        let write = Request { flags: Flags::BACKGROUND, data, ..write };
+        let op = &mut self.ops[index as usize];
+        (op.step, op.request) = (Step::Populate, write);
+        // The lock stays the one of the whole request.
+        self.issue(ctx, index, self.cache, write);
+    }
+
+    /// A write is where it should be, as far as that was possible.
+    fn written(&mut self, ctx: &mut Ctx<'_>, index: u32, no_cache: bool, no_device: bool) {
+        let op = self.ops[index as usize];
+        let (from, to) = self.cached(&op.request);
+        let in_cache = op.step != Step::WriteDevice && !no_cache;
+        let in_device = op.step != Step::WriteCache && !no_device;
+        if in_cache {
+            self.valid.set(from, to);
+            self.dirty.set(from, to);
+        } else if in_device {
+            self.valid.clear(from, to);
+        }
+        if in_device {
+            self.dirty.clear(from, to);
+        }
+        self.answer(ctx, index, !in_cache && !in_device);
+        self.close(index);
+    }
+
+    fn answer(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
+        let op = self.ops[index as usize];
+        self.asked -= 1;
+        let total = ctx.now().since(ctx.issued(op.id));
+        let parts = op.parts.plus(Part::Queue, total.saturating_sub(op.parts.total()));
+        if failed {
+            ctx.fail_request(op.id, parts);
+        } else {
+            ctx.complete(op.id, parts);
+        }
+    }
+
+    fn close(&mut self, index: u32) {
+        let ready = &mut self.ready;
+        self.locks.release(index, |granted| ready.push_back(granted));
+        self.ops.remove(index as usize);
+    }
+
+    /// Copies the next run of a round.
+    fn next_copy(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(from) = self.round else { return };
+        if self.copying {
+            return;
+        }
+        let run = if self.dirty.is_empty() || (self.only_idle && self.asked > 1) {
+            None
+        } else {
+            self.dirty.run(from, self.size, self.sectors_max)
+        };
+        let Some((start, end)) = run else {
+            self.round = None;
+            return;
+        };
+        self.round = Some(end);
+        self.copying = true;
+        let read = Request::new(Op::Read, Lba(start), (end - start) as u32);
+        let read = Request { flags: Flags::BACKGROUND, ..read };
+        self.open(Step::CopyOut, RequestId(0), read, false);
+        if let Some(index) = self.ready.pop_front() {
+            // Nothing else was ready: it is the one just opened.
+            self.copy(ctx, index);
+        }
+    }
+
+    /// A run is locked: it may have become shorter, or clean.
+    fn copy(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let request = self.ops[index as usize].request;
+        let (from, to) = (request.lba.0, request.end().0);
+        let Some((start, end)) = self.dirty.run(from, to, u64::MAX) else {
+            self.copying = false;
+            self.close(index);
+            // What waited for the lock, and the next run, come before long.
+            ctx.wake_at(ctx.now(), PERIOD | AGAIN);
+            return;
+        };
+        let sectors = (end - start) as u32;
+        let data = ctx.take_data(sectors);
+        let read = Request { lba: Lba(start), sectors, data, ..request };
+        self.ops[index as usize].request = read;
+        self.issue(ctx, index, self.cache, read);
+    }
+
+    fn set_timers(&mut self, ctx: &mut Ctx<'_>) {
+        let times = [self.period, self.idle];
+        let dirty = !self.dirty.is_empty();
+        for (token, time) in times.into_iter().enumerate() {
+            let Some(time) = time.filter(|_| dirty && self.round.is_none()) else { continue };
+            if !std::mem::replace(&mut self.timers[token], true) {
+                ctx.wake_after(time, token as u64);
+            }
+        }
+    }
+}
+
+/// Marks a timer that only lets things go on.
+const AGAIN: u64 = 1 << 1;
+
+fn copy_of(ctx: &mut Ctx<'_>, data: DataSlice, sectors: u32) -> DataSlice {
+    let copy = ctx.take_data(sectors);
+    for sector in 0..sectors {
+        let stamps = ctx.data().stamps(data.skip(sector), u32::from(!data.is_none()));
+        let Some(&stamp) = stamps.first() else { break };
+        ctx.data().stamps_mut(copy.skip(sector), 1)[0] = stamp;
+    }
+    copy
+}
+
+impl Layer for CacheDevice {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo {
+            kind: ENTRY.description.name,
+            constants: vec![("cached_sectors", self.size as f64)],
+            custom: &["unsaved_sectors"],
+            ..LayerInfo::default()
+        }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if request.op == Op::Trim {
+            ctx.complete(id, Parts::NONE);
+            return;
+        }
+        self.asked += 1;
+        let step = if request.op == Op::Flush { Step::Flush } else { Step::ReadDevice };
+        self.open(step, id, *request, request.op == Op::Read);
+        self.settle(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        if done.child == self.device {
+            self.at_device -= 1;
+            self.used = ctx.now();
+        }
+        let index = done.tag as u32;
+        let op = &mut self.ops[index as usize];
+        op.left -= 1;
+        op.failed[done.child] |= done.outcome == Outcome::Failed;
+        if op.left == 0 {
+            op.parts = done.parts;
+            self.go_on(ctx, index);
+        }
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        if token & AGAIN == 0 {
+            self.timers[token as usize] = false;
+            let idle = self.idle.unwrap_or(SimDuration::ZERO);
+            let busy = self.at_device > 0 || self.asked > 1;
+            if token == IDLE && (busy || ctx.now() < self.used + idle) {
+                self.timers[IDLE as usize] = true;
+                let at = if busy { ctx.now() } else { self.used };
+                ctx.wake_at(at + idle, IDLE);
+            } else if self.round.is_none() {
+                (self.round, self.only_idle) = (Some(0), token == IDLE);
+            } else if token == PERIOD {
+                self.only_idle = false;
+            }
+        }
+        self.settle(ctx);
+    }
+}

@@ -1,0 +1,57 @@
+//! Cleaning starts when free pages fall below a low watermark and goes on to a high one, while
+//! requests go on (paper 000, section 3.3, names the scheme).
+
+use super::{CacheState, Cleanup, CleanupEntry, Plan};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: CleanupEntry = CleanupEntry {
+    description: Description {
+        name: "low-watermark",
+        summary: "pages are written back in the background when few are free",
+        origin: "paper 000, section 3.3 (named as an alternative)",
+        params: &[
+            Param::with(
+                "low",
+                Kind::Number { min: 0.0, max: 1.0 },
+                "0.1",
+                "Share of free pages below which cleaning starts",
+            ),
+            Param::with(
+                "high",
+                Kind::Number { min: 0.0, max: 1.0 },
+                "0.2",
+                "Share of free pages at which it ends",
+            ),
+        ],
+    },
+    build: |settings, pages| {
+        let share = |name| (settings.number(name) * f64::from(pages)).ceil() as u32;
+        let (low, high) = (share("low"), share("high"));
+        if settings.number("high") < settings.number("low") {
+            return Err(vec![Problem::new("high", "must not be less than `low`")]);
+        }
+        Ok(Box::new(LowWatermark { low, high }))
+    },
+};
+
+/// The marks, in free pages.
+#[derive(Debug)]
+pub struct LowWatermark {
+    low: u32,
+    high: u32,
+}
+
+impl Cleanup for LowWatermark {
+    fn on_demand(&mut self, state: CacheState, needed: u32) -> Plan {
+        let pages = needed.max(self.high).saturating_sub(state.free).max(1);
+        Plan { pages, exclusive: false, yields: false }
+    }
+
+    fn background(&mut self, state: CacheState) -> Option<Plan> {
+        let pages = self.high.saturating_sub(state.free);
+        let due = state.free < self.low && pages > 0;
+        due.then_some(Plan { pages, exclusive: false, yields: false })
+    }
+}

@@ -1,0 +1,41 @@
+//! First in, first out: the page that came first goes first.
+
+use super::list::SlotList;
+use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: ReplacementEntry = ReplacementEntry {
+    description: Description {
+        name: "fifo",
+        summary: "first in, first out: the page that came first goes first",
+        origin: "common knowledge",
+        params: &[],
+    },
+    build: |_, _| Ok(Box::new(Fifo::default())),
+};
+
+/// Pages by the time of their arrival.
+#[derive(Debug, Default)]
+pub struct Fifo(SlotList);
+
+impl Replacement for Fifo {
+    fn update(&mut self, page: CachedPage, access: Access) {
+        if access == Access::Add {
+            self.0.push(page);
+        }
+    }
+
+    fn remove(&mut self, page: CachedPage) {
+        self.0.remove(page);
+    }
+
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
+    }
+}

@@ -1,0 +1,40 @@
+//! Least recently used: the page not read or written for longest goes first.
+
+use super::list::SlotList;
+use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: ReplacementEntry = ReplacementEntry {
+    description: Description {
+        name: "lru",
+        summary: "least recently used: the page not read or written for longest goes first",
+        origin: "paper 000, section 3.3 (the scheme it supplies)",
+        params: &[],
+    },
+    build: |_, _| Ok(Box::new(Lru::default())),
+};
+
+/// Pages by the time of their last use.
+#[derive(Debug, Default)]
+pub struct Lru(SlotList);
+
+impl Replacement for Lru {
+    fn update(&mut self, page: CachedPage, _access: Access) {
+        self.0.remove(page);
+        self.0.push(page);
+    }
+
+    fn remove(&mut self, page: CachedPage) {
+        self.0.remove(page);
+    }
+
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        out.extend(self.0.iter().filter(|page| eligible(*page)).take(count));
+    }
+}

@@ -1,0 +1,245 @@
+//! Which cached pages go first. One policy a file.
+
+pub mod arc;
+pub mod clock;
+pub mod fifo;
+pub mod ghost;
+pub mod lirs;
+pub mod list;
+pub mod lru;
+pub mod s3_fifo;
+pub mod sieve;
+pub mod two_queue;
+pub mod w_tinylfu;
+
+use hybridsim_config::param::{Problem, Settings};
+use hybridsim_config::registry::{Description, Entry};
+
+/// A page in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedPage {
+    /// Its number on the slow medium.
+    pub page: u64,
+    /// Where it is in the cache: a small number, unique among the pages cached now.
+    pub slot: u32,
+}
+
+/// What happened to a cached page (`update_cache` in paper 000, figure 3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It was read.
+    Read,
+    /// It was written again.
+    Write,
+    /// It came into the cache.
+    Add,
+}
+
+/// Orders cached pages by how soon they should go.
+///
+/// The cache itself knows what is in it (`is_in_cache`), so that a policy cannot get it wrong.
+/// Pinned pages are taken out with [`Replacement::remove`] and not told of again.
+pub trait Replacement: Send {
+    /// A page that is not in the cache is going to come and there is no room for it; told before
+    /// victims are chosen, perhaps more than once.
+    fn expect(&mut self, _page: u64) {}
+
+    /// A page was used.
+    fn update(&mut self, page: CachedPage, access: Access);
+
+    /// A page left the cache because it was trimmed, or was pinned.
+    fn remove(&mut self, page: CachedPage);
+
+    /// A page left the cache to make room; what a policy remembers of such pages it notes here.
+    fn evict(&mut self, page: CachedPage) {
+        self.remove(page);
+    }
+
+    /// Appends up to `count` different pages to `out`, first the one that should go first, only
+    /// such that are `eligible`. They stay known until [`Replacement::evict`].
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    );
+}
+
+/// Builds a policy for a cache of so many pages from the policy's own parameters.
+pub type BuildReplacement = fn(&Settings, u32) -> Result<Box<dyn Replacement>, Vec<Problem>>;
+
+/// A registered replacement policy.
+#[derive(Clone, Copy)]
+pub struct ReplacementEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds one.
+    pub build: BuildReplacement,
+}
+
+impl Entry for ReplacementEntry {
+    const SLOT: &'static str = "replacement";
+    fn description(&self) -> Description {
+        self.description
+    }
+}
+
+/// All replacement policies.
+pub const ENTRIES: &[ReplacementEntry] = &[
+    lru::ENTRY,
+    fifo::ENTRY,
+    clock::ENTRY,
+    two_queue::ENTRY,
+    arc::ENTRY,
+    lirs::ENTRY,
+    s3_fifo::ENTRY,
+    sieve::ENTRY,
+    w_tinylfu::ENTRY,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Access::{Add, Read, Write};
+
+    fn page(page: u64) -> CachedPage {
+        CachedPage { page, slot: page as u32 - 100 }
+    }
+
+    #[test]
+    fn victims_in_the_expected_order() {
+        let check = |entry: &ReplacementEntry, expect: &[u64]| {
+            let mut policy = (entry.build)(&Settings::default(), 8).expect("no parameters");
+            for number in [100, 103, 101, 104, 102] {
+                policy.update(page(number), Add);
+            }
+            policy.update(page(103), Read);
+            policy.update(page(100), Write);
+            policy.remove(page(104));
+            let mut out = Vec::new();
+            policy.victims(9, &|page| page.page != 101, &mut out);
+            let got: Vec<u64> = out.iter().map(|page| page.page).collect();
+            assert_eq!(got, expect, "{}", entry.description.name);
+            out.clear();
+            policy.victims(1, &|_| true, &mut out);
+            assert_eq!(out.len(), 1);
+        };
+        check(&lru::ENTRY, &[102, 103, 100]);
+        check(&fifo::ENTRY, &[100, 103, 102]);
+    }
+
+    /// Shares of hits of a cache of `pages` pages that `trace` goes through page by page.
+    fn hits(entry: &ReplacementEntry, pages: u32, trace: &[u64]) -> f64 {
+        let mut policy = (entry.build)(&Settings::default(), pages).expect("no parameters");
+        let mut slots: std::collections::BTreeMap<u64, u32> = Default::default();
+        let mut free: Vec<u32> = (0..pages).collect();
+        let (mut hits, mut out) = (0, Vec::new());
+        for &page in trace {
+            if let Some(&slot) = slots.get(&page) {
+                hits += 1;
+                policy.update(CachedPage { page, slot }, Read);
+                continue;
+            }
+            if free.is_empty() {
+                out.clear();
+                policy.expect(page);
+                policy.victims(1, &|_| true, &mut out);
+                policy.evict(out[0]);
+                slots.remove(&out[0].page).expect("a cached page");
+                free.push(out[0].slot);
+            }
+            let slot = free.pop().expect("there is room");
+            slots.insert(page, slot);
+            policy.update(CachedPage { page, slot }, Add);
+        }
+        f64::from(hits) / trace.len() as f64
+    }
+
+    #[test]
+    fn what_was_made_for_it_resists_scans() {
+        let mut stream = hybridsim_engine::Stream::new(1, "scan");
+        let zipf = hybridsim_engine::sample::Zipf::new(2_000, 0.9);
+        let (mut trace, mut scan) = (Vec::new(), 1_000_000);
+        for _ in 0..200 {
+            trace.extend((0..400).map(|_| zipf.draw(&mut stream)));
+            trace.extend(scan..scan + 200);
+            scan += 200;
+        }
+        let share = |name: &str| {
+            let entry = ENTRIES.iter().find(|entry| entry.description.name == name);
+            hits(entry.expect("it is registered"), 300, &trace)
+        };
+        let lru = share("lru");
+        assert!((0.1..0.5).contains(&lru), "{lru}");
+        for name in ["2q", "arc", "lirs", "s3-fifo", "sieve", "w-tinylfu"] {
+            assert!(share(name) > lru + 0.02, "{name}: {} against {lru}", share(name));
+        }
+        let (clock, fifo) = (share("clock"), share("fifo"));
+        assert!(clock > fifo, "clock {clock}, fifo {fifo}");
+    }
+
+    #[test]
+    fn a_loop_a_little_longer_than_the_cache_defeats_lru_and_not_lirs() {
+        let trace: Vec<u64> = (0..20_000).map(|at| at % 110).collect();
+        assert_eq!(hits(&lru::ENTRY, 100, &trace), 0.0);
+        assert!(hits(&lirs::ENTRY, 100, &trace) > 0.8, "{}", hits(&lirs::ENTRY, 100, &trace));
+    }
+
+    /// A random life: pages come, are used, go, are pinned.
+    fn live(entry: &ReplacementEntry, steps: &[(u8, u8, u8)]) {
+        let mut policy = (entry.build)(&Settings::default(), 16).expect("no parameters");
+        let mut cached: Vec<CachedPage> = Vec::new();
+        let mut free: Vec<u32> = (0..16).collect();
+        for &(what, which, count) in steps {
+            let known = cached.iter().position(|page| page.page == u64::from(which % 40));
+            match (what % 4, known) {
+                (0 | 1, None) => {
+                    let Some(slot) = free.pop() else { continue };
+                    cached.push(CachedPage { page: u64::from(which % 40), slot });
+                    policy.update(cached[cached.len() - 1], Add);
+                }
+                (0 | 1, Some(at)) => {
+                    policy.update(cached[at], if what % 2 == 0 { Read } else { Write });
+                }
+                (2, Some(at)) => {
+                    let page = cached.swap_remove(at);
+                    policy.remove(page);
+                    free.push(page.slot);
+                }
+                _ => {
+                    let eligible = |page: CachedPage| page.page % 3 != u64::from(which % 3);
+                    if known.is_none() {
+                        policy.expect(u64::from(which % 40));
+                    }
+                    let mut out = vec![CachedPage { page: 999, slot: 999 }];
+                    policy.victims(usize::from(count % 20), &eligible, &mut out);
+                    let may = cached.iter().filter(|page| eligible(**page)).count();
+                    let name = entry.description.name;
+                    assert_eq!(out.len() - 1, may.min(usize::from(count % 20)), "{name}: {out:?}");
+                    let mut seen: Vec<u32> = out[1..].iter().map(|page| page.slot).collect();
+                    seen.sort_unstable();
+                    seen.dedup();
+                    assert_eq!(seen.len(), out.len() - 1, "{name}: twice in {out:?}");
+                    let sound = |page: &CachedPage| eligible(*page) && cached.contains(page);
+                    assert!(out[1..].iter().all(sound), "{name}: {out:?}");
+                    if count % 2 == 0 {
+                        for page in &out[1..] {
+                            cached.retain(|other| other != page);
+                            policy.evict(*page);
+                            free.push(page.slot);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn victims_are_as_many_as_asked_for_cached_eligible_and_different(
+            steps in proptest::collection::vec(proptest::prelude::any::<(u8, u8, u8)>(), 1..400)
+        ) {
+            ENTRIES.iter().for_each(|entry| live(entry, &steps));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Three queues: a small one for new pages, a main one for those used again, and a memory of those
+//! that left the small one.
+
+use super::ghost::Ghost;
+use super::list::SlotList;
+use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: ReplacementEntry = ReplacementEntry {
+    description: Description {
+        name: "s3-fifo",
+        summary: "a small queue for new pages, a main one for those used again, no reordering",
+        origin: "Yang et al., SOSP 2023 (S3-FIFO)",
+        params: &[],
+    },
+    build: |_, pages| Ok(Box::new(S3Fifo::new(pages))),
+};
+
+/// Uses are counted up to this.
+const USES_MAX: u8 = 3;
+
+/// The queues.
+#[derive(Debug)]
+pub struct S3Fifo {
+    small: SlotList,
+    main: SlotList,
+    left: Ghost,
+    uses: Vec<u8>,
+    small_max: usize,
+    pages: usize,
+    /// Reused to choose: those to be looked at again, and those spared meanwhile.
+    waiting: Vec<CachedPage>,
+    spared: Vec<CachedPage>,
+}
+
+impl S3Fifo {
+    /// A tenth of the cache for new pages.
+    fn new(pages: u32) -> Self {
+        let pages = pages as usize;
+        Self {
+            small: SlotList::default(),
+            main: SlotList::default(),
+            left: Ghost::default(),
+            uses: Vec::new(),
+            small_max: (pages / 10).max(1),
+            pages,
+            waiting: Vec::new(),
+            spared: Vec::new(),
+        }
+    }
+
+    /// Takes a page that was not used again; the others are spared once more.
+    fn look_at(
+        uses: &mut [u8],
+        page: CachedPage,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        spared: &mut Vec<CachedPage>,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let uses = &mut uses[page.slot as usize];
+        if *uses > 0 {
+            *uses -= 1;
+            spared.push(page);
+        } else if eligible(page) {
+            out.push(page);
+        }
+    }
+
+    /// Takes from the small queue what it holds too much and was not used again; moves the rest
+    /// of that to the main queue.
+    fn take_from_small(
+        &mut self,
+        wanted: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let mut beyond = self.small.len().saturating_sub(self.small_max);
+        let mut used = std::mem::take(&mut self.waiting);
+        used.clear();
+        for page in self.small.iter() {
+            if beyond == 0 || out.len() == wanted {
+                break;
+            }
+            beyond -= 1;
+            if self.uses[page.slot as usize] > 1 {
+                used.push(page);
+            } else if eligible(page) {
+                out.push(page);
+            }
+        }
+        for &page in &used {
+            self.small.remove(page);
+            self.main.push(page);
+            self.uses[page.slot as usize] = 0;
+        }
+        self.waiting = used;
+    }
+}
+
+impl Replacement for S3Fifo {
+    fn update(&mut self, page: CachedPage, access: Access) {
+        let slot = page.slot as usize;
+        if slot >= self.uses.len() {
+            self.uses.resize(slot + 1, 0);
+        }
+        if access != Access::Add {
+            self.uses[slot] = (self.uses[slot] + 1).min(USES_MAX);
+            return;
+        }
+        self.uses[slot] = 0;
+        match self.left.take(page.page) {
+            true => self.main.push(page),
+            false => self.small.push(page),
+        }
+    }
+
+    fn remove(&mut self, page: CachedPage) {
+        self.small.remove(page);
+        self.main.remove(page);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
+        if self.small.contains(page) {
+            self.small.remove(page);
+            self.left.add(page.page, self.pages);
+        } else {
+            self.main.remove(page);
+        }
+    }
+
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let wanted = out.len() + count;
+        self.take_from_small(wanted, eligible, out);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut spared = std::mem::take(&mut self.spared);
+        waiting.clear();
+        for page in self.main.iter() {
+            if out.len() == wanted {
+                break;
+            }
+            Self::look_at(&mut self.uses, page, eligible, &mut waiting, out);
+        }
+        // Whoever is spared goes behind the others, with one use less.
+        for _ in 0..USES_MAX {
+            waiting.iter().for_each(|page| self.main.renew(*page));
+            spared.clear();
+            for page in waiting.drain(..) {
+                if out.len() == wanted {
+                    break;
+                }
+                Self::look_at(&mut self.uses, page, eligible, &mut spared, out);
+            }
+            std::mem::swap(&mut waiting, &mut spared);
+        }
+        (self.waiting, self.spared) = (waiting, spared);
+        if out.len() < wanted {
+            let beyond = self.small.len().saturating_sub(self.small_max);
+            let rest = self.small.iter().skip(beyond).filter(|page| eligible(*page));
+            out.extend(rest.take(wanted - out.len()));
+        }
+    }
+}

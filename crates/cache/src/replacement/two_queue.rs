@@ -1,0 +1,84 @@
+//! 2Q: new pages wait in a queue; those that come back after having left it are kept by last use.
+
+use super::ghost::Ghost;
+use super::list::SlotList;
+use super::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::registry::Description;
+
+/// The registered entry.
+pub const ENTRY: ReplacementEntry = ReplacementEntry {
+    description: Description {
+        name: "2q",
+        summary: "new pages in a queue of their own; those that come back are kept by last use",
+        origin: "Johnson and Shasha, VLDB 1994 (2Q, full version)",
+        params: &[],
+    },
+    build: |_, pages| Ok(Box::new(TwoQueue::new(pages))),
+};
+
+/// The queues.
+#[derive(Debug)]
+pub struct TwoQueue {
+    fresh: SlotList,
+    /// Pages that have left `fresh`.
+    left: Ghost,
+    kept: SlotList,
+    fresh_max: usize,
+    left_max: usize,
+}
+
+impl TwoQueue {
+    /// For a cache of `pages`: a quarter of it for new pages, as many as half of it remembered.
+    fn new(pages: u32) -> Self {
+        let pages = pages as usize;
+        Self {
+            fresh: SlotList::default(),
+            left: Ghost::default(),
+            kept: SlotList::default(),
+            fresh_max: (pages / 4).max(1),
+            left_max: (pages / 2).max(1),
+        }
+    }
+}
+
+impl Replacement for TwoQueue {
+    fn update(&mut self, page: CachedPage, access: Access) {
+        if access == Access::Add {
+            match self.left.take(page.page) {
+                true => self.kept.push(page),
+                false => self.fresh.push(page),
+            }
+        } else if self.kept.contains(page) {
+            self.kept.renew(page);
+        }
+    }
+
+    fn remove(&mut self, page: CachedPage) {
+        self.fresh.remove(page);
+        self.kept.remove(page);
+    }
+
+    fn evict(&mut self, page: CachedPage) {
+        if self.fresh.contains(page) {
+            self.fresh.remove(page);
+            self.left.add(page.page, self.left_max);
+        } else {
+            self.kept.remove(page);
+        }
+    }
+
+    fn victims(
+        &mut self,
+        count: usize,
+        eligible: &dyn Fn(CachedPage) -> bool,
+        out: &mut Vec<CachedPage>,
+    ) {
+        let wanted = out.len() + count;
+        let mut fresh = self.fresh.iter().filter(|page| eligible(*page));
+        let beyond = self.fresh.len().saturating_sub(self.fresh_max);
+        out.extend(fresh.by_ref().take(beyond.min(count)));
+        let kept = self.kept.iter().filter(|page| eligible(*page));
+        out.extend(kept.take(wanted - out.len()));
+        out.extend(fresh.take(wanted - out.len()));
+    }
+}

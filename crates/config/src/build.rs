@@ -1,0 +1,76 @@
+//! How a scenario's part becomes a layer.
+
+use crate::param::{Built, Settings};
+use crate::registry::{Description, Entry, Registry};
+use hybridsim_engine::Layer;
+use hybridsim_engine::schedule::{Positioner, Scheduler};
+use std::rc::Rc;
+
+/// What a part's builder may know of a child.
+#[derive(Clone)]
+pub struct ChildView {
+    /// The child's name in the scenario.
+    pub name: String,
+    /// Sectors it offers.
+    pub capacity: u64,
+    /// Its positioning estimates, if it has a moving head.
+    pub positioner: Option<Rc<dyn Positioner>>,
+}
+
+/// Everything a part's builder gets.
+pub struct BuildInput<'a> {
+    /// The part's own checked parameters.
+    pub settings: &'a Settings,
+    /// Where plugged-in policies are found.
+    pub registry: &'a Registry,
+    /// The run's seed; draw from [`hybridsim_engine::Stream::new`]`(seed, path)`.
+    pub seed: u64,
+    /// The part's path in the system.
+    pub path: &'a str,
+    /// The children: first those of `Part` and `Parts` parameters, in order of declaration.
+    pub children: &'a [ChildView],
+}
+
+impl BuildInput<'_> {
+    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    ///
+    /// # Panics
+    /// When the scenario was not checked: plugs always name a registered entry.
+    pub fn plugged<E: Entry>(&self, name: &str) -> (E, &Settings) {
+        let plug = self.settings.plug(name);
+        let entry = self.registry.find::<E>(&plug.name);
+        (entry.unwrap_or_else(|| panic!("no {} called {}", E::SLOT, plug.name)), &plug.settings)
+    }
+}
+
+/// A registered kind of part.
+#[derive(Clone, Copy)]
+pub struct LayerEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds the layer, or says everything that is wrong.
+    pub build: fn(&BuildInput<'_>) -> Built<dyn Layer>,
+}
+
+impl Entry for LayerEntry {
+    const SLOT: &'static str = "part";
+    fn description(&self) -> Description {
+        self.description
+    }
+}
+
+/// A registered scheduler.
+#[derive(Clone, Copy)]
+pub struct SchedulerEntry {
+    /// What it tells of itself.
+    pub description: Description,
+    /// Builds one from its own parameters.
+    pub build: fn(&Settings) -> Built<dyn Scheduler>,
+}
+
+impl Entry for SchedulerEntry {
+    const SLOT: &'static str = "scheduler";
+    fn description(&self) -> Description {
+        self.description
+    }
+}

@@ -1,0 +1,15 @@
+//! Configuration, below every device: parameters and their units, TOML text to typed settings, the
+//! registry, and what a builder is given.
+//!
+//! - [`param`]: what a component declares; the checked values it reads back.
+//! - [`document`], [`units`], [`check`]: from TOML text with positions to those values.
+//! - [`diagnostic`]: messages that point into the text.
+//! - [`registry`], [`build`]: what can be chosen by name, and how it is built.
+
+pub mod build;
+pub mod check;
+pub mod diagnostic;
+pub mod document;
+pub mod param;
+pub mod registry;
+pub mod units;

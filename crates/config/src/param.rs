@@ -1,0 +1,250 @@
+//! Parameters: declared beside the part they belong to, checked in one place, read back by name.
+//!
+//! A part declares a `&'static [Param]`. The scenario reader turns text into [`Settings`] that
+//! hold every declared parameter, checked for type and range; the part's builder reads them and
+//! only has to check what concerns several at once.
+
+use hybridsim_engine::SimDuration;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What values a parameter takes, and how they are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A whole number.
+    Count {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// A plain number; also written as a percentage string such as `"7%"`.
+    Number {
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
+    },
+    /// A time such as `"25us"`.
+    Duration,
+    /// A size such as `"4KiB"`.
+    Bytes,
+    /// A rate such as `"800MB/s"`.
+    Rate,
+    /// A rotation speed such as `"7200rpm"`.
+    Rpm,
+    /// Power such as `"1.7W"`.
+    Power,
+    /// Energy such as `"9.9uJ"`.
+    Energy,
+    /// `true` or `false`.
+    Flag,
+    /// Free text, such as a file name.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A registered entry of a slot: `"greedy"`, or `{ kind = "greedy", ... }` with parameters.
+    Plug(&'static str),
+    /// Another part of the scenario, by name.
+    Part,
+    /// Several other parts, by name.
+    Parts,
+    /// A list of whole numbers.
+    Counts,
+    /// A list of numbers.
+    Numbers,
+    /// A list of `[number, time]` pairs, the numbers ascending.
+    Curve,
+    /// A list of tables with these parameters.
+    Tables(&'static [Param]),
+}
+
+/// One parameter of a part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Param {
+    /// The key in the scenario, `snake_case`.
+    pub name: &'static str,
+    /// What it means, in one or two sentences.
+    pub help: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// The default as it would be written in TOML; `None` makes the parameter required, `Some("")`
+    /// makes it optional without a value.
+    pub default: Option<&'static str>,
+}
+
+impl Param {
+    /// A parameter that must be given.
+    pub const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        Self { name, help, kind, default: None }
+    }
+
+    /// A parameter with a default, written as in TOML.
+    pub const fn with(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { name, help, kind, default: Some(default) }
+    }
+
+    /// A parameter that may be absent.
+    pub const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        Self { name, help, kind, default: Some("") }
+    }
+}
+
+/// Lists of parameters one behind the other, for a part that takes up those of another.
+///
+/// # Panics
+/// When they are not `N` together; while compiling, as all lists are constants.
+pub const fn joined<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
+    let mut all = [Param::required("", Kind::Flag, ""); N];
+    let (mut count, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            all[count] = lists[list][at];
+            (count, at) = (count + 1, at + 1);
+        }
+        list += 1;
+    }
+    assert!(count == N, "a parameter too few");
+    all
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// [`Kind::Count`].
+    Count(u64),
+    /// [`Kind::Number`], [`Kind::Rpm`], [`Kind::Power`] (watts), [`Kind::Energy`] (joules).
+    Number(f64),
+    /// [`Kind::Duration`].
+    Duration(SimDuration),
+    /// [`Kind::Bytes`]; bytes.
+    Bytes(u64),
+    /// [`Kind::Rate`]; bytes per second.
+    Rate(u64),
+    /// [`Kind::Flag`].
+    Flag(bool),
+    /// [`Kind::Text`], [`Kind::Choice`], [`Kind::Part`].
+    Text(String),
+    /// [`Kind::Plug`].
+    Plug(Plug),
+    /// [`Kind::Parts`].
+    Texts(Vec<String>),
+    /// [`Kind::Counts`].
+    Counts(Vec<u64>),
+    /// [`Kind::Numbers`].
+    Numbers(Vec<f64>),
+    /// [`Kind::Curve`].
+    Curve(Vec<(f64, SimDuration)>),
+    /// [`Kind::Tables`].
+    Tables(Vec<Settings>),
+}
+
+/// A chosen entry of a slot with its own settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plug {
+    /// The entry's name.
+    pub name: String,
+    /// Its parameters.
+    pub settings: Settings,
+}
+
+/// The checked parameters of one part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings(BTreeMap<&'static str, Value>);
+
+/// Something wrong with a part's parameters taken together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The parameter to point at; empty for the part as a whole.
+    pub param: &'static str,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem with `param`.
+    pub fn new(param: &'static str, message: impl Into<String>) -> Self {
+        Self { param, message: message.into() }
+    }
+}
+
+/// What a builder gives back: the thing, or everything that is wrong with its parameters.
+pub type Built<T> = Result<Box<T>, Vec<Problem>>;
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.param.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.param, self.message)
+        }
+    }
+}
+
+macro_rules! getter {
+    (
+        $(#[$doc:meta])* $name:ident, $optional:ident, $variant:ident, $type:ty,
+        $value:ident => $out:expr
+    ) => {
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// When the part did not declare such a parameter, or declared it as optional.
+        pub fn $name(&self, name: &str) -> $type {
+            self.$optional(name).unwrap_or_else(|| panic!("parameter `{name}` has no value"))
+        }
+
+        $(#[$doc])*
+        /// `None` when an optional parameter was not given.
+        pub fn $optional(&self, name: &str) -> Option<$type> {
+            match self.0.get(name)? {
+                Value::$variant($value) => Some($out),
+                other => panic!("parameter `{name}` was declared with another kind: {other:?}"),
+            }
+        }
+    };
+}
+
+impl Settings {
+    /// Sets a value; used by the scenario reader and by tests.
+    pub fn set(&mut self, name: &'static str, value: Value) {
+        self.0.insert(name, value);
+    }
+
+    /// As [`Settings::set`], for building settings in one expression.
+    #[must_use]
+    pub fn and(mut self, name: &'static str, value: Value) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Whether a value was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// All values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
+    }
+
+    getter!(/** A whole number. */ count, count_opt, Count, u64, v => *v);
+    getter!(/** A number, rpm, watts or joules. */ number, number_opt, Number, f64, v => *v);
+    getter!(/** A time. */ duration, duration_opt, Duration, SimDuration, v => *v);
+    getter!(/** A size in bytes. */ bytes, bytes_opt, Bytes, u64, v => *v);
+    getter!(/** A rate in bytes per second. */ rate, rate_opt, Rate, u64, v => *v);
+    getter!(/** A flag. */ flag, flag_opt, Flag, bool, v => *v);
+    getter!(/** A text, choice or part name. */ text, text_opt, Text, &str, v => v.as_str());
+    getter!(/** A chosen entry. */ plug, plug_opt, Plug, &Plug, v => v);
+    getter!(/** Part names. */ texts, texts_opt, Texts, &[String], v => v.as_slice());
+    getter!(/** Whole numbers. */ counts, counts_opt, Counts, &[u64], v => v.as_slice());
+    getter!(/** Numbers. */ numbers, numbers_opt, Numbers, &[f64], v => v.as_slice());
+    getter!(/** A curve. */ curve, curve_opt, Curve, &[(f64, SimDuration)], v => v.as_slice());
+    getter!(/** Tables. */ tables, tables_opt, Tables, &[Settings], v => v.as_slice());
+}

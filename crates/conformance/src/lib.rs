@@ -1,0 +1,239 @@
+//! The suite every controller, cache and volume must pass.
+//!
+//! A layer is built over small devices that answer in random order and change their data at a
+//! random moment while a request is in flight. A random load of overlapping reads, writes, trims
+//! and flushes runs through it; the host checks every read against the shadow model, that every
+//! request completes exactly once and that its parts add up. In the end everything is read back.
+
+use hybridsim_array::concat::Concat;
+use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::param::Settings;
+use hybridsim_config::registry::Registry;
+use hybridsim_disk::constant::{ConstantDevice, Timing};
+use hybridsim_engine::source::ListSource;
+use hybridsim_engine::{
+    Arrival, Fact, Layer, Lba, Machine, Node, Op, PowerCuts, Request, RunEnd, SimDuration, SimTime,
+    Stamped, Stream,
+};
+use hybridsim_host::driver::{Host, HostOptions};
+
+/// A layer under test and what it stands on.
+#[derive(Clone, Copy)]
+pub struct Rig<'a> {
+    /// The layer.
+    pub entry: &'a LayerEntry,
+    /// Its parameters; the names of its children in them do not matter.
+    pub settings: &'a Settings,
+    /// Where it finds its policies.
+    pub registry: &'a Registry,
+    /// Sectors of each child, in the order the layer declares them.
+    pub children: &'a [u64],
+    /// Of the children's random times.
+    pub seed: u64,
+}
+
+/// A random load.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// How many requests.
+    pub requests: usize,
+    /// The longest request.
+    pub sectors_max: u64,
+    /// Of the requests' own randomness.
+    pub seed: u64,
+}
+
+impl Load {
+    /// The requests, for a device of `capacity` sectors. Half of them go to its first eighth.
+    pub fn draw(&self, capacity: u64) -> Vec<Request> {
+        let mut stream = Stream::new(self.seed, "conformance");
+        let mut draw = || {
+            let op = match stream.below(20) {
+                0..8 => Op::Read,
+                8..17 => Op::Write,
+                17..19 => Op::Trim,
+                _ => Op::Flush,
+            };
+            let reach = if stream.chance(0.5) { (capacity / 8).max(1) } else { capacity };
+            let lba = stream.below(reach);
+            let longest = if stream.chance(0.7) { 8 } else { self.sectors_max };
+            let sectors = 1 + stream.below(longest.min(self.sectors_max).min(capacity - lba));
+            Request::new(op, Lba(lba), sectors as u32)
+        };
+        (0..self.requests).map(|_| draw()).collect()
+    }
+}
+
+impl Rig<'_> {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// What it says about its parameters.
+    pub fn build(&self) -> Result<Box<dyn Layer>, String> {
+        let child = |(at, capacity): (usize, &u64)| ChildView {
+            name: format!("child{at}"),
+            capacity: *capacity,
+            positioner: None,
+        };
+        let children: Vec<_> = self.children.iter().enumerate().map(child).collect();
+        let built = (self.entry.build)(&BuildInput {
+            settings: self.settings,
+            registry: self.registry,
+            seed: self.seed,
+            path: "layer",
+            children: &children,
+        });
+        built.map_err(|problems| problems.iter().map(|p| format!("{p}; ")).collect())
+    }
+
+    /// Runs `requests` at queue depth `depth`, then reads everything back.
+    ///
+    /// # Errors
+    /// The first rule that was broken.
+    pub fn check(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
+        let arrival = |request: &Request| Arrival { at: SimTime::ZERO, request: *request };
+        self.run(HostOptions::closed(depth), requests.iter().map(arrival).collect(), None)
+    }
+
+    /// As [`Rig::check`] with a random load, while the power fails before one message in `every`,
+    /// `cuts_max` times at most; everything is read back twice.
+    ///
+    /// # Errors
+    /// The first rule that was broken, with what is needed to see it again.
+    pub fn check_power_cuts(
+        &self,
+        load: &Load,
+        depth: u32,
+        (every, cuts_max): (u64, u64),
+    ) -> Result<Checked, String> {
+        let arrival = |request| Arrival { at: SimTime::ZERO, request };
+        let requests = load.draw(self.build()?.capacity());
+        let cuts = PowerCuts::new(every, cuts_max, Stream::new(self.seed, "power"));
+        let options = HostOptions::closed(depth);
+        self.run(options, requests.into_iter().map(arrival).collect(), Some(cuts)).map_err(
+            |error| {
+                let name = self.entry.description.name;
+                let seed = self.seed;
+                format!(
+                    "{name} with {load:?}, depth {depth}, seed {seed}, a cut in {every}: {error}"
+                )
+            },
+        )
+    }
+
+    /// Runs `requests` as they arrive: in bursts, with pauses in which everything may come to
+    /// rest; then reads everything back.
+    ///
+    /// # Errors
+    /// The first rule that was broken.
+    pub fn check_bursts(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
+        let mut stream = Stream::new(self.seed, "bursts");
+        let mut at = SimTime::ZERO;
+        let mut arrive = |request: &Request| {
+            at += match stream.below(32) {
+                0 => SimDuration::from_ms(20),
+                1..8 => SimDuration::from_us(stream.below(500)),
+                _ => SimDuration::ZERO,
+            };
+            Arrival { at, request: *request }
+        };
+        self.run(HostOptions::open(depth), requests.iter().map(&mut arrive).collect(), None)
+    }
+
+    fn run(
+        &self,
+        options: HostOptions,
+        mut arrivals: Vec<Arrival>,
+        cuts: Option<PowerCuts>,
+    ) -> Result<Checked, String> {
+        let layer = self.build()?;
+        let capacity = layer.capacity();
+        let step = 8.min(capacity);
+        let at = arrivals.last().map_or(SimTime::ZERO, |last| last.at);
+        for _ in 0..1 + u8::from(cuts.is_some()) {
+            arrivals.extend((0..capacity).step_by(step as usize).map(|lba| {
+                let sectors = step.min(capacity - lba) as u32;
+                Arrival { at, request: Request::new(Op::Read, Lba(lba), sectors) }
+            }));
+        }
+        let expected = arrivals.len();
+        let host = Host::plain(options, ListSource::new(arrivals));
+        let child = |(at, capacity): (usize, &u64)| {
+            let path = format!("host/layer/child{at}");
+            let device = ConstantDevice::new(Timing {
+                latency: SimDuration::from_us(20),
+                // Children of different speed, as in a hybrid.
+                jitter: SimDuration::from_us(100 + 400 * at as u64),
+                stream: Stream::new(self.seed, &path),
+                ..Timing::fixed(*capacity, SimDuration::ZERO)
+            });
+            Node::leaf(&path, device)
+        };
+        let children = self.children.iter().enumerate().map(child).collect();
+        let lanes = layer.lanes().len();
+        let mut node = Node { path: "host/layer".to_owned(), layer, children };
+        if lanes > 1 {
+            let sizes: Vec<u64> = node.layer.lanes().iter().map(|lane| lane.sectors).collect();
+            let all = Concat::new(&sizes).ok_or("no device")?;
+            node = Node::inner("host/all", all, vec![node]);
+        }
+        let mut machine = Machine::new(Node::inner("host", host, vec![node]), true);
+        if let Some(cuts) = cuts {
+            machine.fail_power(cuts);
+        }
+        let mut facts = Vec::new();
+        let end = machine.run(&mut facts, &mut |_| true).map_err(|fault| fault.to_string())?;
+        check_facts(&facts, expected)?;
+        Ok(Checked { end, facts })
+    }
+
+    /// [`Rig::check`] and [`Rig::check_bursts`] with a random load; answers what the first saw.
+    ///
+    /// # Errors
+    /// The first rule that was broken, with what is needed to see it again.
+    pub fn check_random(&self, load: &Load, depth: u32) -> Result<Checked, String> {
+        let requests = load.draw(self.build()?.capacity());
+        let explain = |error| {
+            let name = self.entry.description.name;
+            format!("{name} with {load:?}, depth {depth}, seed {}: {error}", self.seed)
+        };
+        self.check_bursts(&requests, depth).map_err(explain)?;
+        self.check(&requests, depth).map_err(explain)
+    }
+}
+
+/// What a check saw.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// How the run ended.
+    pub end: RunEnd,
+    /// All it told.
+    pub facts: Vec<Stamped>,
+}
+
+/// Every request arrives and completes once, unless the power fails meanwhile, and the parts told
+/// add up to the latency told.
+fn check_facts(facts: &[Stamped], expected: usize) -> Result<(), String> {
+    let (mut arrived, mut completed) = (0, 0);
+    let mut spent = SimDuration::ZERO;
+    for stamped in facts {
+        match stamped.fact {
+            Fact::Arrived { .. } => arrived += 1,
+            Fact::PowerCut { lost } => completed += lost as usize,
+            Fact::Spent { time, .. } => spent += time,
+            Fact::Completed { latency, lba, op, .. } => {
+                completed += 1;
+                if spent != latency {
+                    let name = op.name();
+                    return Err(format!("parts of a {name} at {lba}: {spent} of {latency}"));
+                }
+                spent = SimDuration::ZERO;
+            }
+            _ => {}
+        }
+    }
+    if (arrived, completed) != (expected, expected) {
+        return Err(format!("{arrived} arrived and {completed} completed of {expected}"));
+    }
+    Ok(())
+}

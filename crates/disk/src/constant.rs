@@ -1,0 +1,222 @@
+//! A device that answers every request after a fixed time plus its length over a rate.
+//!
+//! With `jitter` the time varies, so requests overtake each other; what a request does to the
+//! data then happens at a random moment between its arrival and its completion, as far apart as
+//! any real device may do it. Controllers are tested on top of that.
+
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::state;
+use hybridsim_engine::{
+    Completion, Contents, Ctx, Durable, Layer, LayerInfo, Loader, Op, Part, Parts, Request,
+    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream, Undo,
+};
+use slab::Slab;
+
+/// The registered entry.
+pub const ENTRY: LayerEntry = LayerEntry {
+    description: Description {
+        name: "constant-device",
+        summary: "an ideal device: a fixed latency plus length over rate",
+        origin: "a lower bound to compare with; no real device",
+        params: &[
+            Param::required("capacity", Kind::Bytes, "Size of the device, at least one sector"),
+            Param::with("latency", Kind::Duration, "\"0ns\"", "Time every request takes"),
+            Param::optional("rate", Kind::Rate, "Added: the time the request's bytes take"),
+            Param::with(
+                "jitter",
+                Kind::Duration,
+                "\"0ns\"",
+                "Added: a random time, even between nothing and this; requests overtake each other",
+            ),
+            Param::with(
+                "servers",
+                Kind::Count { min: 0, max: 1024 },
+                "0",
+                "Requests served at a time, the others wait in order; 0: any number",
+            ),
+        ],
+    },
+    build,
+};
+
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+    let settings = input.settings;
+    let capacity = settings.bytes("capacity") / SECTOR_BYTES;
+    if capacity == 0 {
+        return Err(vec![Problem::new("capacity", "must be at least one sector of 512 bytes")]);
+    }
+    Ok(Box::new(ConstantDevice::new(Timing {
+        capacity,
+        latency: settings.duration("latency"),
+        rate: settings.rate_opt("rate").unwrap_or(0),
+        jitter: settings.duration("jitter"),
+        servers: settings.count("servers") as usize,
+        stream: Stream::new(input.seed, input.path),
+    })))
+}
+
+/// What a [`ConstantDevice`] is made of.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// Sectors.
+    pub capacity: u64,
+    /// Time every request takes.
+    pub latency: SimDuration,
+    /// Bytes per second added to it; 0 for none.
+    pub rate: u64,
+    /// Largest random time added to it.
+    pub jitter: SimDuration,
+    /// Requests served at a time; 0 for any number.
+    pub servers: usize,
+    /// Draws the jitter.
+    pub stream: Stream,
+}
+
+impl Timing {
+    /// A device of `capacity` sectors that takes `latency` for everything.
+    pub fn fixed(capacity: u64, latency: SimDuration) -> Self {
+        Self {
+            capacity,
+            latency,
+            rate: 0,
+            jitter: SimDuration::ZERO,
+            servers: 0,
+            stream: Stream::new(0, ""),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    id: RequestId,
+    request: Request,
+    parts: Parts,
+    end: SimTime,
+}
+
+/// The device.
+#[derive(Debug)]
+pub struct ConstantDevice {
+    timing: Timing,
+    /// When each server is free.
+    free_at: Vec<SimTime>,
+    contents: Contents,
+    undo: Undo,
+    /// Requests whose effect on the data is still to come; only with jitter.
+    pending: Slab<Pending>,
+}
+
+impl ConstantDevice {
+    /// A device with these times.
+    pub fn new(timing: Timing) -> Self {
+        let free_at = vec![SimTime::ZERO; timing.servers];
+        Self {
+            timing,
+            free_at,
+            contents: Contents::default(),
+            undo: Undo::default(),
+            pending: Slab::new(),
+        }
+    }
+
+    /// Takes the server that is free first; answers when it starts.
+    fn start_of(&mut self, now: SimTime, service: SimDuration) -> SimTime {
+        match self.free_at.iter_mut().min() {
+            Some(server) => {
+                let start = (*server).max(now);
+                *server = start + service;
+                start
+            }
+            None => now,
+        }
+    }
+
+    /// Does to the data what a request asks for that is acknowledged at `end`.
+    fn apply(&mut self, ctx: &mut Ctx<'_>, request: &Request, end: SimTime, clears: bool) {
+        if !ctx.verifying() {
+            return;
+        }
+        let Request { lba, sectors, data, .. } = *request;
+        if ctx.power_may_fail() && request.op == Op::Write {
+            let now = ctx.now();
+            let stamps = ctx.data().stamps(data, sectors);
+            let durable = Durable::At(end);
+            self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
+        }
+        match request.op {
+            Op::Read => self.contents.read(lba.0, ctx.data().stamps_mut(data, sectors)),
+            Op::Write => self.contents.write(lba.0, ctx.data().stamps(data, sectors)),
+            // A device may answer zeros afterwards, or what was there; the restless one does both.
+            Op::Trim if clears => {
+                self.contents.clear(lba.0, u64::from(sectors));
+            }
+            Op::Trim => {}
+            Op::Flush => {}
+        }
+    }
+}
+
+impl Layer for ConstantDevice {
+    fn capacity(&self) -> u64 {
+        self.timing.capacity
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.free_at, &self.timing.stream));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
+        state::same_length("the list of servers", free_at.len(), self.free_at.len())?;
+        (self.free_at, self.timing.stream) = (free_at, stream);
+        Ok(())
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let now = ctx.now();
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let bytes = if moves_data { request.bytes() } else { 0 };
+        let transfer = SimDuration::transfer(bytes, self.timing.rate);
+        let jitter = self.timing.jitter.as_ns();
+        let extra = if jitter == 0 { 0 } else { self.timing.stream.below(jitter + 1) };
+        let fixed = self.timing.latency + SimDuration::from_ns(extra);
+        let start = self.start_of(now, fixed + transfer);
+        let end = start + fixed + transfer;
+        let parts = Parts::NONE
+            .plus(Part::Queue, start.since(now))
+            .plus(Part::Overhead, fixed)
+            .plus(Part::Bus, transfer);
+        if jitter == 0 {
+            self.apply(ctx, request, end, true);
+            ctx.complete_at(id, end, parts);
+            return;
+        }
+        let pending = Pending { id, request: *request, parts, end };
+        let slot = self.pending.insert(pending);
+        let moment = self.timing.stream.below(end.since(now).as_ns() + 1);
+        ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
+    }
+
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
+        self.pending.clear();
+        self.free_at.fill(now);
+        Ok(())
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        let Pending { id, request, parts, end } = self.pending.remove(token as usize);
+        // Any bit of the end will do as a coin; a draw would make verified runs differ.
+        self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
+        ctx.complete_at(id, end, parts);
+    }
+}

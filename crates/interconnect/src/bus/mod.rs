@@ -1,0 +1,331 @@
+//! Buses: what requests, data and answers travel over.
+//!
+//! A request takes the bus for its command, and again for its data. In between the device works
+//! with the bus free (`disconnect`) or held. Data of a read cross the bus while they come off the
+//! medium as far as the bus was idle at that time, the last sector one block time after it left the
+//! medium; data of a write cross while the arm moves.
+//!
+//! - A *tenured* bus has one owner at a time, who keeps it until the phase is over. Who is next is
+//!   decided by slot (the device listed first wins) or by order of asking.
+//! - An *interleaved* bus is shared: each of n transfers goes on at the nth part of its speed.
+//!
+//! What a read moved before the bus was asked for is claimed after the fact: exact as long as
+//! nobody else used the bus then, and nothing is claimed if somebody did.
+//!
+//! A device whose own link takes time (`host_rate`) adds it; leave it out below a bus.
+
+mod params;
+mod shared;
+mod tenured;
+
+use crate::lanes::Lanes;
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::{
+    Completion, Ctx, Fact, Lane, Layer, LayerInfo, Op, Outcome, Part, Parts, Request, RequestId,
+    SimDuration, SimTime,
+};
+use shared::Shared;
+use slab::Slab;
+use std::rc::Rc;
+use tenured::{Order, Tenured};
+
+pub use params::ENTRY;
+
+/// How long things take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// To win the bus.
+    pub arbitration: SimDuration,
+    /// A command.
+    pub command: SimDuration,
+    /// The message at the end.
+    pub message: SimDuration,
+    /// A sector on its way to the host.
+    pub read_block: SimDuration,
+    /// A sector on its way to the device.
+    pub write_block: SimDuration,
+}
+
+/// What the bus is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The command; with the data of a write that does not overlap.
+    Command,
+    /// Data, with the message of a read.
+    Data,
+    /// The message alone.
+    Message,
+}
+
+/// Somebody wants the bus.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    op: u32,
+    phase: Phase,
+    slot: usize,
+    since: SimTime,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    id: RequestId,
+    /// In the device's addresses.
+    request: Request,
+    lane: usize,
+    issued: SimTime,
+    /// What the device told.
+    parts: Parts,
+    /// Time the command took once the bus was won, and time data need on the bus.
+    command: SimDuration,
+    transfer: SimDuration,
+    /// Phases and answers still to come before the message.
+    left: u8,
+    failed: bool,
+}
+
+enum Medium {
+    Tenured(Tenured),
+    Shared(Shared),
+}
+
+/// A bus.
+pub struct Bus {
+    lanes: Lanes,
+    times: Times,
+    overlap: bool,
+    disconnect: bool,
+    medium: Medium,
+    ops: Slab<Operation>,
+    /// Claims whose phase is over, in that order.
+    over: Vec<Claim>,
+}
+
+/// Times told as numbers.
+const BUSY_NS: u8 = 0;
+const WAIT_NS: u8 = 1;
+
+impl Bus {
+    fn open(&mut self, operation: Operation) -> u32 {
+        self.ops.insert(operation) as u32
+    }
+
+    fn data_time(&self, request: &Request) -> SimDuration {
+        let block = match request.op {
+            Op::Read => self.times.read_block,
+            Op::Write => self.times.write_block,
+            Op::Trim | Op::Flush => SimDuration::ZERO,
+        };
+        SimDuration::from_ns(block.as_ns().saturating_mul(u64::from(request.sectors)))
+    }
+
+    /// How long `claim` keeps the bus when it gets it now, the bus having been idle for `idle`.
+    fn duration(
+        times: &Times,
+        overlap: bool,
+        op: &Operation,
+        phase: Phase,
+        idle: SimDuration,
+    ) -> SimDuration {
+        let reads = op.request.op == Op::Read;
+        match phase {
+            Phase::Command if op.request.op == Op::Write && !overlap => times.command + op.transfer,
+            Phase::Command => times.command,
+            Phase::Message => times.message,
+            Phase::Data if reads => {
+                let ahead = if overlap {
+                    op.parts.get(Part::Transfer).min(idle)
+                } else {
+                    SimDuration::ZERO
+                };
+                let block = times.read_block.min(op.transfer);
+                op.transfer.saturating_sub(ahead).max(block) + times.message
+            }
+            Phase::Data => op.transfer,
+        }
+    }
+
+    fn claim(&mut self, ctx: &mut Ctx<'_>, op: u32, phase: Phase) {
+        let slot = self.ops[op as usize].lane;
+        let claim = Claim { op, phase, slot, since: ctx.now() };
+        match &mut self.medium {
+            Medium::Tenured(bus) => bus.waiting.push_back(claim),
+            Medium::Shared(bus) => {
+                let op = &self.ops[op as usize];
+                let idle = SimDuration::MAX;
+                let work = Self::duration(&self.times, self.overlap, op, phase, idle);
+                bus.begin(ctx.now(), claim, self.times.arbitration + work);
+            }
+        }
+    }
+
+    /// Lets phases begin and end until nothing more happens now.
+    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+        loop {
+            self.grant(ctx);
+            if self.over.is_empty() {
+                return;
+            }
+            for at in 0..self.over.len() {
+                self.phase_over(ctx, self.over[at]);
+            }
+            self.over.clear();
+        }
+    }
+
+    fn grant(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        match &mut self.medium {
+            Medium::Shared(bus) => {
+                bus.advance(now, &mut self.over);
+                if let Some((at, token)) = bus.timer() {
+                    ctx.wake_at(at, token);
+                }
+            }
+            Medium::Tenured(bus) => {
+                while let Some((claim, idle)) = bus.next(now) {
+                    let op = &self.ops[claim.op as usize];
+                    let time = Self::duration(&self.times, self.overlap, op, claim.phase, idle);
+                    let time = self.times.arbitration + time;
+                    let wait = now.since(claim.since);
+                    if !wait.is_zero() {
+                        ctx.observe(Fact::Custom { name: WAIT_NS, value: wait.as_ns() });
+                    }
+                    if !time.is_zero() {
+                        ctx.observe(Fact::Custom { name: BUSY_NS, value: time.as_ns() });
+                        bus.take(claim);
+                        ctx.wake_after(time, 0);
+                        return;
+                    }
+                    // It takes no time: over at once. Whoever holds the bus keeps it.
+                    if claim.phase == Phase::Command && !self.disconnect {
+                        bus.hold(claim.op);
+                    }
+                    self.over.push(claim);
+                    if !self.disconnect {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn phase_over(&mut self, ctx: &mut Ctx<'_>, claim: Claim) {
+        let op = &mut self.ops[claim.op as usize];
+        match claim.phase {
+            Phase::Command => {
+                let spent = ctx.now().since(claim.since);
+                op.command = spent.min(self.times.arbitration + self.times.command);
+                let (request, lane) = (op.request, op.lane);
+                let overlaps = request.op == Op::Write && self.overlap && !op.transfer.is_zero();
+                op.left = 1 + u8::from(overlaps);
+                ctx.issue(lane, request, u64::from(claim.op));
+                if overlaps {
+                    self.claim(ctx, claim.op, Phase::Data);
+                }
+            }
+            Phase::Data if op.request.op == Op::Read => self.finish(ctx, claim.op),
+            Phase::Data => self.one_less(ctx, claim.op),
+            Phase::Message => self.finish(ctx, claim.op),
+        }
+    }
+
+    /// The data or the device's answer has come.
+    fn one_less(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let op = &mut self.ops[index as usize];
+        op.left -= 1;
+        if op.left > 0 {
+            return;
+        }
+        let reads = op.request.op == Op::Read && !op.failed;
+        if reads && !(op.transfer + self.times.message).is_zero() {
+            self.claim(ctx, index, Phase::Data);
+        } else if !self.times.message.is_zero() {
+            self.claim(ctx, index, Phase::Message);
+        } else {
+            self.finish(ctx, index);
+        }
+    }
+
+    fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+        let op = self.ops.remove(index as usize);
+        if let Medium::Tenured(bus) = &mut self.medium {
+            bus.let_go(index, ctx.now());
+        }
+        let total = ctx.now().since(op.issued);
+        let mut parts = op.parts.plus(Part::Overhead, op.command);
+        let rest = total.saturating_sub(parts.total());
+        let moving = rest.min(op.transfer + self.times.message);
+        parts.add(Part::Bus, moving);
+        parts.add(Part::Queue, rest - moving);
+        if op.failed {
+            ctx.fail_request(op.id, parts);
+        } else {
+            ctx.complete(op.id, parts);
+        }
+    }
+}
+
+impl Layer for Bus {
+    fn capacity(&self) -> u64 {
+        self.lanes.capacity()
+    }
+
+    fn info(&self) -> LayerInfo {
+        LayerInfo {
+            kind: params::ENTRY.description.name,
+            constants: vec![
+                ("devices", self.lanes.len() as f64),
+                ("read_block_ns", self.times.read_block.as_ns() as f64),
+                ("write_block_ns", self.times.write_block.as_ns() as f64),
+            ],
+            custom: &["bus_busy_ns", "bus_wait_ns"],
+            ..LayerInfo::default()
+        }
+    }
+
+    fn lanes(&self) -> Vec<Lane> {
+        self.lanes.all()
+    }
+
+    fn positioner(&self) -> Option<Rc<dyn Positioner>> {
+        self.lanes.only_positioner()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let (lane, request) = self.lanes.split(request);
+        let op = self.open(Operation {
+            id,
+            request,
+            lane,
+            issued: ctx.now(),
+            parts: Parts::NONE,
+            command: SimDuration::ZERO,
+            transfer: self.data_time(&request),
+            left: 0,
+            failed: false,
+        });
+        self.claim(ctx, op, Phase::Command);
+        self.settle(ctx);
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let index = done.tag as u32;
+        let op = &mut self.ops[index as usize];
+        op.parts = done.parts;
+        op.failed = done.outcome == Outcome::Failed;
+        self.one_less(ctx, index);
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        match &mut self.medium {
+            Medium::Tenured(bus) => {
+                let holds = !self.disconnect;
+                let claim = bus.release(ctx.now(), holds);
+                self.phase_over(ctx, claim);
+            }
+            Medium::Shared(bus) => bus.timer_went_off(token),
+        }
+        self.settle(ctx);
+    }
+}

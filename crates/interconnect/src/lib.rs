@@ -1,0 +1,43 @@
+//! The way from the host to the devices: buses, and controllers with queues of their own or without.
+//!
+//! - [`bus`]: what requests, data and answers travel over.
+//! - [`pass_through`]: hands everything on.
+//! - [`queueing`]: a queue and scheduler for each device behind it (`queueing-controller`), and the
+//!   same for a single device (`io-queue`), which is what a driver keeps per device.
+
+pub mod bus;
+pub mod lanes;
+pub mod pass_through;
+pub mod queue;
+pub mod queueing;
+
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Kind, Param, Problem};
+
+/// All buses and controllers.
+pub const ENTRIES: &[LayerEntry] =
+    &[bus::ENTRY, pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE];
+
+/// Buses below a controller at most (paper 000, section 2.3: as in DiskSim).
+const BUSES_MAX: usize = 4;
+
+/// The buses to the devices.
+pub const BUSES: Param =
+    Param::required("buses", Kind::Parts, "The buses to the devices, at most 4");
+
+/// How long a command takes.
+pub const COMMAND_TIME: Param = Param::with(
+    "command_time",
+    Kind::Duration,
+    "\"0us\"",
+    "Time from the arrival of a command until it is handed on, or queued",
+);
+
+/// Whether there are too many buses.
+fn check_buses(input: &BuildInput<'_>, problems: &mut Vec<Problem>) {
+    let buses = input.settings.texts("buses").len();
+    if buses > BUSES_MAX {
+        let message = format!("{buses} buses; a controller has at most {BUSES_MAX} to devices");
+        problems.push(Problem::new("buses", message));
+    }
+}

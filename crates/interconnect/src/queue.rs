@@ -1,0 +1,432 @@
+//! The queue in front of a device: a scheduler, and what changes its order or joins requests.
+//!
+//! - *Priority*: requests somebody waits for have a scheduler of their own that goes first.
+//! - *Timeouts*: what has waited too long goes before all others, in the order of a third
+//!   scheduler.
+//! - *Concatenation*: requests that continue the one just chosen go with it as one.
+//! - *Overlap*: a waiting request that lies within one just completed, and came before it, is
+//!   complete, too; and a read of what a waiting write brings is answered from that write.
+//!
+//! A request served out of turn stays in its scheduler until that names it, and is then passed
+//! over; when such leftovers outnumber what waits, the scheduler is filled anew.
+
+use hybridsim_config::build::BuildInput;
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Entry;
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::sorted::Sorted;
+use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// The order of requests.
+pub const SCHEDULER: Param = Param::with(
+    "scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "Which waiting request goes to a device next",
+);
+/// What goes first.
+pub const PRIORITY: Param = Param::with(
+    "priority",
+    Kind::Choice(&["none", "sync"]),
+    "\"none\"",
+    "sync: requests somebody waits for go before all others, in the order of `priority_scheduler`",
+);
+/// Its order.
+pub const PRIORITY_SCHEDULER: Param = Param::with(
+    "priority_scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "The order of requests that have priority",
+);
+/// What has waited too long.
+pub const TIMEOUT: Param = Param::with(
+    "timeout",
+    Kind::Choice(&["none", "full", "half"]),
+    "\"none\"",
+    "full: what has waited for `timeout_after` goes before all others, in the order of \
+     `timeout_scheduler`, or, with `priority`, as if somebody waited for it; half: what has waited \
+     for half of it goes before others in that order, what has waited for all of it has priority",
+);
+/// How long that is.
+pub const TIMEOUT_AFTER: Param =
+    Param::with("timeout_after", Kind::Duration, "\"6s\"", "When a request has waited too long");
+/// Its order.
+pub const TIMEOUT_SCHEDULER: Param = Param::with(
+    "timeout_scheduler",
+    Kind::Plug(SchedulerEntry::SLOT),
+    "\"fcfs\"",
+    "The order of requests that have waited too long",
+);
+/// What is joined.
+pub const CONCATENATE: Param = Param::with(
+    "concatenate",
+    Kind::Choice(&["none", "reads", "writes", "both"]),
+    "\"none\"",
+    "Waiting requests that continue the one chosen go to the device with it, as one",
+);
+/// Up to which size.
+pub const CONCATENATE_MAX: Param = Param::with(
+    "concatenate_max",
+    Kind::Count { min: 1, max: 1 << 22 },
+    "128",
+    "Sectors such a joined request has at most",
+);
+/// What one request does for others.
+pub const OVERLAP: Param = Param::with(
+    "overlap",
+    Kind::Choice(&["independent", "completed", "queued-writes"]),
+    "\"independent\"",
+    "completed: what waits and lies within a later request that is complete is complete, too; \
+     queued-writes: and reads within a waiting write are answered from it",
+);
+
+/// Which scheduler, in the order they are asked: DiskSim's priority, timeout and base queues.
+const URGENT: usize = 0;
+const LATE: usize = 1;
+const USUAL: usize = 2;
+
+/// How requests may be joined.
+#[derive(Clone, Copy, Debug)]
+struct Joins {
+    reads: bool,
+    writes: bool,
+    sectors_max: u32,
+}
+
+/// Waits that are too long.
+#[derive(Clone, Copy, Debug)]
+struct Timeout {
+    after: SimDuration,
+    half: bool,
+}
+
+/// A waiting request, and which scheduler it was given to last.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    item: Queued,
+    with: usize,
+}
+
+/// A device's queue. Keys of items are given by the queue.
+pub struct IoQueue {
+    schedulers: [Option<Box<dyn Scheduler>>; 3],
+    waiting: FxHashMap<u64, Waiting>,
+    /// By address, for joins and overlaps; its numbers of arrival are the keys.
+    places: Option<Sorted>,
+    /// In order of arrival; those served are left out when seen.
+    ages: VecDeque<(SimTime, u64, bool)>,
+    timeout: Option<Timeout>,
+    priority: bool,
+    joins: Joins,
+    /// Whether what is complete completes others, and waiting writes answer reads.
+    overlaps: bool,
+    answers_reads: bool,
+    arrivals: u64,
+    /// The first sector after the last request each scheduler chose.
+    last: [Lba; 3],
+    refill: Vec<Queued>,
+}
+
+impl IoQueue {
+    /// A queue as the parameters above say.
+    ///
+    /// # Errors
+    /// What the schedulers refuse, and times that make no sense.
+    pub fn read(input: &BuildInput<'_>) -> Result<Self, Vec<Problem>> {
+        let settings = input.settings;
+        let mut problems = Vec::new();
+        let mut scheduler = |name: &'static str| {
+            let (entry, plug) = input.plugged::<SchedulerEntry>(name);
+            let blame = |problem: Problem| Problem::new(name, problem.to_string());
+            (entry.build)(plug).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
+        };
+        let (kind, joins) = (settings.text("timeout"), settings.text("concatenate"));
+        let (half, priority) = (kind == "half", settings.text("priority") == "sync");
+        let late = if kind == "none" { None } else { scheduler("timeout_scheduler") };
+        let urgent = if priority || half { scheduler("priority_scheduler") } else { None };
+        let schedulers = [urgent, late, scheduler("scheduler")];
+        let after = settings.duration("timeout_after");
+        if after.is_zero() && kind != "none" {
+            problems.push(Problem::new("timeout_after", "must be more than nothing"));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let overlap = settings.text("overlap");
+        let both = joins == "both";
+        Ok(Self {
+            schedulers,
+            waiting: FxHashMap::default(),
+            places: (joins != "none" || overlap != "independent").then(Sorted::default),
+            ages: VecDeque::new(),
+            timeout: (kind != "none").then_some(Timeout { after, half }),
+            priority,
+            joins: Joins {
+                reads: both || joins == "reads",
+                writes: both || joins == "writes",
+                sectors_max: settings.count("concatenate_max") as u32,
+            },
+            overlaps: overlap != "independent",
+            answers_reads: overlap == "queued-writes",
+            arrivals: 0,
+            last: [Lba(0); 3],
+            refill: Vec::new(),
+        })
+    }
+
+    /// Requests waiting.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A request joins; answers the key it goes by from now on.
+    pub fn push(&mut self, request: Request, since: SimTime) -> u64 {
+        let key = self.arrivals;
+        self.arrivals += 1;
+        let item = Queued { key, request, since };
+        if let Some(places) = &mut self.places {
+            places.push(item);
+        }
+        let with =
+            if self.priority && request.flags.contains(Flags::SYNC) { URGENT } else { USUAL };
+        self.give(item, with);
+        if let Some(timeout) = self.timeout {
+            let after = if timeout.half { timeout.after / 2 } else { timeout.after };
+            self.remember(since + after, key, timeout.half);
+        }
+        key
+    }
+
+    /// Notes when a request has waited for half of its time, or all of it.
+    fn remember(&mut self, at: SimTime, key: u64, half: bool) {
+        if self.ages.back().is_none_or(|(last, ..)| *last <= at) {
+            self.ages.push_back((at, key, half));
+        } else {
+            let place = self.ages.partition_point(|(other, ..)| *other <= at);
+            self.ages.insert(place, (at, key, half));
+        }
+    }
+
+    fn give(&mut self, item: Queued, with: usize) {
+        self.waiting.insert(item.key, Waiting { item, with });
+        self.schedulers[with].as_mut().expect("built when it may be used").push(item);
+    }
+
+    /// Gives what has waited too long to those schedulers.
+    fn expire(&mut self, now: SimTime) {
+        while self.ages.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((at, key, half)) = self.ages.pop_front() else { return };
+            let Some(&Waiting { item, with }) = self.waiting.get(&key) else { continue };
+            if half {
+                let rest = self.timeout.map_or(SimDuration::ZERO, |timeout| timeout.after / 2);
+                self.remember(at + rest, key, false);
+                if with == USUAL {
+                    self.give(item, LATE);
+                }
+                continue;
+            }
+            let first = self.priority || self.timeout.is_some_and(|timeout| timeout.half);
+            let late = if first { URGENT } else { LATE };
+            if with != late {
+                self.give(item, late);
+            }
+        }
+    }
+
+    /// Until when the device had better stay idle.
+    pub fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
+        self.expire(head.now);
+        let late = |at: usize| self.schedulers[at].as_ref().is_some_and(|it| !it.is_empty());
+        if late(LATE) || late(URGENT) {
+            return None;
+        }
+        let head = self.own(head, USUAL);
+        self.schedulers[USUAL].as_mut()?.hold_until(&head)
+    }
+
+    /// Where the head is for scheduler `at`: several go on from where each of them was, so that a
+    /// sweep is not thrown back by what goes before it.
+    fn own<'a>(&self, head: &Head<'a>, at: usize) -> Head<'a> {
+        let several = self.schedulers.iter().flatten().count() > 1;
+        Head { last: if several { self.last[at] } else { head.last }, ..*head }
+    }
+
+    /// The next request.
+    pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        self.expire(head.now);
+        for at in [URGENT, LATE, USUAL] {
+            let head = &self.own(head, at);
+            self.tidy(at, head);
+            let Some(scheduler) = &mut self.schedulers[at] else { continue };
+            while let Some(item) = scheduler.pop(head) {
+                if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
+                    self.take(item.key);
+                    if item.request.op != Op::Flush {
+                        self.last[at] = item.request.end();
+                    }
+                    return Some(item);
+                }
+            }
+        }
+        None
+    }
+
+    /// Fills a scheduler anew that holds more leftovers than requests.
+    fn tidy(&mut self, at: usize, head: &Head<'_>) {
+        let Some(scheduler) = &mut self.schedulers[at] else { return };
+        if scheduler.len() <= 64 + 2 * self.waiting.len() {
+            return;
+        }
+        while let Some(item) = scheduler.pop(head) {
+            if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
+                self.refill.push(item);
+            }
+        }
+        self.refill.sort_unstable_by_key(|item| item.key);
+        for item in self.refill.drain(..) {
+            scheduler.push(item);
+        }
+    }
+
+    /// Takes a waiting request out of turn.
+    fn take(&mut self, key: u64) -> Option<Queued> {
+        let Waiting { item, .. } = self.waiting.remove(&key)?;
+        if let Some(places) = &mut self.places {
+            places.take((item.request.lba.0, key));
+        }
+        Some(item)
+    }
+
+    /// A waiting request that continues one of the same kind that ends at `end`, the joined request
+    /// having `sectors` sectors so far.
+    pub fn continuing(&mut self, request: &Request, end: u64, sectors: u32) -> Option<Queued> {
+        let joins = match request.op {
+            Op::Read => self.joins.reads,
+            Op::Write => self.joins.writes,
+            Op::Trim | Op::Flush => false,
+        };
+        if !joins {
+            return None;
+        }
+        let mut from = self.places.as_ref()?.at_or_after(end)?;
+        // Several may begin there; look at a few.
+        for _ in 0..8 {
+            if from.0 != end {
+                return None;
+            }
+            let next = self.waiting.get(&from.1)?.item.request;
+            let fits = sectors.saturating_add(next.sectors) <= self.joins.sectors_max;
+            if next.op == request.op && next.flags == request.flags && fits {
+                return self.take(from.1);
+            }
+            from = self.places.as_ref()?.after(from)?;
+        }
+        None
+    }
+
+    /// A waiting request that lies within `done`, which came later (its key is `key`) and has been
+    /// completed.
+    pub fn covered(&mut self, done: &Request, key: u64) -> Option<Queued> {
+        if !self.overlaps || !matches!(done.op, Op::Read | Op::Write) {
+            return None;
+        }
+        let mut from = self.places.as_ref()?.at_or_after(done.lba.0)?;
+        loop {
+            let item = self.waiting.get(&from.1)?.item;
+            let request = item.request;
+            let covers = match done.op {
+                Op::Read => request.op == Op::Read,
+                _ => matches!(request.op, Op::Read | Op::Write),
+            };
+            let forced = request.flags.contains(Flags::FUA) && !done.flags.contains(Flags::FUA);
+            if request.lba.0 >= done.end().0 {
+                return None;
+            }
+            if covers && !forced && item.key < key && request.end() <= done.end() {
+                return self.take(item.key);
+            }
+            from = self.places.as_ref()?.after(from)?;
+        }
+    }
+
+    /// A waiting write that holds all of what `read` asks for.
+    pub fn answering(&self, read: &Request) -> Option<Request> {
+        if !self.answers_reads || read.op != Op::Read || read.flags.contains(Flags::FUA) {
+            return None;
+        }
+        let places = self.places.as_ref()?;
+        let mut at = places.below(read.lba.0.saturating_add(1))?;
+        // Writes that begin far before are rare; a few are looked at.
+        for _ in 0..8 {
+            let request = self.waiting.get(&at.1)?.item.request;
+            if request.op == Op::Write && request.end() >= read.end() {
+                return Some(request);
+            }
+            at = places.below(at.0)?;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_host::scheduler::fcfs::Fcfs;
+
+    fn queue(priority: bool, timeout: Option<Timeout>) -> IoQueue {
+        let fcfs = || Some(Box::new(Fcfs::default()) as Box<dyn Scheduler>);
+        IoQueue {
+            schedulers: [fcfs(), fcfs(), fcfs()],
+            waiting: FxHashMap::default(),
+            places: None,
+            ages: VecDeque::new(),
+            timeout,
+            priority,
+            joins: Joins { reads: false, writes: false, sectors_max: 1 },
+            overlaps: false,
+            answers_reads: false,
+            arrivals: 0,
+            last: [Lba(0); 3],
+            refill: Vec::new(),
+        }
+    }
+
+    /// Requests at these milliseconds, urgent or not; their order when they are asked for at `now`.
+    fn order(mut queue: IoQueue, requests: &[(u64, bool)], now: u64) -> Vec<u64> {
+        let at = |ms: u64| SimTime::from_ns(ms * 1_000_000);
+        for &(ms, urgent) in requests {
+            let flags = if urgent { Flags::SYNC } else { Flags::NONE };
+            let request = Request { flags, ..Request::new(Op::Read, Lba(ms), 1) };
+            queue.push(request, at(ms));
+        }
+        let head = Head { now: at(now), last: Lba(0), positioner: None };
+        std::iter::from_fn(|| queue.pop(&head)).map(|item| item.request.lba.0).collect()
+    }
+
+    #[test]
+    fn who_is_urgent_or_late_goes_first() {
+        let work = [(0, false), (10, false), (20, true), (30, false)];
+        let timeout = |half| Some(Timeout { after: SimDuration::from_ms(20), half });
+        assert_eq!(order(queue(false, None), &work, 31), [0, 10, 20, 30]);
+        assert_eq!(order(queue(true, None), &work, 31), [20, 0, 10, 30]);
+        // What has waited for 20 ms goes first; with priorities, behind those somebody waits for.
+        assert_eq!(order(queue(false, timeout(false)), &work, 25), [0, 10, 20, 30]);
+        assert_eq!(order(queue(true, timeout(false)), &work, 31), [20, 0, 10, 30]);
+        let late = [(0, true), (5, false), (20, false), (24, true)];
+        assert_eq!(order(queue(true, timeout(false)), &late, 24), [0, 24, 5, 20]);
+        assert_eq!(order(queue(true, timeout(false)), &late, 25), [0, 24, 5, 20]);
+        // Half of the time is enough to pass those who have not waited so long.
+        assert_eq!(order(queue(true, timeout(true)), &late, 31), [0, 24, 5, 20]);
+        let swept = [(20, false), (5, false)];
+        assert_eq!(order(queue(false, timeout(true)), &swept, 16), [5, 20]);
+        assert_eq!(order(queue(false, timeout(true)), &swept, 14), [20, 5]);
+    }
+}

@@ -1,0 +1,442 @@
+//! A controller with a queue for each device behind it, and the same in front of one device.
+//!
+//! At most so many requests are at a device, and at all devices together; the others wait in the
+//! device's queue. A dumb controller (DiskSim's 53C700) is one with `scheduler = "fcfs"` and a
+//! limit for all; a smart one schedules.
+
+use super::queue::{
+    CONCATENATE, CONCATENATE_MAX, IoQueue, OVERLAP, PRIORITY, PRIORITY_SCHEDULER, SCHEDULER,
+    TIMEOUT, TIMEOUT_AFTER, TIMEOUT_SCHEDULER,
+};
+use super::{BUSES, COMMAND_TIME, check_buses};
+use crate::lanes::Lanes;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::param::{Built, Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::{Head, Positioner, Queued};
+use hybridsim_engine::{
+    Completion, Ctx, DataSlice, Fact, Lane, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
+    Request, RequestId, SimDuration, SimTime,
+};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+const DEVICE_QUEUE_DEPTH: Param = Param::with(
+    "device_queue_depth",
+    Kind::Count { min: 1, max: 65_536 },
+    "1",
+    "Requests at a device at a time; the others wait in its queue",
+);
+const QUEUE_DEPTH: Param = Param::optional(
+    "queue_depth",
+    Kind::Count { min: 1, max: 65_536 },
+    "Requests at all devices together at a time; as many as each may have if absent",
+);
+const READ_DELAY: Param = Param::with(
+    "read_delay",
+    Kind::Duration,
+    "\"0us\"",
+    "Time from the choice of a read until it goes to the device (read initiation delay)",
+);
+const WRITE_DELAY: Param = Param::with(
+    "write_delay",
+    Kind::Duration,
+    "\"0us\"",
+    "Time from the choice of anything else until it goes to the device (write initiation delay)",
+);
+const NEXT: Param = Param::with(
+    "next",
+    Kind::Choice(&["at-once", "after-completion"]),
+    "\"at-once\"",
+    "When the next request is chosen: at once when one completes, or after whatever its completion \
+     brings about at that time, such as the write of what an array has just read",
+);
+
+/// A controller.
+pub const CONTROLLER: LayerEntry = LayerEntry {
+    description: Description {
+        name: "queueing-controller",
+        summary: "A controller with a queue and a scheduler for each device behind it",
+        origin: "DiskSim 4.0, disksim_ctlr types 2 (53C700) and 3 (smart)",
+        params: &[
+            BUSES,
+            COMMAND_TIME,
+            DEVICE_QUEUE_DEPTH,
+            QUEUE_DEPTH,
+            READ_DELAY,
+            WRITE_DELAY,
+            SCHEDULER,
+            PRIORITY,
+            PRIORITY_SCHEDULER,
+            TIMEOUT,
+            TIMEOUT_AFTER,
+            TIMEOUT_SCHEDULER,
+            CONCATENATE,
+            CONCATENATE_MAX,
+            OVERLAP,
+            NEXT,
+        ],
+    },
+    build: |input| build(input, "buses"),
+};
+
+/// A queue in front of one device.
+pub const IO_QUEUE: LayerEntry = LayerEntry {
+    description: Description {
+        name: "io-queue",
+        summary: "A queue with a scheduler in front of one device, as a driver has",
+        origin: "DiskSim 4.0, disksim_ioqueue",
+        params: &[
+            Param::required("device", Kind::Part, "The device, or whatever stands for one"),
+            COMMAND_TIME,
+            DEVICE_QUEUE_DEPTH,
+            READ_DELAY,
+            WRITE_DELAY,
+            SCHEDULER,
+            PRIORITY,
+            PRIORITY_SCHEDULER,
+            TIMEOUT,
+            TIMEOUT_AFTER,
+            TIMEOUT_SCHEDULER,
+            CONCATENATE,
+            CONCATENATE_MAX,
+            OVERLAP,
+            NEXT,
+        ],
+    },
+    build: |input| build(input, "device"),
+};
+
+fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Layer> {
+    let settings = input.settings;
+    let mut problems = Vec::new();
+    let is_controller = children == "buses";
+    if is_controller {
+        check_buses(input, &mut problems);
+    }
+    let lanes = Lanes::new(input.children, children).map_err(|more| problems.extend(more)).ok();
+    let queues: Result<Vec<Queue>, Vec<Problem>> =
+        (0..input.children.len()).map(|_| IoQueue::read(input).map(Queue::new)).collect();
+    let queues = queues.map_err(|more| problems.extend(more)).ok();
+    let (Some(lanes), Some(queues), true) = (lanes, queues, problems.is_empty()) else {
+        return Err(problems);
+    };
+    let all = if is_controller { settings.count_opt("queue_depth") } else { None };
+    Ok(Box::new(Queueing {
+        kind: if is_controller { CONTROLLER } else { IO_QUEUE }.description.name,
+        lanes,
+        queues,
+        command: settings.duration("command_time"),
+        delays: [settings.duration("read_delay"), settings.duration("write_delay")],
+        waits: settings.text("next") == "after-completion",
+        depth: settings.count("device_queue_depth") as u32,
+        depth_all: all.unwrap_or(u64::MAX),
+        active: 0,
+        turn: 0,
+        jobs: Vec::new(),
+        free: Vec::new(),
+        depth_told: 0,
+    }))
+}
+
+/// A device's queue and what is at the device.
+struct Queue {
+    queue: IoQueue,
+    /// Whom waiting requests belong to, by key; only looked up.
+    owners: FxHashMap<u64, RequestId>,
+    active: u32,
+    /// The first sector after the last request handed on.
+    last: Lba,
+    held_until: SimTime,
+}
+
+impl Queue {
+    fn new(queue: IoQueue) -> Self {
+        let (owners, last) = (FxHashMap::default(), Lba(0));
+        Self { queue, owners, active: 0, last, held_until: SimTime::ZERO }
+    }
+}
+
+/// A request of the parent on its way.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    id: RequestId,
+    item: Queued,
+}
+
+/// What is handed on as one.
+#[derive(Debug, Default)]
+struct Job {
+    members: Vec<Member>,
+    lane: usize,
+    request: Option<Request>,
+    delay: SimDuration,
+}
+
+/// The time from a request's arrival until it was complete, told as a number.
+const RESPONSE_NS: u8 = 0;
+
+/// The controller, or the queue.
+pub struct Queueing {
+    kind: &'static str,
+    lanes: Lanes,
+    queues: Vec<Queue>,
+    command: SimDuration,
+    delays: [SimDuration; 2],
+    /// Whether the next request is chosen after what a completion brings about.
+    waits: bool,
+    depth: u32,
+    depth_all: u64,
+    active: u64,
+    /// The device that is asked first when one of all may go on.
+    turn: usize,
+    jobs: Vec<Job>,
+    free: Vec<u32>,
+    depth_told: u32,
+}
+
+/// What a timer is for: a command that came, a job that goes on, a device held idle, or a device
+/// that has become free.
+const COMMAND: u64 = 0;
+const DELAY: u64 = 1;
+const HELD: u64 = 2;
+const FREE: u64 = 3;
+
+impl Queueing {
+    fn open(&mut self, lane: usize) -> u32 {
+        let job = self.free.pop().unwrap_or_else(|| {
+            self.jobs.push(Job::default());
+            self.jobs.len() as u32 - 1
+        });
+        let job_ref = &mut self.jobs[job as usize];
+        job_ref.members.clear();
+        (job_ref.lane, job_ref.request, job_ref.delay) = (lane, None, SimDuration::ZERO);
+        job
+    }
+
+    /// A command that has been processed joins the queue of its device.
+    fn enqueue(&mut self, ctx: &mut Ctx<'_>, id: RequestId, lane: usize, request: Request) {
+        let queue = &mut self.queues[lane];
+        if let Some(write) = queue.queue.answering(&request) {
+            copy(ctx, &write, &request);
+            let total = ctx.now().since(ctx.issued(id));
+            ctx.complete(id, Parts::NONE.plus(Part::Overhead, total));
+            return;
+        }
+        let key = queue.queue.push(request, ctx.now());
+        queue.owners.insert(key, id);
+        self.dispatch(ctx, lane);
+    }
+
+    /// Hands on what `lane` may have now.
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>, lane: usize) {
+        while self.queues[lane].active < self.depth && self.active < self.depth_all {
+            let positioner = self.lanes.positioner(lane).cloned();
+            let queue = &mut self.queues[lane];
+            if queue.queue.is_empty() {
+                break;
+            }
+            let head = Head { now: ctx.now(), last: queue.last, positioner: positioner.as_deref() };
+            if let Some(until) = queue.queue.hold_until(&head)
+                && until > ctx.now()
+            {
+                if queue.held_until != until {
+                    queue.held_until = until;
+                    ctx.wake_at(until, (lane as u64) << 2 | HELD);
+                }
+                break;
+            }
+            let Some(item) = queue.queue.pop(&head) else { break };
+            self.start(ctx, lane, item);
+        }
+        self.tell_depth(ctx);
+    }
+
+    /// Hands on `item`, and what continues it, as one.
+    fn start(&mut self, ctx: &mut Ctx<'_>, lane: usize, item: Queued) {
+        let job = self.open(lane);
+        self.active += 1;
+        let queue = &mut self.queues[lane];
+        queue.active += 1;
+        let Job { members, request, delay, .. } = &mut self.jobs[job as usize];
+        let mut whole = item.request;
+        let mut next = Some(item);
+        while let Some(item) = next {
+            let id = queue.owners.remove(&item.key).expect("whoever waits has an owner");
+            members.push(Member { id, item });
+            if members.len() > 1 {
+                whole.sectors += item.request.sectors;
+            }
+            next = queue.queue.continuing(&whole, whole.end().0, whole.sectors);
+        }
+        if members.len() > 1 && !item.request.data.is_none() {
+            whole.data = ctx.take_data(whole.sectors);
+            if whole.op == Op::Write {
+                members.iter().for_each(|member| copy(ctx, &member.item.request, &whole));
+            }
+        }
+        if whole.op != Op::Flush {
+            queue.last = whole.end();
+        }
+        *delay = self.delays[usize::from(whole.op != Op::Read)];
+        *request = Some(whole);
+        if delay.is_zero() {
+            ctx.issue(lane, whole, u64::from(job));
+        } else {
+            ctx.wake_after(*delay, u64::from(job) << 2 | DELAY);
+        }
+    }
+
+    /// Device `lane` has become free.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, lane: usize) {
+        if self.depth_all == u64::MAX {
+            self.dispatch(ctx, lane);
+            return;
+        }
+        // Any device may go on now; each is the first to be asked in turn.
+        let count = self.queues.len();
+        self.turn = (self.turn + 1) % count;
+        for step in 0..count {
+            self.dispatch(ctx, (self.turn + step) % count);
+        }
+    }
+
+    fn tell_depth(&mut self, ctx: &mut Ctx<'_>) {
+        let depth: usize = self.queues.iter().map(|queue| queue.queue.len()).sum();
+        if depth as u32 != self.depth_told {
+            self.depth_told = depth as u32;
+            ctx.observe(Fact::QueueDepth { depth: depth as u32 });
+        }
+    }
+
+    /// Completes what waits and lies within a member that is done.
+    fn complete_covered(&mut self, ctx: &mut Ctx<'_>, lane: usize, done: &Member) {
+        let queue = &mut self.queues[lane];
+        while let Some(item) = queue.queue.covered(&done.item.request, done.item.key) {
+            let id = queue.owners.remove(&item.key).expect("whoever waits has an owner");
+            if item.request.op == Op::Read {
+                copy(ctx, &done.item.request, &item.request);
+            }
+            let total = ctx.now().since(ctx.issued(id));
+            ctx.complete(id, Parts::NONE.plus(Part::Queue, total));
+        }
+    }
+
+    fn complete(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: RequestId,
+        delay: SimDuration,
+        done: &Completion,
+    ) {
+        let mut parts = done.parts.plus(Part::Overhead, self.command + delay);
+        let total = ctx.now().since(ctx.issued(id));
+        ctx.observe(Fact::Custom { name: RESPONSE_NS, value: total.as_ns() });
+        parts.add(Part::Queue, total.saturating_sub(parts.total()));
+        if done.outcome == Outcome::Failed {
+            ctx.fail_request(id, parts);
+        } else {
+            ctx.complete(id, parts);
+        }
+    }
+}
+
+/// Copies the stamps of sectors both requests have.
+fn copy(ctx: &mut Ctx<'_>, from: &Request, to: &Request) {
+    if from.data.is_none() || to.data.is_none() {
+        return;
+    }
+    let (first, end) = (from.lba.max(to.lba).0, from.end().min(to.end()).0);
+    for sector in first..end {
+        let source = from.data.skip((sector - from.lba.0) as u32);
+        let stamp = ctx.data().stamps(source, 1)[0];
+        ctx.data().stamps_mut(to.data.skip((sector - to.lba.0) as u32), 1)[0] = stamp;
+    }
+}
+
+impl Layer for Queueing {
+    fn capacity(&self) -> u64 {
+        self.lanes.capacity()
+    }
+
+    fn info(&self) -> LayerInfo {
+        let constants = vec![
+            ("devices", self.lanes.len() as f64),
+            ("device_queue_depth", f64::from(self.depth)),
+        ];
+        let custom = &["response_ns"];
+        LayerInfo { kind: self.kind, constants, custom, ..LayerInfo::default() }
+    }
+
+    fn lanes(&self) -> Vec<Lane> {
+        if self.kind == IO_QUEUE.description.name { Vec::new() } else { self.lanes.all() }
+    }
+
+    fn positioner(&self) -> Option<Rc<dyn Positioner>> {
+        self.lanes.only_positioner()
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        let (lane, request) = self.lanes.split(request);
+        if self.command.is_zero() {
+            self.enqueue(ctx, id, lane, request);
+            return;
+        }
+        let job = self.open(lane);
+        let item = Queued { key: 0, request, since: ctx.now() };
+        self.jobs[job as usize].members.push(Member { id, item });
+        ctx.wake_after(self.command, u64::from(job) << 2 | COMMAND);
+    }
+
+    fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
+        let at = (token >> 2) as usize;
+        match token & 3 {
+            COMMAND => {
+                let Job { members, lane, .. } = &self.jobs[at];
+                let (Member { id, item }, lane) = (members[0], *lane);
+                self.free.push(at as u32);
+                self.enqueue(ctx, id, lane, item.request);
+            }
+            DELAY => {
+                let Job { request, lane, .. } = &self.jobs[at];
+                ctx.issue(*lane, request.expect("set when the job began"), at as u64);
+            }
+            HELD => {
+                self.queues[at].held_until = SimTime::ZERO;
+                self.dispatch(ctx, at);
+            }
+            _ => self.go_on(ctx, at),
+        }
+    }
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        let index = done.tag as usize;
+        let mut job = std::mem::take(&mut self.jobs[index]);
+        let lane = job.lane;
+        let own_data = job.members.len() > 1 && done.request.data != DataSlice::NONE;
+        for member in &job.members {
+            if own_data && done.request.op == Op::Read {
+                copy(ctx, &done.request, &member.item.request);
+            }
+        }
+        for member in &job.members {
+            if done.outcome == Outcome::Done {
+                self.complete_covered(ctx, lane, member);
+            }
+            self.complete(ctx, member.id, job.delay, done);
+        }
+        if own_data {
+            ctx.data().give_back(done.request.data);
+        }
+        job.members.clear();
+        self.jobs[index] = job;
+        self.free.push(index as u32);
+        self.active -= 1;
+        self.queues[lane].active -= 1;
+        if !self.waits {
+            self.go_on(ctx, lane);
+        } else if self.queues.iter().any(|queue| !queue.queue.is_empty()) {
+            ctx.wake_at(ctx.now(), (lane as u64) << 2 | FREE);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Every bus, controller, cache and idealised device against the conformance suite, whatever its
+//! parameters.
+
+use hybridsim_config::build::LayerEntry;
+use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_conformance::{Load, Rig};
+use hybridsim_engine::{SimDuration, Stream};
+use hybridsim_host::scheduler;
+use proptest::prelude::*;
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add_all(scheduler::ENTRIES);
+    registry
+}
+
+/// A value for `param`: any of its choices, small counts, short times.
+fn draw(param: &Param, children: usize, registry: &Registry, stream: &mut Stream) -> Option<Value> {
+    let optional = param.default == Some("");
+    if optional && stream.chance(0.5) {
+        return None;
+    }
+    Some(match param.kind {
+        Kind::Count { min, max } => Value::Count((min + stream.below(40)).min(max)),
+        Kind::Number { min, max } => Value::Number(min + (max.min(1.0) - min) * stream.unit()),
+        Kind::Duration => {
+            let ns = [0, 0, 700, 20_000, 900_000][stream.below(5) as usize];
+            Value::Duration(SimDuration::from_ns(ns))
+        }
+        Kind::Bytes => Value::Bytes(512 << stream.below(6)),
+        Kind::Rate => Value::Rate(1_000_000 << stream.below(8)),
+        Kind::Flag => Value::Flag(stream.chance(0.5)),
+        Kind::Choice(words) => {
+            Value::Text(words[stream.below(words.len() as u64) as usize].to_owned())
+        }
+        Kind::Plug(slot) => {
+            let names: Vec<_> = registry.descriptions(slot).collect();
+            let chosen = names[stream.below(names.len() as u64) as usize];
+            let mut settings = Settings::default();
+            for param in chosen.params {
+                if let Some(value) = draw(param, children, registry, stream) {
+                    settings.set(param.name, value);
+                }
+            }
+            Value::Plug(Plug { name: chosen.name.to_owned(), settings })
+        }
+        Kind::Part => Value::Text("child0".to_owned()),
+        Kind::Parts => Value::Texts((0..children).map(|at| format!("child{at}")).collect()),
+        other => panic!("{} has an unexpected kind {other:?}", param.name),
+    })
+}
+
+fn settings(entry: &LayerEntry, children: usize, registry: &Registry, seed: u64) -> Settings {
+    let mut stream = Stream::new(seed, entry.description.name);
+    let mut settings = Settings::default();
+    for param in entry.description.params {
+        if let Some(value) = draw(param, children, registry, &mut stream) {
+            settings.set(param.name, value);
+        }
+    }
+    settings
+}
+
+fn entries() -> impl Iterator<Item = &'static LayerEntry> {
+    hybridsim_interconnect::ENTRIES
+        .iter()
+        .chain(hybridsim_cache::ENTRIES)
+        .chain(hybridsim_disk::ENTRIES)
+}
+
+/// Children the entry takes: as many as its parameters name, or a few.
+fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
+    let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
+    let count = match entry.description.name {
+        "cache-device" => 2,
+        "constant-device" => 0,
+        _ if singles > 0 => singles,
+        _ => 1 + (seed % 4) as usize,
+    };
+    (0..count as u64).map(|at| 60 + seed * 7 % 50 + 13 * at).collect()
+}
+
+/// Runs one random system; answers whether its parameters were accepted.
+fn check(entry: &LayerEntry, seed: u64, requests: usize, depth: u32) -> Result<bool, String> {
+    let registry = registry();
+    let children = children_of(entry, seed);
+    let settings = settings(entry, children.len(), &registry, seed);
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed };
+    if rig.build().is_err() {
+        return Ok(false);
+    }
+    let load = Load { requests, sectors_max: 40, seed };
+    let explain = |error| format!("{error}\nsettings: {settings:?}, children {children:?}");
+    rig.check_random(&load, depth).map_err(explain).map(|_| true)
+}
+
+#[test]
+fn whatever_the_parameters_reads_return_what_was_written() {
+    for entry in entries() {
+        let mut accepted = 0;
+        for seed in 0..60 {
+            let depth = [1, 4, 32][(seed % 3) as usize];
+            accepted += u32::from(check(entry, seed, 250, depth).unwrap_or_else(|e| panic!("{e}")));
+        }
+        assert!(accepted >= 20, "{}: only {accepted} accepted", entry.description.name);
+    }
+}
+
+/// In a segmented cache that keeps the order of dirty lines, a line of a write that is used takes
+/// another one's protection, which may be dirty and then stands in the way of the write's next.
+#[test]
+fn a_write_that_demotes_a_dirty_line_finds_the_room_it_counted() {
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    let accepted = check(entry.expect("it is registered"), 397_241, 80, 6);
+    assert_eq!(accepted, Ok(true));
+}
+
+/// Far more writes wait than the cache has lines: what waits must not be gone through at every
+/// event, which would take minutes here.
+#[test]
+fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
+    let registry = registry();
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    let entry = entry.expect("it is registered");
+    let text = |text: &str| Value::Text(text.to_owned());
+    let settings = Settings::default()
+        .and("device", text("child0"))
+        .and("size", Value::Bytes(16 * 512))
+        .and("line_size", Value::Bytes(512))
+        .and("replacement", text("lru"))
+        .and("allocation", text("clean"))
+        .and("protected_share", Value::Number(0.5))
+        .and("write_scheme", text("back"))
+        .and("flush", text("demand"))
+        .and("flush_period", Value::Duration(SimDuration::from_ms(30)))
+        .and("flush_cluster", Value::Count(8))
+        .and("read_prefetch", text("none"))
+        .and("reads_wait", Value::Flag(true))
+        .and("shared_read_locks", Value::Flag(true));
+    let children = [100_000];
+    let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 };
+    let load = Load { requests: 12_000, sectors_max: 1, seed: 1 };
+    let began = std::time::Instant::now();
+    rig.check_random(&load, 12_000).unwrap_or_else(|error| panic!("{error}"));
+    assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_bus_or_controller_conforms(seed in 1_000u64..1_000_000, depth in 1u32..40) {
+        for entry in entries() {
+            if let Err(error) = check(entry, seed, 80, depth) {
+                return Err(TestCaseError::fail(error));
+            }
+        }
+    }
+}
+
+/// What is said about `count` children.
+fn refusal(entry: &LayerEntry, param: &'static str, count: usize) -> String {
+    let registry = registry();
+    let mut settings = Settings::default();
+    let mut stream = Stream::new(1, "topology");
+    for param in entry.description.params {
+        if let Some(value) = draw(param, count, &registry, &mut stream)
+            && (matches!(param.kind, Kind::Parts | Kind::Plug(_)) || param.default != Some(""))
+        {
+            settings.set(param.name, value);
+        }
+    }
+    let names = (0..count).map(|at| format!("child{at}")).collect();
+    settings.set(param, Value::Texts(names));
+    let children = vec![64; count];
+    Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 }
+        .build()
+        .err()
+        .unwrap_or_default()
+}
+
+#[test]
+fn buses_and_controllers_take_so_many_and_no_more() {
+    let entry = |name: &str| entries().find(|it| it.description.name == name).expect("a kind");
+    let said = refusal(entry("bus"), "devices", 16);
+    assert!(said.contains("16 devices; a bus takes at most 15"), "{said}");
+    assert!(!refusal(entry("bus"), "devices", 15).contains("at most 15"));
+    for name in ["pass-through-controller", "queueing-controller"] {
+        let said = refusal(entry(name), "buses", 5);
+        assert!(said.contains("5 buses; a controller has at most 4 to devices"), "{said}");
+        assert!(!refusal(entry(name), "buses", 4).contains("at most 4"));
+    }
+}

@@ -1,0 +1,164 @@
+//! `hybridsim explain KEY` and `hybridsim list`: what the registry tells of itself.
+
+use super::{RUN, WORKLOAD};
+use crate::presets;
+use hybridsim_config::check::{near, takes};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Registry;
+
+/// A parameter with the thing it belongs to.
+pub struct Known {
+    /// `run`, `host`, `workload`, or an entry such as `hard-disk`.
+    pub owner: String,
+    /// Where the owner comes from.
+    pub origin: String,
+    /// The parameter.
+    pub param: Param,
+}
+
+impl Known {
+    /// `owner.key`.
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.owner, self.param.name)
+    }
+}
+
+/// Every parameter there is, nested tables included.
+pub fn all(registry: &Registry) -> Vec<Known> {
+    let mut known = Vec::new();
+    let sections = [
+        ("run", &[RUN][..]),
+        ("host", &[hybridsim_host::driver::PARAMS][..]),
+        ("workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS][..]),
+    ];
+    for (owner, groups) in sections {
+        for params in groups {
+            gather(&mut known, owner, "", params);
+        }
+    }
+    for slot in registry.slots() {
+        for entry in registry.descriptions(slot) {
+            gather(&mut known, entry.name, entry.origin, entry.params);
+        }
+    }
+    known
+}
+
+fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [Param]) {
+    for param in params {
+        known.push(Known { owner: owner.to_owned(), origin: origin.to_owned(), param: *param });
+        if let Kind::Tables(inner) = param.kind {
+            gather(known, &format!("{owner}.{}", param.name), origin, inner);
+        }
+    }
+}
+
+/// Help for `key`: a parameter (`rpm`, `hard-disk.rpm`), an entry (`hard-disk`) or a slot (`ftl`).
+///
+/// # Errors
+/// A sentence with the nearest key when nothing matches.
+pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
+    let key = key.trim().trim_start_matches('[').trim_end_matches(']');
+    explain_word(registry, key).or_else(|problem| {
+        // A path as scenarios and messages have it: in `part.ssd.ftl.gc` the name of the part is
+        // the user's, and what is plugged in on the way is not known here.
+        let steps: Vec<&str> = key.split('.').collect();
+        let own = if steps[0] == "part" { 2 } else { 1 };
+        let ends = (own..steps.len()).map(|from| steps[from..].join("."));
+        ends.map(|end| explain_word(registry, &end)).find_map(Result::ok).ok_or(problem)
+    })
+}
+
+fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
+    let mut out = String::new();
+    for slot in registry.slots() {
+        for entry in registry.descriptions(slot).filter(|entry| entry.name == key) {
+            out += &format!("{} ({slot}): {}\n", entry.name, entry.summary);
+            if !entry.origin.is_empty() {
+                out += &format!("  from: {}\n", entry.origin);
+            }
+            for param in entry.params {
+                out += &format!("  {:<24} {}\n", param.name, default_of(param));
+            }
+        }
+    }
+    let known = all(registry);
+    let matches = known
+        .iter()
+        .filter(|known| known.key() == key || known.param.name == key || known.owner == key);
+    if out.is_empty() {
+        for known in matches {
+            out += &describe(known);
+        }
+    }
+    if out.is_empty() && registry.slots().any(|slot| slot == key) {
+        return Ok(list(registry, Some(key)).unwrap_or_default());
+    }
+    if out.is_empty() {
+        let keys: Vec<String> = known.iter().map(Known::key).collect();
+        let mut names: Vec<&str> = keys.iter().map(String::as_str).collect();
+        names.extend(known.iter().map(|known| known.param.name));
+        for slot in registry.slots() {
+            names.push(slot);
+            names.extend(registry.descriptions(slot).map(|entry| entry.name));
+        }
+        let hint = near(&key.to_lowercase(), names.into_iter())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(format!("nothing is called `{key}`{hint}"));
+    }
+    Ok(out)
+}
+
+fn default_of(param: &Param) -> String {
+    match param.default {
+        None => "required".to_owned(),
+        Some("") => "optional".to_owned(),
+        Some(default) => format!("default {default}"),
+    }
+}
+
+fn describe(known: &Known) -> String {
+    let mut out = format!("{}\n  {}\n", known.key(), known.param.help);
+    out += &format!("  takes:   {}\n", takes(known.param.kind));
+    out += &format!("  default: {}\n", default_of(&known.param).trim_start_matches("default "));
+    if !known.origin.is_empty() {
+        out += &format!("  from:    {}\n", known.origin);
+    }
+    out
+}
+
+/// All slots, or the entries of one; `preset` lists the presets.
+///
+/// # Errors
+/// A sentence when there is no such slot.
+pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
+    let mut out = String::new();
+    let Some(slot) = slot else {
+        for slot in registry.slots() {
+            let names: Vec<&str> = registry.descriptions(slot).map(|entry| entry.name).collect();
+            out += &format!("{slot:<14} {}\n", names.join(", "));
+        }
+        let presets: Vec<String> = presets::list().into_iter().map(|(name, _)| name).collect();
+        out += &format!("{:<14} {}\n", "preset", presets.join(", "));
+        return Ok(out);
+    };
+    if slot == "preset" {
+        for (name, summary) in presets::list() {
+            out += &format!("{name:<28} {summary}\n");
+        }
+        return Ok(out);
+    }
+    for entry in registry.descriptions(slot) {
+        out += &format!("{:<20} {}\n", entry.name, entry.summary);
+    }
+    if out.is_empty() {
+        let slots: Vec<&str> = registry.slots().chain(["preset"]).collect();
+        let hint = near(&slot.to_lowercase(), slots.iter().copied())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(format!(
+            "there is no kind of thing called `{slot}`{hint}; there are: {}",
+            slots.join(", ")
+        ));
+    }
+    Ok(out)
+}

@@ -1,0 +1,330 @@
+//! Scenario files: from text to a checked description of a system, its workload and the run.
+
+pub mod explain;
+mod parts;
+pub mod resolve;
+pub mod schema;
+
+use crate::text;
+use hybridsim_config::check::Checker;
+pub use hybridsim_config::diagnostic::Diagnostics;
+use hybridsim_config::diagnostic::{SourceText, Span};
+use hybridsim_config::document::{self, Datum, Item, Table};
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Registry;
+use std::path::{Path, PathBuf};
+
+pub use parts::Part;
+
+/// Keys of the `[run]` table.
+pub const RUN: &[Param] = &[
+    Param::with(
+        "seed",
+        Kind::Count { min: 0, max: u64::MAX },
+        "1",
+        "Every random number of the run follows from it.",
+    ),
+    Param::with(
+        "verify",
+        Kind::Flag,
+        "false",
+        "Check that every read returns the last write. Slower, needs memory per sector written.",
+    ),
+    Param::optional(
+        "power_cut_every",
+        Kind::Count { min: 1, max: u64::MAX },
+        "Power failures at random, one in so many messages between parts on average. With `verify` \
+         it is checked that nothing acknowledged is lost.",
+    ),
+    Param::with(
+        "power_cuts_max",
+        Kind::Count { min: 0, max: u64::MAX },
+        "10000",
+        "The most power failures in a run.",
+    ),
+    Param::with(
+        "warmup_requests",
+        Kind::Count { min: 0, max: u64::MAX },
+        "0",
+        "Requests at the start that are simulated but left out of the statistics.",
+    ),
+    Param::with(
+        "warmup_time",
+        Kind::Duration,
+        "0s",
+        "Simulated time at the start that is left out of the statistics.",
+    ),
+    Param::optional(
+        "state",
+        Kind::Text,
+        "A file written by `run --save-state` from the same system: the run goes on from there. \
+         Relative to the scenario.",
+    ),
+];
+
+/// Keys of the `[workload]` table that say where requests come from; how they are replayed is
+/// declared by the workload crate.
+pub const WORKLOAD: &[Param] = &[
+    Param::optional(
+        "trace",
+        Kind::Text,
+        "A trace file, relative to the scenario. Its format is found by content.",
+    ),
+    Param::optional(
+        "format",
+        Kind::Plug("trace-format"),
+        "The trace's format, where its content leaves a doubt or options are needed.",
+    ),
+    Param::optional(
+        "generator",
+        Kind::Plug("generator"),
+        "A generator of requests, instead of a trace.",
+    ),
+];
+
+/// What stands for standard input in place of a file.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Keys at the top of a scenario.
+const TOP: &[&str] = &["title", "system", "run", "workload", "host", "part"];
+
+/// A scenario without errors.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What to call it in results.
+    pub title: String,
+    /// The name of the text it was read from.
+    pub name: String,
+    /// Checked `[run]`.
+    pub run: Settings,
+    /// Checked `[workload]`.
+    pub workload: Settings,
+    /// Checked `[host]`.
+    pub host: Settings,
+    /// All parts; children come before their parents.
+    pub parts: Vec<Part>,
+    /// Index of the top part.
+    pub system: usize,
+    /// Folder that relative paths start from.
+    pub base: PathBuf,
+    /// The texts it came from, for messages about it.
+    pub sources: Vec<SourceText>,
+    /// What whoever asked for it should know.
+    pub notes: Vec<String>,
+}
+
+/// What to read a scenario from.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The scenario's text and name.
+    pub source: SourceText,
+    /// Folder that relative paths start from.
+    pub base: PathBuf,
+    /// `--set key=value` options, in order.
+    pub sets: Vec<String>,
+    /// A trace that takes the place of the scenario's workload, relative to the current folder:
+    /// of the whole `[workload]` table, unless that names no source of requests itself.
+    pub trace: Option<PathBuf>,
+}
+
+impl Input {
+    /// Reads the file at `path`, or standard input where that is `-`; then relative paths start
+    /// from the current folder.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path, sets: &[String]) -> Result<Self, Diagnostics> {
+        if path == Path::new(STANDARD_INPUT) {
+            let text =
+                text::read_from(std::io::stdin(), text::SCENARIO_BYTES_MAX).map_err(|error| {
+                    let message = format!("cannot read a scenario from standard input: {error}");
+                    Diagnostics::single(message)
+                })?;
+            let source = SourceText { name: "standard input".to_owned(), text };
+            return Ok(Self { source, base: PathBuf::new(), sets: sets.to_vec(), trace: None });
+        }
+        let text = text::read(path, text::SCENARIO_BYTES_MAX).map_err(|error| {
+            Diagnostics::single(format!("cannot read scenario {}: {error}", path.display()))
+        })?;
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
+        let source = SourceText { name: path.display().to_string(), text };
+        Ok(Self { source, base, sets: sets.to_vec(), trace: None })
+    }
+}
+
+impl Scenario {
+    /// Reads and checks a scenario file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path, sets: &[String], registry: &Registry) -> Result<Self, Diagnostics> {
+        Self::check(Input::read(path, sets)?, registry)
+    }
+
+    /// Checks a scenario.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn check(input: Input, registry: &Registry) -> Result<Self, Diagnostics> {
+        let mut sources = vec![input.source];
+        let mut root = match document::parse(&sources[0], 0) {
+            Ok(root) => root,
+            Err(list) => return Err(Diagnostics { sources, list }),
+        };
+        let mut notes = Vec::new();
+        if let Some(trace) = &input.trace {
+            notes.extend(replace_workload(&mut root));
+            set_trace(&mut root, trace, &mut sources)?;
+        }
+        for set in &input.sets {
+            document::apply_set(&mut root, set, &mut sources)?;
+        }
+        let mut checker = Checker { registry, problems: Vec::new() };
+        let scenario = check_root(&mut checker, &root, input.base, &mut sources);
+        match scenario {
+            Some(mut scenario) if checker.problems.is_empty() => {
+                (scenario.sources, scenario.notes) = (sources, notes);
+                Ok(scenario)
+            }
+            _ => Err(Diagnostics { sources, list: checker.problems }),
+        }
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.run.count("seed")
+    }
+}
+
+fn check_root(
+    checker: &mut Checker<'_>,
+    root: &Table,
+    base: PathBuf,
+    sources: &mut Vec<SourceText>,
+) -> Option<Scenario> {
+    checker.settings(root, &[], TOP, "", None);
+    let title = match root.get("title") {
+        Some(item) => text(checker, item, "title").unwrap_or_default(),
+        None => Path::new(&sources[0].name)
+            .file_stem()
+            .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
+    };
+    let run = section(checker, root, "run", &[RUN]);
+    let time = run.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
+    if run.count_opt("warmup_requests") > Some(0) && time {
+        let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();
+        checker.problem(root.get("run").map(|item| &item.span), "run", message, None);
+    }
+    let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
+    let workload = workload(checker, root);
+    let (parts, system) = parts::check(checker, root, &base, sources)?;
+    let name = sources[0].name.clone();
+    let (sources, notes) = (Vec::new(), Vec::new());
+    Some(Scenario { title, name, run, workload, host, parts, system, base, sources, notes })
+}
+
+/// Takes out the workload of a scenario that has one, and tells what else went with it: how one
+/// trace is to be scaled and cut says nothing of another. Without a source of requests, what the
+/// table says can only be meant for the trace to come.
+fn replace_workload(root: &mut Table) -> Option<String> {
+    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
+    if table.get("trace").is_none() && table.get("generator").is_none() {
+        return None;
+    }
+    let keys = table.iter().map(|(key, ..)| key);
+    let gone: Vec<String> = keys
+        .filter(|key| !["trace", "generator", "format"].contains(key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    root.remove("workload");
+    (!gone.is_empty()).then(|| {
+        format!(
+            "--trace takes the place of the whole [workload]: its {} {} not applied; where wanted, \
+             add --set workload.KEY=VALUE",
+            gone.join(", "),
+            if gone.len() == 1 { "is" } else { "are" }
+        )
+    })
+}
+
+/// Makes `trace` what is replayed.
+fn set_trace(
+    root: &mut Table,
+    trace: &Path,
+    sources: &mut Vec<SourceText>,
+) -> Result<(), Diagnostics> {
+    let path = std::path::absolute(trace)
+        .map_err(|error| Diagnostics::single(format!("--trace {}: {error}", trace.display())))?;
+    let quoted = toml::Value::from(path.to_string_lossy().into_owned());
+    document::apply_set(root, &format!("workload.trace={quoted}"), sources)
+}
+
+fn text(checker: &mut Checker<'_>, item: &Item, key: &str) -> Option<String> {
+    if let Datum::Text(text) = &item.value {
+        return Some(text.clone());
+    }
+    let message = format!("expected a string, found {}", item.value.noun());
+    checker.problem(Some(&item.span), key, message, None);
+    None
+}
+
+fn section(
+    checker: &mut Checker<'_>,
+    root: &Table,
+    key: &str,
+    groups: &[&'static [Param]],
+) -> Settings {
+    let empty = Table::default();
+    let (table, span): (&Table, Option<&Span>) = match root.get(key) {
+        Some(item) => match &item.value {
+            Datum::Table(table) => (table, Some(&item.span)),
+            other => {
+                let message = format!("expected a table, found {}", other.noun());
+                checker.problem(Some(&item.span), key, message, None);
+                return Settings::default();
+            }
+        },
+        None => (&empty, None),
+    };
+    checker.settings(table, groups, &[], key, span)
+}
+
+fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
+    let settings =
+        section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
+    let span = root.get("workload").map(|item| &item.span);
+    match (settings.has("trace"), settings.has("generator")) {
+        (true, true) => {
+            let message = "give either `trace` or `generator`, not both".to_owned();
+            checker.problem(span, "workload", message, None);
+        }
+        (false, false) => {
+            let help = "write `trace = \"FILE\"` or `generator = \"...\"` under [workload], \
+                        or pass --trace FILE";
+            let message = "says no source of requests".to_owned();
+            checker.problem(span, "workload", message, Some(help.to_owned()));
+        }
+        (false, true) => replay_keys(checker, root, &settings),
+        (true, false) => {}
+    }
+    settings
+}
+
+/// What shapes the replay of a trace does nothing to a generator; who writes it expects something.
+fn replay_keys(checker: &mut Checker<'_>, root: &Table, settings: &Settings) {
+    let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return };
+    let groups: &[&'static [Param]] = &[WORKLOAD, hybridsim_workload::shape::PARAMS];
+    let defaults = checker.settings(&Table::default(), groups, &[], "workload", None);
+    let value = |of: &Settings, key: &str| {
+        of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
+    };
+    for (key, span, _) in table.iter().filter(|(key, ..)| *key != "generator") {
+        // Resolved scenarios spell out every default.
+        if value(settings, key) != value(&defaults, key) {
+            let message = "shapes the replay of a trace, and this workload is generated".to_owned();
+            let help = "set it in the generator, if that has such a key (see `hybridsim explain`), \
+                        or remove it";
+            checker.problem(Some(span), &format!("workload.{key}"), message, Some(help.into()));
+        }
+    }
+}

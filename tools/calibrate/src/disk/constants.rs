@@ -1,0 +1,167 @@
+//! The constants of a drive that calibration may move, and how far.
+
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_engine::{SECTOR_BYTES, SimDuration};
+
+/// What a constant is counted in while it is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Milliseconds.
+    Time,
+    /// Milliseconds per sector: a rate is fitted by its inverse, which adds to latencies.
+    Sector,
+    /// A part of one.
+    Share,
+}
+
+/// A parameter of `hard-disk` that calibration may move.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Constant {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// The parameter that stands for it where it has no value of its own.
+    pub falls_back_to: Option<&'static str>,
+    /// Least and greatest value tried.
+    pub range: (f64, f64),
+    /// How far from the start it may go: a log corrects what is known of a drive, and what it
+    /// would have farther away stands for something else.
+    pub far: f64,
+    /// How far the search moves it at first.
+    pub step: f64,
+    /// Times that make good for it: with a slower link and shorter times requests of the mean
+    /// length take as long as before.
+    pub made_good_by: &'static [&'static str],
+}
+
+const fn time(name: &'static str, falls_back_to: Option<&'static str>) -> Constant {
+    let (range, far) = ((0.0, 10.0), 2.0);
+    Constant { name, unit: Unit::Time, falls_back_to, range, far, step: 0.4, made_good_by: &[] }
+}
+
+const fn sector(
+    name: &'static str,
+    falls_back_to: Option<&'static str>,
+    made_good_by: &'static [&'static str],
+) -> Constant {
+    // A sector in half a microsecond is 1 GB/s; in half a millisecond, 1 MB/s.
+    let (range, far) = ((0.000_5, 0.5), 0.5);
+    Constant { name, unit: Unit::Sector, falls_back_to, range, far, step: 0.032, made_good_by }
+}
+
+/// All of them. What a drive's mechanics do (seek curve, layout, speed) is not here: logs of
+/// response times do not tell it apart.
+pub(super) const CONSTANTS: [Constant; 13] = [
+    time("read_hit_overhead", None),
+    time("read_hit_overhead_after_write", Some("read_hit_overhead")),
+    time("read_miss_overhead", None),
+    time("read_miss_overhead_after_write", Some("read_miss_overhead")),
+    time("write_hit_overhead", None),
+    time("write_hit_overhead_after_write", Some("write_hit_overhead")),
+    time("write_miss_overhead", None),
+    time("write_miss_overhead_after_write", Some("write_miss_overhead")),
+    time("write_settle", None),
+    time("head_switch", None),
+    Constant {
+        name: "resettle_share",
+        unit: Unit::Share,
+        falls_back_to: None,
+        range: (0.0, 1.0),
+        far: 1.0,
+        step: 0.2,
+        made_good_by: &[],
+    },
+    sector("host_rate", None, &["read_hit_overhead", "read_hit_overhead_after_write"]),
+    sector(
+        "host_write_rate",
+        Some("host_rate"),
+        &["write_hit_overhead", "write_hit_overhead_after_write"],
+    ),
+];
+
+impl Constant {
+    /// Its value among `settings`; `None` for a link that takes no time.
+    pub fn read(&self, settings: &Settings) -> Option<f64> {
+        let names = [Some(self.name), self.falls_back_to];
+        let name = names.into_iter().flatten().find(|name| settings.has(name))?;
+        Some(match self.unit {
+            Unit::Time => settings.duration(name).as_ns() as f64 / 1e6,
+            Unit::Sector => SECTOR_BYTES as f64 / settings.rate_opt(name)? as f64 * 1e3,
+            Unit::Share => settings.number(name),
+        })
+    }
+
+    /// Puts `value` into `settings`.
+    pub fn write(&self, settings: &mut Settings, value: f64) {
+        settings.set(self.name, self.value(value));
+    }
+
+    fn value(&self, value: f64) -> Value {
+        match self.unit {
+            Unit::Time => Value::Duration(SimDuration::from_ns_f64((value * 1e6).round())),
+            Unit::Sector => Value::Rate((SECTOR_BYTES as f64 / value * 1e3).round() as u64),
+            Unit::Share => Value::Number((value * 1e4).round() / 1e4),
+        }
+    }
+
+    /// `value` in the words of people.
+    pub fn words(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Time => format!("{value:.3} ms"),
+            Unit::Sector => format!("{:.3} MB/s", rate(value)),
+            Unit::Share => format!("{value:.3}"),
+        }
+    }
+
+    /// `value`, which is sure to `margin`, in the words of people.
+    pub fn with_margin(&self, value: f64, margin: f64) -> String {
+        match self.unit {
+            Unit::Time => format!("{value:.3} +- {margin:.3} ms"),
+            Unit::Sector => {
+                let margin = rate(value) * (margin / value);
+                format!("{:.3} +- {margin:.3} MB/s", rate(value))
+            }
+            Unit::Share => format!("{value:.3} +- {margin:.3}"),
+        }
+    }
+}
+
+/// MB/s where a sector takes so many ms.
+fn rate(sector_ms: f64) -> f64 {
+    SECTOR_BYTES as f64 / sector_ms / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_config::param::Kind;
+
+    #[test]
+    fn they_are_parameters_of_the_drive() {
+        let registry = hybridsim_simulation::registry::standard();
+        let disk = registry.find::<hybridsim_config::build::LayerEntry>("hard-disk");
+        let params = disk.expect("it is registered").description.params;
+        for constant in CONSTANTS {
+            let param = params.iter().find(|param| param.name == constant.name);
+            let kind = param.unwrap_or_else(|| panic!("{}", constant.name)).kind;
+            let expect = match constant.unit {
+                Unit::Time => matches!(kind, Kind::Duration),
+                Unit::Sector => matches!(kind, Kind::Rate),
+                Unit::Share => matches!(kind, Kind::Number { .. }),
+            };
+            assert!(expect, "{}: {kind:?}", constant.name);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for constant in CONSTANTS {
+            let mut settings = Settings::default();
+            assert_eq!(constant.read(&settings), None);
+            constant.write(&mut settings, 0.0625);
+            let got = constant.read(&settings).expect("it was written");
+            assert!((got - 0.0625).abs() < 1e-6, "{}: {got}", constant.name);
+        }
+    }
+}

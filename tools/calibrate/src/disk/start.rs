@@ -1,0 +1,193 @@
+//! The drive calibration starts from, and the preset it ends with.
+
+use super::constants::{CONSTANTS, Constant};
+use crate::CalibrateError;
+use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_engine::{Layer, SimDuration};
+use hybridsim_simulation::scenario::{Input, Part, Scenario, resolve};
+use hybridsim_simulation::{presets, registry};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use toml::{Table, Value as Toml};
+
+const KIND: &str = "hard-disk";
+
+/// A `hard-disk` with values for all its parameters.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    /// What it was called when it was asked for.
+    pub name: String,
+    part: Part,
+    /// The parameters that are written where it comes from.
+    written: BTreeSet<String>,
+    seed: u64,
+}
+
+impl Drive {
+    /// The drive `name` stands for: a preset, or a file ending in `.toml` that is one or is a
+    /// scenario with a single hard disk, such as the importer writes.
+    ///
+    /// # Errors
+    /// When it is none of these, or is wrong.
+    pub fn read(name: &str) -> Result<Self, CalibrateError> {
+        let source = presets::load(name, Path::new("")).map_err(CalibrateError::Start)?;
+        // What cannot be read is said when it is checked, with its place.
+        let table: Table = source.text.parse().unwrap_or_default();
+        if table.contains_key("part") {
+            return Self::of_scenario(
+                name,
+                source,
+                Path::new(name).parent().unwrap_or(Path::new("")),
+            );
+        }
+        let text = format!("[part.disk]\npreset = {}\n", Toml::from(name));
+        Self::of_scenario(name, SourceText { name: name.to_owned(), text }, Path::new(""))
+    }
+
+    /// The only hard disk of the scenario `source` with paths that start from `base`, to be called
+    /// `name`.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn of_scenario(
+        name: &str,
+        source: SourceText,
+        base: &Path,
+    ) -> Result<Self, CalibrateError> {
+        let wrong = |message: String| CalibrateError::Start(message);
+        let table: Table = source.text.parse().unwrap_or_default();
+        // Its own workload is not wanted.
+        let trace = Some("-".into());
+        let input = Input { source, base: base.to_owned(), sets: Vec::new(), trace };
+        let registry = registry::standard();
+        let scenario = Scenario::check(input, &registry).map_err(|all| wrong(all.to_string()))?;
+        let part = only_disk(&scenario).map_err(|message| wrong(format!("{name}: {message}")))?;
+        let own = table.get("part").and_then(|parts| parts.get(&part.name));
+        let written = keys(own.and_then(Toml::as_table), part.preset.as_deref(), &scenario.base);
+        Ok(Self { name: name.to_owned(), part: part.clone(), written, seed: scenario.seed() })
+    }
+
+    /// The built drive.
+    ///
+    /// # Errors
+    /// When its parameters do not fit together.
+    pub fn build(&self) -> Result<Box<dyn Layer>, String> {
+        let registry = registry::standard();
+        let entry = registry.find::<LayerEntry>(KIND).expect("it is registered");
+        let (settings, seed, path) = (&self.part.settings, self.seed, "disk");
+        let input = BuildInput { settings, registry: &registry, seed, path, children: &[] };
+        (entry.build)(&input).map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("{}: {}", self.name, all.join("; "))
+        })
+    }
+
+    /// Values of the constants; `None` where the drive has none.
+    pub(super) fn constants(&self) -> Vec<Option<f64>> {
+        CONSTANTS.iter().map(|constant| constant.read(&self.part.settings)).collect()
+    }
+
+    /// Whether response times tell anything of a constant. How long the arm settles before a write
+    /// nobody waits for, they do not; requests come one at a time, so a write cache has room.
+    pub(super) fn shows(&self, constant: &Constant) -> bool {
+        constant.name != "write_settle" || !self.part.settings.flag("write_cache")
+    }
+
+    /// The drive with other values of some constants.
+    #[must_use]
+    pub(super) fn with(&self, values: impl Iterator<Item = (Constant, f64)>) -> Self {
+        let mut other = self.clone();
+        for (constant, value) in values {
+            constant.write(&mut other.part.settings, value);
+        }
+        other
+    }
+
+    /// A turn of its platters.
+    pub(super) fn turn(&self) -> SimDuration {
+        SimDuration::from_ns_f64(60e9 / self.part.settings.number("rpm"))
+    }
+
+    /// Whether parameter `key` is written where the drive comes from.
+    pub(super) fn writes(&self, key: &str) -> bool {
+        self.written.contains(key)
+    }
+
+    /// The drive as a preset below the comment `head`; `source` says where a parameter's value
+    /// comes from, for those that are not as in the drive's own source.
+    pub(super) fn preset(&self, head: &str, source: impl Fn(&str) -> Option<String>) -> String {
+        let mut text = String::new();
+        head.lines().for_each(|line| text += &format!("# {line}\n"));
+        let resolved = resolve::part(&self.part, &registry::standard());
+        let table: Table = resolved.parse().expect("what is written can be read");
+        for (key, value) in &table {
+            let told = source(key).or_else(|| {
+                let own = self.writes(key) && !CONSTANTS.iter().any(|it| it.name == key);
+                (own || key == "kind").then(|| format!("from {}", self.name))
+            });
+            if let Some(told) = told {
+                let _ = writeln!(text, "{key} = {}  # {told}", pretty(value, 0));
+            }
+        }
+        text
+    }
+}
+
+/// The scenario's hard disk, if there is one and only one.
+fn only_disk(scenario: &Scenario) -> Result<&Part, String> {
+    let parts = &scenario.parts;
+    let disks: Vec<&Part> = parts.iter().filter(|part| part.description.name == KIND).collect();
+    match disks.as_slice() {
+        [only] => Ok(only),
+        [] => {
+            let kinds: Vec<&str> = parts.iter().map(|part| part.description.name).collect();
+            Err(format!(
+                "is no hard disk ({}); name a preset of `hybridsim list preset` that is one, or \
+                 a file of `hybridsim import disksim`; for a flash device leave out --disk",
+                kinds.join(", ")
+            ))
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|part| part.name.as_str()).collect();
+            Err(format!("has {} hard disks ({}); leave one in it", several.len(), names.join(", ")))
+        }
+    }
+}
+
+/// The keys `own` and the preset below it have.
+fn keys(own: Option<&Table>, preset: Option<&str>, base: &Path) -> BTreeSet<String> {
+    let below = preset.and_then(|preset| presets::load(preset, base).ok());
+    let below: Table = below.and_then(|source| source.text.parse().ok()).unwrap_or_default();
+    own.into_iter().chain([&below]).flat_map(Table::keys).cloned().collect()
+}
+
+/// `value` as TOML, long lists broken into lines of at most about a hundred characters.
+fn pretty(value: &Toml, depth: usize) -> String {
+    const WIDTH: usize = 96;
+    let inline = value.to_string();
+    if inline.len() <= WIDTH / 2 || depth > 4 {
+        return inline;
+    }
+    match value {
+        Toml::Array(items) => {
+            let indent = "    ".repeat(depth + 1);
+            let (mut text, mut line) = ("[\n".to_owned(), indent.clone());
+            for item in items {
+                let item = pretty(item, depth + 1);
+                if line.len() > indent.len() && line.len() + item.len() > WIDTH {
+                    text += &format!("{}\n", line.trim_end());
+                    line.clone_from(&indent);
+                }
+                line += &format!("{item}, ");
+            }
+            format!("{text}{}\n{}]", line.trim_end(), "    ".repeat(depth))
+        }
+        Toml::Table(table) => {
+            let pair = |(key, value): (&String, &Toml)| format!("{key} = {}", pretty(value, depth));
+            format!("{{ {} }}", table.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        _ => inline,
+    }
+}
