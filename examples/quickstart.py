@@ -24,7 +24,7 @@ scenario = Scenario(
 )
 
 for spare in (0.07, 0.28):
-    overrides = {"title": f"{spare:.0%} spare", "part.ssd.over_provisioning": spare}
+    overrides = {"title": f"{spare:.0%} spare", "component.ssd.over_provisioning": spare}
     result = hybridsim.run(scenario, overrides=overrides)
     print(
         f"{result.title}: write amplification {result.totals.write_amplification:.2f}, "
@@ -62,7 +62,7 @@ class WriteOnce(hybridsim.Ftl):
 
 
 try:
-    log = {"part.ssd.ftl": "write-once", "part.ssd.precondition": "none"}
+    log = {"component.ssd.ftl": "write-once", "component.ssd.precondition": "none"}
     hybridsim.run(scenario, overrides=log)
 except hybridsim.RunError as error:
     done = error.result.latency_ns.write.count

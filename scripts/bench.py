@@ -24,9 +24,9 @@ ROUNDS = 5
 PIN = ["taskset", "-c", "0"] if shutil.which("taskset") else []
 
 HOST = '[host]\nmode = "closed"\nqueue_depth = {depth}\n'
-DISK = HOST + '[part.disk]\npreset = "{preset}"\n'
+DISK = HOST + '[component.disk]\npreset = "{preset}"\n'
 SPTF = DISK + 'cache_segments = 0\ncache_write_segments = 0\nscheduler = "sptf"\nqueue_depth = 32\n'
-SSD = HOST + """[part.ssd]
+SSD = HOST + """[component.ssd]
 kind = "ssd"
 channels = 8
 dies_per_channel = 4
@@ -45,17 +45,17 @@ erase_time = "3ms"
 endurance = 100000
 precondition = "steady"
 """
-HYBRID = 'system = "hybrid"\n' + HOST + """[part.hybrid]
+HYBRID = 'system = "hybrid"\n' + HOST + """[component.hybrid]
 kind = "hybrid-disk"
 flash = "flash"
 disk = "disk"
-[part.flash]
-preset = "paper000-hybrid-flash-256mb"
-[part.disk]
+[component.flash]
+preset = "konanki-hybrid-flash-256mb"
+[component.disk]
 preset = "generic-sata-7200-250gb"
 """
 # What other simulators were measured on: 4 GiB in 16,384 blocks, three quarters of it offered.
-PEER_SSD = HOST.format(depth=32) + """[part.ssd]
+PEER_SSD = HOST.format(depth=32) + """[component.ssd]
 kind = "ssd"
 channels = 8
 dies_per_channel = 1
@@ -72,11 +72,11 @@ erase_time = "1.5ms"
 channel_rate = "200MB/s"
 precondition = "{precondition}"
 """
-PEER_ARRAY = 'system = "array"\n' + HOST.format(depth=8) + """[part.array]
+PEER_ARRAY = 'system = "array"\n' + HOST.format(depth=8) + """[component.array]
 kind = "{kind}"
 members = ["a", "b", "c", "d", "e"]
-""" + "".join(f'[part.{name}]\npreset = "seagate-cheetah-9lp"\n' for name in "abcde")
-CONSTANT = HOST + '[part.device]\nkind = "constant-device"\ncapacity = "1TiB"\nlatency = "10us"\n'
+""" + "".join(f'[component.{name}]\npreset = "seagate-cheetah-9lp"\n' for name in "abcde")
+CONSTANT = HOST + '[component.device]\nkind = "constant-device"\ncapacity = "1TiB"\nlatency = "10us"\n'
 UNIFORM = 'kind = "uniform", read = {read}'
 MILLION = 1_000_000
 

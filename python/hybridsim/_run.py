@@ -70,7 +70,7 @@ def run(
     `Scenario`. A relative path in it starts from its file, or else from the current folder.
 
     `trace` replaces its workload. `overrides` sets keys, nested or dotted:
-    ``{"part.ssd.over_provisioning": 0.28, "host": {"queue_depth": 8}}``. `seed` and `verify` (check
+    ``{"component.ssd.over_provisioning": 0.28, "host": {"queue_depth": 8}}``. `seed` and `verify` (check
     that every read returns the last write) are short for keys of ``run``.
 
     With ``detail="bare"`` nothing is gathered but the figures: `Result.series` and the like are

@@ -77,7 +77,7 @@ def sets(overrides: Mapping[str, Any]) -> list[str]:
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if not isinstance(key, str) or not key or "=" in key:
-            raise TypeError(f"overrides have keys such as 'part.ssd.channels', not {key!r}")
+            raise TypeError(f"overrides have keys such as 'component.ssd.channels', not {key!r}")
         path = f"{prefix}{key}"
         if value is None:
             raise TypeError(f"{path}: None takes nothing back; leave the key out instead")

@@ -37,7 +37,7 @@ class Problem:
     """One thing that is wrong with a scenario."""
 
     key: str
-    """The key path, such as ``part.disk.rpm``; empty where there is none."""
+    """The key path, such as ``component.disk.rpm``; empty where there is none."""
     message: str
     """What is wrong."""
     help: str | None = None

@@ -3,7 +3,7 @@
 A translation layer derives from `Ftl`, a cache replacement policy from `Replacement`. A class is
 used in a scenario in one of three ways:
 
-- as a value: ``Part("ssd", ftl=MyFtl)`` or ``overrides={"part.ssd.ftl": MyFtl}``;
+- as a value: ``Part("ssd", ftl=MyFtl)`` or ``overrides={"component.ssd.ftl": MyFtl}``;
 - by a name of its own, after ``@hybridsim.ftl("my-ftl")``: ``ftl = "my-ftl"``;
 - by its import path: ``ftl = { kind = "python", class = "module:MyFtl" }``, which also works on the
   command line; ``"folder/file.py:MyFtl"`` names a file.

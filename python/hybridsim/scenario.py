@@ -12,7 +12,7 @@ title = "a disk"
 [workload]
 generator = "uniform"
 <BLANKLINE>
-[part.disk]
+[component.disk]
 kind = "constant-device"
 capacity = "1GB"
 latency = "5ms"

@@ -16,24 +16,24 @@ from hybridsim.testing import check_ftl
 def test_lru_in_python_is_the_built_in_lru(hybrid):
     built_in = hybridsim.run(hybrid, verify=True)
     ours = hybridsim.run(
-        hybrid, overrides={"part.hybrid.replacement": policies.PythonLru}, verify=True
+        hybrid, overrides={"component.hybrid.replacement": policies.PythonLru}, verify=True
     )
     assert built_in.components["hybrid"].destages > 100
     assert ours.fingerprint == built_in.fingerprint
     assert ours.components == built_in.components
-    other = hybridsim.run(hybrid, overrides={"part.hybrid.replacement": "fifo"})
+    other = hybridsim.run(hybrid, overrides={"component.hybrid.replacement": "fifo"})
     assert other.fingerprint != built_in.fingerprint, "the policy makes no difference here"
 
 
 def test_a_translation_layer_in_python(ssd):
-    by_class = hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.PageFtl}, verify=True)
+    by_class = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl}, verify=True)
     by_name = hybridsim.run(
-        ssd, overrides={"part.ssd.ftl": "page-ftl"}, plugins=[policies.PageFtl], verify=True
+        ssd, overrides={"component.ssd.ftl": "page-ftl"}, plugins=[policies.PageFtl], verify=True
     )
     path = Policy("python", **{"class": "policies:PageFtl"})
-    by_path = hybridsim.run(ssd, overrides={"part.ssd.ftl": path}, verify=True)
+    by_path = hybridsim.run(ssd, overrides={"component.ssd.ftl": path}, verify=True)
     file = Policy("python", **{"class": f"{policies.__file__}:PageFtl"})
-    by_file = hybridsim.run(ssd, overrides={"part.ssd.ftl": file}, verify=True)
+    by_file = hybridsim.run(ssd, overrides={"component.ssd.ftl": file}, verify=True)
     runs = [by_class, by_name, by_path, by_file]
     assert len({run.fingerprint for run in runs}) == 1
     assert by_class.components["ssd"].gc_programs > 0
@@ -47,7 +47,7 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     shutil.copy(policies.__file__, tmp_path / "own.py")
     command = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    ours = hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.PageFtl})
+    ours = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl})
     assert ours.fingerprint in done.stdout
 
     ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:RaisingFtl"}
@@ -108,14 +108,14 @@ def test_conformance_finds_mistakes(layer):
 
 
 def test_a_wrong_layer_is_caught_by_verification(ssd):
-    wrong = {"part.ssd.ftl": policies.WrongPageFtl}
+    wrong = {"component.ssd.ftl": policies.WrongPageFtl}
     with pytest.raises(hybridsim.RunError, match="wrong data"):
         hybridsim.run(ssd, overrides=wrong, verify=True)
 
 
 def test_a_broken_rule_of_flash_is_told_where_it_happened(ssd):
     with pytest.raises(hybridsim.RunError) as caught:
-        hybridsim.run(ssd, overrides={"part.ssd.ftl": policies.ForgetfulFtl})
+        hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.ForgetfulFtl})
     cause = caught.value.__cause__
     assert isinstance(cause, hybridsim.FlashRuleBroken)
     assert "policies.py" in str(caught.value)
@@ -126,7 +126,7 @@ def test_an_exception_in_a_layer_ends_the_run(ssd, method):
     hybridsim.register(policies.RaisingFtl)
     layer = Policy("raising-ftl", method=method, after=50)
     with pytest.raises(hybridsim.RunError, match=f"a mistake in {method}") as caught:
-        hybridsim.run(ssd, overrides={"part.ssd.ftl": layer})
+        hybridsim.run(ssd, overrides={"component.ssd.ftl": layer})
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert caught.value.__cause__.__traceback__ is not None
     assert not caught.value.result.complete
@@ -136,18 +136,18 @@ def test_an_exception_in_a_layer_ends_the_run(ssd, method):
 def test_parameters_are_checked_like_any_other(ssd):
     hybridsim.register(policies.RaisingFtl)
     with pytest.raises(hybridsim.ScenarioError, match="did you mean `after`"):
-        hybridsim.check(ssd, overrides={"part.ssd.ftl": Policy("raising-ftl", aftr=1)})
+        hybridsim.check(ssd, overrides={"component.ssd.ftl": Policy("raising-ftl", aftr=1)})
     with pytest.raises(hybridsim.ScenarioError, match="whole number"):
-        hybridsim.check(ssd, overrides={"part.ssd.ftl": Policy("raising-ftl", after="much")})
+        hybridsim.check(ssd, overrides={"component.ssd.ftl": Policy("raising-ftl", after="much")})
     assert "raising-ftl" in hybridsim.list("ftl")
     assert "after" in hybridsim.list("ftl")["raising-ftl"].params
     assert "default 100" in hybridsim.explain("raising-ftl")
     options = {"kind": "python", "class": "policies:RaisingFtl", "options": '{"after": 1000000}'}
-    assert hybridsim.run(ssd, overrides={"part.ssd.ftl": options}).complete
+    assert hybridsim.run(ssd, overrides={"component.ssd.ftl": options}).complete
 
 
 def test_a_layer_refuses_a_device(ssd):
-    spare = {"part.ssd.ftl": policies.PageFtl, "part.ssd.over_provisioning": 0.001}
+    spare = {"component.ssd.ftl": policies.PageFtl, "component.ssd.over_provisioning": 0.001}
     with pytest.raises(hybridsim.ScenarioError, match="too little spare space"):
         hybridsim.run(ssd, overrides=spare)
 
@@ -164,7 +164,7 @@ def test_a_layer_refuses_a_device(ssd):
 )
 def test_classes_that_cannot_be_found(ssd, path, says):
     with pytest.raises(hybridsim.ScenarioError, match=says):
-        hybridsim.check(ssd, overrides={"part.ssd.ftl": {"kind": "python", "class": path}})
+        hybridsim.check(ssd, overrides={"component.ssd.ftl": {"kind": "python", "class": path}})
 
 
 def test_names_are_not_taken_twice():
@@ -191,11 +191,11 @@ def test_classes_with_one_name_stay_apart(ssd):
 
     sound, broken = make(10**9), make(10)
     for _ in range(2):
-        assert hybridsim.run(ssd, overrides={"part.ssd.ftl": sound}).complete
+        assert hybridsim.run(ssd, overrides={"component.ssd.ftl": sound}).complete
         with pytest.raises(hybridsim.RunError, match="a mistake in write"):
-            hybridsim.run(ssd, overrides={"part.ssd.ftl": broken})
+            hybridsim.run(ssd, overrides={"component.ssd.ftl": broken})
     # A name that is registered again means the newer class.
-    named = {"part.ssd.ftl": "twice"}
+    named = {"component.ssd.ftl": "twice"}
     hybridsim.register(broken, "twice")
     hybridsim.register(sound, "twice")
     assert hybridsim.run(ssd, overrides=named).complete
@@ -205,7 +205,7 @@ def test_a_class_may_be_called_like_a_built_in_policy(hybrid):
     class Lru(policies.PythonLru):
         """Named like a built-in policy, and given as a value."""
 
-    ours = hybridsim.run(hybrid, overrides={"part.hybrid.replacement": Lru})
+    ours = hybridsim.run(hybrid, overrides={"component.hybrid.replacement": Lru})
     assert ours.fingerprint == hybridsim.run(hybrid).fingerprint
     origins = {entry.origin for entry in hybridsim.list("replacement").values()}
     assert f"Python class {__name__}:{Lru.__qualname__}" in origins
@@ -213,9 +213,9 @@ def test_a_class_may_be_called_like_a_built_in_policy(hybrid):
 
 def test_mistakes_of_replacement_policies(hybrid):
     with pytest.raises(hybridsim.RunError, match="not in the cache"):
-        hybridsim.run(hybrid, overrides={"part.hybrid.replacement": policies.InventingLru})
+        hybridsim.run(hybrid, overrides={"component.hybrid.replacement": policies.InventingLru})
     with pytest.raises(hybridsim.RunError, match="a mistake") as caught:
-        hybridsim.run(hybrid, overrides={"part.hybrid.replacement": policies.RaisingLru})
+        hybridsim.run(hybrid, overrides={"component.hybrid.replacement": policies.RaisingLru})
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -237,7 +237,7 @@ def test_flash_is_lent_for_one_call_only(ssd):
                 kept.append(flash)
             super().write(lpn, flash)
 
-    hybridsim.run(ssd, overrides={"part.ssd.ftl": "keeping-ftl"}, verify=True)
+    hybridsim.run(ssd, overrides={"component.ssd.ftl": "keeping-ftl"}, verify=True)
     with pytest.raises(ValueError, match="while a method"):
         kept[0].erase(0)
 
@@ -249,7 +249,7 @@ def test_ctrl_c_in_a_policy_is_no_failure(ssd):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hybridsim.run(ssd, overrides={"part.ssd.ftl": "interrupted-ftl"})
+        hybridsim.run(ssd, overrides={"component.ssd.ftl": "interrupted-ftl"})
 
 
 def test_a_policy_may_simulate(ssd):
@@ -261,7 +261,7 @@ def test_a_policy_may_simulate(ssd):
             super().__init__(device)
             self.inner = hybridsim.run(inner, detail="bare")
 
-    result = hybridsim.run(ssd, overrides={"part.ssd.ftl": "nested-ftl"})
+    result = hybridsim.run(ssd, overrides={"component.ssd.ftl": "nested-ftl"})
     assert result.complete
     assert "nested-ftl" in result.resolved
     assert sys.getrefcount(Nested) > 1

@@ -81,7 +81,7 @@ def test_series_add_up(ssd):
     heat = result.heat_map("latency")
     assert heat.counts.sum() == result.requests
     assert heat.counts.shape == (len(heat.bounds) - 1, len(heat.time_ns) - 1)
-    energy = hybridsim.run(ssd, overrides={"part.ssd.active_power": "1W"}).energy()
+    energy = hybridsim.run(ssd, overrides={"component.ssd.active_power": "1W"}).energy()
     assert energy["energy_j"].sum() > 0
 
 

@@ -84,16 +84,16 @@ def test_files_for_other_tools_are_those_of_the_command(ssd, tmp_path):
 
 def test_overrides_are_nested_or_dotted(ssd):
     plain = hybridsim.run(ssd)
-    dotted = hybridsim.run(ssd, overrides={"part.ssd.over_provisioning": 1.0})
+    dotted = hybridsim.run(ssd, overrides={"component.ssd.over_provisioning": 1.0})
     nested = hybridsim.run(ssd, overrides={"part": {"ssd": {"over_provisioning": "100%"}}})
     assert dotted.fingerprint == nested.fingerprint != plain.fingerprint
     assert dotted.totals.write_amplification < plain.totals.write_amplification
-    policy = {"part.ssd.ftl": Policy("page", gc="fifo")}
+    policy = {"component.ssd.ftl": Policy("page", gc="fifo")}
     assert 'kind = "fifo"' in hybridsim.check(ssd, overrides=policy)
     assert hybridsim.run(ssd, seed=8).fingerprint != plain.fingerprint
     assert hybridsim.run(ssd, seed=7).fingerprint == plain.fingerprint
     with pytest.raises(TypeError, match="None takes nothing back"):
-        hybridsim.run(ssd, overrides={"part.ssd.ftl": None})
+        hybridsim.run(ssd, overrides={"component.ssd.ftl": None})
 
 
 def test_what_is_observed_does_not_change_the_run(ssd):
@@ -136,8 +136,8 @@ def test_a_scenario_tells_all_its_problems(ssd, tmp_path):
     with pytest.raises(hybridsim.ScenarioError) as caught:
         hybridsim.run(path)
     problems = {problem.key: problem for problem in caught.value.problems}
-    assert set(problems) == {"part.ssd.chanels", "part.ssd.read_time"}
-    unknown = problems["part.ssd.chanels"]
+    assert set(problems) == {"component.ssd.chanels", "component.ssd.read_time"}
+    unknown = problems["component.ssd.chanels"]
     assert unknown.help == "did you mean `channels`?"
     assert unknown.file == str(path)
     assert "chanels" in path.read_text().splitlines()[unknown.line - 1]
@@ -148,12 +148,12 @@ def test_a_scenario_tells_all_its_problems(ssd, tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"part.ssd.blocks_per_plane": 10**30}, hybridsim.ScenarioError, "out of range"),
-        ({"part.ssd.pages_per_block": 2.5}, hybridsim.ScenarioError, "whole number"),
-        ({"part.ssd.over_provisioning": float("nan")}, hybridsim.ScenarioError, "out of range"),
-        ({"part.ssd.over_provisioning": 0.0}, hybridsim.ScenarioError, "over_provisioning"),
-        ({"part.ssd.ftl": "pages"}, hybridsim.ScenarioError, "did you mean `page`"),
-        ({"part.ssd.endurance": 2}, hybridsim.RunError, "worn out"),
+        ({"component.ssd.blocks_per_plane": 10**30}, hybridsim.ScenarioError, "out of range"),
+        ({"component.ssd.pages_per_block": 2.5}, hybridsim.ScenarioError, "whole number"),
+        ({"component.ssd.over_provisioning": float("nan")}, hybridsim.ScenarioError, "out of range"),
+        ({"component.ssd.over_provisioning": 0.0}, hybridsim.ScenarioError, "over_provisioning"),
+        ({"component.ssd.ftl": "pages"}, hybridsim.ScenarioError, "did you mean `page`"),
+        ({"component.ssd.endurance": 2}, hybridsim.RunError, "worn out"),
         ({"workload": {"generator": "uniform", "trace": "x"}}, hybridsim.ScenarioError, "either"),
     ],
 )
@@ -164,7 +164,7 @@ def test_mistakes_are_told(ssd, change, error, says):
 
 def test_a_broken_off_run_has_its_figures(ssd):
     with pytest.raises(hybridsim.RunError) as caught:
-        hybridsim.run(ssd, overrides={"part.ssd.endurance": 5})
+        hybridsim.run(ssd, overrides={"component.ssd.endurance": 5})
     result = caught.value.result
     assert not result.complete
     assert 0 < result.requests < 3000

@@ -89,7 +89,7 @@ def test_mistakes_with_traces(msr, tmp_path):
 
 
 def test_a_trace_is_replayed(ssd, msr):
-    fits = {"workload.address": "wrap", "part.ssd.blocks_per_plane": 160}
+    fits = {"workload.address": "wrap", "component.ssd.blocks_per_plane": 160}
     result = hybridsim.run(ssd, msr, overrides=fits)
     assert result.requests == ROWS
     assert result.trace == "trace.csv"

@@ -8,7 +8,7 @@ use hybridsim_config::build::{BuildInput, ChildView};
 use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;
@@ -45,16 +45,16 @@ fn measure(name: &str, op: Op, failures: &[(u64, u64)], requests: u64) {
         path: "a",
         children: &views,
     };
-    let layer = (support::entry(name).build)(&input).expect("makes sense");
+    let component = (support::entry(name).build)(&input).expect("makes sense");
     let device = |at: usize| {
         let timing = Timing::fixed(CAPACITY, SimDuration::from_us(10));
-        Node::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
+        ComponentTree::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
     };
     let children = (0..MEMBERS).map(device).collect();
-    let array = Node { path: "host/array".to_owned(), layer, children };
+    let array = ComponentTree { path: "host/array".to_owned(), component, children };
     let source = Random { stream: Stream::new(1, "bench"), op, left: requests };
     let host = Host::plain(HostOptions::closed(32), source);
-    let mut machine = Machine::new(Node::inner("host", host, vec![array]), false);
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![array]), false);
     let start = Instant::now();
     let end = machine.run(&mut (), &mut |_| true).expect("runs");
     let seconds = start.elapsed().as_secs_f64();

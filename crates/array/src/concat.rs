@@ -1,26 +1,26 @@
 //! Devices one after the other.
 
 use super::fanout::Fanout;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId, Saver, SimTime,
+    Completion, Component, ComponentInfo, Ctx, Lba, Loader, Op, Request, RequestId, Saver, SimTime,
     StateError,
 };
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "concat",
         summary: "devices one after the other as one long device",
         origin: "common knowledge (JBOD, linear)",
-        params: &[Param::required("members", Kind::Parts, "The devices, in order")],
+        params: &[Param::required("members", Kind::Components, "The devices, in order")],
     },
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let sizes: Vec<u64> = input.children.iter().map(|child| child.capacity).collect();
     match Concat::new(&sizes) {
         Some(concat) => Ok(Box::new(concat)),
@@ -56,13 +56,13 @@ impl Concat {
     }
 }
 
-impl Layer for Concat {
+impl Component for Concat {
     fn capacity(&self) -> u64 {
         self.ends[self.ends.len() - 1]
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {

@@ -24,13 +24,13 @@ use super::parity::{
     build as array,
 };
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Layer, Stream};
+use hybridsim_engine::{Component, Stream};
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "declustered",
         summary: "parity declustering: stripes over some of the members, spread evenly over all",
@@ -70,7 +70,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let asked = input.settings.count_opt("width").map(|width| width as usize);
     let parities = input.settings.count("parity") as usize;
     array(input, 2, |columns, problems| {

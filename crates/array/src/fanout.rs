@@ -34,7 +34,7 @@ impl Fanout {
         self.parents[tag as usize].request
     }
 
-    /// A child is done. The last one completes its parent, and its parts are the parent's: all
+    /// A child is done. The last one completes its parent, and its breakdown is the parent's: all
     /// children were issued when the parent came, so the last is the critical one.
     pub fn close(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let parent = &mut self.parents[done.tag as usize];
@@ -45,9 +45,9 @@ impl Fanout {
         }
         let parent = self.parents.remove(done.tag as usize);
         if parent.failed {
-            ctx.fail_request(parent.id, done.parts);
+            ctx.fail_request(parent.id, done.breakdown);
         } else {
-            ctx.complete(parent.id, done.parts);
+            ctx.complete(parent.id, done.breakdown);
         }
     }
 }

@@ -23,10 +23,10 @@ mod steps;
 pub mod stripe;
 mod striping;
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 
 /// All volumes.
-pub const ENTRIES: &[LayerEntry] = &[
+pub const ENTRIES: &[ComponentEntry] = &[
     concat::ENTRY,
     stripe::ENTRY,
     raid1::ENTRY,

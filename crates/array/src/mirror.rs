@@ -19,8 +19,8 @@ use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts, Request,
-    RequestId, SECTOR_BYTES, SimTime, Stream,
+    Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase,
+    Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimTime, Stream,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ struct GroupOp {
     /// Whether the regions it writes to are marked, or being so.
     marked: bool,
     since: SimTime,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
 }
 
 /// The array.
@@ -132,7 +132,7 @@ pub fn build(
     copies: usize,
     chunk: Option<u64>,
     mut problems: Vec<Problem>,
-) -> Result<Box<dyn Layer>, Vec<Problem>> {
+) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (columns, smallest) = members::columns_of(input);
     let step_bytes = input.settings.bytes("rebuild_step");
     if step_bytes == 0 || !step_bytes.is_multiple_of(SECTOR_BYTES) || step_bytes > 1 << 30 {
@@ -272,7 +272,13 @@ impl Mirror {
         self.parents.insert(parent) as u32
     }
 
-    fn part_done(&mut self, ctx: &mut Ctx<'_>, slot: u32, parts: Parts, failed: bool) {
+    fn part_done(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        breakdown: LatencyBreakdown,
+        failed: bool,
+    ) {
         let parent = &mut self.parents[slot as usize];
         parent.failed |= failed;
         parent.left -= 1;
@@ -282,9 +288,9 @@ impl Mirror {
         let parent = self.parents.remove(slot as usize);
         if parent.failed {
             Members::tell_unserved(ctx, parent.request.sectors);
-            ctx.fail_request(parent.id, parts);
+            ctx.fail_request(parent.id, breakdown);
         } else {
-            ctx.complete(parent.id, parts);
+            ctx.complete(parent.id, breakdown);
         }
     }
 
@@ -293,7 +299,7 @@ impl Mirror {
         let count = columns.clone().filter_map(|column| self.members.present(column)).count();
         if count == 0 {
             Members::tell_unserved(ctx, request.sectors);
-            ctx.fail_request(id, Parts::NONE);
+            ctx.fail_request(id, LatencyBreakdown::NONE);
             return;
         }
         self.flushes += count;
@@ -334,8 +340,8 @@ impl Mirror {
 
     fn enter(&mut self, work: Work, group: usize, request: Request, since: SimTime) {
         let locked = request.op != Op::Read || !matches!(work, Work::Request { .. });
-        let (parts, marked) = (Parts::NONE, false);
-        let op = GroupOp { work, group, request, left: 0, locked, marked, since, parts };
+        let (breakdown, marked) = (LatencyBreakdown::NONE, false);
+        let op = GroupOp { work, group, request, left: 0, locked, marked, since, breakdown };
         let index = self.ops.insert(op) as u32;
         let (from, to) = (request.lba.0, request.end().0);
         let range = Range { key: group as u64, from, to, exclusive: true };
@@ -452,7 +458,7 @@ impl Mirror {
     fn begin(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let now = ctx.now();
         let op = &mut self.ops[index as usize];
-        op.parts.add(Part::Queue, now.since(op.since));
+        op.breakdown.add(LatencyPhase::Queue, now.since(op.since));
         op.since = now;
         let op = *op;
         match op.work {
@@ -523,8 +529,8 @@ impl Mirror {
         if op.left > 0 {
             return;
         }
-        for part in Part::ALL {
-            op.parts.add(part, done.parts.get(part));
+        for part in LatencyPhase::ALL {
+            op.breakdown.add(part, done.breakdown.get(part));
         }
         op.since = ctx.now();
         match &mut op.work {
@@ -573,7 +579,7 @@ impl Mirror {
                     ctx.data().give_back(data);
                 }
                 self.active -= 1;
-                self.part_done(ctx, parent, op.parts, failed);
+                self.part_done(ctx, parent, op.breakdown, failed);
             }
             Work::Rebuild { number, step, .. } => {
                 ctx.data().give_back(op.request.data);
@@ -598,13 +604,13 @@ impl Mirror {
     }
 }
 
-impl Layer for Mirror {
+impl Component for Mirror {
     fn capacity(&self) -> u64 {
         self.each * self.striping.members
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: self.kind,
             constants: vec![
                 ("members", self.members.columns() as f64),
@@ -612,7 +618,7 @@ impl Layer for Mirror {
                 ("chunk_sectors", self.striping.chunk as f64),
             ],
             custom: members::CUSTOM,
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
@@ -662,7 +668,7 @@ impl Layer for Mirror {
         } else {
             self.flushes -= 1;
             let failed = self.is_beyond_redundancy();
-            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.parts, failed);
+            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
         }
         self.settle(ctx);
     }

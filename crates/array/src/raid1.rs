@@ -5,13 +5,13 @@ use super::members::{
 };
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid1",
         summary: "RAID 1: every member holds a copy of everything; all but one may fail",
@@ -33,7 +33,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (columns, _) = super::members::columns_of(input);
     array(ENTRY.description.name, input, columns.max(1), None, Vec::new())
 }

@@ -6,13 +6,13 @@ use super::members::{
 use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
 use super::parity::{CHUNK, chunk_of};
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid10",
         summary: "RAID 10: chunks go round groups of members that hold the same",
@@ -41,7 +41,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (_, smallest) = super::members::columns_of(input);
     let mut problems = Vec::new();
     let chunk = chunk_of(input.settings.bytes("chunk"), smallest, &mut problems);

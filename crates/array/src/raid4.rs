@@ -10,13 +10,13 @@ use super::parity::{
     build as array,
 };
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid4",
         summary: "RAID 4: chunks go round all members but the last, which holds parity",
@@ -44,7 +44,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let rotation = Rotation::Fixed;
     array(input, 2, |columns, _| Shape {
         kind: ENTRY.description.name,

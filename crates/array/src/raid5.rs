@@ -10,13 +10,13 @@ use super::parity::{
     build as array,
 };
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid5",
         summary: "RAID 5: chunks and parity go round the members; one may fail",
@@ -64,7 +64,7 @@ pub const PARITY_ROWS: Param = Param::with(
      stripe units)",
 );
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
     let rows = input.settings.count("parity_rows");
     array(input, 2, |columns, _| Shape {

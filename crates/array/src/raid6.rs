@@ -11,13 +11,13 @@ use super::parity::{
 };
 use super::raid5::{PARITY_ROWS, ROTATION};
 use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid6",
         summary: "RAID 6: chunks and two parities go round the members; any two may fail",
@@ -47,7 +47,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
     let rows = input.settings.count("parity_rows");
     array(input, 3, |columns, _| Shape {

@@ -5,29 +5,29 @@
 
 use super::fanout::Fanout;
 use super::striping::Striping;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Layer, LayerInfo, Lba, Loader, Op, Request, RequestId,
+    Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Loader, Op, Request, RequestId,
     SECTOR_BYTES, Saver, SimTime, StateError,
 };
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "stripe",
         summary: "RAID 0: chunks go round the members, nothing is redundant",
         origin: "Patterson, Gibson and Katz 1988; the size of the smallest member counts",
         params: &[
-            Param::required("members", Kind::Parts, "The devices, in order"),
+            Param::required("members", Kind::Components, "The devices, in order"),
             Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Bytes in a row on one member"),
         ],
     },
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let bytes = input.settings.bytes("chunk");
     let mut problems = Vec::new();
     if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
@@ -62,19 +62,19 @@ pub struct Stripe {
     fanout: Fanout,
 }
 
-impl Layer for Stripe {
+impl Component for Stripe {
     fn capacity(&self) -> u64 {
         self.rows * self.striping.chunk * self.striping.members
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
                 ("members", self.striping.members as f64),
                 ("chunk_sectors", self.striping.chunk as f64),
             ],
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 

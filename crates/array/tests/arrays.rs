@@ -210,7 +210,7 @@ fn wrong_parameters_are_all_told() {
         let input =
             BuildInput { settings, registry: &registry, seed: 1, path: "a", children: &views };
         match (entry(name).build)(&input) {
-            Ok(layer) => format!("built with {} sectors", layer.capacity()),
+            Ok(component) => format!("built with {} sectors", component.capacity()),
             Err(list) => list.iter().map(|problem| format!("{problem}; ")).collect(),
         }
     };

@@ -5,7 +5,7 @@ mod support;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
-use hybridsim_engine::{Fact, Op, Request, SimDuration};
+use hybridsim_engine::{Event, Op, Request, SimDuration};
 use support::{Asked, entry, failing, read, run, run_over, settings, told, write};
 
 const CHILD_SECTORS: u64 = 72;
@@ -23,8 +23,8 @@ fn load(name: &str, settings: &Settings, children: usize, seed: u64) -> Result<C
 fn survives(name: &str, settings: &Settings, children: usize, seed: u64) -> Checked {
     let seen = load(name, settings, children, seed)
         .unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-    assert_eq!(told(&seen.facts, "unserved_sectors"), [], "{name} {settings:?}");
-    assert_eq!(told(&seen.facts, "beyond_redundancy"), [], "{name} {settings:?}");
+    assert_eq!(told(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
+    assert_eq!(told(&seen.events, "beyond_redundancy"), [], "{name} {settings:?}");
     seen
 }
 
@@ -107,14 +107,14 @@ fn early_data_do_not_wait_for_parity() {
                 seen.asked.iter().position(|(number, asked, ..)| (*number, *asked) == (device, op));
             found.unwrap_or_else(|| panic!("no {op:?} on {device} in {:?}", seen.asked))
         };
-        (at(Op::Write, 0), at(Op::Write, 3), seen.facts)
+        (at(Op::Write, 0), at(Op::Write, 3), seen.events)
     };
-    let latency = |facts: &[hybridsim_engine::Stamped]| {
-        let write = |stamped: &hybridsim_engine::Stamped| match stamped.fact {
-            Fact::Completed { op: Op::Write, latency, .. } => Some(latency),
+    let latency = |events: &[hybridsim_engine::EventRecord]| {
+        let write = |stamped: &hybridsim_engine::EventRecord| match stamped.event {
+            Event::Completed { op: Op::Write, latency, .. } => Some(latency),
             _ => None,
         };
-        facts.iter().find_map(write).expect("a write")
+        events.iter().find_map(write).expect("a write")
     };
     let (early, late) = (asked("early"), asked("together"));
     assert!(early.0 < early.1 && late.0 < late.1, "data before parity in either order");
@@ -157,10 +157,10 @@ fn a_spare_is_filled_and_then_another_member_may_fail() {
         for seed in 0..6u64 {
             let first = (seed % members as u64, [0, 2_000_000][seed as usize % 2]);
             let seen = survives(name, &failing(4, 1, &[first]), members + 1, seed);
-            assert_eq!(told(&seen.facts, "rebuild_started"), [members as u64]);
-            let took = told(&seen.facts, "rebuild_ended_ns");
+            assert_eq!(told(&seen.events, "rebuild_started"), [members as u64]);
+            let took = told(&seen.events, "rebuild_ended_ns");
             assert_eq!(took.len(), 1, "{name} seed {seed}: the load outlasts the rebuild");
-            assert_eq!(told(&seen.facts, "rebuild_percent").last(), Some(&100));
+            assert_eq!(told(&seen.events, "rebuild_percent").last(), Some(&100));
             // As before to the end of the rebuild; then another one goes.
             let ended = first.1 + took[0];
             assert!(ended < seen.end.time.as_ns());
@@ -176,15 +176,15 @@ fn a_spare_is_filled_and_then_another_member_may_fail() {
 fn spares_take_over_one_after_the_other() {
     let settings = failing(4, 2, &[(1, 0), (3, 0)]).and("rebuild_parallel", Value::Count(1));
     let seen = survives("raid6", &settings, 8, 3);
-    assert_eq!(told(&seen.facts, "rebuild_started"), [6, 7]);
-    assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), 2);
+    assert_eq!(told(&seen.events, "rebuild_started"), [6, 7]);
+    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), 2);
     // A spare that fails while it is filled is replaced by the next.
     let settings =
         failing(4, 2, &[(1, 0), (6, 1_000_000)]).and("rebuild_parallel", Value::Count(1));
     let seen = survives("raid6", &settings, 8, 0);
-    assert_eq!(told(&seen.facts, "rebuild_aborted"), [6]);
-    assert_eq!(told(&seen.facts, "rebuild_started"), [6, 7]);
-    assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), 1);
+    assert_eq!(told(&seen.events, "rebuild_aborted"), [6]);
+    assert_eq!(told(&seen.events, "rebuild_started"), [6, 7]);
+    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), 1);
 }
 
 #[test]
@@ -203,9 +203,9 @@ fn a_rebuild_may_wait_for_quiet() {
         };
         let requests = Load { requests: 400, sectors_max: 40, seed: 3 }.draw(72);
         let busy = rig.check(&requests, 1).expect("conforms");
-        assert_eq!(told(&busy.facts, "rebuild_percent"), [], "{name}: there is no quiet");
+        assert_eq!(told(&busy.events, "rebuild_percent"), [], "{name}: there is no quiet");
         let bursts = rig.check_bursts(&requests, 8).expect("conforms");
-        assert_eq!(told(&bursts.facts, "rebuild_ended_ns").len(), 1, "{name}: 20 ms pauses");
+        assert_eq!(told(&bursts.events, "rebuild_ended_ns").len(), 1, "{name}: 20 ms pauses");
     }
 }
 
@@ -221,9 +221,9 @@ fn a_member_lost_during_a_rebuild_is_borne_by_double_parity_only() {
     for seed in 0..4 {
         survives("raid6", &slow("raid6"), 7, seed);
         let seen = load("raid5", &slow("raid5"), 7, seed).expect("what is served is right");
-        assert_eq!(told(&seen.facts, "beyond_redundancy"), [2]);
-        assert_eq!(told(&seen.facts, "rebuild_aborted"), [6]);
-        assert!(!told(&seen.facts, "unserved_sectors").is_empty());
+        assert_eq!(told(&seen.events, "beyond_redundancy"), [2]);
+        assert_eq!(told(&seen.events, "rebuild_aborted"), [6]);
+        assert!(!told(&seen.events, "unserved_sectors").is_empty());
     }
 }
 
@@ -239,13 +239,12 @@ fn one_failure_too_many_is_told_and_never_wrong() {
     ] {
         for seed in 0..6 {
             let seen = load(name, &failing(4, 0, &failures), 6, seed).expect("never wrong");
-            assert_eq!(told(&seen.facts, "beyond_redundancy").len(), 1, "{name}");
-            assert!(!told(&seen.facts, "unserved_sectors").is_empty(), "{name}");
-            assert_eq!(told(&seen.facts, "member_failed").len(), failures.len());
-            let host_told = seen
-                .facts
-                .iter()
-                .any(|stamped| stamped.node.0 == 0 && matches!(stamped.fact, Fact::Custom { .. }));
+            assert_eq!(told(&seen.events, "beyond_redundancy").len(), 1, "{name}");
+            assert!(!told(&seen.events, "unserved_sectors").is_empty(), "{name}");
+            assert_eq!(told(&seen.events, "member_failed").len(), failures.len());
+            let host_told = seen.events.iter().any(|stamped| {
+                stamped.node.0 == 0 && matches!(stamped.event, Event::Custom { .. })
+            });
             assert!(host_told, "the host tells of requests that failed");
         }
     }

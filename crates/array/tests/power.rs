@@ -6,7 +6,7 @@ mod support;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
-use hybridsim_engine::{Fact, Op, Request};
+use hybridsim_engine::{Event, Op, Request};
 use support::{Asked, entry, failing, read, run, settings, told, write};
 
 const ARRAYS: [&str; 6] = ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"];
@@ -26,8 +26,9 @@ fn load(name: &str, settings: &Settings, spares: usize, seed: u64) -> Result<Che
     let load = Load { requests: 2500, sectors_max: 40, seed };
     let depth = [2, 8, 32][seed as usize % 3];
     let seen = rig.check_power_cuts(&load, depth, (60 + 20 * u64::from(depth), 20))?;
-    let is_cut = |fact: &&hybridsim_engine::Stamped| matches!(fact.fact, Fact::PowerCut { .. });
-    let cuts = seen.facts.iter().filter(is_cut).count();
+    let is_cut =
+        |event: &&hybridsim_engine::EventRecord| matches!(event.event, Event::PowerCut { .. });
+    let cuts = seen.events.iter().filter(is_cut).count();
     assert!(cuts > 9, "{name}: {cuts} power failures");
     Ok(seen)
 }
@@ -36,7 +37,7 @@ fn load(name: &str, settings: &Settings, spares: usize, seed: u64) -> Result<Che
 fn survives(name: &str, settings: &Settings, spares: usize, seed: u64) -> Checked {
     let seen =
         load(name, settings, spares, seed).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-    assert_eq!(told(&seen.facts, "unserved_sectors"), [], "{name} {settings:?}");
+    assert_eq!(told(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
     seen
 }
 
@@ -47,8 +48,8 @@ fn whole_arrays_keep_what_they_acknowledged() {
             for resync in ["full", "bitmap"] {
                 let settings = with(settings(1 + seed), "resync", resync);
                 let seen = survives(name, &settings, 0, seed);
-                assert!(told(&seen.facts, "resync_started").iter().any(|steps| *steps > 0));
-                let last = told(&seen.facts, "resync_ended_ns");
+                assert!(told(&seen.events, "resync_started").iter().any(|steps| *steps > 0));
+                let last = told(&seen.events, "resync_ended_ns");
                 assert!(!last.is_empty(), "{name} {resync}: none came to its end");
             }
             let early = with(settings(4), "small_write", "read-modify-write");
@@ -59,12 +60,12 @@ fn whole_arrays_keep_what_they_acknowledged() {
 
 /// When the last power failure was mended.
 fn mended(seen: &Checked) -> u64 {
-    let last = |is: fn(&Fact) -> bool| {
-        let time = seen.facts.iter().rfind(|stamped| is(&stamped.fact)).map(|it| it.time.as_ns());
+    let last = |is: fn(&Event) -> bool| {
+        let time = seen.events.iter().rfind(|stamped| is(&stamped.event)).map(|it| it.time.as_ns());
         time.expect("told")
     };
-    let cut = last(|fact| matches!(fact, Fact::PowerCut { .. }));
-    let ended = last(|fact| matches!(fact, Fact::Custom { name: 8, .. }));
+    let cut = last(|event| matches!(event, Event::PowerCut { .. }));
+    let ended = last(|event| matches!(event, Event::Custom { name: 8, .. }));
     assert!(ended > cut, "the last resync came to its end");
     ended
 }
@@ -79,7 +80,7 @@ fn when_parity_is_mended_a_member_may_fail() {
                 assert!(at < whole.end.time.as_ns(), "{name} {seed}: the load goes on");
                 let settings = with(failing(4, 0, &[(seed, at)]), "resync", resync);
                 let seen = survives(name, &settings, 0, seed);
-                assert_eq!(told(&seen.facts, "member_failed"), [seed]);
+                assert_eq!(told(&seen.events, "member_failed"), [seed]);
             }
         }
     }
@@ -95,7 +96,7 @@ fn copies_survive_with_one_missing_or_being_filled() {
                     let settings = with(failing(4, spares, &failures), "resync", resync);
                     let seed = seed as u64 + member;
                     let seen = survives(name, &settings, spares, seed);
-                    assert_eq!(told(&seen.facts, "rebuild_ended_ns").len(), spares, "{name}");
+                    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), spares, "{name}");
                 }
             }
         }
@@ -114,8 +115,8 @@ fn the_write_hole_is_told_and_never_wrong() {
                     let settings = with(failing(4, spares, &[(member, at)]), "resync", resync);
                     let seen = load(name, &settings, spares, seed as u64 + member)
                         .unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-                    let unserved = told(&seen.facts, "unserved_sectors").len();
-                    let hole = told(&seen.facts, "write_hole_sectors").len();
+                    let unserved = told(&seen.events, "unserved_sectors").len();
+                    let hole = told(&seen.events, "write_hole_sectors").len();
                     assert!(unserved <= hole, "{name}: lost by nothing else");
                     refused += hole;
                 }
@@ -214,7 +215,7 @@ fn a_journal_closes_the_write_hole() {
                     let settings = with(failing(4, spares, &[(member, at)]), "resync", resync);
                     let settings = with(settings, "journal", "j");
                     let seen = survives(name, &settings, spares, seed as u64 + member);
-                    replayed += told(&seen.facts, "journal_replayed_ns").len();
+                    replayed += told(&seen.events, "journal_replayed_ns").len();
                 }
             }
         }
@@ -229,8 +230,8 @@ fn a_journal_that_fails_is_done_without() {
             let failures = [(6, 1 + 700_000 * seed)];
             let settings = with(failing(4, 0, &failures), "journal", "j");
             let seen = survives(name, &settings, 0, seed);
-            assert_eq!(told(&seen.facts, "member_failed"), [6]);
-            assert!(told(&seen.facts, "resync_started").iter().any(|steps| *steps > 0), "{name}");
+            assert_eq!(told(&seen.events, "member_failed"), [6]);
+            assert!(told(&seen.events, "resync_started").iter().any(|steps| *steps > 0), "{name}");
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Every volume against the conformance suite, and what it must cost.
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{Fact, Lba, Op, Request};
+use hybridsim_engine::{Event, Lba, Op, Request};
 use proptest::prelude::*;
 
 mod support;
 use support::settings;
 
 fn check(
-    entry: &LayerEntry,
+    entry: &ComponentEntry,
     chunk: u64,
     children: &[u64],
     load: Load,
@@ -35,7 +35,7 @@ fn every_volume_returns_what_was_written() {
 }
 
 /// Whether a volume takes so many members.
-fn fits(entry: &LayerEntry, members: usize) -> bool {
+fn fits(entry: &ComponentEntry, members: usize) -> bool {
     match entry.description.name {
         "raid10" => members.is_multiple_of(2),
         "raid4" | "raid5" => members >= 2,
@@ -76,8 +76,8 @@ fn a_request_costs_each_member_one_request_and_the_slowest_counts() {
     assert_eq!(rig.build().expect("fine").capacity(), 2400);
     let wide = Request::new(Op::Write, Lba(4), 2000);
     let seen = rig.check(&[wide], 1).expect("conforms");
-    let first = seen.facts.iter().find_map(|stamped| match stamped.fact {
-        Fact::Completed { latency, .. } => Some(latency.as_ns()),
+    let first = seen.events.iter().find_map(|stamped| match stamped.event {
+        Event::Completed { latency, .. } => Some(latency.as_ns()),
         _ => None,
     });
     // One request per member, each at most 20 us + jitter of up to 900 us.

@@ -16,25 +16,29 @@
 //! goes to the device.
 
 use super::bits::Bits;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Fact, Flags, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
-    Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
+    Completion, Component, ComponentInfo, Ctx, DataSlice, Event, Flags, LatencyBreakdown,
+    LatencyPhase, Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
 use slab::Slab;
 use std::collections::VecDeque;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "cache-device",
         summary: "One device as the cache of another, at the same addresses",
         origin: "DiskSim 4.0, disksim_cachedev",
         params: &[
-            Param::required("devices", Kind::Parts, "Two devices: what is cached, and the cache"),
+            Param::required(
+                "devices",
+                Kind::Components,
+                "Two devices: what is cached, and the cache",
+            ),
             Param::with(
                 "cache_first",
                 Kind::Flag,
@@ -83,7 +87,7 @@ enum Scheme {
     Sync,
 }
 
-fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let [first, second] = input.children else {
@@ -162,7 +166,7 @@ struct Operation {
     request: Request,
     /// Requests at the devices.
     left: u32,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
     /// Which device failed one.
     failed: [bool; 2],
 }
@@ -207,7 +211,14 @@ const UNSAVED_SECTORS: u8 = 0;
 
 impl CacheDevice {
     fn open(&mut self, step: Step, id: RequestId, request: Request, shared: bool) {
-        let op = Operation { step, id, request, left: 0, parts: Parts::NONE, failed: [false; 2] };
+        let op = Operation {
+            step,
+            id,
+            request,
+            left: 0,
+            breakdown: LatencyBreakdown::NONE,
+            failed: [false; 2],
+        };
         let index = self.ops.insert(op) as u32;
         let (from, to) = (request.lba.0, request.end().0);
         if step == Step::Flush || self.locks.acquire(index, from, to, !shared) {
@@ -250,7 +261,7 @@ impl CacheDevice {
         let (from, to) = (request.lba.0, request.end().0);
         let hit = to <= self.size && self.valid.all(from, to);
         let (hits, misses) = (u32::from(hit), u32::from(!hit));
-        ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
         self.ops[index as usize].step = if hit { Step::ReadCache } else { Step::ReadDevice };
         self.issue(ctx, index, if hit { self.cache } else { self.device }, request);
     }
@@ -264,7 +275,7 @@ impl CacheDevice {
             _ => Step::WriteDevice,
         };
         let (hits, misses) = (u32::from(fits), u32::from(!fits));
-        ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
         self.ops[index as usize].step = step;
         if step != Step::WriteDevice {
             self.issue(ctx, index, self.cache, request);
@@ -319,10 +330,10 @@ impl CacheDevice {
             }
             Step::CopyOut | Step::CopyIn => {
                 if cache_failed || device_failed {
-                    ctx.observe(Fact::Custom { name: UNSAVED_SECTORS, value: to - from });
+                    ctx.emit(Event::Custom { name: UNSAVED_SECTORS, value: to - from });
                 } else {
                     self.dirty.clear(from, to);
-                    ctx.observe(Fact::Destaged { sectors: op.request.sectors });
+                    ctx.emit(Event::Destaged { sectors: op.request.sectors });
                 }
                 ctx.data().give_back(op.request.data);
                 self.copying = false;
@@ -385,11 +396,12 @@ impl CacheDevice {
         let op = self.ops[index as usize];
         self.asked -= 1;
         let total = ctx.now().since(ctx.issued(op.id));
-        let parts = op.parts.plus(Part::Queue, total.saturating_sub(op.parts.total()));
+        let breakdown =
+            op.breakdown.plus(LatencyPhase::Queue, total.saturating_sub(op.breakdown.total()));
         if failed {
-            ctx.fail_request(op.id, parts);
+            ctx.fail_request(op.id, breakdown);
         } else {
-            ctx.complete(op.id, parts);
+            ctx.complete(op.id, breakdown);
         }
     }
 
@@ -468,23 +480,23 @@ fn copy_of(ctx: &mut Ctx<'_>, data: DataSlice, sectors: u32) -> DataSlice {
     copy
 }
 
-impl Layer for CacheDevice {
+impl Component for CacheDevice {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![("cached_sectors", self.size as f64)],
             custom: &["unsaved_sectors"],
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if request.op == Op::Trim {
-            ctx.complete(id, Parts::NONE);
+            ctx.complete(id, LatencyBreakdown::NONE);
             return;
         }
         self.asked += 1;
@@ -503,7 +515,7 @@ impl Layer for CacheDevice {
         op.left -= 1;
         op.failed[done.child] |= done.outcome == Outcome::Failed;
         if op.left == 0 {
-            op.parts = done.parts;
+            op.breakdown = done.breakdown;
             self.go_on(ctx, index);
         }
         self.settle(ctx);

@@ -15,11 +15,11 @@ pub mod paged;
 pub mod replacement;
 pub mod streams;
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Registry;
 
 /// The components this crate offers.
-pub const ENTRIES: &[LayerEntry] = &[memory_cache::ENTRY, cache_device::ENTRY];
+pub const ENTRIES: &[ComponentEntry] = &[memory_cache::ENTRY, cache_device::ENTRY];
 
 /// Adds everything of this crate to `registry`.
 pub fn register(registry: &mut Registry) {

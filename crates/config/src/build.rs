@@ -1,12 +1,12 @@
-//! How a scenario's part becomes a layer.
+//! How a scenario's component becomes a component.
 
 use crate::param::{Built, Settings};
 use crate::registry::{Description, Entry, Registry};
-use hybridsim_engine::Layer;
+use hybridsim_engine::Component;
 use hybridsim_engine::schedule::{Positioner, Scheduler};
 use std::rc::Rc;
 
-/// What a part's builder may know of a child.
+/// What a component's builder may know of a child.
 #[derive(Clone)]
 pub struct ChildView {
     /// The child's name in the scenario.
@@ -17,11 +17,11 @@ pub struct ChildView {
     pub positioner: Option<Rc<dyn Positioner>>,
 }
 
-/// Everything a part's builder gets.
+/// Everything a component's builder gets.
 pub struct BuildInput<'a> {
     /// The part's own checked parameters.
     pub settings: &'a Settings,
-    /// Where plugged-in policies are found.
+    /// Where chosen-in policies are found.
     pub registry: &'a Registry,
     /// The run's seed; draw from [`hybridsim_engine::Stream::new`]`(seed, path)`.
     pub seed: u64,
@@ -36,24 +36,24 @@ impl BuildInput<'_> {
     ///
     /// # Panics
     /// When the scenario was not checked: plugs always name a registered entry.
-    pub fn plugged<E: Entry>(&self, name: &str) -> (E, &Settings) {
-        let plug = self.settings.plug(name);
+    pub fn chosen<E: Entry>(&self, name: &str) -> (E, &Settings) {
+        let plug = self.settings.entry(name);
         let entry = self.registry.find::<E>(&plug.name);
-        (entry.unwrap_or_else(|| panic!("no {} called {}", E::SLOT, plug.name)), &plug.settings)
+        (entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, plug.name)), &plug.settings)
     }
 }
 
-/// A registered kind of part.
+/// A registered kind of component.
 #[derive(Clone, Copy)]
-pub struct LayerEntry {
+pub struct ComponentEntry {
     /// What it tells of itself.
     pub description: Description,
-    /// Builds the layer, or says everything that is wrong.
-    pub build: fn(&BuildInput<'_>) -> Built<dyn Layer>,
+    /// Builds the component, or says everything that is wrong.
+    pub build: fn(&BuildInput<'_>) -> Built<dyn Component>,
 }
 
-impl Entry for LayerEntry {
-    const SLOT: &'static str = "part";
+impl Entry for ComponentEntry {
+    const CATEGORY: &'static str = "component";
     fn description(&self) -> Description {
         self.description
     }
@@ -69,7 +69,7 @@ pub struct SchedulerEntry {
 }
 
 impl Entry for SchedulerEntry {
-    const SLOT: &'static str = "scheduler";
+    const CATEGORY: &'static str = "scheduler";
     fn description(&self) -> Description {
         self.description
     }

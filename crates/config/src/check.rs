@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::document::{Datum, Item, Table};
-use crate::param::{Kind, Param, Plug, Settings, Value};
+use crate::param::{EntryChoice, Kind, Param, Settings, Value};
 use crate::registry::{Description, Registry};
 use crate::units;
 use std::borrow::Cow;
@@ -25,6 +25,15 @@ pub struct Checker<'a> {
     pub registry: &'a Registry,
     /// What is wrong so far.
     pub problems: Vec<Diagnostic>,
+    /// What works but should be written differently.
+    pub warnings: Vec<String>,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker that has found nothing yet.
+    pub const fn new(registry: &'a Registry) -> Self {
+        Self { registry, problems: Vec::new(), warnings: Vec::new() }
+    }
 }
 
 impl Checker<'_> {
@@ -55,7 +64,7 @@ impl Checker<'_> {
         let mut settings = Settings::default();
         for param in groups.iter().copied().flatten() {
             let key = join(path, param.name);
-            let given = table.get(param.name);
+            let given = self.given(table, param, path);
             let value = match (given, param.default) {
                 (Some(item), _) => self.value(&with_kind(item, param), param.kind, &key),
                 (None, Some("")) => None,
@@ -73,6 +82,22 @@ impl Checker<'_> {
         settings
     }
 
+    /// What `table` says of `param`, under its name or a former one.
+    fn given<'t>(&mut self, table: &'t Table, param: &Param, path: &str) -> Option<&'t Item> {
+        let current = table.get(param.name);
+        let mut former = param.formerly.iter().filter_map(|name| Some((*name, table.get(name)?)));
+        let Some((name, item)) = former.next() else { return current };
+        let key = join(path, name);
+        // A preset's value under the current name gives way to the user's under the former one.
+        if current.is_some_and(|current| current.span.file == item.span.file) {
+            let message = format!("is the former name of `{}`, which is given as well", param.name);
+            self.problem(Some(&item.span), &key, message, Some(format!("remove `{name}`")));
+            return current;
+        }
+        self.warnings.push(format!("{key} is now called `{}`", param.name));
+        Some(item)
+    }
+
     fn unknown_keys(
         &mut self,
         table: &Table,
@@ -83,7 +108,8 @@ impl Checker<'_> {
         let params = || groups.iter().copied().flatten().map(|param| param.name);
         for (key, span, _) in table.iter() {
             let known = || params().chain(reserved.iter().copied());
-            if known().any(|name| name == key) {
+            let mut former = groups.iter().copied().flatten().flat_map(|param| param.formerly);
+            if known().any(|name| name == key) || former.any(|name| *name == key) {
                 continue;
             }
             let help = match (self.policy_with(key, groups), near(key, known())) {
@@ -107,7 +133,7 @@ impl Checker<'_> {
     ) -> Option<(&'static str, &'static str)> {
         let has = |entry: &Description| entry.params.iter().any(|param| param.name == key);
         groups.iter().copied().flatten().find_map(|param| {
-            let Kind::Plug(slot) = param.kind else { return None };
+            let Kind::Entry(slot) = param.kind else { return None };
             let entry = self.registry.descriptions(slot).find(has)?;
             Some((param.name, entry.name))
         })
@@ -125,7 +151,7 @@ impl Checker<'_> {
 
     fn value(&mut self, item: &Item, kind: Kind, key: &str) -> Option<Value> {
         let result = match kind {
-            Kind::Plug(slot) => return self.plug(item, slot, key),
+            Kind::Entry(slot) => return self.entry(item, slot, key),
             Kind::Tables(params) => return self.tables(item, params, key),
             _ => scalar(&item.value, kind),
         };
@@ -138,7 +164,7 @@ impl Checker<'_> {
         }
     }
 
-    fn plug(&mut self, item: &Item, slot: &'static str, key: &str) -> Option<Value> {
+    fn entry(&mut self, item: &Item, slot: &'static str, key: &str) -> Option<Value> {
         let empty = Table::default();
         let (name, table) = match &item.value {
             Datum::Text(name) => (name.clone(), &empty),
@@ -155,7 +181,7 @@ impl Checker<'_> {
         let description = self.describe(slot, &name, Some(&item.span), key)?;
         let settings =
             self.settings(table, &[description.params], &["kind"], key, Some(&item.span));
-        Some(Value::Plug(Plug { name, settings }))
+        Some(Value::Entry(EntryChoice { name, settings }))
     }
 
     /// A number where a plug may stand.
@@ -164,7 +190,7 @@ impl Checker<'_> {
         if let (Some(only), Datum::Integer(_) | Datum::Float(_)) = (only, found) {
             let value = self.value(item, only.kind, key)?;
             let settings = Settings::default().and(only.name, value);
-            return Some(Value::Plug(Plug { name: CONSTANT.to_owned(), settings }));
+            return Some(Value::Entry(EntryChoice { name: CONSTANT.to_owned(), settings }));
         }
         let message = format!("expected the name of a {slot}, found {}", found.noun());
         self.problem(Some(&item.span), key, message, None);
@@ -216,7 +242,7 @@ impl Checker<'_> {
 
 /// A table for a plug that does not name its kind sets parameters of the default one.
 fn with_kind<'i>(item: &'i Item, param: &Param) -> Cow<'i, Item> {
-    let (Kind::Plug(_), Datum::Table(table), Some(default)) =
+    let (Kind::Entry(_), Datum::Table(table), Some(default)) =
         (param.kind, &item.value, param.default)
     else {
         return Cow::Borrowed(item);
@@ -246,12 +272,12 @@ fn scalar(value: &Datum, kind: Kind) -> Result<Value, String> {
         (Kind::Power, Datum::Text(text)) => units::power(text).map(Value::Number),
         (Kind::Energy, Datum::Text(text)) => units::energy(text).map(Value::Number),
         (Kind::Flag, Datum::Flag(flag)) => Ok(Value::Flag(*flag)),
-        (Kind::Text | Kind::Part, Datum::Text(text)) => Ok(Value::Text(text.clone())),
+        (Kind::Text | Kind::Component, Datum::Text(text)) => Ok(Value::Text(text.clone())),
         (Kind::Choice(words), Datum::Text(text)) => choice(text, words),
-        (Kind::Parts, Datum::List(list)) => {
+        (Kind::Components, Datum::List(list)) => {
             let names = list.iter().map(|item| match &item.value {
                 Datum::Text(text) => Ok(text.clone()),
-                other => Err(format!("expected part names, found {}", other.noun())),
+                other => Err(format!("expected component names, found {}", other.noun())),
             });
             names.collect::<Result<_, _>>().map(Value::Texts)
         }
@@ -350,9 +376,9 @@ pub fn takes(kind: Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Text => "a string".to_owned(),
         Kind::Choice(words) => format!("one of {}", words.join(", ")),
-        Kind::Plug(slot) => format!("the name of a {slot} (see `hybridsim list {slot}`)"),
-        Kind::Part => "the name of another part".to_owned(),
-        Kind::Parts => "a list of part names".to_owned(),
+        Kind::Entry(slot) => format!("the name of a {slot} (see `hybridsim list {slot}`)"),
+        Kind::Component => "the name of another component".to_owned(),
+        Kind::Components => "a list of component names".to_owned(),
         Kind::Counts => "a list of whole numbers".to_owned(),
         Kind::Numbers => "a list of numbers".to_owned(),
         Kind::Curve => "a list of [number, \"time\"] pairs, ascending".to_owned(),
@@ -368,7 +394,7 @@ fn parse_default(text: &'static str, kind: Kind) -> Item {
     let is_text = matches!(
         kind,
         Kind::Duration | Kind::Bytes | Kind::Rate | Kind::Rpm | Kind::Power | Kind::Energy
-    ) || matches!(kind, Kind::Text | Kind::Part | Kind::Choice(_));
+    ) || matches!(kind, Kind::Text | Kind::Component | Kind::Choice(_));
     let unquoted = !text.starts_with(['"', '{', '[']);
     let words = if unquoted && is_text { [&quoted, &source] } else { [&source, &quoted] };
     let mut tables = words.into_iter().filter_map(|text| crate::document::parse(text, 0).ok());

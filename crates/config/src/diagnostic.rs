@@ -27,7 +27,7 @@ pub struct Span {
 pub struct Diagnostic {
     /// Where, if it is written anywhere.
     pub span: Option<Span>,
-    /// The key path, such as `part.disk.rpm`.
+    /// The key path, such as `component.disk.rpm`.
     pub key: String,
     /// What is wrong.
     pub message: String,

@@ -1,7 +1,7 @@
-//! Parameters: declared beside the part they belong to, checked in one place, read back by name.
+//! Parameters: declared beside the component they belong to, checked in one place, read back by name.
 //!
 //! A part declares a `&'static [Param]`. The scenario reader turns text into [`Settings`] that
-//! hold every declared parameter, checked for type and range; the part's builder reads them and
+//! hold every declared parameter, checked for type and range; the component's builder reads them and
 //! only has to check what concerns several at once.
 
 use hybridsim_engine::SimDuration;
@@ -44,11 +44,11 @@ pub enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A registered entry of a slot: `"greedy"`, or `{ kind = "greedy", ... }` with parameters.
-    Plug(&'static str),
+    Entry(&'static str),
     /// Another part of the scenario, by name.
-    Part,
-    /// Several other parts, by name.
-    Parts,
+    Component,
+    /// Several other components, by name.
+    Components,
     /// A list of whole numbers.
     Counts,
     /// A list of numbers.
@@ -59,7 +59,7 @@ pub enum Kind {
     Tables(&'static [Param]),
 }
 
-/// One parameter of a part.
+/// One parameter of a component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Param {
     /// The key in the scenario, `snake_case`.
@@ -71,12 +71,14 @@ pub struct Param {
     /// The default as it would be written in TOML; `None` makes the parameter required, `Some("")`
     /// makes it optional without a value.
     pub default: Option<&'static str>,
+    /// Names it had in earlier versions; they still work, with a warning.
+    pub formerly: &'static [&'static str],
 }
 
 impl Param {
     /// A parameter that must be given.
     pub const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: None }
+        Self { name, help, kind, default: None, formerly: &[] }
     }
 
     /// A parameter with a default, written as in TOML.
@@ -86,16 +88,23 @@ impl Param {
         default: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, help, kind, default: Some(default) }
+        Self { name, help, kind, default: Some(default), formerly: &[] }
     }
 
     /// A parameter that may be absent.
     pub const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: Some("") }
+        Self { name, help, kind, default: Some(""), formerly: &[] }
+    }
+
+    /// Keeps accepting `names`, which it had in earlier versions, with a warning.
+    #[must_use]
+    pub const fn formerly(mut self, names: &'static [&'static str]) -> Self {
+        self.formerly = names;
+        self
     }
 }
 
-/// Lists of parameters one behind the other, for a part that takes up those of another.
+/// Lists of parameters one behind the other, for a component that takes up those of another.
 ///
 /// # Panics
 /// When they are not `N` together; while compiling, as all lists are constants.
@@ -129,11 +138,11 @@ pub enum Value {
     Rate(u64),
     /// [`Kind::Flag`].
     Flag(bool),
-    /// [`Kind::Text`], [`Kind::Choice`], [`Kind::Part`].
+    /// [`Kind::Text`], [`Kind::Choice`], [`Kind::Component`].
     Text(String),
-    /// [`Kind::Plug`].
-    Plug(Plug),
-    /// [`Kind::Parts`].
+    /// [`Kind::Entry`].
+    Entry(EntryChoice),
+    /// [`Kind::Components`].
     Texts(Vec<String>),
     /// [`Kind::Counts`].
     Counts(Vec<u64>),
@@ -147,21 +156,21 @@ pub enum Value {
 
 /// A chosen entry of a slot with its own settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plug {
+pub struct EntryChoice {
     /// The entry's name.
     pub name: String,
     /// Its parameters.
     pub settings: Settings,
 }
 
-/// The checked parameters of one part.
+/// The checked parameters of one component.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(BTreeMap<&'static str, Value>);
 
-/// Something wrong with a part's parameters taken together.
+/// Something wrong with a component's parameters taken together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The parameter to point at; empty for the part as a whole.
+    /// The parameter to point at; empty for the component as a whole.
     pub param: &'static str,
     /// What is wrong and what would be right.
     pub message: String,
@@ -195,7 +204,7 @@ macro_rules! getter {
         $(#[$doc])*
         ///
         /// # Panics
-        /// When the part did not declare such a parameter, or declared it as optional.
+        /// When the component did not declare such a parameter, or declared it as optional.
         pub fn $name(&self, name: &str) -> $type {
             self.$optional(name).unwrap_or_else(|| panic!("parameter `{name}` has no value"))
         }
@@ -240,8 +249,8 @@ impl Settings {
     getter!(/** A size in bytes. */ bytes, bytes_opt, Bytes, u64, v => *v);
     getter!(/** A rate in bytes per second. */ rate, rate_opt, Rate, u64, v => *v);
     getter!(/** A flag. */ flag, flag_opt, Flag, bool, v => *v);
-    getter!(/** A text, choice or part name. */ text, text_opt, Text, &str, v => v.as_str());
-    getter!(/** A chosen entry. */ plug, plug_opt, Plug, &Plug, v => v);
+    getter!(/** A text, choice or component name. */ text, text_opt, Text, &str, v => v.as_str());
+    getter!(/** A chosen entry. */ entry, entry_opt, Entry, &EntryChoice, v => v);
     getter!(/** Part names. */ texts, texts_opt, Texts, &[String], v => v.as_slice());
     getter!(/** Whole numbers. */ counts, counts_opt, Counts, &[u64], v => v.as_slice());
     getter!(/** Numbers. */ numbers, numbers_opt, Numbers, &[f64], v => v.as_slice());

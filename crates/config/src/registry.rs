@@ -1,4 +1,4 @@
-//! What can be plugged in: layers, FTLs, policies, schedulers, generators, trace formats.
+//! What can be chosen in: components, FTLs, policies, schedulers, generators, trace formats.
 //!
 //! A room of the house lists its entries in a const slice; the program collects them in one
 //! [`Registry`] value, to which an outside crate can add its own. The registry knows entries only
@@ -22,16 +22,16 @@ pub struct Description {
 }
 
 /// Something that can be registered.
-pub trait Entry: Any + Copy {
+pub trait Entry: Any + Copy + Send + Sync {
     /// The kind of thing, such as `ftl`; the word used by `hybridsim list`.
-    const SLOT: &'static str;
+    const CATEGORY: &'static str;
 
     /// What it tells of itself.
     fn description(&self) -> Description;
 }
 
 /// What an entry tells of itself, and the entry.
-type Registered = (Description, Box<dyn Any>);
+type Registered = (Description, Box<dyn Any + Send + Sync>);
 
 /// All entries a program knows.
 #[derive(Default)]
@@ -43,10 +43,10 @@ pub struct Registry {
 impl Registry {
     /// Adds `entry`; one of the same slot and name is replaced.
     pub fn add<E: Entry>(&mut self, entry: E) {
-        let known = self.types.entry(E::SLOT).or_insert(TypeId::of::<E>());
-        assert_eq!(*known, TypeId::of::<E>(), "slot {} holds another type", E::SLOT);
+        let known = self.types.entry(E::CATEGORY).or_insert(TypeId::of::<E>());
+        assert_eq!(*known, TypeId::of::<E>(), "slot {} holds another type", E::CATEGORY);
         let description = entry.description();
-        let slot = self.entries.entry(E::SLOT).or_default();
+        let slot = self.entries.entry(E::CATEGORY).or_default();
         slot.retain(|(other, _)| other.name != description.name);
         slot.push((description, Box::new(entry)));
     }
@@ -65,12 +65,12 @@ impl Registry {
 
     /// All entries of type `E`, in the order they were added.
     pub fn iter<E: Entry>(&self) -> impl Iterator<Item = E> + '_ {
-        let slot = self.entries.get(E::SLOT).map_or(&[][..], Vec::as_slice);
+        let slot = self.entries.get(E::CATEGORY).map_or(&[][..], Vec::as_slice);
         slot.iter().filter_map(|(_, entry)| entry.downcast_ref::<E>().copied())
     }
 
     /// The kinds of things there are.
-    pub fn slots(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub fn categories(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.entries.keys().copied()
     }
 

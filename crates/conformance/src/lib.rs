@@ -1,32 +1,32 @@
 //! The suite every controller, cache and volume must pass.
 //!
-//! A layer is built over small devices that answer in random order and change their data at a
+//! A component is built over small devices that answer in random order and change their data at a
 //! random moment while a request is in flight. A random load of overlapping reads, writes, trims
-//! and flushes runs through it; the host checks every read against the shadow model, that every
+//! and flushes runs through it; the host checks every read against the reference model, that every
 //! request completes exactly once and that its parts add up. In the end everything is read back.
 
 use hybridsim_array::concat::Concat;
-use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Fact, Layer, Lba, Machine, Node, Op, PowerCuts, Request, RunEnd, SimDuration, SimTime,
-    Stamped, Stream,
+    Arrival, Component, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector,
+    Request, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_host::driver::{Host, HostOptions};
 
-/// A layer under test and what it stands on.
+/// A component under test and what it stands on.
 #[derive(Clone, Copy)]
 pub struct Rig<'a> {
-    /// The layer.
-    pub entry: &'a LayerEntry,
+    /// The component.
+    pub entry: &'a ComponentEntry,
     /// Its parameters; the names of its children in them do not matter.
     pub settings: &'a Settings,
     /// Where it finds its policies.
     pub registry: &'a Registry,
-    /// Sectors of each child, in the order the layer declares them.
+    /// Sectors of each child, in the order the component declares them.
     pub children: &'a [u64],
     /// Of the children's random times.
     pub seed: u64,
@@ -65,11 +65,11 @@ impl Load {
 }
 
 impl Rig<'_> {
-    /// Builds the layer.
+    /// Builds the component.
     ///
     /// # Errors
     /// What it says about its parameters.
-    pub fn build(&self) -> Result<Box<dyn Layer>, String> {
+    pub fn build(&self) -> Result<Box<dyn Component>, String> {
         let child = |(at, capacity): (usize, &u64)| ChildView {
             name: format!("child{at}"),
             capacity: *capacity,
@@ -80,7 +80,7 @@ impl Rig<'_> {
             settings: self.settings,
             registry: self.registry,
             seed: self.seed,
-            path: "layer",
+            path: "component",
             children: &children,
         });
         built.map_err(|problems| problems.iter().map(|p| format!("{p}; ")).collect())
@@ -108,7 +108,7 @@ impl Rig<'_> {
     ) -> Result<Checked, String> {
         let arrival = |request| Arrival { at: SimTime::ZERO, request };
         let requests = load.draw(self.build()?.capacity());
-        let cuts = PowerCuts::new(every, cuts_max, Stream::new(self.seed, "power"));
+        let cuts = PowerFailureInjector::new(every, cuts_max, Stream::new(self.seed, "power"));
         let options = HostOptions::closed(depth);
         self.run(options, requests.into_iter().map(arrival).collect(), Some(cuts)).map_err(
             |error| {
@@ -144,10 +144,10 @@ impl Rig<'_> {
         &self,
         options: HostOptions,
         mut arrivals: Vec<Arrival>,
-        cuts: Option<PowerCuts>,
+        cuts: Option<PowerFailureInjector>,
     ) -> Result<Checked, String> {
-        let layer = self.build()?;
-        let capacity = layer.capacity();
+        let component = self.build()?;
+        let capacity = component.capacity();
         let step = 8.min(capacity);
         let at = arrivals.last().map_or(SimTime::ZERO, |last| last.at);
         for _ in 0..1 + u8::from(cuts.is_some()) {
@@ -159,7 +159,7 @@ impl Rig<'_> {
         let expected = arrivals.len();
         let host = Host::plain(options, ListSource::new(arrivals));
         let child = |(at, capacity): (usize, &u64)| {
-            let path = format!("host/layer/child{at}");
+            let path = format!("host/component/child{at}");
             let device = ConstantDevice::new(Timing {
                 latency: SimDuration::from_us(20),
                 // Children of different speed, as in a hybrid.
@@ -167,24 +167,25 @@ impl Rig<'_> {
                 stream: Stream::new(self.seed, &path),
                 ..Timing::fixed(*capacity, SimDuration::ZERO)
             });
-            Node::leaf(&path, device)
+            ComponentTree::leaf(&path, device)
         };
         let children = self.children.iter().enumerate().map(child).collect();
-        let lanes = layer.lanes().len();
-        let mut node = Node { path: "host/layer".to_owned(), layer, children };
-        if lanes > 1 {
-            let sizes: Vec<u64> = node.layer.lanes().iter().map(|lane| lane.sectors).collect();
+        let targets = component.targets().len();
+        let mut node = ComponentTree { path: "host/component".to_owned(), component, children };
+        if targets > 1 {
+            let sizes: Vec<u64> =
+                node.component.targets().iter().map(|target| target.sectors).collect();
             let all = Concat::new(&sizes).ok_or("no device")?;
-            node = Node::inner("host/all", all, vec![node]);
+            node = ComponentTree::inner("host/all", all, vec![node]);
         }
-        let mut machine = Machine::new(Node::inner("host", host, vec![node]), true);
+        let mut machine = Machine::new(ComponentTree::inner("host", host, vec![node]), true);
         if let Some(cuts) = cuts {
             machine.fail_power(cuts);
         }
-        let mut facts = Vec::new();
-        let end = machine.run(&mut facts, &mut |_| true).map_err(|fault| fault.to_string())?;
-        check_facts(&facts, expected)?;
-        Ok(Checked { end, facts })
+        let mut events = Vec::new();
+        let end = machine.run(&mut events, &mut |_| true).map_err(|fault| fault.to_string())?;
+        check_events(&events, expected)?;
+        Ok(Checked { end, events })
     }
 
     /// [`Rig::check`] and [`Rig::check_bursts`] with a random load; answers what the first saw.
@@ -208,20 +209,20 @@ pub struct Checked {
     /// How the run ended.
     pub end: RunEnd,
     /// All it told.
-    pub facts: Vec<Stamped>,
+    pub events: Vec<EventRecord>,
 }
 
 /// Every request arrives and completes once, unless the power fails meanwhile, and the parts told
 /// add up to the latency told.
-fn check_facts(facts: &[Stamped], expected: usize) -> Result<(), String> {
+fn check_events(events: &[EventRecord], expected: usize) -> Result<(), String> {
     let (mut arrived, mut completed) = (0, 0);
     let mut spent = SimDuration::ZERO;
-    for stamped in facts {
-        match stamped.fact {
-            Fact::Arrived { .. } => arrived += 1,
-            Fact::PowerCut { lost } => completed += lost as usize,
-            Fact::Spent { time, .. } => spent += time,
-            Fact::Completed { latency, lba, op, .. } => {
+    for stamped in events {
+        match stamped.event {
+            Event::Arrived { .. } => arrived += 1,
+            Event::PowerCut { lost } => completed += lost as usize,
+            Event::PhaseTime { time, .. } => spent += time,
+            Event::Completed { latency, lba, op, .. } => {
                 completed += 1;
                 if spent != latency {
                     let name = op.name();

@@ -1,10 +1,12 @@
 //! The conformance suite must catch controllers that are broken in the usual ways.
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{Completion, Ctx, Layer, LayerInfo, Lba, Op, Parts, Request, RequestId};
+use hybridsim_engine::{
+    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Lba, Op, Request, RequestId,
+};
 use std::collections::BTreeSet;
 
 const DESCRIPTION: Description =
@@ -37,13 +39,13 @@ struct Canary {
     written: BTreeSet<u64>,
 }
 
-impl Layer for Canary {
+impl Component for Canary {
     fn capacity(&self) -> u64 {
         100
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -87,7 +89,7 @@ impl Layer for Canary {
             ctx.issue(child, part, tag);
         }
         if early {
-            ctx.complete(id, Parts::NONE);
+            ctx.complete(id, LatencyBreakdown::NONE);
         }
     }
 
@@ -99,12 +101,12 @@ impl Layer for Canary {
         let left = &mut self.left[done.tag as usize];
         *left -= 1;
         if *left == 0 {
-            ctx.complete(RequestId(done.tag as u32), done.parts);
+            ctx.complete(RequestId(done.tag as u32), done.breakdown);
         }
     }
 }
 
-fn entry(defect: Defect) -> LayerEntry {
+fn entry(defect: Defect) -> ComponentEntry {
     macro_rules! build {
         ($defect:ident) => {
             |_| {
@@ -115,12 +117,12 @@ fn entry(defect: Defect) -> LayerEntry {
     }
     let description = DESCRIPTION;
     match defect {
-        Defect::None => LayerEntry { description, build: build!(None) },
-        Defect::EarlyAnswer => LayerEntry { description, build: build!(EarlyAnswer) },
-        Defect::StaleRead => LayerEntry { description, build: build!(StaleRead) },
-        Defect::LostUpdate => LayerEntry { description, build: build!(LostUpdate) },
-        Defect::Shift => LayerEntry { description, build: build!(Shift) },
-        Defect::WideTrim => LayerEntry { description, build: build!(WideTrim) },
+        Defect::None => ComponentEntry { description, build: build!(None) },
+        Defect::EarlyAnswer => ComponentEntry { description, build: build!(EarlyAnswer) },
+        Defect::StaleRead => ComponentEntry { description, build: build!(StaleRead) },
+        Defect::LostUpdate => ComponentEntry { description, build: build!(LostUpdate) },
+        Defect::Shift => ComponentEntry { description, build: build!(Shift) },
+        Defect::WideTrim => ComponentEntry { description, build: build!(WideTrim) },
     }
 }
 

@@ -8,7 +8,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
-    Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::scheduler::{clook, fcfs, look, sptf, sstf};
 use hybridsim_host::{Host, HostOptions};
@@ -38,7 +38,7 @@ fn allocations(options: HostOptions, scheduler: Box<dyn Scheduler>, requests: u6
         servers: 1,
         ..Timing::fixed(1 << 21, SimDuration::from_ns(10))
     });
-    let root = Node::inner("host", host, vec![Node::leaf("host/device", device)]);
+    let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("host/device", device)]);
     let mut machine = Machine::new(root, false);
     let run = || {
         machine.run(&mut (), &mut |_| true).expect("runs");
@@ -97,17 +97,17 @@ fn array_allocations(name: &str, requests: u64) -> u64 {
         path: "array",
         children: &views,
     };
-    let layer = (support::entry(name).build)(&input).expect("makes sense");
+    let component = (support::entry(name).build)(&input).expect("makes sense");
     let device = |at: usize| {
         let timing =
             Timing { servers: 1, ..Timing::fixed(1 << 17, SimDuration::from_ns(100 + at as u64)) };
-        Node::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
+        ComponentTree::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
     };
     let children = (0..children).map(device).collect();
-    let array = Node { path: "host/array".to_owned(), layer, children };
+    let array = ComponentTree { path: "host/array".to_owned(), component, children };
     let source = Mixed(Stream::new(1, "mixed"), requests);
     let host = Host::plain(HostOptions::closed(32), source);
-    let mut machine = Machine::new(Node::inner("host", host, vec![array]), false);
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![array]), false);
     let run = || {
         machine.run(&mut (), &mut |_| true).expect("runs");
     };

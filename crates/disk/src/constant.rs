@@ -4,18 +4,19 @@
 //! data then happens at a random moment between its arrival and its completion, as far apart as
 //! any real device may do it. Controllers are tested on top of that.
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Durable, Layer, LayerInfo, Loader, Op, Part, Parts, Request,
-    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream, Undo,
+    Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites, LatencyBreakdown,
+    LatencyPhase, Loader, Op, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime,
+    StateError, Stream,
 };
 use slab::Slab;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "constant-device",
         summary: "an ideal device: a fixed latency plus length over rate",
@@ -41,7 +42,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let capacity = settings.bytes("capacity") / SECTOR_BYTES;
     if capacity == 0 {
@@ -92,7 +93,7 @@ impl Timing {
 struct Pending {
     id: RequestId,
     request: Request,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
     end: SimTime,
 }
 
@@ -103,7 +104,7 @@ pub struct ConstantDevice {
     /// When each server is free.
     free_at: Vec<SimTime>,
     contents: Contents,
-    undo: Undo,
+    undo: InFlightWrites,
     /// Requests whose effect on the data is still to come; only with jitter.
     pending: Slab<Pending>,
 }
@@ -116,7 +117,7 @@ impl ConstantDevice {
             timing,
             free_at,
             contents: Contents::default(),
-            undo: Undo::default(),
+            undo: InFlightWrites::default(),
             pending: Slab::new(),
         }
     }
@@ -158,13 +159,13 @@ impl ConstantDevice {
     }
 }
 
-impl Layer for ConstantDevice {
+impl Component for ConstantDevice {
     fn capacity(&self) -> u64 {
         self.timing.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
@@ -189,16 +190,16 @@ impl Layer for ConstantDevice {
         let fixed = self.timing.latency + SimDuration::from_ns(extra);
         let start = self.start_of(now, fixed + transfer);
         let end = start + fixed + transfer;
-        let parts = Parts::NONE
-            .plus(Part::Queue, start.since(now))
-            .plus(Part::Overhead, fixed)
-            .plus(Part::Bus, transfer);
+        let breakdown = LatencyBreakdown::NONE
+            .plus(LatencyPhase::Queue, start.since(now))
+            .plus(LatencyPhase::Overhead, fixed)
+            .plus(LatencyPhase::Bus, transfer);
         if jitter == 0 {
             self.apply(ctx, request, end, true);
-            ctx.complete_at(id, end, parts);
+            ctx.complete_at(id, end, breakdown);
             return;
         }
-        let pending = Pending { id, request: *request, parts, end };
+        let pending = Pending { id, request: *request, breakdown, end };
         let slot = self.pending.insert(pending);
         let moment = self.timing.stream.below(end.since(now).as_ns() + 1);
         ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
@@ -214,9 +215,9 @@ impl Layer for ConstantDevice {
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        let Pending { id, request, parts, end } = self.pending.remove(token as usize);
+        let Pending { id, request, breakdown, end } = self.pending.remove(token as usize);
         // Any bit of the end will do as a coin; a draw would make verified runs differ.
         self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
-        ctx.complete_at(id, end, parts);
+        ctx.complete_at(id, end, breakdown);
     }
 }

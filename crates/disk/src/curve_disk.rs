@@ -1,4 +1,4 @@
-//! A disk whose access time is a function of distance alone, as in paper 001's simulator (figure
+//! A disk whose access time is a function of distance alone, as in bisson-fqueue's simulator (figure
 //! 2: measured means, not mechanics).
 //!
 //! From where the last request ended, a request `d` sectors away takes half a turn plus a seek
@@ -6,22 +6,23 @@
 //! that the mean over random pairs is `average`. At distance zero only the transfer takes time. It
 //! has no buffer and serves one request at a time, in order.
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Durable, Fact, Layer, LayerInfo, Lba, Op, Part, Parts, PowerState,
-    Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream, Undo,
+    Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, InFlightWrites,
+    LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, Request, RequestId, SECTOR_BYTES,
+    SimDuration, SimTime, Stream,
 };
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "curve-disk",
         summary: "a disk whose access time depends on the distance only",
-        origin: "paper 001, section IV and figure 2: access times measured by distance",
+        origin: "bisson-fqueue, section IV and figure 2: access times measured by distance",
         params: &[
             Param::with(
                 "capacity",
@@ -43,7 +44,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN: f64 = 1.0 / 3.0;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let capacity = settings.bytes("capacity") / SECTOR_BYTES;
     let ms = |name| settings.duration(name).as_ns() as f64 / 1e6;
@@ -76,7 +77,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
         told: SimTime::ZERO,
         busy_until: SimTime::ZERO,
         contents: Contents::default(),
-        undo: Undo::default(),
+        undo: InFlightWrites::default(),
         stream: Stream::new(input.seed, input.path),
     }))
 }
@@ -132,7 +133,7 @@ struct CurveDisk {
     told: SimTime,
     busy_until: SimTime,
     contents: Contents,
-    undo: Undo,
+    undo: InFlightWrites,
     stream: Stream,
 }
 
@@ -142,7 +143,7 @@ impl CurveDisk {
         let busy_until = self.busy_until.min(ctx.now());
         for (state, until) in [(PowerState::Active, busy_until), (PowerState::Idle, ctx.now())] {
             if until > self.told {
-                ctx.observe(Fact::StateTime { state, time: until.since(self.told) });
+                ctx.emit(Event::StateTime { state, time: until.since(self.told) });
                 self.told = until;
             }
         }
@@ -166,13 +167,13 @@ impl CurveDisk {
     }
 }
 
-impl Layer for CurveDisk {
+impl Component for CurveDisk {
     fn capacity(&self) -> u64 {
         self.curve.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
@@ -185,20 +186,20 @@ impl Layer for CurveDisk {
             self.account(ctx);
         }
         let start = self.busy_until.max(now);
-        let mut parts = Parts::NONE.plus(Part::Queue, start.since(now));
+        let mut breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Queue, start.since(now));
         if matches!(request.op, Op::Read | Op::Write) {
             let seek = self.curve.access(self.last, request.lba);
             let time = self.curve.transfer(request);
-            parts = parts.plus(Part::Seek, seek).plus(Part::Transfer, time);
+            breakdown = breakdown.plus(LatencyPhase::Seek, seek).plus(LatencyPhase::Transfer, time);
             self.last = request.end();
-            ctx.observe(Fact::MediaTransfer { sectors: request.sectors, time });
+            ctx.emit(Event::MediaTransfer { sectors: request.sectors, time });
         }
-        let end = now + parts.total();
+        let end = now + breakdown.total();
         self.busy_until = end;
         if ctx.verifying() {
             self.apply(ctx, request, end);
         }
-        ctx.complete_at(id, end, parts);
+        ctx.complete_at(id, end, breakdown);
     }
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}

@@ -18,7 +18,8 @@ pub mod power;
 pub mod rotation;
 pub mod seek;
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 
 /// The parts this crate offers.
-pub const ENTRIES: &[LayerEntry] = &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY];
+pub const ENTRIES: &[ComponentEntry] =
+    &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY];

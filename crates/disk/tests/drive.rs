@@ -3,9 +3,9 @@
 mod common;
 
 use common::{build_at, machine, one_by_one};
-use hybridsim_engine::shadow::Shadow;
+use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
-    DiskCacheOutcome, Fact, Flags, Lba, Op, Part, Request, SimDuration, SimTime, Stream,
+    DiskCacheOutcome, Event, Flags, LatencyPhase, Lba, Op, Request, SimDuration, SimTime, Stream,
 };
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -43,12 +43,12 @@ fn write(lba: u64, sectors: u32) -> Request {
 }
 
 fn outcomes(text: &str, work: Vec<(SimDuration, Request)>) -> Vec<DiskCacheOutcome> {
-    let (_, facts) = one_by_one(text, work);
-    let outcome = |fact: Fact| match fact {
-        Fact::DiskCache { outcome, .. } => Some(outcome),
+    let (_, events) = one_by_one(text, work);
+    let outcome = |event: Event| match event {
+        Event::DiskCache { outcome, .. } => Some(outcome),
         _ => None,
     };
-    facts.iter().filter_map(|stamped| outcome(stamped.fact)).collect()
+    events.iter().filter_map(|stamped| outcome(stamped.event)).collect()
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn buffer_outcomes() {
 #[test]
 fn a_hit_costs_overhead_and_link_only() {
     let (done, _) = one_by_one(DRIVE, vec![(ms(0), read(0, 8)), (ms(100), read(8, 8))]);
-    let parts = done[1].parts;
-    assert_eq!(parts.get(Part::Overhead), SimDuration::from_us(100));
-    assert_eq!(parts.get(Part::Bus), SimDuration::from_us(80));
+    let breakdown = done[1].breakdown;
+    assert_eq!(breakdown.get(LatencyPhase::Overhead), SimDuration::from_us(100));
+    assert_eq!(breakdown.get(LatencyPhase::Bus), SimDuration::from_us(80));
     assert_eq!(done[1].latency, SimDuration::from_us(180));
 }
 
@@ -105,14 +105,14 @@ fn read_ahead_modes_end_where_they_should() {
 fn flush_and_fua_wait_for_the_medium() {
     let flush = Request::new(Op::Flush, Lba(0), 0);
     let fua = Request { flags: Flags::FUA, ..write(5_000, 8) };
-    let (done, facts) =
+    let (done, events) =
         one_by_one(DRIVE, vec![(ms(0), write(9_000, 8)), (ms(0), flush), (ms(0), fua)]);
     assert!(done[0].latency < ms(1), "buffered: {}", done[0].latency);
     assert!(done[1].latency > ms(1), "destaged: {}", done[1].latency);
-    assert!(done[2].parts.get(Part::Seek) > SimDuration::ZERO);
-    let moved: u32 = facts
+    assert!(done[2].breakdown.get(LatencyPhase::Seek) > SimDuration::ZERO);
+    let moved: u32 = events
         .iter()
-        .map(|f| if let Fact::MediaTransfer { sectors, .. } = f.fact { sectors } else { 0 })
+        .map(|f| if let Event::MediaTransfer { sectors, .. } = f.event { sectors } else { 0 })
         .sum();
     assert_eq!(moved, 16);
     let (done, _) = one_by_one(DRIVE, vec![(ms(0), write(9_000, 8)), (ms(1_000), flush)]);
@@ -125,15 +125,15 @@ fn a_standby_drive_spins_up_first() {
         "{DRIVE}spin_down_after = \"1s\"\nspin_down_time = \"100ms\"\nspin_up_time = \"2s\"\n"
     );
     let (done, _) = one_by_one(&text, vec![(ms(5_000), read(9_000, 8)), (ms(1_050), read(0, 8))]);
-    assert_eq!(done[0].parts.get(Part::SpinUp), ms(2_000));
-    let spin_up = done[1].parts.get(Part::SpinUp);
+    assert_eq!(done[0].breakdown.get(LatencyPhase::SpinUp), ms(2_000));
+    let spin_up = done[1].breakdown.get(LatencyPhase::SpinUp);
     assert!(spin_up > ms(2_000) && spin_up < ms(2_100), "the stop is finished first: {spin_up}");
 }
 
-/// Closed loop of `depth` random requests over a small range, checked against the shadow model.
+/// Closed loop of `depth` random requests over a small range, checked against the reference model.
 fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32 {
     let mut stream = Stream::new(seed, "work");
-    let mut shadow = Shadow::default();
+    let mut reference = ReferenceModel::default();
     let (mut issued, done) = (0u32, Rc::new(Cell::new(0u32)));
     let seen = Rc::clone(&done);
     let mut flying: Vec<(u64, Request, SimTime, u64)> = Vec::new();
@@ -146,9 +146,9 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
             match request.op {
                 Op::Read => {
                     let stamps = ctx.data().stamps(request.data, request.sectors);
-                    shadow.check_read(request.lba, stamps, began).expect("the last write");
+                    reference.check_read(request.lba, stamps, began).expect("the last write");
                 }
-                Op::Write => shadow.write_ends(request.lba, request.sectors, stamp, now, oldest),
+                Op::Write => reference.write_ends(request.lba, request.sectors, stamp, now, oldest),
                 Op::Trim | Op::Flush => {}
             }
             ctx.data().give_back(request.data);
@@ -162,10 +162,10 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
                 request.flags = Flags::FUA;
             }
             request.data = ctx.take_data(sectors);
-            let stamp = if op == Op::Write { shadow.stamp() } else { 0 };
+            let stamp = if op == Op::Write { reference.stamp() } else { 0 };
             if op == Op::Write {
                 ctx.data().stamps_mut(request.data, sectors).fill(stamp);
-                shadow.write_begins(request.lba, sectors, stamp, now);
+                reference.write_begins(request.lba, sectors, stamp, now);
             }
             flying.push((u64::from(issued), request, now, stamp));
             ctx.issue(0, request, u64::from(issued));
@@ -179,7 +179,7 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever the settings: every request completes, reads return the last write, parts add up
+    /// Whatever the settings: every request completes, reads return the last write, phases add up
     /// (the machine checks that), and the drive never waits for nothing.
     #[test]
     fn any_drive_serves_any_load(
@@ -270,8 +270,8 @@ fn hostile_settings_are_refused_with_every_reason() {
 #[test]
 fn the_start_angle_is_random_unless_synchronised() {
     let latency = |text: &str, path: &str| {
-        let layer = build_at(text, path).unwrap_or_else(|p| panic!("{p:?}"));
-        let positioner = layer.positioner().expect("a moving head");
+        let component = build_at(text, path).unwrap_or_else(|p| panic!("{p:?}"));
+        let positioner = component.positioner().expect("a moving head");
         positioner.positioning(SimTime::ZERO, Lba(1), &read(50, 1))
     };
     assert_ne!(latency(DRIVE, "a"), latency(DRIVE, "b"));

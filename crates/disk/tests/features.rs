@@ -5,7 +5,8 @@ mod common;
 use common::{build, build_at, machine, one_by_one, one_by_one_on};
 use hybridsim_engine::Lba;
 use hybridsim_engine::{
-    Completion, DiskCacheOutcome, Fact, Flags, Op, Part, PowerState, Request, SimDuration, Stream,
+    Completion, DiskCacheOutcome, Event, Flags, LatencyPhase, Op, PowerState, Request, SimDuration,
+    Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,12 +36,12 @@ fn request(op: Op, lba: u64, sectors: u32) -> Request {
 fn served(text: &str, work: &[(u64, Op, u64, u32)]) -> (Vec<Completion>, Vec<DiskCacheOutcome>) {
     let of =
         |&(wait, op, lba, sectors): &(u64, Op, u64, u32)| (ms(wait), request(op, lba, sectors));
-    let (done, facts) = one_by_one(text, work.iter().map(of).collect());
-    let outcome = |fact: Fact| match fact {
-        Fact::DiskCache { outcome, .. } => Some(outcome),
+    let (done, events) = one_by_one(text, work.iter().map(of).collect());
+    let outcome = |event: Event| match event {
+        Event::DiskCache { outcome, .. } => Some(outcome),
         _ => None,
     };
-    let outcomes = facts.iter().filter_map(|stamped| outcome(stamped.fact)).collect();
+    let outcomes = events.iter().filter_map(|stamped| outcome(stamped.event)).collect();
     (done, outcomes)
 }
 
@@ -87,7 +88,7 @@ fn a_rested_drive_has_to_find_its_track_again() {
     let seek = |text: &str, wait| {
         let bare = text.replace("cache_segments = 4", "cache_segments = 0");
         let (done, _) = served(&bare, &[(0, Op::Read, 0, 1), (wait, Op::Read, 50, 1)]);
-        done[1].parts.get(Part::Seek)
+        done[1].breakdown.get(LatencyPhase::Seek)
     };
     let half = format!("{DRIVE}resettle_share = 0.5\n");
     assert_eq!(seek(&half, 11), SimDuration::from_us(500), "a turn takes 10 ms");
@@ -104,7 +105,7 @@ fn a_read_ahead_that_is_broken_off_finishes_its_movement() {
         let gap = SimDuration::from_us(gap);
         let work =
             vec![(SimDuration::ZERO, request(Op::Read, 98, 1)), (gap, request(Op::Read, 5_000, 1))];
-        (one_by_one(&text, work).0[1].parts.get(Part::Queue).as_ns() + 500) / 1_000
+        (one_by_one(&text, work).0[1].breakdown.get(LatencyPhase::Queue).as_ns() + 500) / 1_000
     };
     assert_eq!([50, 200, 1_000, 1_200].map(waited), [0, 900, 100, 0]);
 }
@@ -120,7 +121,7 @@ fn overheads_around_the_data_add_up() {
     let bus = |text: &str, op| {
         let (done, _) = served(text, &[(0, op, 0, 10)]);
         // Angles are rounded to the nanosecond below.
-        SimDuration::from_us((done[0].parts.get(Part::Bus).as_ns() + 500) / 1_000)
+        SimDuration::from_us((done[0].breakdown.get(LatencyPhase::Bus).as_ns() + 500) / 1_000)
     };
     let us = SimDuration::from_us;
     // Ten sectors take 1 ms on the medium and 1 ms over the link, which begins with the first.
@@ -145,7 +146,7 @@ fn a_write_after_another_that_does_not_go_on_leaves_the_link_once_more() {
     let asked = [(Op::Write, 0), (Op::Write, 10), (Op::Write, 30), (Op::Read, 80), (Op::Write, 0)];
     let work = asked.iter().map(|(op, lba)| (wait, request(*op, *lba, 10))).collect();
     let (done, _) = one_by_one(&text, work);
-    let command = |at: usize| done[at].parts.get(Part::Overhead);
+    let command = |at: usize| done[at].breakdown.get(LatencyPhase::Overhead);
     let (usual, extra) = (SimDuration::from_us(80), SimDuration::from_us(150));
     assert_eq!([command(0), command(1), command(2), command(4)], [usual, usual, extra, usual]);
 }
@@ -158,9 +159,9 @@ fn the_spindle_stops_when_the_energy_of_a_start_is_used_up() {
            spin_up_power = \"12.39W\"\nspin_up_time = \"10.9s\"\nspin_down_power = \"8.67W\"\n\
            spin_down_time = \"1.5s\"\n";
     let started = |wait| {
-        let (_, facts) = one_by_one(&text, vec![(wait, request(Op::Read, 0, 1))]);
-        let up = |fact: Fact| matches!(fact, Fact::StateTime { state: PowerState::SpinUp, .. });
-        facts.iter().any(|stamped| up(stamped.fact))
+        let (_, events) = one_by_one(&text, vec![(wait, request(Op::Read, 0, 1))]);
+        let up = |event: Event| matches!(event, Event::StateTime { state: PowerState::SpinUp, .. });
+        events.iter().any(|stamped| up(stamped.event))
     };
     assert!(!started(SimDuration::from_ms(15_200)));
     assert!(started(SimDuration::from_ms(15_211)));
@@ -186,9 +187,9 @@ seek = { kind = "linear", single = "1ms", full = "10ms" }
 
 #[test]
 fn an_index_of_patterns_is_a_layout() {
-    let layer = build(INDEX);
-    assert_eq!(layer.capacity(), 157);
-    let positioner = layer.positioner().expect("a moving head");
+    let component = build(INDEX);
+    assert_eq!(component.capacity(), 157);
+    let positioner = component.positioner().expect("a moving head");
     // Tracks: cylinders 0 and 1 on surface 0, 1 and 0 on surface 1, then the next two.
     let cylinder = |sector: u64| positioner.cylinder(Lba(sector));
     assert_eq!([0, 8, 9, 20, 30, 40, 50, 156].map(cylinder), [0, 6, 1, 1, 0, 2, 3, 6]);
@@ -239,16 +240,17 @@ fn a_mems_store_keeps_data_and_accounts_for_its_time() {
         })
         .collect();
     let waits: u64 = work.iter().map(|(wait, _)| wait.as_ns()).sum();
-    let (done, facts) = one_by_one(text, work);
+    let (done, events) = one_by_one(text, work);
     let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
-    let spent = |fact: Fact| match fact {
-        Fact::StateTime { time, .. } => time.as_ns(),
+    let spent = |event: Event| match event {
+        Event::StateTime { time, .. } => time.as_ns(),
         _ => 0,
     };
-    assert_eq!(facts.iter().map(|stamped| spent(stamped.fact)).sum::<u64>(), run);
+    assert_eq!(events.iter().map(|stamped| spent(stamped.event)).sum::<u64>(), run);
     for done in &done {
-        let parts: SimDuration = Part::ALL.iter().map(|&part| done.parts.get(part)).sum();
-        assert_eq!(parts, done.latency, "{:?}", done.request);
+        let breakdown: SimDuration =
+            LatencyPhase::ALL.iter().map(|&part| done.breakdown.get(part)).sum();
+        assert_eq!(breakdown, done.latency, "{:?}", done.request);
     }
 }
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::one_by_one;
 use hybridsim_engine::{
-    Completion, Fact, Flags, Lba, Op, Part, PowerState, Request, SimDuration, Stamped, Stream,
+    Completion, Event, EventRecord, Flags, LatencyPhase, Lba, Op, PowerState, Request, SimDuration,
+    Stream,
 };
 
 /// A drive without buffer, overheads or link time, for exact figures.
@@ -25,7 +26,7 @@ seek = { kind = "curve", single = "1ms", average = "8ms", full = "16ms" }
 
 const TURN_NS: f64 = 60e9 / 7200.0;
 
-fn random_reads(text: &str, count: usize, sectors: u32) -> (Vec<Completion>, Vec<Stamped>) {
+fn random_reads(text: &str, count: usize, sectors: u32) -> (Vec<Completion>, Vec<EventRecord>) {
     let capacity = common::build(text).capacity();
     let mut stream = Stream::new(3, "reads");
     let work = (0..count)
@@ -39,8 +40,8 @@ fn random_reads(text: &str, count: usize, sectors: u32) -> (Vec<Completion>, Vec
     one_by_one(text, work)
 }
 
-fn mean(done: &[Completion], part: Part) -> f64 {
-    let total: f64 = done.iter().map(|done| done.parts.get(part).as_ns() as f64).sum();
+fn mean(done: &[Completion], part: LatencyPhase) -> f64 {
+    let total: f64 = done.iter().map(|done| done.breakdown.get(part).as_ns() as f64).sum();
     total / done.len() as f64
 }
 
@@ -52,30 +53,30 @@ fn close(got: f64, expected: f64, tolerance: f64) {
 #[test]
 fn the_mean_rotational_latency_is_half_a_turn() {
     let (done, _) = random_reads(BARE, 40_000, 1);
-    close(mean(&done, Part::Rotate), TURN_NS / 2.0, 0.01);
+    close(mean(&done, LatencyPhase::Rotate), TURN_NS / 2.0, 0.01);
 }
 
 #[test]
 fn the_mean_random_seek_is_the_integral_of_the_curve() {
     // One zone, so that random sectors are random cylinders; Lee's curve has this mean built in.
     let text = BARE.replace("zone_count = 4", "zone_count = 1");
-    let (done, facts) = random_reads(&text, 40_000, 1);
-    close(mean(&done, Part::Seek), 8e6, 0.01);
-    let told: u64 = facts
+    let (done, events) = random_reads(&text, 40_000, 1);
+    close(mean(&done, LatencyPhase::Seek), 8e6, 0.01);
+    let told: u64 = events
         .iter()
-        .map(|fact| if let Fact::Seek { time, .. } = fact.fact { time.as_ns() } else { 0 })
+        .map(|event| if let Event::Seek { time, .. } = event.event { time.as_ns() } else { 0 })
         .sum();
-    close(told as f64 / done.len() as f64, mean(&done, Part::Seek), 1e-9);
+    close(told as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
 }
 
 #[test]
 fn transfer_time_follows_the_zone() {
     let (done, _) = one_by_one(BARE, vec![(SimDuration::ZERO, Request::new(Op::Read, Lba(0), 60))]);
-    close(done[0].parts.get(Part::Transfer).as_ns() as f64, TURN_NS / 10.0, 1e-6);
+    close(done[0].breakdown.get(LatencyPhase::Transfer).as_ns() as f64, TURN_NS / 10.0, 1e-6);
     let last = common::build(BARE).capacity() - 60;
     let request = Request::new(Op::Read, Lba(last), 60);
     let (done, _) = one_by_one(BARE, vec![(SimDuration::ZERO, request)]);
-    close(done[0].parts.get(Part::Transfer).as_ns() as f64, TURN_NS / 5.0, 1e-6);
+    close(done[0].breakdown.get(LatencyPhase::Transfer).as_ns() as f64, TURN_NS / 5.0, 1e-6);
 }
 
 /// Sequential access in one large request takes one turn per track and the skews between.
@@ -87,11 +88,11 @@ fn sequential_reads_run_at_media_rate_including_skews() {
     let (tracks, per_track) = (400u32, 600u32);
     let request = Request::new(Op::Read, Lba(0), tracks * per_track);
     let (done, _) = one_by_one(&text, vec![(SimDuration::ZERO, request)]);
-    let latency = done[0].latency - done[0].parts.get(Part::Seek);
+    let latency = done[0].latency - done[0].breakdown.get(LatencyPhase::Seek);
     let first_wait = latency.as_ns() as f64;
     // 300 head switches and 99 cylinder switches at their skews; the first wait is under a turn.
     let expected = TURN_NS * (f64::from(tracks) + 300.0 * 0.1 + 99.0 * 0.25);
-    let whole = first_wait + done[0].parts.get(Part::Seek).as_ns() as f64;
+    let whole = first_wait + done[0].breakdown.get(LatencyPhase::Seek).as_ns() as f64;
     assert!((0.0..TURN_NS).contains(&(whole - expected)), "{whole} {expected}");
 
     // A skew that is too small for the switch costs a whole turn more.
@@ -110,12 +111,12 @@ fn a_stream_of_small_reads_is_kept_at_media_rate_by_read_ahead() {
            host_rate = \"300MB/s\"\n";
     let reads = 2_000u32;
     let read = |i: u32| (SimDuration::ZERO, Request::new(Op::Read, Lba(u64::from(i) * 60), 60));
-    let (done, facts) = one_by_one(&text, (0..reads).map(read).collect());
+    let (done, events) = one_by_one(&text, (0..reads).map(read).collect());
     let total: f64 = done.iter().map(|done| done.latency.as_ns() as f64).sum();
     // 200 tracks: 150 head switches, 50 cylinder switches.
     let expected = TURN_NS * (200.0 + 149.0 * 0.1 + 50.0 * 0.25);
     assert!((total - expected).abs() < 1.5 * TURN_NS, "{total} {expected}");
-    let seeks = facts.iter().filter(|fact| matches!(fact.fact, Fact::Seek { .. })).count();
+    let seeks = events.iter().filter(|event| matches!(event.event, Event::Seek { .. })).count();
     assert_eq!(seeks, 0, "the head never left the stream");
 }
 
@@ -147,7 +148,7 @@ fn a_zero_latency_drive_reads_a_whole_track_in_one_turn() {
         assert!((TURN_NS - 2.0..=TURN_NS + sector + 2.0).contains(&latency), "{latency}");
         let (usual, _) = one_by_one(BARE, work);
         assert!(usual[0].latency >= done[0].latency);
-        close(done[0].parts.get(Part::Transfer).as_ns() as f64, TURN_NS, 1e-6);
+        close(done[0].breakdown.get(LatencyPhase::Transfer).as_ns() as f64, TURN_NS, 1e-6);
     }
 }
 
@@ -174,11 +175,11 @@ fn state_times_add_up_to_the_run_time() {
             })
             .collect();
         let waits: u64 = work.iter().map(|(wait, _)| wait.as_ns()).sum();
-        let (done, facts) = one_by_one(&text, work);
+        let (done, events) = one_by_one(&text, work);
         let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
         let mut by_state = [0; PowerState::COUNT];
-        for stamped in &facts {
-            if let Fact::StateTime { state, time } = stamped.fact {
+        for stamped in &events {
+            if let Event::StateTime { state, time } = stamped.event {
                 by_state[state as usize] += time.as_ns();
             }
         }

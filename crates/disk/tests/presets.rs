@@ -11,9 +11,9 @@ fn every_preset_builds_a_drive_of_its_capacity() {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a preset");
         assert!(text.starts_with("# "), "{name}: the first line says what it is");
-        let layer = common::build(&text);
-        let gigabytes = layer.capacity() as f64 * 512.0 / 1e9;
-        let watts = layer.info().watts.expect("a drive draws power");
+        let component = common::build(&text);
+        let gigabytes = component.capacity() as f64 * 512.0 / 1e9;
+        let watts = component.info().watts.expect("a drive draws power");
         assert!(watts.iter().any(|&w| w > 0.0), "{name}: no power");
         seen.push((name, gigabytes.round() as u32));
     }

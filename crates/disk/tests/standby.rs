@@ -4,7 +4,7 @@ mod common;
 
 use common::machine;
 use hybridsim_engine::{
-    Command, Fact, Lba, Op, Part, PowerState, Request, SimDuration, SimTime, Stamped,
+    Command, Event, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, SimTime,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -47,13 +47,13 @@ type Done = Rc<RefCell<Vec<(usize, SimTime, SimDuration)>>>;
 
 /// Sends every step at its time (ms) and goes on until `end` (s). When the steps were done, in
 /// their order, the time each waited for the spindle, and what was told.
-fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<Stamped>) {
+fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<EventRecord>) {
     let done = Done::default();
     let (seen, steps) = (Rc::clone(&done), steps.to_vec());
     let mut next = 0;
     let mut machine = machine(DRIVE, false, move |ctx, completion| {
         if let Some(done) = completion {
-            let up = done.parts.get(Part::SpinUp);
+            let up = done.breakdown.get(LatencyPhase::SpinUp);
             return seen.borrow_mut().push((done.tag as usize, ctx.now(), up));
         }
         let at = |ms| SimTime::ZERO + SimDuration::from_ms(ms);
@@ -71,25 +71,25 @@ fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<Stamped>) {
             None => ctx.wake_at(at(end * 1000), 0),
         }
     });
-    let mut facts = Vec::new();
-    machine.run(&mut facts, &mut |_| true).expect("a good run");
+    let mut events = Vec::new();
+    machine.run(&mut events, &mut |_| true).expect("a good run");
     let mut done = done.borrow().clone();
     done.sort_unstable();
     let ms = |time: u64| time / 1_000_000;
-    (done.iter().map(|(_, at, up)| (ms(at.as_ns()), ms(up.as_ns()))).collect(), facts)
+    (done.iter().map(|(_, at, up)| (ms(at.as_ns()), ms(up.as_ns()))).collect(), events)
 }
 
-fn seconds(facts: &[Stamped], wanted: PowerState) -> f64 {
-    let time = |fact: &Fact| match fact {
-        Fact::StateTime { state, time } if *state == wanted => time.as_s_f64(),
+fn seconds(events: &[EventRecord], wanted: PowerState) -> f64 {
+    let time = |event: &Event| match event {
+        Event::StateTime { state, time } if *state == wanted => time.as_s_f64(),
         _ => 0.0,
     };
-    facts.iter().map(|stamped| time(&stamped.fact)).sum()
+    events.iter().map(|stamped| time(&stamped.event)).sum()
 }
 
-fn joules(facts: &[Stamped]) -> f64 {
+fn joules(events: &[EventRecord]) -> f64 {
     let watts = common::build(DRIVE).info().watts.expect("it draws power");
-    PowerState::ALL.iter().map(|state| watts[*state as usize] * seconds(facts, *state)).sum()
+    PowerState::ALL.iter().map(|state| watts[*state as usize] * seconds(events, *state)).sum()
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn standby_and_idle_take_the_time_and_energy_of_the_spindle() {
         (20_000, Tell(Command::Idle)),
         (25_000, Tell(Command::Idle)),
     ];
-    let (done, facts) = play(&steps, 30);
+    let (done, events) = play(&steps, 30);
     assert_eq!(done, [(11_000, 0), (22_000, 2_000), (25_000, 0)]);
     // 10 s idle at 2 W, 1 s stopping at 1 W, 9 s standing at 0.25 W, 2 s starting at 5 W, 8 s idle.
-    assert!((joules(&facts) - (20.0 + 1.0 + 2.25 + 10.0 + 16.0)).abs() < 1e-9);
+    assert!((joules(&events) - (20.0 + 1.0 + 2.25 + 10.0 + 16.0)).abs() < 1e-9);
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn a_command_while_the_spindle_moves_waits_for_it() {
         (3_500, Tell(Command::Standby)),
         (4_200, Ask(Op::Read, 0)),
     ];
-    let (done, facts) = play(&steps, 10);
+    let (done, events) = play(&steps, 10);
     let times: Vec<u64> = done.iter().map(|done| done.0).collect();
     assert_eq!(times[..5], [2_000, 2_000, 4_000, 4_000, 5_000]);
     assert!((7_000..7_020).contains(&times[5]), "stops, starts for 2 s, reads: {times:?}");
     assert_eq!(done[5].1, 2_800);
-    assert!((seconds(&facts, PowerState::SpinUp) - 4.0).abs() < 1e-9);
-    assert!((seconds(&facts, PowerState::SpinDown) - 2.0).abs() < 1e-9);
-    assert_eq!(seconds(&facts, PowerState::Standby), 0.0);
+    assert!((seconds(&events, PowerState::SpinUp) - 4.0).abs() < 1e-9);
+    assert!((seconds(&events, PowerState::SpinDown) - 2.0).abs() < 1e-9);
+    assert_eq!(seconds(&events, PowerState::Standby), 0.0);
 }
 
 #[test]
@@ -139,13 +139,13 @@ fn the_buffer_is_written_before_the_spindle_stops_and_serves_reads_when_it_stand
         (6_000, Ask(Op::Flush, 0)),
         (7_000, Ask(Op::Write, 60)),
     ];
-    let (done, facts) = play(&steps, 11);
+    let (done, events) = play(&steps, 11);
     // Without the command it would be written 5 s later. Two turns at most, then 1 s.
     assert_eq!(done[0].0, 100);
     assert!((1_200..1_221).contains(&done[1].0), "{done:?}");
     assert_eq!((done[2], done[3]), ((5_000, 0), (6_000, 0)), "nothing needs the medium");
     assert_eq!(done[4], (7_000, 0), "buffered");
-    let written = seconds(&facts, PowerState::Write);
+    let written = seconds(&events, PowerState::Write);
     assert!((written - 0.0008).abs() < 1e-6, "8 of 100 sectors of a turn: {written}");
-    assert_eq!(seconds(&facts, PowerState::SpinUp), 0.0, "the last is not due before 12 s");
+    assert_eq!(seconds(&events, PowerState::SpinUp), 0.0, "the last is not due before 12 s");
 }

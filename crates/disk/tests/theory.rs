@@ -4,7 +4,7 @@ mod common;
 
 use common::{build, machine, one_by_one};
 use hybridsim_engine::{
-    Completion, Fact, Lba, Op, Part, PowerState, Request, SimDuration, Stamped, Stream,
+    Completion, Event, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -56,8 +56,8 @@ fn poisson_response_ms(text: &str, mean_gap_ms: f64, count: usize) -> f64 {
         let uniform = (stream.below(1 << 53) + 1) as f64 / (1u64 << 53) as f64;
         ctx.wake_after(SimDuration::from_ns_f64(-uniform.ln() * mean_gap_ms * 1e6), 0);
     });
-    let mut facts: Vec<Stamped> = Vec::new();
-    run.run(&mut facts, &mut |_| true).expect("a good run");
+    let mut events: Vec<EventRecord> = Vec::new();
+    run.run(&mut events, &mut |_| true).expect("a good run");
     let (total, done) = *sum.borrow();
     total / f64::from(u32::try_from(done).expect("a small count"))
 }
@@ -88,29 +88,29 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
          spin_up_time = \"2s\"\n"
     );
     let read = Request::new(Op::Read, Lba(2_000_000), 100);
-    let (done, facts) = one_by_one(&text, vec![(SimDuration::from_s(10), read)]);
+    let (done, events) = one_by_one(&text, vec![(SimDuration::from_s(10), read)]);
     let watts = build(&text).info().watts.expect("a drive draws power");
-    let joules: f64 = facts
+    let joules: f64 = events
         .iter()
-        .map(|stamped| match stamped.fact {
-            Fact::StateTime { state, time } => watts[state as usize] * time.as_s_f64(),
+        .map(|stamped| match stamped.event {
+            Event::StateTime { state, time } => watts[state as usize] * time.as_s_f64(),
             _ => 0.0,
         })
         .sum();
-    let seconds = |part| done[0].parts.get(part).as_s_f64();
-    assert_eq!(done[0].parts.get(Part::SpinUp), SimDuration::from_s(2));
+    let seconds = |part| done[0].breakdown.get(part).as_s_f64();
+    assert_eq!(done[0].breakdown.get(LatencyPhase::SpinUp), SimDuration::from_s(2));
     let expected = 1.0 * 5.0
         + 0.5 * 3.0
         + 8.5 * 1.0
         + 2.0 * 20.0
         + 0.003 * 8.0
-        + seconds(Part::Rotate) * 6.0
+        + seconds(LatencyPhase::Rotate) * 6.0
         + 100.0 / 500.0 * TURN_MS / 1e3 * 10.0;
     close(joules, expected, 1e-6);
-    let spun: u64 = facts
+    let spun: u64 = events
         .iter()
-        .map(|stamped| match stamped.fact {
-            Fact::StateTime { state: PowerState::Standby, time } => time.as_ns(),
+        .map(|stamped| match stamped.event {
+            Event::StateTime { state: PowerState::Standby, time } => time.as_ns(),
             _ => 0,
         })
         .sum();
@@ -218,7 +218,7 @@ fn text_of(table: &toml::Table) -> String {
 }
 
 /// Random reads of a sector, one after the other, with random pauses.
-fn random_reads(text: &str, count: usize) -> (Vec<Completion>, Vec<Stamped>) {
+fn random_reads(text: &str, count: usize) -> (Vec<Completion>, Vec<EventRecord>) {
     let capacity = build(text).capacity();
     let mut stream = Stream::new(23, "reads");
     let work = (0..count).map(|_| {
@@ -326,11 +326,12 @@ fn even_cylinders(table: &toml::Table, count: usize) -> (Vec<f64>, f64) {
 fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
     for name in PRESETS {
         let table = without_buffer(name);
-        let (done, facts) = random_reads(&text_of(&table), 20_000);
+        let (done, events) = random_reads(&text_of(&table), 20_000);
         let count = done.len() as f64;
         let rpm = table["rpm"].as_str().and_then(|rpm| rpm.strip_suffix("rpm"));
         let turn = 60e3 / rpm.and_then(|rpm| rpm.parse::<f64>().ok()).expect("a speed");
-        let waited: f64 = done.iter().map(|it| it.parts.get(Part::Rotate).as_ns() as f64).sum();
+        let waited: f64 =
+            done.iter().map(|it| it.breakdown.get(LatencyPhase::Rotate).as_ns() as f64).sum();
         println!("{name}: waits {} of a turn", waited / count / 1e6 / turn);
         close(waited / count / 1e6, turn / 2.0, 0.012);
 
@@ -344,10 +345,13 @@ fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
             }
         }
         integral /= (cylinders.len() * cylinders.len()) as f64;
-        let sought: f64 = facts
-            .iter()
-            .map(|it| if let Fact::Seek { time, .. } = it.fact { time.as_ns() as f64 } else { 0.0 })
-            .sum();
+        let sought: f64 =
+            events
+                .iter()
+                .map(|it| {
+                    if let Event::Seek { time, .. } = it.event { time.as_ns() as f64 } else { 0.0 }
+                })
+                .sum();
         println!("{name}: seeks {} ms, {integral} by the curve", sought / count / 1e6);
         close(sought / count / 1e6, integral, 0.012);
     }

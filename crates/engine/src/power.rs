@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 /// Power failures at random messages, the number between two of them geometrically distributed.
 #[derive(Debug)]
-pub struct PowerCuts {
+pub struct PowerFailureInjector {
     chance: f64,
     left: u64,
     stream: Stream,
 }
 
-impl PowerCuts {
+impl PowerFailureInjector {
     /// One failure per `mean` messages on average, and at most `count_max` of them.
     pub fn new(mean: u64, count_max: u64, stream: Stream) -> Self {
         Self { chance: 1.0 / mean.max(1) as f64, left: count_max, stream }
@@ -49,14 +49,14 @@ struct Entry {
 /// Remembers what a medium held before writes that a power failure may still undo. For verified
 /// runs with power failures; empty and without cost in all others.
 #[derive(Debug, Default)]
-pub struct Undo {
+pub struct InFlightWrites {
     entries: VecDeque<Entry>,
 }
 
 /// Entries are looked through for what is durable when there are this many more.
 const PRUNE_AFTER: usize = 1024;
 
-impl Undo {
+impl InFlightWrites {
     /// `new` is about to be written from sector `at` of `contents` on. `buffered` tells whether
     /// a sector is in the volatile buffer.
     pub fn note(
@@ -133,12 +133,22 @@ mod tests {
 
     const NOW: SimTime = SimTime::from_ns(100);
 
-    fn write(undo: &mut Undo, contents: &mut Contents, at: u64, new: &[u64], durable: Durable) {
+    fn write(
+        undo: &mut InFlightWrites,
+        contents: &mut Contents,
+        at: u64,
+        new: &[u64],
+        durable: Durable,
+    ) {
         undo.note(contents, at, new, durable, SimTime::ZERO, |_| true);
         contents.write(at, new);
     }
 
-    fn cut(undo: &mut Undo, contents: &mut Contents, buffered: impl Fn(u64) -> bool) -> [u64; 4] {
+    fn cut(
+        undo: &mut InFlightWrites,
+        contents: &mut Contents,
+        buffered: impl Fn(u64) -> bool,
+    ) -> [u64; 4] {
         let mut stream = Stream::new(1, "cut");
         undo.cut(contents, NOW, &mut stream, buffered);
         let mut left = [0; 4];
@@ -148,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_is_durable_stays_and_what_is_buffered_goes() {
-        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
         write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], Durable::At(NOW));
         write(&mut undo, &mut contents, 1, &[2, 2], Durable::Buffered);
         assert_eq!(cut(&mut undo, &mut contents, |sector| sector == 2), [1, 2, 1, 1]);
@@ -156,7 +166,7 @@ mod tests {
 
     #[test]
     fn overwritten_buffered_sectors_go_back_to_what_was_first() {
-        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
         write(&mut undo, &mut contents, 0, &[1], Durable::Buffered);
         write(&mut undo, &mut contents, 0, &[2], Durable::Buffered);
         assert_eq!(cut(&mut undo, &mut contents, |_| true), [0; 4]);
@@ -164,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_durable_write_over_one_in_flight_stays() {
-        let (mut undo, mut contents) = (Undo::default(), Contents::default());
+        let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
         let never = Durable::At(SimTime::NEVER);
         write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], never);
         write(&mut undo, &mut contents, 0, &[2, 2, 2, 2], Durable::At(NOW));
@@ -176,7 +186,7 @@ mod tests {
         let mut stream = Stream::new(1, "cut");
         let mut seen = [0; 5];
         for _ in 0..200 {
-            let (mut undo, mut contents) = (Undo::default(), Contents::default());
+            let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
             let never = Durable::At(SimTime::NEVER);
             write(&mut undo, &mut contents, 0, &[7; 4], never);
             undo.cut(&mut contents, NOW, &mut stream, |_| false);

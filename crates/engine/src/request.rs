@@ -1,9 +1,9 @@
-//! The request vocabulary every layer speaks: sectors of 512 bytes, four operations.
+//! The request vocabulary every component speaks: sectors of 512 bytes, four operations.
 
 use crate::contents::DataSlice;
 use std::fmt;
 
-/// Bytes in a sector, the unit of every address and length between layers.
+/// Bytes in a sector, the unit of every address and length between components.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A logical block address: a sector of 512 bytes, counted from the start of the device spoken to.
@@ -67,9 +67,9 @@ impl Flags {
     pub const AHEAD: Self = Self(4);
     /// Must reach the medium before completion (force unit access).
     pub const FUA: Self = Self(8);
-    /// Keep the range in the fast medium (paper 000, section 3.5).
+    /// Keep the range in the fast medium (konanki, section 3.5).
     pub const PIN: Self = Self(16);
-    /// Work a layer does on its own account: destage, rebuild, prefetch.
+    /// Work a component does on its own account: destage, rebuild, prefetch.
     pub const BACKGROUND: Self = Self(32);
     /// Past a non-volatile cache, to the medium behind it, even where the cache holds the range.
     pub const PAST_CACHE: Self = Self(64);
@@ -85,7 +85,7 @@ impl Flags {
     }
 }
 
-/// A request as one layer passes it to the next.
+/// A request as one component passes it to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What to do.

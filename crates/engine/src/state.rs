@@ -1,4 +1,4 @@
-//! What a layer remembers, as bytes: written at the end of one run, read at the start of another.
+//! What a component remembers, as bytes: written at the end of one run, read at the start of another.
 //!
 //! A part puts values in some order and takes them back in the same one. The bytes carry no names
 //! and no version: whoever keeps them (a file, a cache) binds them to the program and the system

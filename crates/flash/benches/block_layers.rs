@@ -6,8 +6,8 @@
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
 use hybridsim_engine::{
-    Completion, Ctx, Fact, FactSink, Layer, LayerInfo, Lba, Machine, Node, Op, Request, RequestId,
-    SimDuration, Stamped, Stream,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, EventSink, Lba,
+    Machine, Op, Request, RequestId, SimDuration, Stream,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
@@ -35,12 +35,12 @@ impl ClosedLoop {
     }
 }
 
-impl Layer for ClosedLoop {
+impl Component for ClosedLoop {
     fn capacity(&self) -> u64 {
         self.pages * 8
     }
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         for _ in 0..32 {
@@ -53,7 +53,7 @@ impl Layer for ClosedLoop {
     }
 }
 
-/// Counts flash operations, from the first fact on, which ends preconditioning.
+/// Counts flash operations, from the first event on, which ends preconditioning.
 #[derive(Default)]
 struct Operations {
     programs: u64,
@@ -61,13 +61,13 @@ struct Operations {
     first: Option<f64>,
 }
 
-impl FactSink for Operations {
-    fn take(&mut self, facts: &[Stamped]) {
+impl EventSink for Operations {
+    fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(cpu_seconds);
-        for stamped in facts {
-            match stamped.fact {
-                Fact::FlashProgram { .. } => self.programs += 1,
-                Fact::FlashRead { .. } | Fact::FlashErase { .. } => self.others += 1,
+        for stamped in events {
+            match stamped.event {
+                Event::FlashProgram { .. } => self.programs += 1,
+                Event::FlashRead { .. } | Event::FlashErase { .. } => self.others += 1,
                 _ => {}
             }
         }
@@ -102,10 +102,10 @@ fn main() {
         let ssd = device(ftl, gib);
         let pages = ssd.capacity() / 8;
         let root = ClosedLoop { left: writes, pages, stream: Stream::new(1, "bench") };
-        let node = Node::inner("root", root, vec![Node::leaf("ssd", ssd)]);
+        let node = ComponentTree::inner("root", root, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut sink = Operations::default();
         Machine::new(node, false).run(&mut sink, &mut |_| true).expect("a sound run");
-        let seconds = cpu_seconds() - sink.first.expect("facts were told");
+        let seconds = cpu_seconds() - sink.first.expect("events were told");
         let operations = sink.programs + sink.others;
         println!(
             "{gib} GiB, {ftl}: {:.1} M flash operations and {:.3} M writes per CPU-second, write \

@@ -9,8 +9,8 @@
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
 use hybridsim_engine::{
-    Cause, Completion, Ctx, Fact, FactSink, Layer, LayerInfo, Lba, Machine, Node, Op, Request,
-    RequestId, SimDuration, Stamped, Stream,
+    Cause, Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, EventSink,
+    Lba, Machine, Op, Request, RequestId, SimDuration, Stream,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
@@ -58,12 +58,12 @@ impl ClosedLoop {
     }
 }
 
-impl Layer for ClosedLoop {
+impl Component for ClosedLoop {
     fn capacity(&self) -> u64 {
         self.pages * 8
     }
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         for _ in 0..self.depth {
@@ -84,13 +84,13 @@ struct Programs {
     first: Option<f64>,
 }
 
-impl FactSink for Programs {
-    fn take(&mut self, facts: &[Stamped]) {
+impl EventSink for Programs {
+    fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(|| cpu_seconds(Instant::now()));
-        for stamped in facts {
-            match stamped.fact {
-                Fact::FlashProgram { cause: Cause::Host, .. } => self.host += 1,
-                Fact::FlashProgram { .. } => self.other += 1,
+        for stamped in events {
+            match stamped.event {
+                Event::FlashProgram { cause: Cause::Host, .. } => self.host += 1,
+                Event::FlashProgram { .. } => self.other += 1,
                 _ => {}
             }
         }
@@ -108,10 +108,10 @@ fn device(
     let pages = gib as f64 * 262_144.0 * (1.0 + ratio);
     let blocks_per_plane = (pages / 256.0 / 64.0).ceil() as u64;
     let mut plug = defaults::plug("ftl", ftl, &registry);
-    if let (Value::Plug(plug), "dftl") = (&mut plug, ftl) {
+    if let (Value::Entry(plug), "dftl") = (&mut plug, ftl) {
         plug.settings.set("cache_entries", Value::Count(32_768));
     }
-    if let (Value::Plug(plug), "page") = (&mut plug, ftl) {
+    if let (Value::Entry(plug), "page") = (&mut plug, ftl) {
         plug.settings.set("gc_pace", Value::Text(pace.to_owned()));
     }
     let settings = defaults::settings(&PARAMS, &registry)
@@ -191,11 +191,11 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
     } else {
         let (stream, drawn) = (Stream::new(1, "bench"), Vec::with_capacity(EXPECTED_MAX));
         let root = ClosedLoop { left: requests, depth: 32, pages, stream, drawn };
-        let node = Node::inner("root", root, vec![Node::leaf("ssd", ssd)]);
+        let node = ComponentTree::inner("root", root, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut machine = Machine::new(node, false);
         let mut sink = Programs::default();
         let end = machine.run(&mut sink, &mut |_| true).expect("a sound run");
-        let first = sink.first.expect("facts were told");
+        let first = sink.first.expect("events were told");
         ready = first - built;
         seconds = cpu_seconds(clock) - first;
         amplification = (sink.host + sink.other) as f64 / sink.host as f64;

@@ -1,5 +1,5 @@
 //! What every translation layer must do, whoever wrote it: random devices, random workloads, and
-//! a shadow of what each page of flash holds. A failing case is shrunk before it is told.
+//! a reference of what each page of flash holds. A failing case is shrunk before it is told.
 //!
 //! Checked after every operation: each read returns the last write, programs hit erased pages
 //! only, valid pages are neither lost nor made, exactly one page is programmed for each write of

@@ -3,9 +3,9 @@
 
 use crate::ftl;
 use crate::gc;
-use crate::temperature;
+use crate::hotcold;
 use crate::wear;
-use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
 
@@ -15,13 +15,13 @@ pub fn registry() -> Registry {
     registry.add_all(ftl::ENTRIES);
     registry.add_all(gc::ENTRIES);
     registry.add_all(wear::ENTRIES);
-    registry.add_all(temperature::ENTRIES);
+    registry.add_all(hotcold::ENTRIES);
     registry.add_all(crate::ENTRIES);
     registry
 }
 
 /// The defaults of `params`; parameters without one are left out. `registry` gives the defaults
-/// of plugged-in entries.
+/// of chosen-in entries.
 ///
 /// # Panics
 /// When a default does not have its parameter's kind: a defect of the declaration.
@@ -40,7 +40,7 @@ pub fn settings(params: &[Param], registry: &Registry) -> Settings {
 pub fn plug(slot: &str, name: &str, registry: &Registry) -> Value {
     let entry = registry.descriptions(slot).find(|entry| entry.name == name);
     let params = entry.map_or(&[][..], |entry| entry.params);
-    Value::Plug(Plug { name: name.to_owned(), settings: settings(params, registry) })
+    Value::Entry(EntryChoice { name: name.to_owned(), settings: settings(params, registry) })
 }
 
 fn value(param: &Param, text: &str, registry: &Registry) -> Value {
@@ -53,8 +53,8 @@ fn value(param: &Param, text: &str, registry: &Registry) -> Value {
         Kind::Bytes => Value::Bytes(number() as u64),
         Kind::Rate => Value::Rate(number() as u64),
         Kind::Flag => Value::Flag(text == "true"),
-        Kind::Text | Kind::Choice(_) | Kind::Part => Value::Text(text.to_owned()),
-        Kind::Plug(slot) => plug(slot, text, registry),
+        Kind::Text | Kind::Choice(_) | Kind::Component => Value::Text(text.to_owned()),
+        Kind::Entry(slot) => plug(slot, text, registry),
         _ => bad(),
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         let registry = registry();
         let settings = settings(&crate::device::PARAMS, &registry);
         assert_eq!(settings.bytes("page_size"), 4096);
-        assert_eq!(settings.plug("ftl").settings.plug("gc").name, "greedy");
+        assert_eq!(settings.entry("ftl").settings.entry("gc").name, "greedy");
         assert_eq!(settings.duration("command_time"), SimDuration::ZERO);
     }
 }

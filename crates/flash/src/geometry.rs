@@ -44,7 +44,7 @@ impl BlockId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// Where a page is, level by level (paper 002, section 3.2: the address class). Each number counts
+/// Where a page is, level by level (flashsim, section 3.2: the address class). Each number counts
 /// within the level above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {

@@ -13,11 +13,11 @@ pub mod device;
 pub mod ftl;
 pub mod gc;
 pub mod geometry;
+pub mod hotcold;
 pub mod ops;
 pub mod packed;
 pub mod precondition;
 pub mod slc_mlc;
-pub mod temperature;
 pub mod timing;
 pub mod wear;
 

@@ -1,4 +1,4 @@
-//! Bringing a device into the state a measurement should start from, without time or facts.
+//! Bringing a device into the state a measurement should start from, without time or events.
 
 use crate::ftl::{Ftl, FtlError, Hint};
 use crate::geometry::Lpn;

@@ -1,6 +1,6 @@
 //! Every registered translation layer through the conformance suite.
 
-use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
@@ -25,7 +25,7 @@ fn choices(params: &[Param], plain: &Settings, registry: &Registry) -> Vec<Setti
             Kind::Choice(names) => {
                 variants.extend(names.iter().map(|name| plain.clone().and(param.name, text(name))))
             }
-            Kind::Plug(slot) => variants.extend(registry.descriptions(slot).map(|entry| {
+            Kind::Entry(slot) => variants.extend(registry.descriptions(slot).map(|entry| {
                 plain.clone().and(param.name, eager(defaults::plug(slot, entry.name, registry)))
             })),
             _ => {}
@@ -36,7 +36,7 @@ fn choices(params: &[Param], plain: &Settings, registry: &Registry) -> Vec<Setti
 
 /// The plug with a low threshold, if it has one: the cases are too short for the usual ones.
 fn eager(mut plug: Value) -> Value {
-    if let Value::Plug(Plug { settings, .. }) = &mut plug
+    if let Value::Entry(EntryChoice { settings, .. }) = &mut plug
         && settings.has("threshold")
     {
         settings.set("threshold", Value::Count(1));

@@ -1,4 +1,4 @@
-//! The SSD layer in a machine: timing to the nanosecond, verified data, facts, failures.
+//! The SSD layer in a machine: timing to the nanosecond, verified data, events, failures.
 
 mod common;
 
@@ -6,8 +6,8 @@ use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Cause, Fact, Fault, Layer, Lba, Op, Part, Request, SimDuration, SimTime, Stamped,
-    Stream,
+    Arrival, Cause, Component, Event, EventRecord, Fault, LatencyPhase, Lba, Op, Request,
+    SimDuration, SimTime, Stream,
 };
 
 fn at(us: u64) -> SimTime {
@@ -29,7 +29,7 @@ fn completions(settings: &Settings, requests: &[(u64, Request)]) -> Vec<f64> {
 
 #[test]
 fn serial_reads_take_overhead_and_the_sum_of_their_pages() {
-    // Paper 000, table 4.1: L = n * RL + C.
+    // konanki, table 4.1: L = n * RL + C.
     let serial = settings()
         .and("timing", text("serial"))
         .and("precondition", text("fill"))
@@ -47,7 +47,7 @@ fn serial_reads_take_overhead_and_the_sum_of_their_pages() {
 
 #[test]
 fn reads_leave_the_channel_free_while_the_cells_are_read() {
-    // Paper 002, figure 4. One channel, three dies; control 2 us, cells 25 us, data 10 us (2,048 B
+    // flashsim, figure 4. One channel, three dies; control 2 us, cells 25 us, data 10 us (2,048 B
     // at 204.8 MB/s). Pages written in order lie on dies 0, 1, 2.
     let figure = settings()
         .and("channels", Value::Count(1))
@@ -87,13 +87,17 @@ fn a_partial_write_reads_the_rest_of_its_page_first() {
     let settings = settings().and("precondition", text("fill"));
     let half = Request::new(Op::Write, Lba(6), 1);
     let listed = vec![(at(0), half), (at(5_000), pages(Op::Read, 1, 1))];
-    let (done, facts, end) = run(build(&settings).expect("sound"), Host::new(listed));
+    let (done, events, end) = run(build(&settings).expect("sound"), Host::new(listed));
     end.expect("a sound run");
     assert_eq!(done[0].completed, at(325));
-    let part = |part| done[0].parts.get(part).as_ns();
-    assert_eq!((part(Part::FlashRead), part(Part::FlashProgram)), (25_000, 300_000));
-    let partial = |s: &&Stamped| matches!(s.fact, Fact::FlashRead { cause: Cause::Partial, .. });
-    assert_eq!(facts.iter().filter(partial).count(), 1);
+    let part = |part| done[0].breakdown.get(part).as_ns();
+    assert_eq!(
+        (part(LatencyPhase::FlashRead), part(LatencyPhase::FlashProgram)),
+        (25_000, 300_000)
+    );
+    let partial =
+        |s: &&EventRecord| matches!(s.event, Event::FlashRead { cause: Cause::Partial, .. });
+    assert_eq!(events.iter().filter(partial).count(), 1);
 }
 
 #[test]
@@ -105,9 +109,13 @@ fn waiting_for_garbage_collection_is_told_apart() {
         .and("precondition", text("steady"));
     let (done, _, end) = run(build(&settings).expect("sound"), Host::random(400, 4, 100));
     end.expect("a sound run");
-    let total = |part| done.iter().map(|done| done.parts.get(part)).sum::<SimDuration>();
-    assert!(total(Part::Gc) > SimDuration::from_ms(10), "{}", total(Part::Gc));
-    assert!(total(Part::Queue) > SimDuration::from_ms(10), "{}", total(Part::Queue));
+    let total = |part| done.iter().map(|done| done.breakdown.get(part)).sum::<SimDuration>();
+    assert!(total(LatencyPhase::Gc) > SimDuration::from_ms(10), "{}", total(LatencyPhase::Gc));
+    assert!(
+        total(LatencyPhase::Queue) > SimDuration::from_ms(10),
+        "{}",
+        total(LatencyPhase::Queue)
+    );
 }
 
 /// Every combination of clock, copies, pace, links and starting state, with all data checked, and
@@ -153,26 +161,26 @@ fn reads_return_the_last_write_whatever_the_device() {
             };
             let ssd = build(&settings).expect("sound");
             let capacity = ssd.capacity();
-            let (done, facts, end) = run(ssd, Host::random(4_000, depth, capacity));
+            let (done, events, end) = run(ssd, Host::random(4_000, depth, capacity));
             let end = end.expect("a sound run");
             assert_eq!(done.len(), 4_000);
             for done in &done {
-                assert_eq!(done.parts.total(), done.completed.since(done.issued));
+                assert_eq!(done.breakdown.total(), done.completed.since(done.issued));
             }
-            check_facts(&facts, end.time);
+            check_events(&events, end.time);
         }
     }
 }
 
-fn check_facts(facts: &[Stamped], end: SimTime) {
+fn check_events(events: &[EventRecord], end: SimTime) {
     let mut states = SimDuration::ZERO;
     let (mut erased, mut worn, mut programs) = (0, 0, 0);
-    for stamped in facts {
-        match stamped.fact {
-            Fact::StateTime { time, .. } => states += time,
-            Fact::FlashErase { .. } => erased += 1,
-            Fact::FlashProgram { .. } => programs += 1,
-            Fact::Wear { erases, blocks } => worn += u64::from(erases) * u64::from(blocks),
+    for stamped in events {
+        match stamped.event {
+            Event::StateTime { time, .. } => states += time,
+            Event::FlashErase { .. } => erased += 1,
+            Event::FlashProgram { .. } => programs += 1,
+            Event::Wear { erases, blocks } => worn += u64::from(erases) * u64::from(blocks),
             _ => {}
         }
     }
@@ -186,13 +194,13 @@ fn idle_time_is_used_when_asked_for() {
         let writes = (5..300).map(|n| (at(n * 20_000), pages(Op::Write, n % 90, 1))).collect();
         let (done, _, end) = run(build(settings).expect("sound"), Host::new(writes));
         end.expect("a sound run");
-        done.iter().map(|done| done.parts.get(Part::Gc)).sum::<SimDuration>()
+        done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc)).sum::<SimDuration>()
     };
     let blocking = settings().and("precondition", text("steady"));
-    let mut plug = blocking.plug("ftl").clone();
+    let mut plug = blocking.entry("ftl").clone();
     plug.settings.set("gc_pace", text("blocking"));
     plug.settings.set("gc_free_blocks", Value::Count(2));
-    let blocking = blocking.and("ftl", Value::Plug(plug));
+    let blocking = blocking.and("ftl", Value::Entry(plug));
     assert!(collected(&blocking) > SimDuration::from_ms(10));
     assert_eq!(collected(&blocking.and("idle_after", us(100))), SimDuration::ZERO);
 }
@@ -224,11 +232,11 @@ fn impossible_devices_are_refused_with_all_reasons() {
 #[test]
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
-    let mut layer = settings().plug("ftl").settings.clone();
+    let mut layer = settings().entry("ftl").settings.clone();
     layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
-    let plug = hybridsim_config::param::Plug { name: "page".to_owned(), settings: layer };
+    let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
     let settings = settings()
-        .and("ftl", Value::Plug(plug))
+        .and("ftl", Value::Entry(plug))
         .and("precondition", text("steady"))
         .and("ram_power", Value::Number(0.5))
         .and("search_energy", Value::Number(2e-6));
@@ -238,13 +246,13 @@ fn searches_and_the_mapping_memory_cost_energy() {
     assert!(ram > 0.0);
     assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
     assert_eq!(info.search_joules, 2e-6);
-    let (_, facts, end) = run(ssd, Host::random(400, 4, 100));
+    let (_, events, end) = run(ssd, Host::random(400, 4, 100));
     end.expect("a sound run");
     let (mut searches, mut erases) = (0, 0);
-    for fact in facts {
-        match fact.fact {
-            Fact::VictimSearch { blocks } => searches += u64::from(blocks),
-            Fact::FlashErase { .. } => erases += 1,
+    for event in events {
+        match event.event {
+            Event::VictimSearch { blocks } => searches += u64::from(blocks),
+            Event::FlashErase { .. } => erases += 1,
             _ => {}
         }
     }
@@ -283,22 +291,23 @@ fn blocks_bad_from_the_factory_eat_spare_space() {
 fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
     let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
-    let layer = settings().plug("ftl").settings.clone().and("gc", gc);
-    let plug = hybridsim_config::param::Plug { name: "page".to_owned(), settings: layer };
-    let settings = settings().and("ftl", Value::Plug(plug)).and("precondition", text("steady"));
+    let layer = settings().entry("ftl").settings.clone().and("gc", gc);
+    let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Entry(plug)).and("precondition", text("steady"));
     for timing in ["serial", "interleaved"] {
         let measure = |search_ns| {
             let search = Value::Duration(SimDuration::from_ns(search_ns));
             let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
-            let (done, facts, end) =
+            let (done, events, end) =
                 run(build(&settings).expect("sound"), Host::random(400, 1, 100));
-            let searched: u64 = (facts.iter())
-                .map(|told| match told.fact {
-                    Fact::VictimSearch { blocks } => u64::from(blocks),
+            let searched: u64 = (events.iter())
+                .map(|told| match told.event {
+                    Event::VictimSearch { blocks } => u64::from(blocks),
                     _ => 0,
                 })
                 .sum();
-            let waited: u64 = done.iter().map(|done| done.parts.get(Part::Gc).as_ns()).sum();
+            let waited: u64 =
+                done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc).as_ns()).sum();
             (end.expect("a sound run").time.as_ns(), waited, searched)
         };
         let (end, waited, searched) = measure(0);
@@ -330,9 +339,10 @@ fn a_device_wears_the_same_by_a_workload_with_and_without_a_clock() {
             (at(number * 1_000_000), Request::new(op, Lba(stream.below(500)), sectors))
         };
         let requests: Vec<_> = (0..800).map(&mut draw).collect();
-        let (_, facts, end) = run(build(&settings).expect("sound"), Host::new(requests.clone()));
+        let (_, events, end) = run(build(&settings).expect("sound"), Host::new(requests.clone()));
         end.expect("a sound run");
-        let told = facts.iter().filter(|told| matches!(told.fact, Fact::FlashErase { .. })).count();
+        let told =
+            events.iter().filter(|told| matches!(told.event, Event::FlashErase { .. })).count();
         let mut untimed = build(&settings).expect("sound");
         let arrivals = requests.iter().map(|(at, request)| Arrival { at: *at, request: *request });
         untimed.precondition(&mut ListSource::new(arrivals.collect())).expect("a sound run");

@@ -1,4 +1,4 @@
-//! Which translation layer is better at what, as paper 002, section 4.3, found: small devices of
+//! Which translation layer is better at what, as flashsim, section 4.3, found: small devices of
 //! one plane, the paper's delays one after the other, requests like its two workloads'.
 
 use hybridsim_config::param::Value;
@@ -11,7 +11,7 @@ use hybridsim_flash::ops::{FlashOps, OpKind};
 
 /// Pages offered: 64 MiB.
 const PAGES: u32 = 32_768;
-/// Paper 002, table 2.
+/// flashsim, table 2.
 const READ_US: f64 = 130.9;
 const PROGRAM_US: f64 = 405.9;
 const ERASE_US: f64 = 1_500.0;
@@ -29,7 +29,7 @@ struct Workload {
     requests: u32,
 }
 
-/// Paper 002, table 3: 4.38 KB, 9 % reads, 2 % sequential. Popularity assumed.
+/// flashsim, table 3: 4.38 KB, 9 % reads, 2 % sequential. Popularity assumed.
 const FINANCIAL: Workload =
     Workload { reads: 0.09, pages: 2, sequential: 0.02, skew: 3, requests: 30_000 };
 /// 12.82 KB, 95 % reads, 18 % sequential. Popularity assumed.

@@ -55,7 +55,7 @@ fn drop_number(_: u64) {}
 /// The victim policy `name`, with one of its parameters changed.
 fn policy(name: &str, param: Option<(&'static str, Value)>) -> Value {
     let mut value = defaults::plug("gc-policy", name, &defaults::registry());
-    if let (Value::Plug(plug), Some((name, value))) = (&mut value, param) {
+    if let (Value::Entry(plug), Some((name, value))) = (&mut value, param) {
         plug.settings.set(name, value);
     }
     value

@@ -5,8 +5,8 @@ mod common;
 use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
-    Cause, Fact, FlashAct, FlashUnit, Layer, Lba, Machine, Node, Op, Part, Request, SimDuration,
-    SimTime, Stamped,
+    Cause, Component, ComponentTree, Event, EventRecord, FlashAct, FlashUnit, LatencyPhase, Lba,
+    Machine, Op, Request, SimDuration, SimTime,
 };
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
@@ -179,8 +179,8 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         clock.watch();
         let timed = copied(geometry, &mut clock, 4);
         let mut pieces = Vec::new();
-        clock.told(SimTime::ZERO, true, |fact| {
-            if let Fact::FlashBusy { unit, act, cause: Cause::Gc, begin, end } = fact {
+        clock.told(SimTime::ZERO, true, |event| {
+            if let Event::FlashBusy { unit, act, cause: Cause::Gc, begin, end } = event {
                 pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
             }
         });
@@ -194,7 +194,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
 #[test]
 fn copies_take_the_shortest_way_the_chip_has() {
     // Planes are numbered over dies first: blocks 0..4 lie on die 0, 4..8 on die 1, 8..12 on the
-    // other plane of die 0 (paper 002, algorithm 2: merges inside planes and inside dies).
+    // other plane of die 0 (flashsim, algorithm 2: merges inside planes and inside dies).
     for clock in ["interleaved", "serial"] {
         let table = [
             (CopyReach::Plane, 1, 310 + 2),
@@ -221,9 +221,14 @@ fn parts_of_a_latency_tell_registers_and_memory_apart() {
     let listed = vec![(SimTime::ZERO, Request::new(Op::Read, Lba(0), 4))];
     let (done, _, end) = run(build(&slow).expect("sound"), Host::new(listed));
     end.expect("a sound run");
-    let part = |part| done[0].parts.get(part).as_ns();
+    let part = |part| done[0].breakdown.get(part).as_ns();
     assert_eq!(
-        [part(Part::FlashRead), part(Part::Overhead), part(Part::FlashBus), part(Part::Queue)],
+        [
+            part(LatencyPhase::FlashRead),
+            part(LatencyPhase::Overhead),
+            part(LatencyPhase::FlashBus),
+            part(LatencyPhase::Queue)
+        ],
         [28_000, 5_000, 2_000, 0]
     );
 }
@@ -308,19 +313,19 @@ type Piece = (FlashUnit, FlashAct, Cause, u64, u64);
 
 /// What dies and channels did, in order of unit and time.
 fn busy(settings: &Settings, listed: Vec<(SimTime, Request)>) -> Vec<Piece> {
-    let root = Node::leaf("ssd", build(settings).expect("sound"));
-    let root = Node::inner("host", Host::new(listed), vec![root]);
+    let root = ComponentTree::leaf("ssd", build(settings).expect("sound"));
+    let root = ComponentTree::inner("host", Host::new(listed), vec![root]);
     let mut machine = Machine::new(root, true);
-    machine.tell_flash_busy();
-    let mut facts: Vec<Stamped> = Vec::new();
-    machine.run(&mut facts, &mut |_| true).expect("a sound run");
-    let piece = |stamped: &Stamped| match stamped.fact {
-        Fact::FlashBusy { unit, act, cause, begin, end } => {
+    machine.enable_flash_busy();
+    let mut events: Vec<EventRecord> = Vec::new();
+    machine.run(&mut events, &mut |_| true).expect("a sound run");
+    let piece = |stamped: &EventRecord| match stamped.event {
+        Event::FlashBusy { unit, act, cause, begin, end } => {
             Some((unit, act, cause, begin.as_ns(), end.as_ns()))
         }
         _ => None,
     };
-    let mut pieces: Vec<Piece> = facts.iter().filter_map(piece).collect();
+    let mut pieces: Vec<Piece> = events.iter().filter_map(piece).collect();
     pieces.sort_by_key(|piece| (piece.0, piece.3));
     pieces
 }
@@ -332,7 +337,7 @@ fn requests(asked: &[(u64, Op, u64)]) -> Vec<(SimTime, Request)> {
     asked.iter().map(one).collect()
 }
 
-/// Paper 002, figure 4: while the cells of one die work, the channel serves the other.
+/// flashsim, figure 4: while the cells of one die work, the channel serves the other.
 #[test]
 fn two_dies_on_one_channel_take_turns_on_it_and_work_side_by_side() {
     use FlashAct::{Program, Read};
@@ -408,19 +413,19 @@ fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
             .and("channel_rate", Value::Rate(204_800_000));
         let ssd = build(&device).expect("sound");
         let host = Host::random(3_000, 4, ssd.capacity());
-        let root = Node::inner("host", host, vec![Node::leaf("ssd", ssd)]);
+        let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut machine = Machine::new(root, true);
-        machine.tell_flash_busy();
-        let mut facts: Vec<Stamped> = Vec::new();
-        machine.run(&mut facts, &mut |_| true).expect("a sound run");
+        machine.enable_flash_busy();
+        let mut events: Vec<EventRecord> = Vec::new();
+        machine.run(&mut events, &mut |_| true).expect("a sound run");
         let mut pieces = BTreeMap::<FlashUnit, Vec<(SimTime, SimTime)>>::new();
         // Programs and erases by cause: as told when they were asked for, and as they happened.
         let (mut asked, mut shown) = ([[0; 6]; 2], [[0; 6]; 2]);
-        for stamped in &facts {
-            match stamped.fact {
-                Fact::FlashProgram { cause, .. } => asked[0][cause as usize] += 1,
-                Fact::FlashErase { cause, .. } => asked[1][cause as usize] += 1,
-                Fact::FlashBusy { unit, act, cause, begin, end } => {
+        for stamped in &events {
+            match stamped.event {
+                Event::FlashProgram { cause, .. } => asked[0][cause as usize] += 1,
+                Event::FlashErase { cause, .. } => asked[1][cause as usize] += 1,
+                Event::FlashBusy { unit, act, cause, begin, end } => {
                     assert!(begin < end);
                     pieces.entry(unit).or_default().push((begin, end));
                     match (unit, act) {

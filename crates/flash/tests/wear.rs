@@ -1,6 +1,6 @@
 //! Wear levelling under workloads that wear unevenly, and what separating hot data is worth.
 
-use hybridsim_config::param::{Plug, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_engine::Cause;
 use hybridsim_engine::Stream;
 use hybridsim_flash::array::{Array, ProgramOrder};
@@ -21,7 +21,7 @@ struct Device {
 
 fn plug(slot: &'static str, name: &str, param: Option<(&'static str, u64)>) -> Value {
     let mut value = defaults::plug(slot, name, &defaults::registry());
-    if let (Value::Plug(Plug { settings, .. }), Some((name, count))) = (&mut value, param) {
+    if let (Value::Entry(EntryChoice { settings, .. }), Some((name, count))) = (&mut value, param) {
         settings.set(name, Value::Count(count));
     }
     value

@@ -4,7 +4,7 @@
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
-    Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::scheduler::{clook, fcfs, look, sptf, sstf};
 use hybridsim_host::{Host, HostOptions};
@@ -37,7 +37,7 @@ fn measure(name: &str, options: HostOptions, scheduler: Box<dyn Scheduler>) {
     let source = Random { stream: Stream::new(1, "bench"), left: requests };
     let host = Host::new(options, Box::new(source), scheduler);
     let device = ConstantDevice::new(Timing::fixed(1 << 25, SimDuration::from_us(10)));
-    let root = Node::inner("host", host, vec![Node::leaf("host/device", device)]);
+    let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("host/device", device)]);
     let mut machine = Machine::new(root, false);
     let start = Instant::now();
     let cpu = cpu_ns();

@@ -4,8 +4,9 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Completion, Ctx, Fact, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Part, Request,
-    RequestId, RunEnd, SimDuration, SimTime, Source, Stamped, Stream,
+    Arrival, Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, Fault,
+    LatencyPhase, Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime, Source,
+    Stream,
 };
 use hybridsim_host::scheduler::sstf::Sstf;
 use hybridsim_host::{Host, HostOptions};
@@ -25,45 +26,45 @@ fn server(latency_us: u64) -> ConstantDevice {
 
 fn run(
     host: Host,
-    device: impl Layer + 'static,
+    device: impl Component + 'static,
     verify: bool,
-) -> Result<(RunEnd, Vec<Stamped>), Fault> {
-    let root = Node::inner("host", host, vec![Node::leaf("host/device", device)]);
-    let mut facts = Vec::new();
-    let end = Machine::new(root, verify).run(&mut facts, &mut |_| true)?;
-    Ok((end, facts))
+) -> Result<(RunEnd, Vec<EventRecord>), Fault> {
+    let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("host/device", device)]);
+    let mut events = Vec::new();
+    let end = Machine::new(root, verify).run(&mut events, &mut |_| true)?;
+    Ok((end, events))
 }
 
 /// (completion in us, latency in us, lba) of every request, in order of completion.
-fn completions(facts: &[Stamped]) -> Vec<(u64, u64, u64)> {
-    let completed = |stamped: &Stamped| match stamped.fact {
-        Fact::Completed { latency, lba, .. } => {
+fn completions(events: &[EventRecord]) -> Vec<(u64, u64, u64)> {
+    let completed = |stamped: &EventRecord| match stamped.event {
+        Event::Completed { latency, lba, .. } => {
             Some((stamped.time.as_ns() / 1000, latency.as_ns() / 1000, lba.0))
         }
         _ => None,
     };
-    facts.iter().filter_map(completed).collect()
+    events.iter().filter_map(completed).collect()
 }
 
 #[test]
 fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
     let source = ListSource::new(vec![at(0, 1), at(5, 2), at(6, 3), at(100, 4)]);
     let host = Host::plain(HostOptions::open(1), source);
-    let (end, facts) = run(host, server(10), true).expect("runs");
-    assert_eq!(completions(&facts), [(10, 10, 1), (20, 15, 2), (30, 24, 3), (110, 10, 4)]);
+    let (end, events) = run(host, server(10), true).expect("runs");
+    assert_eq!(completions(&events), [(10, 10, 1), (20, 15, 2), (30, 24, 3), (110, 10, 4)]);
     assert_eq!(end.time, SimTime::from_ns(110_000));
-    let queued: SimDuration = facts
+    let queued: SimDuration = events
         .iter()
-        .filter_map(|stamped| match stamped.fact {
-            Fact::Spent { part: Part::Queue, time, .. } => Some(time),
+        .filter_map(|stamped| match stamped.event {
+            Event::PhaseTime { phase: LatencyPhase::Queue, time, .. } => Some(time),
             _ => None,
         })
         .sum();
     assert_eq!(queued, us(5 + 14));
-    let depths: Vec<u32> = facts
+    let depths: Vec<u32> = events
         .iter()
-        .filter_map(|stamped| match stamped.fact {
-            Fact::QueueDepth { depth } => Some(depth),
+        .filter_map(|stamped| match stamped.event {
+            Event::QueueDepth { depth } => Some(depth),
             _ => None,
         })
         .collect();
@@ -74,8 +75,8 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
 fn the_scheduler_orders_what_waits() {
     let source = ListSource::new(vec![at(0, 500), at(1, 10), at(2, 900), at(3, 505), at(4, 12)]);
     let host = Host::new(HostOptions::open(1), Box::new(source), Box::new(Sstf::default()));
-    let (_, facts) = run(host, server(10), false).expect("runs");
-    let order: Vec<u64> = completions(&facts).iter().map(|done| done.2).collect();
+    let (_, events) = run(host, server(10), false).expect("runs");
+    let order: Vec<u64> = completions(&events).iter().map(|done| done.2).collect();
     assert_eq!(order, [500, 505, 900, 12, 10]);
 }
 
@@ -89,9 +90,9 @@ fn closed_loop_keeps_its_depth_and_thinks() {
     let (end, _) = run(Host::plain(thinking, list()), device(), true).expect("runs");
     assert_eq!(end.time, SimTime::from_ns(40_000), "two pauses, none after the last");
     let waiting = HostOptions { outstanding: 3, ..HostOptions::closed(1) };
-    let (end, facts) = run(Host::plain(waiting, list()), device(), true).expect("runs");
+    let (end, events) = run(Host::plain(waiting, list()), device(), true).expect("runs");
     assert_eq!(end.time, SimTime::from_ns(60_000), "one at the device at a time");
-    assert_eq!(completions(&facts)[5], (60, 30, 5), "two more wait");
+    assert_eq!(completions(&events)[5], (60, 30, 5), "two more wait");
 }
 
 /// One server with constant service at utilisation rho: the mean wait is rho s / 2 (1 - rho).
@@ -105,8 +106,8 @@ fn an_open_queue_meets_pollaczek_and_khinchine() {
             Arrival { at: SimTime::from_ns(time as u64), ..at(0, lba % 1000) }
         });
         let host = Host::plain(HostOptions::open(1), ListSource::new(arrivals.collect()));
-        let (_, facts) = run(host, server(10), false).expect("runs");
-        let latencies = completions(&facts);
+        let (_, events) = run(host, server(10), false).expect("runs");
+        let latencies = completions(&events);
         let mean = latencies.iter().map(|done| done.1 as f64).sum::<f64>() / latencies.len() as f64;
         let theory = 10.0 + rho * 10.0 / (2.0 * (1.0 - rho));
         // Half a microsecond is lost by counting whole ones.
@@ -117,9 +118,9 @@ fn an_open_queue_meets_pollaczek_and_khinchine() {
 #[test]
 fn nothing_to_do_ends_at_once() {
     for options in [HostOptions::open(4), HostOptions::closed(4)] {
-        let (end, facts) = run(Host::plain(options, ListSource::new(vec![])), server(1), true)
+        let (end, events) = run(Host::plain(options, ListSource::new(vec![])), server(1), true)
             .expect("an empty workload is fine");
-        assert_eq!((end.time, facts.len()), (SimTime::ZERO, 0));
+        assert_eq!((end.time, events.len()), (SimTime::ZERO, 0));
     }
 }
 
@@ -188,13 +189,13 @@ enum Defect {
     AnswersTwice,
 }
 
-impl Layer for Canary {
+impl Component for Canary {
     fn capacity(&self) -> u64 {
         64
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -203,40 +204,48 @@ impl Layer for Canary {
         let wait = SimDuration::ZERO;
         match self.defect {
             Defect::LosesAWrite if now_and_then && request.op == Op::Write => {
-                ctx.complete(id, hybridsim_engine::Parts::NONE.plus(Part::Overhead, wait));
+                ctx.complete(
+                    id,
+                    hybridsim_engine::LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, wait),
+                );
             }
             Defect::ForgetsARequest if now_and_then => {}
             Defect::AnswersTwice if now_and_then => {
-                ctx.complete(id, hybridsim_engine::Parts::NONE);
-                ctx.complete(id, hybridsim_engine::Parts::NONE);
+                ctx.complete(id, hybridsim_engine::LatencyBreakdown::NONE);
+                ctx.complete(id, hybridsim_engine::LatencyBreakdown::NONE);
             }
             _ => drop(ctx.issue(0, *request, u64::from(id.0))),
         }
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        ctx.complete(RequestId(done.tag as u32), done.parts);
+        ctx.complete(RequestId(done.tag as u32), done.breakdown);
     }
 }
 
-fn canary(defect: Defect) -> Result<(RunEnd, Vec<Stamped>), Fault> {
+fn canary(defect: Defect) -> Result<(RunEnd, Vec<EventRecord>), Fault> {
     let mut stream = Stream::new(4, "canary");
     let arrivals = (0..2000).map(|_| {
         let op = if stream.chance(0.5) { Op::Read } else { Op::Write };
         Arrival { request: Request::new(op, Lba(stream.below(60)), 4), ..at(0, 0) }
     });
     let host = Host::plain(HostOptions::closed(4), ListSource::new(arrivals.collect()));
-    let device = Node::leaf("host/canary/device", ConstantDevice::new(Timing::fixed(64, us(9))));
-    let layer = Canary { defect, requests: 0 };
-    let root = Node::inner("host", host, vec![Node::inner("host/canary", layer, vec![device])]);
-    let mut facts = Vec::new();
-    let end = Machine::new(root, true).run(&mut facts, &mut |_| true)?;
-    Ok((end, facts))
+    let device =
+        ComponentTree::leaf("host/canary/device", ConstantDevice::new(Timing::fixed(64, us(9))));
+    let component = Canary { defect, requests: 0 };
+    let root = ComponentTree::inner(
+        "host",
+        host,
+        vec![ComponentTree::inner("host/canary", component, vec![device])],
+    );
+    let mut events = Vec::new();
+    let end = Machine::new(root, true).run(&mut events, &mut |_| true)?;
+    Ok((end, events))
 }
 
 #[test]
 fn verification_sees_every_defect() {
-    canary(Defect::None).expect("a correct layer passes");
+    canary(Defect::None).expect("a correct component passes");
     let fault = |defect| canary(defect).expect_err("seen").to_string();
     assert!(fault(Defect::LosesAWrite).starts_with("wrong data"));
     assert!(fault(Defect::AnswersTwice).contains("completed twice"));

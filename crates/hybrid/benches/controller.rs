@@ -7,7 +7,7 @@ use common::{cleanup, hybrid_disk, registry, settings};
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;
@@ -55,13 +55,16 @@ fn measure(name: &str, policy: &str, pages: u64, write_share: f64, depth: u32) {
     };
     let source = Random { stream: Stream::new(1, "bench"), left: requests, pages, write_share };
     let device = |path: &str, capacity, us| {
-        Node::leaf(path, ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us))))
+        ComponentTree::leaf(
+            path,
+            ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us))),
+        )
     };
-    let layer = rig.build().expect("fine");
+    let component = rig.build().expect("fine");
     let children = vec![device("flash", FLASH, 50), device("disk", DISK, 5000)];
     let host = Host::plain(HostOptions::closed(depth), source);
-    let hybrid = Node { path: "hybrid".into(), layer, children };
-    let mut machine = Machine::new(Node::inner("host", host, vec![hybrid]), false);
+    let hybrid = ComponentTree { path: "hybrid".into(), component, children };
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![hybrid]), false);
     let start = Instant::now();
     let cpu = cpu_ns();
     machine.run(&mut (), &mut |_| true).expect("runs");

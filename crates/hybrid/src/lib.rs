@@ -2,9 +2,9 @@
 //!
 //! - [`hybrid_disk`]: flash in front of a disk, as in a hybrid hard disk.
 //! - [`nv_cache`]: a disk with a flash cache that the host controls by ATA-8 commands.
-//! - [`flash_backed`]: the host's I/O scheduler over such a drive (paper 001).
+//! - [`flash_backed`]: the host's I/O scheduler over such a drive (bisson-fqueue).
 //! - [`flash_cache`]: a flash cache that sizes its own read, write and over-provisioned space
-//!   (paper 003).
+//!   (op-fcl).
 
 pub mod flash_backed;
 pub mod flash_cache;
@@ -14,10 +14,10 @@ mod sorted;
 #[cfg(test)]
 mod testing;
 
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 
 /// All controllers.
-pub const ENTRIES: &[LayerEntry] = &[
+pub const ENTRIES: &[ComponentEntry] = &[
     hybrid_disk::ENTRY,
     nv_cache::ENTRY,
     nv_cache::host::ENTRY,

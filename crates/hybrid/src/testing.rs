@@ -6,8 +6,8 @@ use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Fault, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Stamped,
-    Stream,
+    Arrival, ComponentTree, EventRecord, Fault, Lba, Machine, Op, PowerFailureInjector, Request,
+    SimDuration, SimTime, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use std::rc::Rc;
@@ -22,18 +22,21 @@ impl Part {
     /// One of `capacity` sectors that takes `us` microseconds.
     pub fn new(name: &str, capacity: u64, us: u64) -> Self {
         let timing = Timing::fixed(capacity, SimDuration::from_us(us));
-        Self { path: format!("host/layer/{name}"), timing }
+        Self { path: format!("host/component/{name}"), timing }
     }
 
     /// Always the same time.
-    pub fn steady(self) -> Node {
-        Node::leaf(&self.path, ConstantDevice::new(self.timing))
+    pub fn steady(self) -> ComponentTree {
+        ComponentTree::leaf(&self.path, ConstantDevice::new(self.timing))
     }
 
     /// Random times; requests overtake one another.
-    pub fn restless(self, seed: u64) -> Node {
+    pub fn restless(self, seed: u64) -> ComponentTree {
         let (stream, jitter) = (Stream::new(seed, &self.path), self.timing.latency);
-        Node::leaf(&self.path, ConstantDevice::new(Timing { jitter, stream, ..self.timing }))
+        ComponentTree::leaf(
+            &self.path,
+            ConstantDevice::new(Timing { jitter, stream, ..self.timing }),
+        )
     }
 }
 
@@ -60,12 +63,17 @@ pub struct Outcome {
     /// What ended it early.
     pub fault: Option<Fault>,
     /// All it told.
-    pub facts: Vec<Stamped>,
+    pub events: Vec<EventRecord>,
 }
 
 /// Runs `load` at `depth`, then reads everything back; every read is checked.
-pub fn run(system: Node, load: &[Request], depth: u32, cuts: Option<PowerCuts>) -> Outcome {
-    let capacity = system.layer.capacity();
+pub fn run(
+    system: ComponentTree,
+    load: &[Request],
+    depth: u32,
+    cuts: Option<PowerFailureInjector>,
+) -> Outcome {
+    let capacity = system.component.capacity();
     let read_back = (0..capacity).map(|lba| Request::new(Op::Read, Lba(lba), 1));
     let all = load.iter().copied().chain(read_back);
     let arrivals = all.map(|request| Arrival { at: SimTime::ZERO, request }).collect();
@@ -74,17 +82,17 @@ pub fn run(system: Node, load: &[Request], depth: u32, cuts: Option<PowerCuts>) 
 
 /// Runs requests as `options` say; every read is checked.
 pub fn play(
-    system: Node,
+    system: ComponentTree,
     arrivals: Vec<Arrival>,
     options: HostOptions,
-    cuts: Option<PowerCuts>,
+    cuts: Option<PowerFailureInjector>,
 ) -> Outcome {
     let host = Host::plain(options, ListSource::new(arrivals));
-    let mut machine = Machine::new(Node::inner("host", host, vec![system]), true);
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![system]), true);
     if let Some(cuts) = cuts {
         machine.fail_power(cuts);
     }
-    let mut facts = Vec::new();
-    let fault = machine.run(&mut facts, &mut |_| true).err();
-    Outcome { fault, facts }
+    let mut events = Vec::new();
+    let fault = machine.run(&mut events, &mut |_| true).err();
+    Outcome { fault, events }
 }

@@ -1,62 +1,69 @@
-//! Arrays of hybrids and mixed arrays are configuration: the same layers, stacked.
+//! Arrays of hybrids and mixed arrays are configuration: the same components, stacked.
 
 mod common;
 
 use common::{cleanup, hybrid_disk, plug, registry, settings};
-use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Load;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
-use hybridsim_engine::{Arrival, Fact, Layer, Machine, Node, SimDuration, SimTime, Stream};
+use hybridsim_engine::{
+    Arrival, Component, ComponentTree, Event, Machine, SimDuration, SimTime, Stream,
+};
 use hybridsim_host::{Host, HostOptions};
 
-fn device(path: &str, capacity: u64, us: u64) -> Node {
+fn device(path: &str, capacity: u64, us: u64) -> ComponentTree {
     let timing = Timing {
         jitter: SimDuration::from_us(us),
         stream: Stream::new(1, path),
         ..Timing::fixed(capacity, SimDuration::from_us(us / 2))
     };
-    Node::leaf(path, ConstantDevice::new(timing))
+    ComponentTree::leaf(path, ConstantDevice::new(timing))
 }
 
-fn over(entry: &LayerEntry, settings: &Settings, path: &str, children: Vec<Node>) -> Node {
+fn over(
+    entry: &ComponentEntry,
+    settings: &Settings,
+    path: &str,
+    children: Vec<ComponentTree>,
+) -> ComponentTree {
     let views: Vec<ChildView> = children
         .iter()
         .map(|child| ChildView {
             name: child.path.clone(),
-            capacity: child.layer.capacity(),
+            capacity: child.component.capacity(),
             positioner: None,
         })
         .collect();
     let registry = registry();
     let input = BuildInput { settings, registry: &registry, seed: 1, path, children: &views };
-    let layer: Box<dyn Layer> =
+    let component: Box<dyn Component> =
         (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-    Node { path: path.to_owned(), layer, children }
+    ComponentTree { path: path.to_owned(), component, children }
 }
 
-fn hybrid(path: &str, cleaner: &str) -> Node {
+fn hybrid(path: &str, cleaner: &str) -> ComponentTree {
     let children =
         vec![device(&format!("{path}/flash"), 64, 100), device(&format!("{path}/disk"), 300, 900)];
     over(hybrid_disk(), &settings(8).and("cleanup", cleanup(cleaner)), path, children)
 }
 
 /// Runs it with every read checked, and as users mostly do, without.
-fn check(build: impl Fn() -> Node, sectors_max: u64) {
+fn check(build: impl Fn() -> ComponentTree, sectors_max: u64) {
     for verify in [true, false] {
         let device = build();
-        let capacity = device.layer.capacity();
+        let capacity = device.component.capacity();
         let requests = Load { requests: 3000, sectors_max, seed: 7 }.draw(capacity);
         let count = requests.len();
         let arrivals = requests.into_iter().map(|request| Arrival { at: SimTime::ZERO, request });
         let host = Host::plain(HostOptions::closed(16), ListSource::new(arrivals.collect()));
-        let mut facts = Vec::new();
-        Machine::new(Node::inner("host", host, vec![device]), verify)
-            .run(&mut facts, &mut |_| true)
+        let mut events = Vec::new();
+        Machine::new(ComponentTree::inner("host", host, vec![device]), verify)
+            .run(&mut events, &mut |_| true)
             .expect("every read returns the last write");
-        assert_eq!(common::count(&facts, |fact| matches!(fact, Fact::Completed { .. })), count);
-        assert!(common::count(&facts, |fact| matches!(fact, Fact::CleanupEnded { .. })) > 5);
+        assert_eq!(common::count(&events, |event| matches!(event, Event::Completed { .. })), count);
+        assert!(common::count(&events, |event| matches!(event, Event::CleanupEnded { .. })) > 5);
     }
 }
 

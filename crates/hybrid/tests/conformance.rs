@@ -1,4 +1,4 @@
-//! Every controller with every policy against the shadow model, over media that reorder.
+//! Every controller with every policy against the reference model, over media that reorder.
 
 mod common;
 
@@ -7,7 +7,7 @@ use hybridsim_cache::{admission, cleanup as cleanups, replacement};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{Fact, Flags, Lba, Op, Request};
+use hybridsim_engine::{Event, Flags, Lba, Op, Request};
 use proptest::prelude::*;
 
 fn rig<'a>(
@@ -49,10 +49,10 @@ fn every_policy_returns_what_was_written() {
                     let rig = rig(&settings, &registry, &[64, 400], seed);
                     let seen = rig.check_random(&load, depth).expect("conforms");
                     cleanings +=
-                        count(&seen.facts, |fact| matches!(fact, Fact::CleanupEnded { .. }));
-                    let begun = count(&seen.facts, |fact| matches!(fact, Fact::CleanupStarted));
+                        count(&seen.events, |event| matches!(event, Event::CleanupEnded { .. }));
+                    let begun = count(&seen.events, |event| matches!(event, Event::CleanupStarted));
                     let ended =
-                        count(&seen.facts, |fact| matches!(fact, Fact::CleanupEnded { .. }));
+                        count(&seen.events, |event| matches!(event, Event::CleanupEnded { .. }));
                     assert!(begun - ended <= 1, "at most one is running at the end");
                     assert!(ended > 3, "{} was not tried", cleaner.description.name);
                 }
@@ -164,7 +164,7 @@ fn a_run_is_a_pure_function_of_its_input() {
     let load = Load { requests: 2000, sectors_max: 40, seed: 5 };
     let run = || {
         let rig = rig(&settings, &registry, &[80, 500], 9);
-        rig.check_random(&load, 16).expect("conforms").facts
+        rig.check_random(&load, 16).expect("conforms").events
     };
     assert_eq!(run(), run());
 }

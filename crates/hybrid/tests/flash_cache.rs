@@ -1,4 +1,4 @@
-//! The flash cache against the shadow model, over media that reorder, in every scheme.
+//! The flash cache against the reference model, over media that reorder, in every scheme.
 
 mod common;
 
@@ -8,8 +8,8 @@ use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{
-    Arrival, Fact, Lba, Machine, Node, Op, PowerCuts, Request, SimDuration, SimTime, Source,
-    Stamped, Stream,
+    Arrival, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector, Request,
+    SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
@@ -33,8 +33,8 @@ fn every_scheme_returns_what_was_written() {
                         seed,
                     };
                     let seen = rig.check_random(&load, depth).expect("conforms");
-                    let is = |fact: &Fact| matches!(fact, Fact::Destaged { .. });
-                    destages += count(&seen.facts, is);
+                    let is = |event: &Event| matches!(event, Event::Destaged { .. });
+                    destages += count(&seen.events, is);
                 }
             }
         }
@@ -61,7 +61,7 @@ fn any_replacement_serves_and_costs_may_be_observed() {
             };
             let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
             let seen = rig.check_random(&load, 8).expect("conforms");
-            let destages = count(&seen.facts, |fact| matches!(fact, Fact::Destaged { .. }));
+            let destages = count(&seen.events, |event| matches!(event, Event::Destaged { .. }));
             assert!(destages > 10, "{name} {scheme}: {destages}");
         }
     }
@@ -87,7 +87,11 @@ impl Source for Busy {
 }
 
 /// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
-fn busy(adjust: &str, mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
+fn busy(
+    adjust: &str,
+    mapping: bool,
+    cuts: Option<PowerFailureInjector>,
+) -> (Vec<EventRecord>, Notes) {
     let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
     let host = Host::plain(HostOptions::closed(8), source);
     let settings = flash_cache("op", 0.9, mapping).and("adjust", Value::Text(adjust.into()));
@@ -95,21 +99,25 @@ fn busy(adjust: &str, mapping: bool, cuts: Option<PowerCuts>) -> (Vec<Stamped>, 
 }
 
 /// What a run told, and what flash was asked for.
-fn told(settings: &Settings, host: Host, cuts: Option<PowerCuts>) -> (Vec<Stamped>, Notes) {
+fn told(
+    settings: &Settings,
+    host: Host,
+    cuts: Option<PowerFailureInjector>,
+) -> (Vec<EventRecord>, Notes) {
     let registry = registry();
     let children = [8_000, 16_000];
     let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &children, seed: 0 };
-    let layer = rig.build().expect("fine");
+    let component = rig.build().expect("fine");
     let (flash, asked) = heard("flash", 8_000, FLASH_US);
     let (disk, _) = heard("disk", 16_000, 5_000);
-    let cache = Node { path: "cache".into(), layer, children: vec![flash, disk] };
-    let mut machine = Machine::new(Node::inner("host", host, vec![cache]), true);
+    let cache = ComponentTree { path: "cache".into(), component, children: vec![flash, disk] };
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![cache]), true);
     if let Some(cuts) = cuts {
         machine.fail_power(cuts);
     }
-    let mut facts = Vec::new();
-    machine.run(&mut facts, &mut |_| true).expect("runs");
-    (facts, asked)
+    let mut events = Vec::new();
+    machine.run(&mut events, &mut |_| true).expect("runs");
+    (events, asked)
 }
 
 const FLASH_US: u64 = 2_000;
@@ -117,9 +125,9 @@ const FLASH_US: u64 = 2_000;
 #[test]
 fn a_system_that_is_never_idle_adjusts_if_asked_to() {
     let given_up = |adjust| {
-        let (facts, asked) = busy(adjust, true, None);
-        let done = |stamped: &&Stamped| matches!(stamped.fact, Fact::Completed { .. });
-        let last = facts.iter().rfind(done).expect("some").time;
+        let (events, asked) = busy(adjust, true, None);
+        let done = |stamped: &&EventRecord| matches!(stamped.event, Event::Completed { .. });
+        let last = events.iter().rfind(done).expect("some").time;
         let before = |note: &&(SimTime, Request)| note.1.op == Op::Trim && note.0 < last;
         let asked = asked.borrow();
         asked.iter().filter(before).map(|note| u64::from(note.1.sectors) / 8).sum::<u64>()
@@ -132,12 +140,12 @@ fn a_system_that_is_never_idle_adjusts_if_asked_to() {
 fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
     let mut lost = 0;
     for seed in 0..10 {
-        let cuts = PowerCuts::new(400, 100, Stream::new(seed, "cut"));
-        let (facts, asked) = busy("always", seed % 2 == 0, Some(cuts));
+        let cuts = PowerFailureInjector::new(400, 100, Stream::new(seed, "cut"));
+        let (events, asked) = busy("always", seed % 2 == 0, Some(cuts));
         let asked = asked.borrow();
         let trims = || asked.iter().filter(|note| note.1.op == Op::Trim);
         let took = SimDuration::from_us(FLASH_US);
-        for cut in facts.iter().filter(|told| matches!(told.fact, Fact::PowerCut { .. })) {
+        for cut in events.iter().filter(|told| matches!(told.event, Event::PowerCut { .. })) {
             let cut = cut.time;
             for (_, trim) in trims().filter(|note| note.0 < cut && note.0 + took > cut) {
                 lost += 1;
@@ -151,11 +159,11 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
 
 #[test]
 fn divisions_add_up_and_steps_are_small() {
-    let (facts, asked) = busy("always", true, None);
-    let numbers: Vec<u64> = facts
+    let (events, asked) = busy("always", true, None);
+    let numbers: Vec<u64> = events
         .iter()
-        .filter_map(|told| match told.fact {
-            Fact::Custom { value, .. } => Some(value),
+        .filter_map(|told| match told.event {
+            Event::Custom { value, .. } => Some(value),
             _ => None,
         })
         .collect();
@@ -196,11 +204,11 @@ impl Source for Groups {
 fn neighbours_are_written_back_together() {
     for scheme in ["fp", "rw", "op"] {
         let host = Host::plain(HostOptions::closed(1), Groups { sent: 0 });
-        let (facts, _) = told(&flash_cache(scheme, 0.3, true), host, None);
-        let written: Vec<u64> = facts
+        let (events, _) = told(&flash_cache(scheme, 0.3, true), host, None);
+        let written: Vec<u64> = events
             .iter()
-            .filter_map(|told| match told.fact {
-                Fact::Destaged { sectors } => Some(u64::from(sectors) / 8),
+            .filter_map(|told| match told.event {
+                Event::Destaged { sectors } => Some(u64::from(sectors) / 8),
                 _ => None,
             })
             .collect();
@@ -231,12 +239,12 @@ fn what_was_written_back_ahead_makes_room_at_once() {
         let settings = flash_cache(scheme, 0.3, true).and("write_ahead", Value::Count(pages));
         let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
         let host = Host::plain(HostOptions::open(64), source);
-        let (facts, _) = told(&settings, host, None);
-        let latency = |stamped: &Stamped| match stamped.fact {
-            Fact::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+        let (events, _) = told(&settings, host, None);
+        let latency = |stamped: &EventRecord| match stamped.event {
+            Event::Completed { latency, .. } => Some(latency.as_ns() / 1000),
             _ => None,
         };
-        let all: Vec<u64> = facts.iter().filter_map(latency).collect();
+        let all: Vec<u64> = events.iter().filter_map(latency).collect();
         all.iter().sum::<u64>() / all.len() as u64
     };
     for scheme in ["fp", "rw", "op"] {
@@ -270,6 +278,6 @@ fn writing_ahead_waits_for_pages_in_use() {
         .and("write_ahead", Value::Count(10))
         .and("write_ahead_pause", Value::Duration(SimDuration::from_us(1)));
     let host = Host::plain(HostOptions::open(4), Staged { sent: 0 });
-    let (facts, _) = told(&settings, host, None);
-    assert_eq!(count(&facts, |fact| matches!(fact, Fact::Destaged { .. })), 1);
+    let (events, _) = told(&settings, host, None);
+    assert_eq!(count(&events, |event| matches!(event, Event::Destaged { .. })), 1);
 }

@@ -1,4 +1,4 @@
-//! What the hybrid disk does with single requests: paper 000, figures 4.8 and 4.9.
+//! What the hybrid disk does with single requests: konanki, figures 4.8 and 4.9.
 
 mod common;
 
@@ -8,8 +8,8 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Arrival, Fact, Flags, Layer, Lba, Machine, Node, NodeId, Op, Part, PowerCuts, Request,
-    SimDuration, SimTime, Stamped, Stream, source::ListSource,
+    Arrival, Component, ComponentId, ComponentTree, Event, EventRecord, Flags, LatencyPhase, Lba,
+    Machine, Op, PowerFailureInjector, Request, SimDuration, SimTime, Stream, source::ListSource,
 };
 use hybridsim_host::{Host, HostOptions};
 
@@ -18,7 +18,7 @@ const DISK_US: u64 = 10_000;
 
 /// Runs requests (time in us, request) over flash of `flash_pages` pages of 8 sectors that takes
 /// 100 us and a disk that takes 10 ms, both with any number of requests at a time.
-fn run(settings: &Settings, flash_pages: u64, requests: &[(u64, Request)]) -> Vec<Stamped> {
+fn run(settings: &Settings, flash_pages: u64, requests: &[(u64, Request)]) -> Vec<EventRecord> {
     let registry = registry();
     let children = [flash_pages * 8, 100_000];
     let rig =
@@ -28,17 +28,17 @@ fn run(settings: &Settings, flash_pages: u64, requests: &[(u64, Request)]) -> Ve
     let arrivals =
         requests.iter().map(|&(us, request)| Arrival { at: SimTime::from_ns(us * 1000), request });
     let host = Host::plain(HostOptions::open(64), ListSource::new(arrivals.collect()));
-    let layer: Box<dyn Layer> = rig.build().expect("fine");
+    let component: Box<dyn Component> = rig.build().expect("fine");
     let children = vec![
-        Node::leaf("flash", device(children[0], FLASH_US)),
-        Node::leaf("disk", device(children[1], DISK_US)),
+        ComponentTree::leaf("flash", device(children[0], FLASH_US)),
+        ComponentTree::leaf("disk", device(children[1], DISK_US)),
     ];
-    let hybrid = Node { path: "hybrid".into(), layer, children };
-    let mut facts = Vec::new();
-    Machine::new(Node::inner("host", host, vec![hybrid]), true)
-        .run(&mut facts, &mut |_| true)
+    let hybrid = ComponentTree { path: "hybrid".into(), component, children };
+    let mut events = Vec::new();
+    Machine::new(ComponentTree::inner("host", host, vec![hybrid]), true)
+        .run(&mut events, &mut |_| true)
         .expect("runs");
-    facts
+    events
 }
 
 fn read(page: u64, pages: u32) -> Request {
@@ -50,57 +50,57 @@ fn write(page: u64, pages: u32) -> Request {
 }
 
 /// Latencies in us, in order of completion.
-fn latencies(facts: &[Stamped]) -> Vec<u64> {
-    let latency = |stamped: &Stamped| match stamped.fact {
-        Fact::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+fn latencies(events: &[EventRecord]) -> Vec<u64> {
+    let latency = |stamped: &EventRecord| match stamped.event {
+        Event::Completed { latency, .. } => Some(latency.as_ns() / 1000),
         _ => None,
     };
-    facts.iter().filter_map(latency).collect()
+    events.iter().filter_map(latency).collect()
 }
 
 /// Total time of one part, in us.
-fn spent(facts: &[Stamped], wanted: Part) -> u64 {
-    let time = |stamped: &Stamped| match stamped.fact {
-        Fact::Spent { part, time, .. } if part == wanted => Some(time.as_ns() / 1000),
+fn spent(events: &[EventRecord], wanted: LatencyPhase) -> u64 {
+    let time = |stamped: &EventRecord| match stamped.event {
+        Event::PhaseTime { phase, time, .. } if phase == wanted => Some(time.as_ns() / 1000),
         _ => None,
     };
-    facts.iter().filter_map(time).sum()
+    events.iter().filter_map(time).sum()
 }
 
 #[test]
 fn small_writes_go_to_flash_and_are_read_from_there() {
-    let facts = run(&settings(8), 100, &[(0, write(7, 2)), (200, read(7, 2)), (400, read(3, 1))]);
-    assert_eq!(latencies(&facts), [FLASH_US, FLASH_US, DISK_US]);
-    let lookups: Vec<_> = facts
+    let events = run(&settings(8), 100, &[(0, write(7, 2)), (200, read(7, 2)), (400, read(3, 1))]);
+    assert_eq!(latencies(&events), [FLASH_US, FLASH_US, DISK_US]);
+    let lookups: Vec<_> = events
         .iter()
-        .filter_map(|stamped| match stamped.fact {
-            Fact::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+        .filter_map(|stamped| match stamped.event {
+            Event::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
             _ => None,
         })
         .collect();
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
-    // Node 1 is the hybrid: host, hybrid, flash, disk.
-    assert!(facts.iter().any(|stamped| {
-        stamped.node == NodeId(1) && stamped.fact == Fact::DirtyPages { pages: 2 }
+    // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
+    assert!(events.iter().any(|stamped| {
+        stamped.node == ComponentId(1) && stamped.event == Event::DirtyPages { pages: 2 }
     }));
 }
 
 #[test]
 fn a_read_of_both_media_takes_as_long_as_the_slower() {
-    let facts = run(&settings(8), 100, &[(0, write(7, 1)), (200, read(6, 3))]);
-    assert_eq!(latencies(&facts), [FLASH_US, DISK_US]);
+    let events = run(&settings(8), 100, &[(0, write(7, 1)), (200, read(6, 3))]);
+    assert_eq!(latencies(&events), [FLASH_US, DISK_US]);
 }
 
 #[test]
 fn large_writes_go_round_unless_part_of_them_is_cached() {
     let settings = settings(8).and("admission", threshold(31));
-    let bypassed = |facts: &[Stamped]| {
-        count(facts, |fact| matches!(fact, Fact::Bypassed { op: Op::Write, sectors: 32 }))
+    let bypassed = |events: &[EventRecord]| {
+        count(events, |event| matches!(event, Event::Bypassed { op: Op::Write, sectors: 32 }))
     };
-    let facts = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
-    assert_eq!((latencies(&facts), bypassed(&facts)), (vec![DISK_US, DISK_US], 1));
-    let facts = run(&settings, 100, &[(0, write(8, 1)), (200, write(7, 4)), (400, read(7, 4))]);
-    assert_eq!((latencies(&facts), bypassed(&facts)), (vec![FLASH_US; 3], 0));
+    let events = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
+    assert_eq!((latencies(&events), bypassed(&events)), (vec![DISK_US, DISK_US], 1));
+    let events = run(&settings, 100, &[(0, write(8, 1)), (200, write(7, 4)), (400, read(7, 4))]);
+    assert_eq!((latencies(&events), bypassed(&events)), (vec![FLASH_US; 3], 0));
     // One sector less is not large.
     let almost = Request::new(Op::Write, Lba(56), 31);
     assert_eq!(latencies(&run(&settings, 100, &[(0, almost)])), [FLASH_US]);
@@ -111,15 +111,15 @@ fn a_full_cache_is_cleaned_completely_while_everybody_waits() {
     let mut requests: Vec<_> = (0..10).map(|page| (page * 200, write(page * 50, 1))).collect();
     requests.push((5000, write(999, 1)));
     requests.push((5001, read(0, 1)));
-    let facts = run(&settings(8), 10, &requests);
+    let events = run(&settings(8), 10, &requests);
     // Ten runs, eight at a time: two rounds of flash and disk, then the writes.
     let cleaning = 2 * (FLASH_US + DISK_US);
-    assert_eq!(latencies(&facts)[10], cleaning + FLASH_US);
-    assert_eq!(latencies(&facts)[11], cleaning - 1 + DISK_US, "the read waits, too");
-    assert_eq!(spent(&facts, Part::Destage), 2 * cleaning - 1);
-    assert_eq!(count(&facts, |fact| *fact == Fact::CleanupStarted), 1);
-    assert_eq!(count(&facts, |fact| *fact == Fact::CleanupEnded { pages: 10 }), 1);
-    assert_eq!(count(&facts, |fact| *fact == Fact::Destaged { sectors: 8 }), 10);
+    assert_eq!(latencies(&events)[10], cleaning + FLASH_US);
+    assert_eq!(latencies(&events)[11], cleaning - 1 + DISK_US, "the read waits, too");
+    assert_eq!(spent(&events, LatencyPhase::Destage), 2 * cleaning - 1);
+    assert_eq!(count(&events, |event| *event == Event::CleanupStarted), 1);
+    assert_eq!(count(&events, |event| *event == Event::CleanupEnded { pages: 10 }), 1);
+    assert_eq!(count(&events, |event| *event == Event::Destaged { sectors: 8 }), 10);
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn neighbouring_pages_are_written_back_as_one_run() {
     // Half of page 6: only its sectors that were written are written back.
     requests.push((0, Request::new(Op::Write, Lba(48), 4)));
     requests.push((1000, write(500, 1)));
-    let facts = run(&settings(8), 6, &requests);
-    let destaged = |wanted| count(&facts, |fact| *fact == Fact::Destaged { sectors: wanted });
+    let events = run(&settings(8), 6, &requests);
+    let destaged = |wanted| count(&events, |event| *event == Event::Destaged { sectors: wanted });
     assert_eq!((destaged(36), destaged(8)), (1, 1));
 }
 
@@ -157,33 +157,33 @@ fn pinned_pages_stay() {
     requests.extend((0..40).map(|at| (1000 + at * 50_000, write(100 + at * 10, 1))));
     requests.push((9_000_000, read(3, 2)));
     for policy in ["on-demand-complete", "on-demand-partial", "low-watermark", "idle-periodic"] {
-        let facts = run(&settings(8).and("cleanup", cleanup(policy)), 8, &requests);
-        assert_eq!(latencies(&facts).last(), Some(&FLASH_US), "{policy}");
+        let events = run(&settings(8).and("cleanup", cleanup(policy)), 8, &requests);
+        assert_eq!(latencies(&events).last(), Some(&FLASH_US), "{policy}");
     }
     // With nothing but pinned pages, writes go round.
     let all = Request { flags: Flags::PIN, ..write(3, 8) };
-    let facts = run(&settings(8), 8, &[(0, all), (1000, write(50, 1)), (20_000, read(3, 8))]);
-    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, FLASH_US]);
+    let events = run(&settings(8), 8, &[(0, all), (1000, write(50, 1)), (20_000, read(3, 8))]);
+    assert_eq!(latencies(&events), [FLASH_US, DISK_US, FLASH_US]);
 }
 
 #[test]
 fn a_write_larger_than_the_cache_goes_round() {
-    let facts =
+    let events =
         run(&settings(8), 4, &[(0, write(2, 1)), (1000, write(0, 20)), (20_000, read(2, 1))]);
-    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, FLASH_US]);
+    assert_eq!(latencies(&events), [FLASH_US, DISK_US, FLASH_US]);
 }
 
 #[test]
 fn trims_forget_and_flushes_reach_both_media() {
     let trim = Request::new(Op::Trim, Lba(56), 16);
     let flush = Request::new(Op::Flush, Lba(0), 0);
-    let facts = run(
+    let events = run(
         &settings(8),
         100,
         &[(0, write(7, 2)), (200, trim), (20_000, read(7, 2)), (40_000, flush)],
     );
-    assert_eq!(latencies(&facts), [FLASH_US, DISK_US, DISK_US, DISK_US]);
-    assert_eq!(count(&facts, |fact| *fact == Fact::DirtyPages { pages: 0 }), 1);
+    assert_eq!(latencies(&events), [FLASH_US, DISK_US, DISK_US, DISK_US]);
+    assert_eq!(count(&events, |event| *event == Event::DirtyPages { pages: 0 }), 1);
 }
 
 #[test]
@@ -224,19 +224,19 @@ fn what_policies_know_is_lost_with_the_power() {
     let arrivals =
         (0..200).map(|second| Arrival { at: at(second), request: write(second % 100, 1) });
     let host = Host::plain(HostOptions::open(64), ListSource::new(arrivals.collect()));
-    let layer: Box<dyn Layer> = rig.build().expect("fine");
+    let component: Box<dyn Component> = rig.build().expect("fine");
     let (flash, _) = heard("flash", children[0], FLASH_US);
     let (disk, _) = heard("disk", children[1], DISK_US);
-    let hybrid = Node { path: "hybrid".into(), layer, children: vec![flash, disk] };
-    let mut machine = Machine::new(Node::inner("host", host, vec![hybrid]), true);
-    machine.fail_power(PowerCuts::new(300, 1, Stream::new(1, "cut")));
-    let mut facts = Vec::new();
-    machine.run(&mut facts, &mut |_| true).expect("runs");
-    let cut = facts.iter().find(|told| matches!(told.fact, Fact::PowerCut { .. }));
+    let hybrid = ComponentTree { path: "hybrid".into(), component, children: vec![flash, disk] };
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![hybrid]), true);
+    machine.fail_power(PowerFailureInjector::new(300, 1, Stream::new(1, "cut")));
+    let mut events = Vec::new();
+    machine.run(&mut events, &mut |_| true).expect("runs");
+    let cut = events.iter().find(|told| matches!(told.event, Event::PowerCut { .. }));
     let cut = cut.expect("it failed").time;
     let round = |second| {
-        let is = |told: &Stamped| told.time == at(second);
-        facts.iter().any(|told| is(told) && matches!(told.fact, Fact::Bypassed { .. }))
+        let is = |told: &EventRecord| told.time == at(second);
+        events.iter().any(|told| is(told) && matches!(told.event, Event::Bypassed { .. }))
     };
     let (mut forgotten, mut known) = (0, 0);
     for second in 100..200 {

@@ -4,13 +4,13 @@ mod common;
 
 use common::{cleanup, flash_cache, hybrid_disk, plug, registry, settings};
 use hybridsim_cache::cleanup::ENTRIES;
-use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Arrival, Lba, Machine, Node, Op, Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 
@@ -36,29 +36,32 @@ impl Source for Mix {
     }
 }
 
-fn allocations(entry: &LayerEntry, settings: &Settings, requests: u64) -> u64 {
+fn allocations(entry: &ComponentEntry, settings: &Settings, requests: u64) -> u64 {
     let registry = registry();
     let children = [1000, 10_000];
     let rig = Rig { entry, settings, registry: &registry, children: &children, seed: 0 };
     let device = |path: &str, capacity, us| {
-        Node::leaf(path, ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us))))
+        ComponentTree::leaf(
+            path,
+            ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us))),
+        )
     };
-    let layer = rig.build().expect("fine");
+    let component = rig.build().expect("fine");
     let children = vec![device("flash", 1000, 50), device("disk", 10_000, 5000)];
-    measure(Node { path: "hybrid".into(), layer, children }, requests)
+    measure(ComponentTree { path: "hybrid".into(), component, children }, requests)
 }
 
-fn measure(system: Node, requests: u64) -> u64 {
+fn measure(system: ComponentTree, requests: u64) -> u64 {
     let source = Mix { stream: Stream::new(1, "mix"), left: requests };
     let host = Host::plain(HostOptions::closed(16), source);
-    let mut machine = Machine::new(Node::inner("host", host, vec![system]), false);
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![system]), false);
     let run = || {
         machine.run(&mut (), &mut |_| true).expect("runs");
     };
     allocation_counter::measure(run).count_total
 }
 
-fn check(name: &str, entry: &LayerEntry, settings: &Settings) {
+fn check(name: &str, entry: &ComponentEntry, settings: &Settings) {
     let few = allocations(entry, settings, 10_000);
     let many = allocations(entry, settings, 100_000);
     assert!((1..200).contains(&few), "{name}: {few} to warm up");
@@ -91,21 +94,26 @@ fn a_flash_cache_takes_no_memory_for_requests_once_warm() {
     }
 }
 
-fn part(registry: &Registry, name: &str, settings: &Settings, children: Vec<Node>) -> Node {
-    let view = |node: &Node| ChildView {
+fn part(
+    registry: &Registry,
+    name: &str,
+    settings: &Settings,
+    children: Vec<ComponentTree>,
+) -> ComponentTree {
+    let view = |node: &ComponentTree| ChildView {
         name: node.path.clone(),
-        capacity: node.layer.capacity(),
-        positioner: node.layer.positioner(),
+        capacity: node.component.capacity(),
+        positioner: node.component.positioner(),
     };
     let views: Vec<ChildView> = children.iter().map(view).collect();
     let input = BuildInput { settings, registry, seed: 1, path: name, children: &views };
-    let entry = registry.find::<LayerEntry>(name).expect("registered");
-    let layer = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-    Node { path: name.to_owned(), layer, children }
+    let entry = registry.find::<ComponentEntry>(name).expect("registered");
+    let component = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    ComponentTree { path: name.to_owned(), component, children }
 }
 
-/// The scheduler of paper 001 over a drive with 300 sectors of NV cache.
-fn flash_backed(in_flight: u64, overwrites: &str) -> Node {
+/// The scheduler of bisson-fqueue over a drive with 300 sectors of NV cache.
+fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
     let mut registry = registry();
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
     let (text, time) = (|value: &str| Value::Text(value.to_owned()), Value::Duration);
@@ -118,8 +126,10 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> Node {
         .and("full", time(us(21_000)))
         .and("rate", Value::Rate(44_000_000));
     let disk = part(&registry, "curve-disk", &curve, Vec::new());
-    let flash =
-        Node::leaf("flash", ConstantDevice::new(Timing::fixed(300, SimDuration::from_us(700))));
+    let flash = ComponentTree::leaf(
+        "flash",
+        ConstantDevice::new(Timing::fixed(300, SimDuration::from_us(700))),
+    );
     let commands = Settings::default()
         .and("command_time", time(us(10)))
         .and("entry_time", time(us(1)))

@@ -4,15 +4,15 @@
 use hybridsim_calibrate::{Calibration, Kind, Known, Reading, calibrate, preset};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::sample::standard_exponential;
-use hybridsim_engine::{Fact, FactSink, Stamped, Stream};
+use hybridsim_engine::{Event, EventRecord, EventSink, Stream};
 use hybridsim_simulation::registry::standard;
-use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 const KNOWN: Known = Known { page_bytes: 2048, erase_ns: 1.5e6 };
 
-const DEVICE: &str = "[part.ssd]\nkind = \"ssd\"\ntiming = \"serial\"\nchannels = 1\n\
+const DEVICE: &str = "[component.ssd]\nkind = \"ssd\"\ntiming = \"serial\"\nchannels = 1\n\
     dies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 256\npages_per_block = 64\n\
     page_size = \"2KiB\"\nover_provisioning = 0.1\nread_time = \"130us\"\n\
     program_time = \"400us\"\nerase_time = \"1.5ms\"\nread_overhead = \"480us\"\n\
@@ -21,10 +21,10 @@ const DEVICE: &str = "[part.ssd]\nkind = \"ssd\"\ntiming = \"serial\"\nchannels 
 #[derive(Default)]
 struct Latencies(Vec<f64>);
 
-impl FactSink for Latencies {
-    fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            if let Fact::Completed { latency, .. } = stamped.fact {
+impl EventSink for Latencies {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
+            if let Event::Completed { latency, .. } = stamped.event {
                 self.0.push(latency.as_ns() as f64);
             }
         }
@@ -32,7 +32,7 @@ impl FactSink for Latencies {
 }
 
 /// Runs `requests` of `pages` pages on `system`.
-fn simulate(system: &str, rw: &str, pages: u64, requests: u64) -> (Done, Vec<f64>) {
+fn simulate(system: &str, rw: &str, pages: u64, requests: u64) -> (RunOutput, Vec<f64>) {
     let text = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"{rw}\", \
          bs = \"{}KiB\", size = \"28MiB\", norandommap = true }}\n\
@@ -106,7 +106,7 @@ fn the_preset_behaves_like_the_device() {
     let (read, write) = (measured(&filled, Kind::Read).read, measured(DEVICE, Kind::Write).write);
     let calibration = Calibration { known: KNOWN, read, write, scattered: Vec::new(), readings: 1 };
     let text = preset("found", &calibration, 30 << 20);
-    let system = format!("[part.ssd]\n{text}precondition = \"fill\"\n");
+    let system = format!("[component.ssd]\n{text}precondition = \"fill\"\n");
     let mean = |system: &str, rw| {
         simulate(system, rw, 16, 100).0.results.latency_ns.all.mean.expect("requests")
     };

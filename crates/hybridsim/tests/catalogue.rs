@@ -48,7 +48,7 @@ const CONSTANT: &str =
 const DISK: &str = "preset = \"seagate-cheetah-9lp\"\n";
 
 fn component(name: &str, keys: &str) -> String {
-    format!("[part.{name}]\n{keys}")
+    format!("[component.{name}]\n{keys}")
 }
 
 fn hybrid(keys: &str) -> String {
@@ -73,7 +73,7 @@ fn of_kind(kind: &str) -> String {
         let names = (0..4).map(|at| format!("\"m{at}\"")).collect::<Vec<_>>().join(", ");
         format!("{keys}members = [{names}]\n")
     };
-    let nv = "[part.nv]\nkind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n";
+    let nv = "[component.nv]\nkind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n";
     let card = component("card", CONSTANT);
     let (keys, children) = match kind {
         "hard-disk" => (DISK.to_owned(), String::new()),
@@ -109,7 +109,7 @@ fn of_kind(kind: &str) -> String {
         "pass-through-controller" | "queueing-controller" => (
             format!("kind = \"{kind}\"\nbuses = [\"scsi\"]\n"),
             format!(
-                "[part.scsi]\npreset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n{disk}"
+                "[component.scsi]\npreset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n{disk}"
             ),
         ),
         "io-queue" => (format!("kind = \"{kind}\"\ndevice = \"disk\"\n"), disk),
@@ -161,7 +161,7 @@ fn seek(kind: &str) -> String {
         _ => "points = [[1, \"1ms\"], [100, \"4ms\"], [3000, \"9ms\"]]",
     };
     format!(
-        "{}[part.it]\nkind = \"hard-disk\"\nrpm = \"7200rpm\"\nheads = 2\ncylinders = 3000\n\
+        "{}[component.it]\nkind = \"hard-disk\"\nrpm = \"7200rpm\"\nheads = 2\ncylinders = 3000\n\
          outer_sectors_per_track = 100\ninner_sectors_per_track = 60\n\
          seek = {{ kind = \"{kind}\", {keys} }}\n",
         mixed(800, 131_072)
@@ -184,7 +184,7 @@ fn entries(registry: &Registry, all: &mut BTreeMap<String, String>) {
             component("it", SSD)
         )
     };
-    put("part", &of_kind);
+    put("component", &of_kind);
     put("ftl", &|name| match name {
         // Pages have to be erased before they are written again.
         "raw" => ssd("ftl = \"raw\"\n".to_owned())
@@ -245,7 +245,7 @@ fn examples(folder: &Path, all: &mut Vec<(String, Input)>) {
                 input.sets.push(format!("{key}=2000"));
             }
             if input.source.text.contains("precondition = \"steady\"") {
-                input.sets.push("part.ssd.blocks_per_plane=64".to_owned());
+                input.sets.push("component.ssd.blocks_per_plane=64".to_owned());
             }
             let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
             all.push((format!("example/{stem}"), input));

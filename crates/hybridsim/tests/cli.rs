@@ -44,7 +44,7 @@ generator = { kind = "uniform", requests = 500, read = 0.5 }
 [host]
 mode = "closed"
 queue_depth = 4
-[part.device]
+[component.device]
 kind = "constant-device"
 capacity = "16MiB"
 latency = "100us"
@@ -91,7 +91,7 @@ fn told_in_json(args: &[&str]) -> Value {
 #[test]
 fn with_json_a_failure_is_a_document_as_well() {
     let (_folder, toy) = toy();
-    let sets = ["--set", "host.queue_deth=3", "--set", "part.device.latency=5"];
+    let sets = ["--set", "host.queue_deth=3", "--set", "component.device.latency=5"];
     let error = told_in_json(&[&["run", &toy, "--json"][..], &sets].concat());
     assert_eq!(error["exit_code"], 2);
     let problems = error["problems"].as_array().expect("a list");
@@ -290,7 +290,7 @@ fn mistakes_get_their_exit_codes_and_a_remedy() {
     refused(&["run", "nowhere.toml"], 2, &["nowhere.toml", "cannot read"]);
     assert!(!text(&call(&["run", "nowhere.toml"]).stderr).contains("problem in the scenario"));
     refused(&["run", &toy, "--set", "host.queue_deth=3"], 2, &["did you mean `queue_depth`?"]);
-    refused(&["run", &toy, "--set", "part.device.capacity=4k"], 2, &["4kB", "4KiB"]);
+    refused(&["run", &toy, "--set", "component.device.capacity=4k"], 2, &["4kB", "4KiB"]);
     refused(&["run", &toy, "--trace", "nowhere.trace"], 3, &["nowhere.trace"]);
     refused(&["run", &toy, "--trace", "."], 3, &["directory"]);
     let noise = scenario(&folder, "noise.trace", "this is not a trace\n");
@@ -378,7 +378,7 @@ fn everything_registered_is_listed_and_explained() {
         }
     }
     let schema: Value = serde_json::from_slice(&call(&["schema"]).stdout).expect("JSON");
-    assert!(schema["properties"]["part"].is_object());
+    assert!(schema["properties"]["component"].is_object());
 }
 
 #[test]
@@ -405,13 +405,13 @@ fn every_preset_builds() {
         let name = line.split_whitespace().next().expect("a name");
         // A bus carries devices of its owner's choice; every other preset is complete in itself.
         let needs = if name.contains("bus") || name.starts_with("scsi-") {
-            "devices = [\"disk\"]\n[part.disk]\npreset = \"seagate-cheetah-9lp\"\n"
+            "devices = [\"disk\"]\n[component.disk]\npreset = \"seagate-cheetah-9lp\"\n"
         } else {
             ""
         };
         let text = format!(
             "workload.generator = {{ kind = \"uniform\", requests = 1 }}\n\
-             [part.device]\npreset = \"{name}\"\n{needs}"
+             [component.device]\npreset = \"{name}\"\n{needs}"
         );
         let path = scenario(&folder, &format!("{name}.toml"), &text);
         let output = call(&["check", &path]);
@@ -460,16 +460,16 @@ fn text_of(output: &Output) -> String {
 #[test]
 fn a_key_as_messages_write_it_is_explained() {
     for (key, word) in [
-        ("part.my-ssd.read_time", "ssd.read_time"),
-        ("part.a.ftl.gc", "page.gc"),
-        ("part.a.ftl", "ssd.ftl"),
+        ("component.my-ssd.read_time", "ssd.read_time"),
+        ("component.a.ftl.gc", "page.gc"),
+        ("component.a.ftl", "ssd.ftl"),
         ("host.queue_depth", "host.queue_depth"),
         ("workload.time_scale", "workload.time_scale"),
     ] {
         let told = text(&call(&["explain", key]).stdout);
         assert!(told.contains(word), "{key}: {told}");
     }
-    refused(&["explain", "part.a.nonsense"], 2, &["nothing is called `part.a.nonsense`"]);
+    refused(&["explain", "component.a.nonsense"], 2, &["nothing is called `component.a.nonsense`"]);
     refused(&["explain", "GREEDY"], 2, &["did you mean `greedy`?"]);
     refused(&["list", "ftls"], 2, &["did you mean `ftl`?"]);
 }
@@ -488,7 +488,7 @@ fn a_reproduction_tells_every_row_and_writes_its_page() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");
     let out_name = out.display().to_string();
-    let output = call(&["reproduce", "002/table3", "--json", "--out", &out_name]);
+    let output = call(&["reproduce", "flashsim/table3", "--json", "--out", &out_name]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     let rows = document["rows"].as_array().expect("rows");
@@ -500,11 +500,11 @@ fn a_reproduction_tells_every_row_and_writes_its_page() {
         assert_eq!(row["verdict"], "given", "{row}");
     }
     let page = fs::read_to_string(out.join("reproduction.html")).expect("the page");
-    assert!(page.contains("002/table3"));
-    refused(&["reproduce", "002/table9"], 2, &["002/table9", "reproduce --list"]);
-    refused(&["reproduce", "002", "--out", &out_name], 2, &["--force"]);
+    assert!(page.contains("flashsim/table3"));
+    refused(&["reproduce", "flashsim/table9"], 2, &["flashsim/table9", "reproduce --list"]);
+    refused(&["reproduce", "flashsim", "--out", &out_name], 2, &["--force"]);
     let list = call(&["reproduce", "--list"]);
-    assert!(text(&list.stdout).contains("000/tables5.1-5.2"));
+    assert!(text(&list.stdout).contains("konanki/tables5.1-5.2"));
 }
 
 const SSD: &str = r#"
@@ -512,7 +512,7 @@ const SSD: &str = r#"
 generator = { kind = "uniform", requests = 300, read = 0.5 }
 [host]
 mode = "closed"
-[part.ssd]
+[component.ssd]
 kind = "ssd"
 blocks_per_plane = 64
 over_provisioning = 0.3
@@ -538,15 +538,15 @@ fn a_state_is_saved_and_taken_back_by_the_same_system_only() {
     let third = json(&["--set", "run.state=\"end.state\"", "--verify"]);
     assert_ne!(first["fingerprint"], second["fingerprint"], "another device by then");
     assert_eq!(second["fingerprint"], third["fingerprint"]);
-    let other = ["--set", "part.ssd.blocks_per_plane=65"];
+    let other = ["--set", "component.ssd.blocks_per_plane=65"];
     let refuse = |args: &[&str], words: &[&str]| {
         refused(&[&["run", &path, "--load-state", state], args].concat(), 2, words);
     };
-    refuse(&other, &["end.state cannot be used", "`blocks_per_plane = 65` under [part.ssd]"]);
+    refuse(&other, &["end.state cannot be used", "`blocks_per_plane = 65` under [component.ssd]"]);
     let bytes = fs::read(state).expect("it was saved");
     fs::write(state, &bytes[..bytes.len() / 2]).expect("a writable folder");
     refuse(&[], &["end.state cannot be used", "damaged or cut short"]);
-    fs::write(state, "[part.ssd]").expect("a writable folder");
+    fs::write(state, "[component.ssd]").expect("a writable folder");
     refuse(&[], &["this is not a saved state"]);
     fs::remove_file(state).expect("it is there");
     refuse(&[], &["end.state cannot be used", "No such file"]);
@@ -659,7 +659,7 @@ fn figures_that_mislead_come_with_a_warning() {
                  read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
     let alone = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
-         requests = 1200, size = \"4MiB\", rate_iops = 5000 }}\n[part.ssd]\n{drive}"
+         requests = 1200, size = \"4MiB\", rate_iops = 5000 }}\n[component.ssd]\n{drive}"
     );
     let warned_of = |base: &str, sets: &[&str]| {
         let path = scenario(&folder, "ssd.toml", base);
@@ -670,12 +670,12 @@ fn figures_that_mislead_come_with_a_warning() {
         json["warnings"].to_string()
     };
     let warned = |sets: &[&str]| warned_of(&alone, sets);
-    let (fresh, full) = (&[][..], "part.ssd.precondition=\"fill\"");
+    let (fresh, full) = (&[][..], "component.ssd.precondition=\"fill\"");
     assert!(warned(fresh).contains("had never been written"), "{}", warned(fresh));
     assert!(!warned(&[full]).contains("had never been written"), "{}", warned(&[full]));
     // A drive below others is told of as well, and only the one that is empty.
     let pair = format!(
-        "system = \"pair\"\n{alone}[part.other]\n{drive}[part.pair]\nkind = \"stripe\"\n\
+        "system = \"pair\"\n{alone}[component.other]\n{drive}[component.pair]\nkind = \"stripe\"\n\
          chunk = \"64KiB\"\nmembers = [\"ssd\", \"other\"]\n"
     );
     let told = warned_of(&pair, &[full]);
@@ -683,10 +683,10 @@ fn figures_that_mislead_come_with_a_warning() {
     assert!(warned_of(&pair, fresh).contains("(and much of 1 more)"));
     let slow = [
         full,
-        "part.ssd.read_time=\"4ms\"",
-        "part.ssd.channels=1",
-        "part.ssd.dies_per_channel=1",
-        "part.ssd.planes_per_die=16",
+        "component.ssd.read_time=\"4ms\"",
+        "component.ssd.channels=1",
+        "component.ssd.dies_per_channel=1",
+        "component.ssd.planes_per_die=16",
     ];
     assert!(warned(&slow).contains("fell behind"), "{}", warned(&slow));
     let closed = [&slow[..], &["host.mode=\"closed\""]].concat();

@@ -80,7 +80,7 @@ fn the_table_names_the_claims_that_are_reproduced_and_no_others() {
     let rows = rows(&text);
     let words = rows.iter().flat_map(|row| row[3].split([',', ' ', ';']));
     let named: BTreeSet<&str> = words.filter(|word| is_id(word)).collect();
-    let code = sources(&root().join("crates/hybridsim/src/reproduce"));
+    let code = sources(&root().join("tools/reproduce/src"));
     let reproduced: BTreeSet<&str> = code.split('"').filter(|word| is_id(word)).collect();
     assert!(reproduced.len() > 50, "only {} claims were found", reproduced.len());
     let missing: Vec<_> = reproduced.difference(&named).collect();
@@ -111,12 +111,12 @@ mode = "closed"
 queue_depth = 64
 [workload]
 generator = { kind = "fio", requests = 4000, rw = "randread", bs = "4KiB" }
-[part.volume]
+[component.volume]
 kind = "stripe"
 "#;
     let served = |members: usize| {
         let names: Vec<String> = (0..members).map(|at| format!("\"disk{at}\"")).collect();
-        let disk = |at| format!("[part.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
+        let disk = |at| format!("[component.disk{at}]\npreset = \"seagate-cheetah-9lp\"\n");
         let disks: String = (0..members).map(disk).collect();
         let text = format!("{LOAD}members = [{}]\n{disks}", names.join(", "));
         let path = folder.path().join(format!("{members}.toml"));
@@ -134,18 +134,18 @@ kind = "stripe"
     }
 }
 
-/// OP-FCL on a short run of configuration 1 of paper 003 with 32 MiB of flash, its division decided
+/// OP-FCL on a short run of configuration 1 of op-fcl with 32 MiB of flash, its division decided
 /// anew after `period` pages.
 fn flash_cache(period: u64) -> serde_json::Value {
     let sets = [
         "workload.generator.requests=30000".to_owned(),
         "workload.generator.size=\"33MiB\"".to_owned(),
         "run.warmup_requests=15000".to_owned(),
-        "part.flash.blocks_per_plane=128".to_owned(),
-        "part.cache.scheme=\"op\"".to_owned(),
-        format!("part.cache.period_pages={period}"),
+        "component.flash.blocks_per_plane=128".to_owned(),
+        "component.cache.scheme=\"op\"".to_owned(),
+        format!("component.cache.period_pages={period}"),
     ];
-    results("papers/003/config1.toml", &sets)
+    results("papers/op-fcl/config1.toml", &sets)
 }
 
 #[test]

@@ -6,14 +6,14 @@ use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
-const DISK: &str = "[part.disk]\npreset = \"seagate-cheetah-9lp\"\nscheduler = \"sptf\"\n";
-const SSD: &str = "[part.ssd]\npreset = \"sata-ssd\"\nblocks_per_plane = 64\n\
+const DISK: &str = "[component.disk]\npreset = \"seagate-cheetah-9lp\"\nscheduler = \"sptf\"\n";
+const SSD: &str = "[component.ssd]\npreset = \"sata-ssd\"\nblocks_per_plane = 64\n\
                    over_provisioning = 0.28\nprecondition = \"steady\"\n";
-const HYBRID: &str = "[part.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
-                      [part.flash]\npreset = \"paper000-hybrid-flash-256mb\"\n\
+const HYBRID: &str = "[component.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                      [component.flash]\npreset = \"konanki-hybrid-flash-256mb\"\n\
                       blocks_per_plane = 80\n\
-                      [part.disk]\npreset = \"seagate-cheetah-9lp\"\n";
-const BOTH: &str = "[part.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"80MiB\"\n\
+                      [component.disk]\npreset = \"seagate-cheetah-9lp\"\n";
+const BOTH: &str = "[component.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"80MiB\"\n\
                     mlc_size = \"96MiB\"\nmlc_pages_per_block = 32\nslc_size = \"4MiB\"\n";
 
 /// Allocations of a run of `requests` requests.
@@ -38,13 +38,13 @@ fn allocations(system: &str, requests: u64) -> u64 {
 
 #[test]
 fn nothing_is_allocated_per_request() {
-    let block_layers = ["in-place", "log-block", "bast", "anand", "fmax"].map(|layer| {
+    let block_layers = ["in-place", "log-block", "bast", "anand", "fmax"].map(|component| {
         let preset = "precondition = \"fill\"\nprogram_order = \"any\"\npages_per_block = 16";
         let sizes = "blocks_per_plane = 100\nover_provisioning = 0.28";
-        let kind = format!("preset = \"sata-ssd\"\nftl = \"{layer}\"");
-        (layer, format!("[part.ssd]\n{kind}\n{preset}\n{sizes}\n"))
+        let kind = format!("preset = \"sata-ssd\"\nftl = \"{component}\"");
+        (component, format!("[component.ssd]\n{kind}\n{preset}\n{sizes}\n"))
     });
-    let block_layers = block_layers.iter().map(|(layer, system)| (*layer, system.as_str()));
+    let block_layers = block_layers.iter().map(|(component, system)| (*component, system.as_str()));
     let systems =
         [("disk", DISK), ("ssd", SSD), ("hybrid", HYBRID), ("SLC and MLC", BOTH)].into_iter();
     for (name, system) in systems.chain(block_layers) {

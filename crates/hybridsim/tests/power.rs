@@ -2,12 +2,12 @@
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_simulation::registry::standard;
-use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
 
 /// Runs `system` under reads and writes of a small range, the power failing again and again.
-fn run(system: &str, requests: u64, every: u64) -> Done {
+fn run(system: &str, requests: u64, every: u64) -> RunOutput {
     let text = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randrw\", \
          bssplit = \"512/20:4k/40:12k/40\", size = \"2MiB\", norandommap = true }}\n\
@@ -55,7 +55,7 @@ fn a_run_that_loses_much_says_so() {
     assert_eq!(warned(100_000), None);
 }
 
-const DISK: &str = "[part.disk]\npreset = \"seagate-cheetah-9lp\"\n";
+const DISK: &str = "[component.disk]\npreset = \"seagate-cheetah-9lp\"\n";
 
 fn survives(name: &str, system: &str) {
     let done = run(system, 20_000, 300);
@@ -70,12 +70,12 @@ fn survives(name: &str, system: &str) {
 #[test]
 fn devices_and_volumes_keep_what_they_acknowledged() {
     let constant = "kind = \"constant-device\"\ncapacity = \"4MiB\"\nlatency = \"1ms\"\n";
-    survives("constant", &format!("[part.device]\n{constant}jitter = \"500us\"\n"));
+    survives("constant", &format!("[component.device]\n{constant}jitter = \"500us\"\n"));
     survives("disk", &format!("{DISK}write_cache = false\n"));
     let members = "members = [\"a\", \"b\"]\n";
-    let two = format!("[part.a]\n{constant}[part.b]\n{constant}");
-    survives("stripe", &format!("[part.v]\nkind = \"stripe\"\n{members}{two}"));
-    survives("concat", &format!("[part.v]\nkind = \"concat\"\n{members}{two}"));
+    let two = format!("[component.a]\n{constant}[component.b]\n{constant}");
+    survives("stripe", &format!("[component.v]\nkind = \"stripe\"\n{members}{two}"));
+    survives("concat", &format!("[component.v]\nkind = \"concat\"\n{members}{two}"));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn every_translation_layer_keeps_what_it_acknowledged() {
     ] {
         let order = "program_order = \"any\"\npages_per_block = 16\nblocks_per_plane = 32";
         let system = format!(
-            "[part.ssd]\npreset = \"sata-ssd\"\nftl = \"{ftl}\"\nover_provisioning = 0.5\n{order}\n"
+            "[component.ssd]\npreset = \"sata-ssd\"\nftl = \"{ftl}\"\nover_provisioning = 0.5\n{order}\n"
         );
         survives(ftl, &system);
     }
@@ -104,10 +104,10 @@ fn every_translation_layer_keeps_what_it_acknowledged() {
 /// A hybrid disk with so little flash that it is cleaned all the time.
 fn hybrid(cleanup: &str, more: &str, disk: &str) -> String {
     format!(
-        "[part.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+        "[component.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
          cleanup = \"{cleanup}\"\n{more}\n\
-         [part.flash]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
-         pages_per_block = 16\nover_provisioning = 0.5\n[part.disk]\n{disk}"
+         [component.flash]\npreset = \"konanki-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         pages_per_block = 16\nover_provisioning = 0.5\n[component.disk]\n{disk}"
     )
 }
 
@@ -142,14 +142,14 @@ fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
         for mapping in [false, true] {
             let ahead = if mapping { 32 } else { 0 };
             let system = format!(
-                "[part.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+                "[component.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
                  scheme = \"{scheme}\"\nmapping = {mapping}\nperiod_pages = 2000\n\
                  write_ahead = {ahead}\nwrite_ahead_pause = \"1us\"\n\
                  destage_pages = 16\nsequential_bytes = \"64KiB\"\n\
-                 [part.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
+                 [component.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\
                  planes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 8\n\
                  over_provisioning = 0.2\n\
-                 [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n"
+                 [component.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n"
             );
             let done = run(&system, 60_000, 100);
             let name = format!("{scheme}, mapping {mapping}");
@@ -179,7 +179,7 @@ fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
 #[test]
 fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
     // 4 MiB offered, small blocks: logs are folded, the SLC log goes round, sectors move over.
-    let plain = "[part.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
+    let plain = "[component.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
                  mlc_pages_per_block = 16\nslc_size = \"128KiB\"\nslc_pages_per_block = 4\n";
     survives("hybrid", plain);
     survives("three tiers", &format!("{plain}nvram = \"64KiB\"\n"));
@@ -199,8 +199,8 @@ fn a_volatile_write_cache_loses_data_and_is_found_out() {
 #[test]
 fn parts_that_do_not_model_it_say_so() {
     let done = run(
-        "[part.v]\nkind = \"memory-cache\"\nsize = \"64KiB\"\ndevice = \"a\"\n\
-        [part.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
+        "[component.v]\nkind = \"memory-cache\"\nsize = \"64KiB\"\ndevice = \"a\"\n\
+        [component.a]\nkind = \"constant-device\"\ncapacity = \"4MiB\"\n",
         1000,
         100,
     );
@@ -212,10 +212,10 @@ fn parts_that_do_not_model_it_say_so() {
 fn array(kind: &str, more: &str, device: &str) -> String {
     let names = ["a", "b", "c", "d", "s"];
     let count = if more.contains("spares") { 5 } else { 4 };
-    let part = |name| format!("[part.{name}]\n{device}");
+    let part = |name| format!("[component.{name}]\n{device}");
     let parts: String = names.iter().take(count).map(part).collect();
     format!(
-        "[part.array]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]\n\
+        "[component.array]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]\n\
          {more}\n{parts}"
     )
 }
@@ -276,12 +276,12 @@ fn arrays_of_disks_and_of_flash_that_mend_nothing_are_found_out() {
 /// A flash-backed scheduler over a drive with an NV cache of real flash.
 fn flash_backed(order: &str, scheduler: &str) -> String {
     format!(
-        "[part.host-scheduler]\nkind = \"flash-backed\"\ndrive = \"drive\"\n\
+        "[component.host-scheduler]\nkind = \"flash-backed\"\ndrive = \"drive\"\n\
          order = \"{order}\"\nscheduler = \"{scheduler}\"\n\
-         [part.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
-         [part.nv]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         [component.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
+         [component.nv]\npreset = \"konanki-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
          pages_per_block = 16\nover_provisioning = 0.5\n\
-         [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n"
+         [component.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = true\n"
     )
 }
 
@@ -323,13 +323,13 @@ fn under_every_scheduler_redirected_writes_survive() {
 /// A host that pins, with the disk stopped in between, over a disk with its write cache on.
 #[test]
 fn an_nv_cache_in_its_power_mode_keeps_what_it_acknowledged() {
-    let system = "[part.host-rule]\nkind = \"nv-cache-host\"\ndrive = \"drive\"\n\
+    let system = "[component.host-rule]\nkind = \"nv-cache-host\"\ndrive = \"drive\"\n\
          pin = [{ start = \"64KiB\", size = \"256KiB\" }]\npower_mode = true\n\
          flush_every = \"2s\"\nflush_room = \"512KiB\"\nquery_every = \"1s\"\n\
-         [part.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
+         [component.drive]\nkind = \"nv-cache-disk\"\nflash = \"nv\"\ndisk = \"disk\"\n\
          unpin = \"keep\"\n\
-         [part.nv]\npreset = \"paper000-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
+         [component.nv]\npreset = \"konanki-hybrid-flash-256mb\"\nblocks_per_plane = 32\n\
          pages_per_block = 16\nover_provisioning = 0.5\n\
-         [part.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
+         [component.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
     survives("nv-cache", system);
 }

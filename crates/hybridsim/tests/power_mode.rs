@@ -28,9 +28,9 @@ fn play(name: &str, host: &str, disk: &str, lines: &[(u64, u64, u32, bool)]) -> 
     let text = format!(
         "system = \"host\"\n[workload]\ntrace = {:?}\nformat = \"disksim\"\n\
          [host]\nqueue_depth = 64\n[run]\nverify = true\n\
-         [part.host]\nkind = \"nv-cache-host\"\ndrive = \"drive\"\n{host}\
-         [part.drive]\nkind = \"nv-cache-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
-         [part.flash]\nkind = \"constant-device\"\ncapacity = \"32KiB\"\nlatency = \"1ms\"\n\
+         [component.host]\nkind = \"nv-cache-host\"\ndrive = \"drive\"\n{host}\
+         [component.drive]\nkind = \"nv-cache-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+         [component.flash]\nkind = \"constant-device\"\ncapacity = \"32KiB\"\nlatency = \"1ms\"\n\
          {disk}",
         trace.display().to_string()
     );
@@ -70,7 +70,7 @@ const LINES: &[(u64, u64, u32, bool)] = &[
 
 #[test]
 fn the_disk_stands_until_the_cache_lacks_something() {
-    let results = play("one", MODE, &format!("[part.disk]\n{DISK}"), LINES);
+    let results = play("one", MODE, &format!("[component.disk]\n{DISK}"), LINES);
     let spent = |state| seconds(&results, "disk", state);
     near(spent("spin_down"), 2.0, 1e-9);
     near(spent("spin_up"), 2.0, 1e-9);
@@ -88,7 +88,7 @@ fn the_disk_stands_until_the_cache_lacks_something() {
 
 #[test]
 fn without_the_mode_the_disk_turns() {
-    let results = play("without", "", &format!("[part.disk]\n{DISK}"), LINES);
+    let results = play("without", "", &format!("[component.disk]\n{DISK}"), LINES);
     assert_eq!(seconds(&results, "disk", "spin_down"), 0.0);
     near(seconds(&results, "disk", "idle"), 50.0, 0.1);
 }
@@ -105,7 +105,7 @@ fn a_full_cache_starts_the_disk_and_is_emptied_meanwhile() {
         (30, 1000, 32, true),
         (40, 4000, 32, true),
     ];
-    let results = play("full", MODE, &format!("[part.disk]\n{DISK}"), &lines);
+    let results = play("full", MODE, &format!("[component.disk]\n{DISK}"), &lines);
     near(seconds(&results, "disk", "spin_up"), 3.0 * 2.0, 1e-9);
     near(seconds(&results, "disk", "spin_down"), 3.0, 1e-9);
     // 14 s to 19 s, 32 s to 37 s.
@@ -119,8 +119,8 @@ fn a_full_cache_starts_the_disk_and_is_emptied_meanwhile() {
 fn arrays_pass_the_commands_on_and_start_what_is_needed() {
     let array = |kind: &str| {
         format!(
-            "[part.disk]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\"]\n[part.a]\n{DISK}\
-             [part.b]\n{DISK}"
+            "[component.disk]\nkind = \"{kind}\"\nmembers = [\"a\", \"b\"]\n[component.a]\n{DISK}\
+             [component.b]\n{DISK}"
         )
     };
     // The second half of the address space is the second disk's, of which nothing is wanted.
@@ -135,8 +135,8 @@ fn arrays_pass_the_commands_on_and_start_what_is_needed() {
     near(seconds(&mirror, "a", "spin_down") + seconds(&mirror, "b", "spin_down"), 4.0, 1e-9);
     // Behind a bus each disk is still a device of its own.
     let behind = format!(
-        "[part.disk]\nkind = \"concat\"\nmembers = [\"bus\"]\n\
-         [part.bus]\nkind = \"bus\"\ndevices = [\"a\", \"b\"]\n[part.a]\n{DISK}[part.b]\n{DISK}"
+        "[component.disk]\nkind = \"concat\"\nmembers = [\"bus\"]\n\
+         [component.bus]\nkind = \"bus\"\ndevices = [\"a\", \"b\"]\n[component.a]\n{DISK}[component.b]\n{DISK}"
     );
     let bus = play("bus", MODE, &behind, LINES);
     near(seconds(&bus, "a", "spin_down"), 2.0, 1e-9);
@@ -151,7 +151,7 @@ fn a_host_pins_queries_and_gives_back() {
     let results = play(
         "pin",
         host,
-        &format!("[part.disk]\n{DISK}"),
+        &format!("[component.disk]\n{DISK}"),
         &[(0, 0, 8, false), (20, 1000, 8, true), (40, 1000, 8, true), (60, 30_000, 8, true)],
     );
     let host = &results.components["host"];

@@ -29,7 +29,7 @@ fn replay(registry: &Registry, system: &str, trace: &Path, count: u64) -> RunRes
     let mut sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     if system == "ssd" {
         // The steady state of 64 GiB takes long in a debug build; the golden test has a small one.
-        sets.push("part.ssd.precondition=none".to_owned());
+        sets.push("component.ssd.precondition=none".to_owned());
     }
     let path = examples().join(format!("{system}.toml"));
     let mut input = Input::read(&path, &sets).expect("an example");

@@ -1,10 +1,10 @@
 //! A run that goes on from a saved state does exactly what it would have done without the break.
 
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{Fact, SimTime, Stamped, Stream};
+use hybridsim_engine::{Event, EventRecord, SimTime, Stream};
 use hybridsim_flash::ftl::FtlEntry;
 use hybridsim_simulation::registry::standard;
-use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::fmt::Write;
 use std::fs;
@@ -30,7 +30,7 @@ fn run_with(
     trace: &str,
     system: &str,
     state: Option<&[u8]>,
-) -> (Done, Vec<Stamped>) {
+) -> (RunOutput, Vec<EventRecord>) {
     fs::write(folder.join("trace.txt"), trace).expect("one's own folder");
     let state = state.map_or(String::new(), |bytes| {
         fs::write(folder.join("before.state"), bytes).expect("one's own folder");
@@ -41,22 +41,22 @@ fn run_with(
     let source = SourceText { name: "test".to_owned(), text };
     let input = Input { source, base: folder.to_owned(), sets: Vec::new(), trace: None };
     let scenario = Scenario::check(input, &registry).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let mut facts: Vec<Stamped> = Vec::new();
-    let options = Options { sink: Some(&mut facts), save_state: true, ..Options::default() };
+    let mut events: Vec<EventRecord> = Vec::new();
+    let options = Options { sink: Some(&mut events), save_state: true, ..Options::default() };
     let done = run::run(&scenario, &registry, options);
     let done = done.unwrap_or_else(|error| panic!("{system}\n{error}"));
     assert_eq!(done.fault, None, "{system}");
-    (done, facts)
+    (done, events)
 }
 
 /// Time spent in states is told in pieces, which a break cuts in two, and what a device says of
 /// itself at the end or the start of a run is not of requests.
-fn of_requests(system: &str, fact: &Stamped) -> bool {
+fn of_requests(system: &str, event: &EventRecord) -> bool {
     // The hybrid SSD's wear by medium, told at the end.
     let wear = |name| system.contains("slc-mlc-ssd") && [13, 14].contains(&name);
-    match fact.fact {
-        Fact::StateTime { .. } | Fact::Wear { .. } | Fact::FreeBlocks { .. } => false,
-        Fact::Custom { name, .. } => !wear(name),
+    match event.event {
+        Event::StateTime { .. } | Event::Wear { .. } | Event::FreeBlocks { .. } => false,
+        Event::Custom { name, .. } => !wear(name),
         _ => true,
     }
 }
@@ -73,15 +73,16 @@ fn resumed_equals_uninterrupted(system: &str) {
     let (after, resumed) = run_with(folder.path(), &second, system, Some(&state));
     requests(&mut first, base.as_ns(), 1_500, 2);
     let (_, whole) = run_with(folder.path(), &first, system, None);
-    let whole: Vec<Stamped> = whole.into_iter().filter(|fact| of_requests(system, fact)).collect();
-    let told_before = told_before.iter().filter(|fact| of_requests(system, fact)).count();
-    let resumed: Vec<Stamped> =
-        resumed.into_iter().filter(|fact| of_requests(system, fact)).collect();
+    let whole: Vec<EventRecord> =
+        whole.into_iter().filter(|event| of_requests(system, event)).collect();
+    let told_before = told_before.iter().filter(|event| of_requests(system, event)).count();
+    let resumed: Vec<EventRecord> =
+        resumed.into_iter().filter(|event| of_requests(system, event)).collect();
     let shift = base.since(SimTime::ZERO);
-    assert!(resumed.len() > 3_000, "{} facts", resumed.len());
+    assert!(resumed.len() > 3_000, "{} events", resumed.len());
     assert_eq!(whole.len(), told_before + resumed.len(), "{system}");
     for (one, other) in whole[told_before..].iter().zip(&resumed) {
-        assert_eq!(*one, Stamped { time: other.time + shift, ..*other }, "{system}");
+        assert_eq!(*one, EventRecord { time: other.time + shift, ..*other }, "{system}");
     }
     // The figures are of the second run alone.
     assert_eq!(after.results.requests, 1_500);
@@ -89,7 +90,7 @@ fn resumed_equals_uninterrupted(system: &str) {
 
 fn ssd(more: &str) -> String {
     format!(
-        "[part.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
+        "[component.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
          pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
          program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
          program_order = \"any\"\n{more}"
@@ -122,7 +123,7 @@ fn with_both_media_in_one_device() {
         "slc_size = \"0B\"\ndensity_size = \"256KiB\"\ndensity_up = 5\n",
     ] {
         resumed_equals_uninterrupted(&format!(
-            "[part.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
+            "[component.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
              mlc_pages_per_block = 16\nslc_pages_per_block = 8\nthreshold_every = 50\n\
              mapping_cache = 4\n{}{more}",
             if more.contains("slc_size") { "" } else { "slc_size = \"256KiB\"\n" }
@@ -139,9 +140,9 @@ fn with_every_timing_model_and_inside_volumes() {
         "timing = \"queued\"\nwrite_buffer = \"64KiB\"\nmulti_plane = true\n\
          program_suspend_time = \"10us\"\nerase_suspend_time = \"20us\"\nresume_time = \"5us\"\n",
     ));
-    let (first, second) = (ssd(""), ssd("").replace("[part.ssd]", "[part.ssd2]"));
+    let (first, second) = (ssd(""), ssd("").replace("[component.ssd]", "[component.ssd2]"));
     resumed_equals_uninterrupted(&format!(
-        "[part.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\
+        "[component.both]\nkind = \"stripe\"\nmembers = [\"ssd\", \"ssd2\"]\nchunk = \"8KiB\"\n\
          {first}{second}"
     ));
 }

@@ -1,10 +1,12 @@
-//! Scenario files with a toy part: what is accepted, and what people are told.
+//! Scenario files with a toy component: what is accepted, and what people are told.
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::{Description, Registry};
-use hybridsim_engine::{Completion, Ctx, Layer, LayerInfo, Parts, Request, RequestId};
+use hybridsim_engine::{
+    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Request, RequestId,
+};
 use hybridsim_simulation::build;
 use hybridsim_simulation::scenario::resolve::resolve;
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -12,20 +14,20 @@ use std::path::PathBuf;
 
 struct Toy(u64);
 
-impl Layer for Toy {
+impl Component for Toy {
     fn capacity(&self) -> u64 {
         self.0
     }
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "toy", ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "toy", ..ComponentInfo::default() }
     }
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
-        ctx.complete(id, Parts::NONE);
+        ctx.complete(id, LatencyBreakdown::NONE);
     }
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 }
 
-const TOY: LayerEntry = LayerEntry {
+const TOY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "toy",
         summary: "Completes at once.",
@@ -37,7 +39,7 @@ const TOY: LayerEntry = LayerEntry {
             Param::with("mode", Kind::Choice(&["fast", "slow"]), "fast", "A word."),
             Param::with("depth", Kind::Count { min: 1, max: 256 }, "32", "A count."),
             Param::optional("curve", Kind::Curve, "A curve."),
-            Param::optional("below", Kind::Parts, "Children."),
+            Param::optional("below", Kind::Components, "Children."),
         ],
     },
     build: |input: &BuildInput<'_>| {
@@ -76,8 +78,8 @@ fn refused(text: &str, words: &[&str]) {
 
 #[test]
 fn defaults_fill_what_is_not_written() {
-    let scenario = check("[part.a]\nkind = \"toy\"\nsize = \"1MiB\"", &[]).expect("valid");
-    let settings = &scenario.parts[0].settings;
+    let scenario = check("[component.a]\nkind = \"toy\"\nsize = \"1MiB\"", &[]).expect("valid");
+    let settings = &scenario.components[0].settings;
     assert_eq!(settings.duration("delay").as_ns(), 25_000);
     assert_eq!(settings.number("share"), 0.07);
     assert_eq!(settings.count("depth"), 32);
@@ -86,7 +88,7 @@ fn defaults_fill_what_is_not_written() {
 
 #[test]
 fn all_mistakes_are_told_at_once_with_their_lines() {
-    let text = "[part.a]\nkind = \"toy\"\nsize = \"4k\"\ndeth = 3\nmode = \"fats\"\ndepth = 999\n\
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"4k\"\ndeth = 3\nmode = \"fats\"\ndepth = 999\n\
                 curve = [[2, \"1ms\"], [1, \"2ms\"]]\n";
     refused(
         text,
@@ -108,7 +110,7 @@ fn all_mistakes_are_told_at_once_with_their_lines() {
 #[test]
 fn keys_of_a_replay_are_not_taken_for_a_generator() {
     let text = "[workload]\ngenerator = { kind = \"uniform\", requests = 5 }\n\
-                [part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+                [component.a]\nkind = \"toy\"\nsize = \"1MiB\"";
     let check = |sets: &[&str]| {
         let input = Input {
             source: SourceText { name: "toy.toml".into(), text: text.to_owned() },
@@ -131,7 +133,7 @@ fn a_plain_number_is_a_constant_distribution() {
     let resolved = |interarrival: &str| {
         let text = format!(
             "workload.generator = {{ kind = \"uniform\", requests = 9, \
-             interarrival_ms = {interarrival} }}\n[part.a]\nkind = \"toy\"\nsize = \"1MB\"\n",
+             interarrival_ms = {interarrival} }}\n[component.a]\nkind = \"toy\"\nsize = \"1MB\"\n",
         );
         let source = SourceText { name: "toy.toml".into(), text };
         let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
@@ -145,7 +147,7 @@ fn a_plain_number_is_a_constant_distribution() {
 
 #[test]
 fn a_warm_up_is_said_once() {
-    let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"1MiB\"";
     let sets = ["run.warmup_requests=10", "run.warmup_time=1s"];
     let message = check(text, &sets).expect_err("which of the two?");
     assert!(message.contains("not both"), "{message}");
@@ -155,89 +157,100 @@ fn a_warm_up_is_said_once() {
 
 #[test]
 fn numbers_out_of_range_are_told_in_few_digits() {
-    let text = |share: &str| format!("[part.a]\nkind = \"toy\"\nsize = \"1MiB\"\nshare = {share}");
+    let text =
+        |share: &str| format!("[component.a]\nkind = \"toy\"\nsize = \"1MiB\"\nshare = {share}");
     refused(&text("1e300"), &["1e300 is out of range; allowed is 0 to 1"]);
     refused(&text("-0.25"), &["-0.25 is out of range"]);
 }
 
 #[test]
-fn an_option_for_a_part_that_is_not_there_names_those_that_are() {
-    let text = "[part.abc]\nkind = \"toy\"\nsize = \"1MiB\"";
+fn an_option_for_a_component_that_is_not_there_names_those_that_are() {
+    let text = "[component.abc]\nkind = \"toy\"\nsize = \"1MiB\"";
     let told = |set: &str| check(text, &[set]).expect_err("there is no such part");
     assert!(
-        told("part.abd.depth=1").contains("did you mean `abc`?"),
+        told("component.abd.depth=1").contains("did you mean `abc`?"),
         "{}",
-        told("part.abd.depth=1")
+        told("component.abd.depth=1")
     );
-    let message = told("part.zzz.depth=1");
-    assert!(message.contains("has no such part") && message.contains("its parts are: abc"));
-    assert!(message.contains("--set part.zzz.depth") && !message.contains("`kind`"), "{message}");
+    let message = told("component.zzz.depth=1");
+    assert!(
+        message.contains("has no such component") && message.contains("its components are: abc")
+    );
+    assert!(
+        message.contains("--set component.zzz.depth") && !message.contains("`kind`"),
+        "{message}"
+    );
     // A new part by options alone is possible, and must then be used.
-    let message = check(text, &["part.b.kind=toy", "part.b.size=1MiB"]).expect_err("unused");
-    assert!(message.contains("several parts have no parent"), "{message}");
-    let sets = ["part.b.kind=toy", "part.b.size=1MiB", "part.abc.below=[\"b\"]"];
-    assert_eq!(check(text, &sets).expect("a system of two").parts.len(), 2);
+    let message =
+        check(text, &["component.b.kind=toy", "component.b.size=1MiB"]).expect_err("unused");
+    assert!(message.contains("several components have no parent"), "{message}");
+    let sets = ["component.b.kind=toy", "component.b.size=1MiB", "component.abc.below=[\"b\"]"];
+    assert_eq!(check(text, &sets).expect("a system of two").components.len(), 2);
 }
 
 #[test]
 fn systems_of_absurd_size_are_refused() {
     use std::fmt::Write;
-    let mut wide = "[part.top]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [".to_owned();
+    let mut wide = "[component.top]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [".to_owned();
     (0..10_000).for_each(|at| write!(wide, "\"p{at}\", ").expect("a string"));
     wide += "]\n";
-    let (mut deep, mut parts) = (String::new(), String::new());
+    let (mut deep, mut components) = (String::new(), String::new());
     for at in 0..10_000 {
-        let part = format!("[part.p{at}]\nkind = \"toy\"\nsize = \"1MiB\"\n");
-        parts += &part;
+        let part = format!("[component.p{at}]\nkind = \"toy\"\nsize = \"1MiB\"\n");
+        components += &part;
         if at < 300 {
             writeln!(deep, "{part}below = [\"p{}\"]", at + 1).expect("a string");
         }
     }
-    refused(&(wide + &parts), &["has 10001 parts; a scenario has at most 10000"]);
-    deep += "[part.p300]\nkind = \"toy\"\nsize = \"1MiB\"";
-    refused(&deep, &["part.p0", "more than 200 parts lie inside each other"]);
+    refused(&(wide + &components), &["has 10001 components; a scenario has at most 10000"]);
+    deep += "[component.p300]\nkind = \"toy\"\nsize = \"1MiB\"";
+    refused(&deep, &["component.p0", "more than 200 components lie inside each other"]);
 }
 
 #[test]
-fn a_part_has_one_place_and_every_part_is_used() {
-    let part =
-        |name: &str, rest: &str| format!("[part.{name}]\nkind=\"toy\"\nsize=\"1MiB\"\n{rest}\n");
-    refused(&(part("a", "") + &part("b", "")), &["several parts have no parent", "system"]);
+fn a_component_has_one_place_and_every_component_is_used() {
+    let part = |name: &str, rest: &str| {
+        format!("[component.{name}]\nkind=\"toy\"\nsize=\"1MiB\"\n{rest}\n")
+    };
+    refused(&(part("a", "") + &part("b", "")), &["several components have no parent", "system"]);
     refused(&part("a", "below = [\"a\"]"), &["circle"]);
-    refused(&part("a", "below = [\"c\"]"), &["no part called `c`"]);
+    refused(&part("a", "below = [\"c\"]"), &["no component called `c`"]);
     let twice =
         part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");
     refused(&twice, &["already used"]);
     refused(&(part("a", "below = [\"c\", \"c\"]") + &part("c", "")), &["already used"]);
     let unused = format!("system = \"a\"\n{}{}", part("a", ""), part("b", ""));
-    refused(&unused, &["part.b", "not used"]);
+    refused(&unused, &["component.b", "not used"]);
 }
 
 #[test]
 fn syntax_errors_and_missing_tables_are_located() {
-    refused("[part.a\nkind = 3", &["toy.toml:2"]);
-    refused("", &["no part to simulate"]);
-    refused("[part.a]\nsize = \"1B\"", &["needs a `kind` or a `preset`"]);
-    refused("[part.a]\nkind = \"toi\"", &["did you mean `toy`?"]);
-    refused("[part.a]\npreset = \"nowhere\"", &["no preset `nowhere`"]);
-    refused("colour = 1\n[part.a]\nkind = \"toy\"\nsize = \"1MiB\"", &["colour", "unknown key"]);
+    refused("[component.a\nkind = 3", &["toy.toml:2"]);
+    refused("", &["no component to simulate"]);
+    refused("[component.a]\nsize = \"1B\"", &["needs a `kind` or a `preset`"]);
+    refused("[component.a]\nkind = \"toi\"", &["did you mean `toy`?"]);
+    refused("[component.a]\npreset = \"nowhere\"", &["no preset `nowhere`"]);
+    refused(
+        "colour = 1\n[component.a]\nkind = \"toy\"\nsize = \"1MiB\"",
+        &["colour", "unknown key"],
+    );
 }
 
 #[test]
 fn set_options_win_and_errors_name_them() {
-    let text = "[part.a]\nkind = \"toy\"\nsize = \"1MiB\"";
-    let scenario = check(text, &["part.a.size=2MiB", "part.a.depth=4"]).expect("valid");
-    assert_eq!(scenario.parts[0].settings.bytes("size"), 2 << 20);
-    assert_eq!(scenario.parts[0].settings.count("depth"), 4);
-    let message = check(text, &["part.a.depth=0"]).expect_err("out of range");
-    assert!(message.contains("--set part.a.depth"), "{message}");
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"1MiB\"";
+    let scenario = check(text, &["component.a.size=2MiB", "component.a.depth=4"]).expect("valid");
+    assert_eq!(scenario.components[0].settings.bytes("size"), 2 << 20);
+    assert_eq!(scenario.components[0].settings.count("depth"), 4);
+    let message = check(text, &["component.a.depth=0"]).expect_err("out of range");
+    assert!(message.contains("--set component.a.depth"), "{message}");
     assert!(check(text, &["nonsense"]).is_err());
 }
 
 #[test]
 fn the_resolved_scenario_reads_back_the_same() {
-    let text = "title = \"Toy\"\n[part.a]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [\"b\"]\n\
-                curve = [[1, \"1.5ms\"], [7, \"2ms\"]]\n[part.b]\nkind = \"toy\"\n\
+    let text = "title = \"Toy\"\n[component.a]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [\"b\"]\n\
+                curve = [[1, \"1.5ms\"], [7, \"2ms\"]]\n[component.b]\nkind = \"toy\"\n\
                 size = \"3kB\"\nshare=0.5";
     let first = check(text, &[]).expect("valid");
     let resolved = resolve(&first, &registry());
@@ -249,50 +262,62 @@ fn the_resolved_scenario_reads_back_the_same() {
     };
     let second = Scenario::check(input, &registry()).expect("resolved scenarios are valid");
     assert_eq!(resolve(&second, &registry()), resolved);
-    assert_eq!(second.parts[1].settings, first.parts[1].settings);
+    assert_eq!(second.components[1].settings, first.components[1].settings);
 }
 
 #[test]
-fn problems_of_a_builder_point_at_the_part() {
+fn problems_of_a_builder_point_at_the_component() {
     let scenario =
-        check("[part.a]\nkind = \"toy\"\nsize = \"1kB\"", &[]).expect("each value is fine");
+        check("[component.a]\nkind = \"toy\"\nsize = \"1kB\"", &[]).expect("each value is fine");
     let Err(diagnostics) = build::system(&scenario, &registry()) else { panic!("must fail") };
     let message = diagnostics.to_string();
-    assert!(message.contains("part.a.size") && message.contains("toy.toml:2"), "{message}");
+    assert!(message.contains("component.a.size") && message.contains("toy.toml:2"), "{message}");
 }
 
 #[test]
 fn children_are_built_first_and_named_by_path() {
-    let text = "[part.a]\nkind = \"toy\"\nsize = \"512B\"\nbelow = [\"b\"]\n\
-                [part.b]\nkind = \"toy\"\nsize = \"1024B\"";
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"512B\"\nbelow = [\"b\"]\n\
+                [component.b]\nkind = \"toy\"\nsize = \"1024B\"";
     let scenario = check(text, &[]).expect("valid");
     let node = build::system(&scenario, &registry()).unwrap_or_else(|d| panic!("{d}"));
-    assert_eq!((node.path.as_str(), node.layer.capacity()), ("a", 3));
+    assert_eq!((node.path.as_str(), node.component.capacity()), ("a", 3));
     assert_eq!(node.children[0].path, "a/b");
 }
 
 #[test]
 fn parameters_of_a_plug_can_be_set_without_repeating_its_kind() {
-    const SSD: &str = "[part.a]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
+    const SSD: &str = "[component.a]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
                        planes_per_die = 1\nblocks_per_plane = 16\npages_per_block = 8\n\
                        read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n";
     let gc = |text: &str, sets: &[&str]| {
         let scenario = check(text, sets).expect("valid");
-        let ftl = scenario.parts[0].settings.plug("ftl").clone();
-        (ftl.name.clone(), ftl.settings.plug_opt("gc").map(|gc| gc.name.clone()))
+        let ftl = scenario.components[0].settings.entry("ftl").clone();
+        (ftl.name.clone(), ftl.settings.entry_opt("gc").map(|gc| gc.name.clone()))
     };
     let page = ("page".to_owned(), Some("fifo".to_owned()));
     // Over the default, over a bare name, over a table, and after another option.
-    assert_eq!(gc(SSD, &["part.a.ftl.gc=fifo"]), page);
-    assert_eq!(gc(&format!("{SSD}ftl = \"page\""), &["part.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(SSD, &["component.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(&format!("{SSD}ftl = \"page\""), &["component.a.ftl.gc=fifo"]), page);
     let table = format!("{SSD}ftl = {{ kind = \"page\", gc = \"greedy\" }}");
-    assert_eq!(gc(&table, &["part.a.ftl.gc=fifo"]), page);
-    assert_eq!(gc(SSD, &["part.a.ftl=page", "part.a.ftl.gc=fifo"]), page);
-    assert_eq!(gc(SSD, &["part.a.ftl.gc=fifo", "part.a.ftl=page"]), page);
-    let elsewhere = check(SSD, &["part.a.gc=fifo"]).expect_err("a key of the layer");
+    assert_eq!(gc(&table, &["component.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(SSD, &["component.a.ftl=page", "component.a.ftl.gc=fifo"]), page);
+    assert_eq!(gc(SSD, &["component.a.ftl.gc=fifo", "component.a.ftl=page"]), page);
+    let elsewhere = check(SSD, &["component.a.gc=fifo"]).expect_err("a key of the component");
     assert!(elsewhere.contains("ftl = { kind = \"page\", gc = ... }"), "{elsewhere}");
     // Another kind takes nothing over.
-    assert_eq!(gc(&table, &["part.a.ftl=block"]), ("block".to_owned(), None));
-    let problem = check(SSD, &["part.a.ftl=block", "part.a.ftl.gc=fifo"]).expect_err("no gc");
+    assert_eq!(gc(&table, &["component.a.ftl=block"]), ("block".to_owned(), None));
+    let problem =
+        check(SSD, &["component.a.ftl=block", "component.a.ftl.gc=fifo"]).expect_err("no gc");
     assert!(problem.contains("unknown key"), "{problem}");
+}
+
+#[test]
+fn former_names_work_with_a_warning() {
+    let text = "[part.a]\npreset = \"paper002-large-block\"\n";
+    let scenario = check(text, &["part.a.blocks_per_plane=64"]).expect("former names");
+    assert_eq!(scenario.components[0].settings.count("blocks_per_plane"), 64);
+    let notes = scenario.notes.join("\n");
+    for wanted in ["[component.NAME]", "`flashsim-large-block`"] {
+        assert!(notes.contains(wanted), "{notes}");
+    }
 }

@@ -6,24 +6,24 @@
 //!   same for a single device (`io-queue`), which is what a driver keeps per device.
 
 pub mod bus;
-pub mod lanes;
 pub mod pass_through;
 pub mod queue;
 pub mod queueing;
+pub mod targets;
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 
 /// All buses and controllers.
-pub const ENTRIES: &[LayerEntry] =
+pub const ENTRIES: &[ComponentEntry] =
     &[bus::ENTRY, pass_through::ENTRY, queueing::CONTROLLER, queueing::IO_QUEUE];
 
-/// Buses below a controller at most (paper 000, section 2.3: as in DiskSim).
+/// Buses below a controller at most (konanki, section 2.3: as in DiskSim).
 const BUSES_MAX: usize = 4;
 
 /// The buses to the devices.
 pub const BUSES: Param =
-    Param::required("buses", Kind::Parts, "The buses to the devices, at most 4");
+    Param::required("buses", Kind::Components, "The buses to the devices, at most 4");
 
 /// How long a command takes.
 pub const COMMAND_TIME: Param = Param::with(

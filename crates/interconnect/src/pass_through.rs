@@ -1,19 +1,20 @@
 //! A controller without a queue: everything goes on to the devices after a fixed time.
 
 use super::{BUSES, COMMAND_TIME, check_buses};
-use crate::lanes::Lanes;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use crate::targets::Targets;
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Ctx, Lane, Layer, LayerInfo, Outcome, Part, Request, RequestId, SimDuration,
+    Completion, Component, ComponentInfo, Ctx, LatencyPhase, Outcome, Request, RequestId,
+    SimDuration, Target,
 };
 use slab::Slab;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "pass-through-controller",
         summary: "A controller that hands everything on to the devices behind it",
@@ -23,44 +24,44 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let mut problems = Vec::new();
     check_buses(input, &mut problems);
-    let lanes = Lanes::new(input.children, "buses").map_err(|more| problems.extend(more)).ok();
-    let (Some(lanes), true) = (lanes, problems.is_empty()) else { return Err(problems) };
+    let targets = Targets::new(input.children, "buses").map_err(|more| problems.extend(more)).ok();
+    let (Some(targets), true) = (targets, problems.is_empty()) else { return Err(problems) };
     let command = input.settings.duration("command_time");
-    Ok(Box::new(PassThrough { lanes, command, commands: Slab::new() }))
+    Ok(Box::new(PassThrough { targets, command, commands: Slab::new() }))
 }
 
 /// The controller.
 pub struct PassThrough {
-    lanes: Lanes,
+    targets: Targets,
     command: SimDuration,
     commands: Slab<(RequestId, Request)>,
 }
 
 impl PassThrough {
     fn issue(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let (lane, request) = self.lanes.split(request);
-        ctx.issue(lane, request, u64::from(id.0));
+        let (target, request) = self.targets.split(request);
+        ctx.issue(target, request, u64::from(id.0));
     }
 }
 
-impl Layer for PassThrough {
+impl Component for PassThrough {
     fn capacity(&self) -> u64 {
-        self.lanes.capacity()
+        self.targets.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: ENTRY.description.name, ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
     }
 
-    fn lanes(&self) -> Vec<Lane> {
-        self.lanes.all()
+    fn targets(&self) -> Vec<Target> {
+        self.targets.all()
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        self.lanes.only_positioner()
+        self.targets.only_positioner()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -78,12 +79,12 @@ impl Layer for PassThrough {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        let parts = done.parts.plus(Part::Overhead, self.command);
+        let breakdown = done.breakdown.plus(LatencyPhase::Overhead, self.command);
         let id = RequestId(done.tag as u32);
         if done.outcome == Outcome::Failed {
-            ctx.fail_request(id, parts);
+            ctx.fail_request(id, breakdown);
         } else {
-            ctx.complete(id, parts);
+            ctx.complete(id, breakdown);
         }
     }
 }

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 /// The order of requests.
 pub const SCHEDULER: Param = Param::with(
     "scheduler",
-    Kind::Plug(SchedulerEntry::SLOT),
+    Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
     "Which waiting request goes to a device next",
 );
@@ -37,7 +37,7 @@ pub const PRIORITY: Param = Param::with(
 /// Its order.
 pub const PRIORITY_SCHEDULER: Param = Param::with(
     "priority_scheduler",
-    Kind::Plug(SchedulerEntry::SLOT),
+    Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
     "The order of requests that have priority",
 );
@@ -56,7 +56,7 @@ pub const TIMEOUT_AFTER: Param =
 /// Its order.
 pub const TIMEOUT_SCHEDULER: Param = Param::with(
     "timeout_scheduler",
-    Kind::Plug(SchedulerEntry::SLOT),
+    Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
     "The order of requests that have waited too long",
 );
@@ -139,7 +139,7 @@ impl IoQueue {
         let settings = input.settings;
         let mut problems = Vec::new();
         let mut scheduler = |name: &'static str| {
-            let (entry, plug) = input.plugged::<SchedulerEntry>(name);
+            let (entry, plug) = input.chosen::<SchedulerEntry>(name);
             let blame = |problem: Problem| Problem::new(name, problem.to_string());
             (entry.build)(plug).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
         };

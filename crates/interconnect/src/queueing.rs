@@ -9,14 +9,14 @@ use super::queue::{
     TIMEOUT, TIMEOUT_AFTER, TIMEOUT_SCHEDULER,
 };
 use super::{BUSES, COMMAND_TIME, check_buses};
-use crate::lanes::Lanes;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use crate::targets::Targets;
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued};
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Fact, Lane, Layer, LayerInfo, Lba, Op, Outcome, Part, Parts,
-    Request, RequestId, SimDuration, SimTime,
+    Completion, Component, ComponentInfo, Ctx, DataSlice, Event, LatencyBreakdown, LatencyPhase,
+    Lba, Op, Outcome, Request, RequestId, SimDuration, SimTime, Target,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -53,7 +53,7 @@ const NEXT: Param = Param::with(
 );
 
 /// A controller.
-pub const CONTROLLER: LayerEntry = LayerEntry {
+pub const CONTROLLER: ComponentEntry = ComponentEntry {
     description: Description {
         name: "queueing-controller",
         summary: "A controller with a queue and a scheduler for each device behind it",
@@ -81,13 +81,13 @@ pub const CONTROLLER: LayerEntry = LayerEntry {
 };
 
 /// A queue in front of one device.
-pub const IO_QUEUE: LayerEntry = LayerEntry {
+pub const IO_QUEUE: ComponentEntry = ComponentEntry {
     description: Description {
         name: "io-queue",
         summary: "A queue with a scheduler in front of one device, as a driver has",
         origin: "DiskSim 4.0, disksim_ioqueue",
         params: &[
-            Param::required("device", Kind::Part, "The device, or whatever stands for one"),
+            Param::required("device", Kind::Component, "The device, or whatever stands for one"),
             COMMAND_TIME,
             DEVICE_QUEUE_DEPTH,
             READ_DELAY,
@@ -107,24 +107,24 @@ pub const IO_QUEUE: LayerEntry = LayerEntry {
     build: |input| build(input, "device"),
 };
 
-fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Layer> {
+fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Component> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let is_controller = children == "buses";
     if is_controller {
         check_buses(input, &mut problems);
     }
-    let lanes = Lanes::new(input.children, children).map_err(|more| problems.extend(more)).ok();
+    let targets = Targets::new(input.children, children).map_err(|more| problems.extend(more)).ok();
     let queues: Result<Vec<Queue>, Vec<Problem>> =
         (0..input.children.len()).map(|_| IoQueue::read(input).map(Queue::new)).collect();
     let queues = queues.map_err(|more| problems.extend(more)).ok();
-    let (Some(lanes), Some(queues), true) = (lanes, queues, problems.is_empty()) else {
+    let (Some(targets), Some(queues), true) = (targets, queues, problems.is_empty()) else {
         return Err(problems);
     };
     let all = if is_controller { settings.count_opt("queue_depth") } else { None };
     Ok(Box::new(Queueing {
         kind: if is_controller { CONTROLLER } else { IO_QUEUE }.description.name,
-        lanes,
+        targets,
         queues,
         command: settings.duration("command_time"),
         delays: [settings.duration("read_delay"), settings.duration("write_delay")],
@@ -168,7 +168,7 @@ struct Member {
 #[derive(Debug, Default)]
 struct Job {
     members: Vec<Member>,
-    lane: usize,
+    target: usize,
     request: Option<Request>,
     delay: SimDuration,
 }
@@ -179,7 +179,7 @@ const RESPONSE_NS: u8 = 0;
 /// The controller, or the queue.
 pub struct Queueing {
     kind: &'static str,
-    lanes: Lanes,
+    targets: Targets,
     queues: Vec<Queue>,
     command: SimDuration,
     delays: [SimDuration; 2],
@@ -203,36 +203,36 @@ const HELD: u64 = 2;
 const FREE: u64 = 3;
 
 impl Queueing {
-    fn open(&mut self, lane: usize) -> u32 {
+    fn open(&mut self, target: usize) -> u32 {
         let job = self.free.pop().unwrap_or_else(|| {
             self.jobs.push(Job::default());
             self.jobs.len() as u32 - 1
         });
         let job_ref = &mut self.jobs[job as usize];
         job_ref.members.clear();
-        (job_ref.lane, job_ref.request, job_ref.delay) = (lane, None, SimDuration::ZERO);
+        (job_ref.target, job_ref.request, job_ref.delay) = (target, None, SimDuration::ZERO);
         job
     }
 
     /// A command that has been processed joins the queue of its device.
-    fn enqueue(&mut self, ctx: &mut Ctx<'_>, id: RequestId, lane: usize, request: Request) {
-        let queue = &mut self.queues[lane];
+    fn enqueue(&mut self, ctx: &mut Ctx<'_>, id: RequestId, target: usize, request: Request) {
+        let queue = &mut self.queues[target];
         if let Some(write) = queue.queue.answering(&request) {
             copy(ctx, &write, &request);
             let total = ctx.now().since(ctx.issued(id));
-            ctx.complete(id, Parts::NONE.plus(Part::Overhead, total));
+            ctx.complete(id, LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, total));
             return;
         }
         let key = queue.queue.push(request, ctx.now());
         queue.owners.insert(key, id);
-        self.dispatch(ctx, lane);
+        self.dispatch(ctx, target);
     }
 
-    /// Hands on what `lane` may have now.
-    fn dispatch(&mut self, ctx: &mut Ctx<'_>, lane: usize) {
-        while self.queues[lane].active < self.depth && self.active < self.depth_all {
-            let positioner = self.lanes.positioner(lane).cloned();
-            let queue = &mut self.queues[lane];
+    /// Hands on what `target` may have now.
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>, target: usize) {
+        while self.queues[target].active < self.depth && self.active < self.depth_all {
+            let positioner = self.targets.positioner(target).cloned();
+            let queue = &mut self.queues[target];
             if queue.queue.is_empty() {
                 break;
             }
@@ -242,21 +242,21 @@ impl Queueing {
             {
                 if queue.held_until != until {
                     queue.held_until = until;
-                    ctx.wake_at(until, (lane as u64) << 2 | HELD);
+                    ctx.wake_at(until, (target as u64) << 2 | HELD);
                 }
                 break;
             }
             let Some(item) = queue.queue.pop(&head) else { break };
-            self.start(ctx, lane, item);
+            self.start(ctx, target, item);
         }
         self.tell_depth(ctx);
     }
 
     /// Hands on `item`, and what continues it, as one.
-    fn start(&mut self, ctx: &mut Ctx<'_>, lane: usize, item: Queued) {
-        let job = self.open(lane);
+    fn start(&mut self, ctx: &mut Ctx<'_>, target: usize, item: Queued) {
+        let job = self.open(target);
         self.active += 1;
-        let queue = &mut self.queues[lane];
+        let queue = &mut self.queues[target];
         queue.active += 1;
         let Job { members, request, delay, .. } = &mut self.jobs[job as usize];
         let mut whole = item.request;
@@ -281,16 +281,16 @@ impl Queueing {
         *delay = self.delays[usize::from(whole.op != Op::Read)];
         *request = Some(whole);
         if delay.is_zero() {
-            ctx.issue(lane, whole, u64::from(job));
+            ctx.issue(target, whole, u64::from(job));
         } else {
             ctx.wake_after(*delay, u64::from(job) << 2 | DELAY);
         }
     }
 
-    /// Device `lane` has become free.
-    fn go_on(&mut self, ctx: &mut Ctx<'_>, lane: usize) {
+    /// Device `target` has become free.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>, target: usize) {
         if self.depth_all == u64::MAX {
-            self.dispatch(ctx, lane);
+            self.dispatch(ctx, target);
             return;
         }
         // Any device may go on now; each is the first to be asked in turn.
@@ -305,20 +305,20 @@ impl Queueing {
         let depth: usize = self.queues.iter().map(|queue| queue.queue.len()).sum();
         if depth as u32 != self.depth_told {
             self.depth_told = depth as u32;
-            ctx.observe(Fact::QueueDepth { depth: depth as u32 });
+            ctx.emit(Event::QueueDepth { depth: depth as u32 });
         }
     }
 
     /// Completes what waits and lies within a member that is done.
-    fn complete_covered(&mut self, ctx: &mut Ctx<'_>, lane: usize, done: &Member) {
-        let queue = &mut self.queues[lane];
+    fn complete_covered(&mut self, ctx: &mut Ctx<'_>, target: usize, done: &Member) {
+        let queue = &mut self.queues[target];
         while let Some(item) = queue.queue.covered(&done.item.request, done.item.key) {
             let id = queue.owners.remove(&item.key).expect("whoever waits has an owner");
             if item.request.op == Op::Read {
                 copy(ctx, &done.item.request, &item.request);
             }
             let total = ctx.now().since(ctx.issued(id));
-            ctx.complete(id, Parts::NONE.plus(Part::Queue, total));
+            ctx.complete(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, total));
         }
     }
 
@@ -329,14 +329,14 @@ impl Queueing {
         delay: SimDuration,
         done: &Completion,
     ) {
-        let mut parts = done.parts.plus(Part::Overhead, self.command + delay);
+        let mut breakdown = done.breakdown.plus(LatencyPhase::Overhead, self.command + delay);
         let total = ctx.now().since(ctx.issued(id));
-        ctx.observe(Fact::Custom { name: RESPONSE_NS, value: total.as_ns() });
-        parts.add(Part::Queue, total.saturating_sub(parts.total()));
+        ctx.emit(Event::Custom { name: RESPONSE_NS, value: total.as_ns() });
+        breakdown.add(LatencyPhase::Queue, total.saturating_sub(breakdown.total()));
         if done.outcome == Outcome::Failed {
-            ctx.fail_request(id, parts);
+            ctx.fail_request(id, breakdown);
         } else {
-            ctx.complete(id, parts);
+            ctx.complete(id, breakdown);
         }
     }
 }
@@ -354,35 +354,35 @@ fn copy(ctx: &mut Ctx<'_>, from: &Request, to: &Request) {
     }
 }
 
-impl Layer for Queueing {
+impl Component for Queueing {
     fn capacity(&self) -> u64 {
-        self.lanes.capacity()
+        self.targets.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         let constants = vec![
-            ("devices", self.lanes.len() as f64),
+            ("devices", self.targets.len() as f64),
             ("device_queue_depth", f64::from(self.depth)),
         ];
         let custom = &["response_ns"];
-        LayerInfo { kind: self.kind, constants, custom, ..LayerInfo::default() }
+        ComponentInfo { kind: self.kind, constants, custom, ..ComponentInfo::default() }
     }
 
-    fn lanes(&self) -> Vec<Lane> {
-        if self.kind == IO_QUEUE.description.name { Vec::new() } else { self.lanes.all() }
+    fn targets(&self) -> Vec<Target> {
+        if self.kind == IO_QUEUE.description.name { Vec::new() } else { self.targets.all() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        self.lanes.only_positioner()
+        self.targets.only_positioner()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let (lane, request) = self.lanes.split(request);
+        let (target, request) = self.targets.split(request);
         if self.command.is_zero() {
-            self.enqueue(ctx, id, lane, request);
+            self.enqueue(ctx, id, target, request);
             return;
         }
-        let job = self.open(lane);
+        let job = self.open(target);
         let item = Queued { key: 0, request, since: ctx.now() };
         self.jobs[job as usize].members.push(Member { id, item });
         ctx.wake_after(self.command, u64::from(job) << 2 | COMMAND);
@@ -392,14 +392,14 @@ impl Layer for Queueing {
         let at = (token >> 2) as usize;
         match token & 3 {
             COMMAND => {
-                let Job { members, lane, .. } = &self.jobs[at];
-                let (Member { id, item }, lane) = (members[0], *lane);
+                let Job { members, target, .. } = &self.jobs[at];
+                let (Member { id, item }, target) = (members[0], *target);
                 self.free.push(at as u32);
-                self.enqueue(ctx, id, lane, item.request);
+                self.enqueue(ctx, id, target, item.request);
             }
             DELAY => {
-                let Job { request, lane, .. } = &self.jobs[at];
-                ctx.issue(*lane, request.expect("set when the job began"), at as u64);
+                let Job { request, target, .. } = &self.jobs[at];
+                ctx.issue(*target, request.expect("set when the job began"), at as u64);
             }
             HELD => {
                 self.queues[at].held_until = SimTime::ZERO;
@@ -412,7 +412,7 @@ impl Layer for Queueing {
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let index = done.tag as usize;
         let mut job = std::mem::take(&mut self.jobs[index]);
-        let lane = job.lane;
+        let target = job.target;
         let own_data = job.members.len() > 1 && done.request.data != DataSlice::NONE;
         for member in &job.members {
             if own_data && done.request.op == Op::Read {
@@ -421,7 +421,7 @@ impl Layer for Queueing {
         }
         for member in &job.members {
             if done.outcome == Outcome::Done {
-                self.complete_covered(ctx, lane, member);
+                self.complete_covered(ctx, target, member);
             }
             self.complete(ctx, member.id, job.delay, done);
         }
@@ -432,11 +432,11 @@ impl Layer for Queueing {
         self.jobs[index] = job;
         self.free.push(index as u32);
         self.active -= 1;
-        self.queues[lane].active -= 1;
+        self.queues[target].active -= 1;
         if !self.waits {
-            self.go_on(ctx, lane);
+            self.go_on(ctx, target);
         } else if self.queues.iter().any(|queue| !queue.queue.is_empty()) {
-            ctx.wake_at(ctx.now(), (lane as u64) << 2 | FREE);
+            ctx.wake_at(ctx.now(), (target as u64) << 2 | FREE);
         }
     }
 }

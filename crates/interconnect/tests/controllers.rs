@@ -1,8 +1,8 @@
 //! Every bus, controller, cache and idealised device against the conformance suite, whatever its
 //! parameters.
 
-use hybridsim_config::build::LayerEntry;
-use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{SimDuration, Stream};
@@ -34,7 +34,7 @@ fn draw(param: &Param, children: usize, registry: &Registry, stream: &mut Stream
         Kind::Choice(words) => {
             Value::Text(words[stream.below(words.len() as u64) as usize].to_owned())
         }
-        Kind::Plug(slot) => {
+        Kind::Entry(slot) => {
             let names: Vec<_> = registry.descriptions(slot).collect();
             let chosen = names[stream.below(names.len() as u64) as usize];
             let mut settings = Settings::default();
@@ -43,15 +43,15 @@ fn draw(param: &Param, children: usize, registry: &Registry, stream: &mut Stream
                     settings.set(param.name, value);
                 }
             }
-            Value::Plug(Plug { name: chosen.name.to_owned(), settings })
+            Value::Entry(EntryChoice { name: chosen.name.to_owned(), settings })
         }
-        Kind::Part => Value::Text("child0".to_owned()),
-        Kind::Parts => Value::Texts((0..children).map(|at| format!("child{at}")).collect()),
+        Kind::Component => Value::Text("child0".to_owned()),
+        Kind::Components => Value::Texts((0..children).map(|at| format!("child{at}")).collect()),
         other => panic!("{} has an unexpected kind {other:?}", param.name),
     })
 }
 
-fn settings(entry: &LayerEntry, children: usize, registry: &Registry, seed: u64) -> Settings {
+fn settings(entry: &ComponentEntry, children: usize, registry: &Registry, seed: u64) -> Settings {
     let mut stream = Stream::new(seed, entry.description.name);
     let mut settings = Settings::default();
     for param in entry.description.params {
@@ -62,7 +62,7 @@ fn settings(entry: &LayerEntry, children: usize, registry: &Registry, seed: u64)
     settings
 }
 
-fn entries() -> impl Iterator<Item = &'static LayerEntry> {
+fn entries() -> impl Iterator<Item = &'static ComponentEntry> {
     hybridsim_interconnect::ENTRIES
         .iter()
         .chain(hybridsim_cache::ENTRIES)
@@ -70,8 +70,9 @@ fn entries() -> impl Iterator<Item = &'static LayerEntry> {
 }
 
 /// Children the entry takes: as many as its parameters name, or a few.
-fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
-    let singles = entry.description.params.iter().filter(|param| param.kind == Kind::Part).count();
+fn children_of(entry: &ComponentEntry, seed: u64) -> Vec<u64> {
+    let singles =
+        entry.description.params.iter().filter(|param| param.kind == Kind::Component).count();
     let count = match entry.description.name {
         "cache-device" => 2,
         "constant-device" => 0,
@@ -82,7 +83,7 @@ fn children_of(entry: &LayerEntry, seed: u64) -> Vec<u64> {
 }
 
 /// Runs one random system; answers whether its parameters were accepted.
-fn check(entry: &LayerEntry, seed: u64, requests: usize, depth: u32) -> Result<bool, String> {
+fn check(entry: &ComponentEntry, seed: u64, requests: usize, depth: u32) -> Result<bool, String> {
     let registry = registry();
     let children = children_of(entry, seed);
     let settings = settings(entry, children.len(), &registry, seed);
@@ -159,13 +160,14 @@ proptest! {
 }
 
 /// What is said about `count` children.
-fn refusal(entry: &LayerEntry, param: &'static str, count: usize) -> String {
+fn refusal(entry: &ComponentEntry, param: &'static str, count: usize) -> String {
     let registry = registry();
     let mut settings = Settings::default();
     let mut stream = Stream::new(1, "topology");
     for param in entry.description.params {
         if let Some(value) = draw(param, count, &registry, &mut stream)
-            && (matches!(param.kind, Kind::Parts | Kind::Plug(_)) || param.default != Some(""))
+            && (matches!(param.kind, Kind::Components | Kind::Entry(_))
+                || param.default != Some(""))
         {
             settings.set(param.name, value);
         }

@@ -1,10 +1,10 @@
 //! What observing costs per request: `cargo bench -p hybridsim-observe`.
 //!
-//! Two streams as the devices tell them: eleven facts per disk request, ten per flash write.
+//! Two streams as the devices tell them: eleven events per disk request, ten per flash write.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, LayerInfo, Lba, NodeId, Op, Part, PowerState, SimDuration, SimTime,
-    Stamped,
+    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    PowerState, SimDuration, SimTime,
 };
 use hybridsim_observe::breakdown::Breakdown;
 use hybridsim_observe::counters::Counters;
@@ -21,7 +21,7 @@ fn scramble(x: u64) -> u64 {
     (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
 }
 
-fn disk(at: u64) -> Vec<(u16, Fact)> {
+fn disk(at: u64) -> Vec<(u16, Event)> {
     let ns = SimDuration::from_ns;
     let draw = scramble(at);
     let (seek, rotate, transfer) = (draw % 8_000_000, draw % 5_900_000, 100_000);
@@ -29,61 +29,65 @@ fn disk(at: u64) -> Vec<(u16, Fact)> {
     let (sectors, lba) = (8, Lba(draw % 400_000_000));
     let latency = ns(seek + rotate + transfer);
     vec![
-        (0, Fact::Arrived { op, sectors, lba }),
-        (1, Fact::QueueDepth { depth: (draw % 5) as u32 }),
-        (1, Fact::Seek { distance: (draw % 50_000) as u32, time: ns(seek) }),
-        (1, Fact::Rotate { time: ns(rotate) }),
-        (1, Fact::MediaTransfer { sectors, time: ns(transfer) }),
-        (1, Fact::StateTime { state: PowerState::Seek, time: ns(seek) }),
-        (1, Fact::StateTime { state: PowerState::Active, time: ns(rotate + transfer) }),
-        (0, Fact::Spent { op, part: Part::Seek, time: ns(seek) }),
-        (0, Fact::Spent { op, part: Part::Rotate, time: ns(rotate) }),
-        (0, Fact::Spent { op, part: Part::Transfer, time: ns(transfer) }),
-        (0, Fact::Completed { op, sectors, lba, latency }),
+        (0, Event::Arrived { op, sectors, lba }),
+        (1, Event::QueueDepth { depth: (draw % 5) as u32 }),
+        (1, Event::Seek { distance: (draw % 50_000) as u32, time: ns(seek) }),
+        (1, Event::Rotate { time: ns(rotate) }),
+        (1, Event::MediaTransfer { sectors, time: ns(transfer) }),
+        (1, Event::StateTime { state: PowerState::Seek, time: ns(seek) }),
+        (1, Event::StateTime { state: PowerState::Active, time: ns(rotate + transfer) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::Seek, time: ns(seek) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::Rotate, time: ns(rotate) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::Transfer, time: ns(transfer) }),
+        (0, Event::Completed { op, sectors, lba, latency }),
     ]
 }
 
-fn flash(at: u64) -> Vec<(u16, Fact)> {
+fn flash(at: u64) -> Vec<(u16, Event)> {
     let ns = SimDuration::from_ns;
     let draw = scramble(at);
     let (op, sectors, lba) = (Op::Write, 8, Lba(draw % 400_000_000));
     let (wait, die) = (draw % 500_000, (draw % 32) as u16);
     vec![
-        (0, Fact::Arrived { op, sectors, lba }),
-        (1, Fact::FlashProgram { cause: Cause::Host, die }),
-        (1, Fact::FlashRead { cause: Cause::Gc, die }),
-        (1, Fact::FlashProgram { cause: Cause::Gc, die }),
-        (1, Fact::FreeBlocks { free: (draw % 100) as u32 }),
-        (1, Fact::StateTime { state: PowerState::Write, time: ns(1000) }),
-        (0, Fact::Spent { op, part: Part::Gc, time: ns(wait) }),
-        (0, Fact::Spent { op, part: Part::FlashBus, time: ns(40_000) }),
-        (0, Fact::Spent { op, part: Part::FlashProgram, time: ns(200_000) }),
-        (0, Fact::Completed { op, sectors, lba, latency: ns(wait + 240_000) }),
+        (0, Event::Arrived { op, sectors, lba }),
+        (1, Event::FlashProgram { cause: Cause::Host, die }),
+        (1, Event::FlashRead { cause: Cause::Gc, die }),
+        (1, Event::FlashProgram { cause: Cause::Gc, die }),
+        (1, Event::FreeBlocks { free: (draw % 100) as u32 }),
+        (1, Event::StateTime { state: PowerState::Write, time: ns(1000) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::Gc, time: ns(wait) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::FlashBus, time: ns(40_000) }),
+        (0, Event::PhaseTime { op, phase: LatencyPhase::FlashProgram, time: ns(200_000) }),
+        (0, Event::Completed { op, sectors, lba, latency: ns(wait + 240_000) }),
     ]
 }
 
-fn stream(request: fn(u64) -> Vec<(u16, Fact)>) -> Vec<Stamped> {
-    let mut facts = Vec::new();
+fn stream(request: fn(u64) -> Vec<(u16, Event)>) -> Vec<EventRecord> {
+    let mut events = Vec::new();
     for at in 0..REQUESTS {
         let time = SimTime::from_ns((at + 1) * 15_000_000);
         let stamped = request(at).into_iter();
-        facts.extend(stamped.map(|(node, fact)| Stamped { time, node: NodeId(node), fact }));
+        events.extend(stamped.map(|(node, event)| EventRecord {
+            time,
+            node: ComponentId(node),
+            event,
+        }));
     }
-    facts
+    events
 }
 
-fn nodes() -> Vec<(String, LayerInfo)> {
+fn nodes() -> Vec<(String, ComponentInfo)> {
     vec![
-        ("host".to_owned(), LayerInfo::default()),
-        ("host/device".to_owned(), LayerInfo::default()),
+        ("host".to_owned(), ComponentInfo::default()),
+        ("host/device".to_owned(), ComponentInfo::default()),
     ]
 }
 
-fn measure(name: &str, facts: &[Stamped], make: impl Fn() -> Box<dyn FactSink>) {
+fn measure(name: &str, events: &[EventRecord], make: impl Fn() -> Box<dyn EventSink>) {
     let run = || {
         let mut sink = make();
         let start = Instant::now();
-        facts.chunks(BATCH).for_each(|batch| sink.take(std::hint::black_box(batch)));
+        events.chunks(BATCH).for_each(|batch| sink.take(std::hint::black_box(batch)));
         start.elapsed().as_nanos() as f64 / REQUESTS as f64
     };
     let best = (0..7).map(|_| run()).fold(f64::INFINITY, f64::min);
@@ -91,19 +95,19 @@ fn measure(name: &str, facts: &[Stamped], make: impl Fn() -> Box<dyn FactSink>) 
 }
 
 fn main() {
-    for (name, request) in [("disk", disk as fn(u64) -> Vec<(u16, Fact)>), ("flash", flash)] {
-        let facts = stream(request);
-        println!("{name}: {} facts per request", facts.len() as u64 / REQUESTS);
-        measure("nothing", &facts, || Box::new(()));
-        measure("fingerprint", &facts, || Box::new(Fingerprint::default()));
-        measure("invariants", &facts, || Box::new(Invariants::new(vec![String::new(); 2])));
-        measure("counters", &facts, || Box::new(Counters::new(2, SimTime::ZERO)));
-        measure("latency", &facts, || Box::new(LatencyFold::default()));
-        measure("breakdown", &facts, || Box::new(Breakdown::default()));
-        measure("series", &facts, || Box::new(SeriesFold::default()));
+    for (name, request) in [("disk", disk as fn(u64) -> Vec<(u16, Event)>), ("flash", flash)] {
+        let events = stream(request);
+        println!("{name}: {} events per request", events.len() as u64 / REQUESTS);
+        measure("nothing", &events, || Box::new(()));
+        measure("fingerprint", &events, || Box::new(Fingerprint::default()));
+        measure("invariants", &events, || Box::new(Invariants::new(vec![String::new(); 2])));
+        measure("counters", &events, || Box::new(Counters::new(2, SimTime::ZERO)));
+        measure("latency", &events, || Box::new(LatencyFold::default()));
+        measure("breakdown", &events, || Box::new(Breakdown::default()));
+        measure("series", &events, || Box::new(SeriesFold::default()));
         for detail in [Detail::Bare, Detail::Full] {
             let make = || Box::new(Recorder::new(nodes(), detail, Warmup::None));
-            measure(&format!("recorder, {detail:?}"), &facts, || make());
+            measure(&format!("recorder, {detail:?}"), &events, || make());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the time of requests went: by operation, and by how long they took.
 
 use crate::logarithm::{BUCKETS, bucket, lower_bound};
-use hybridsim_engine::{Fact, FactSink, Op, Part, Stamped};
+use hybridsim_engine::{Event, EventRecord, EventSink, LatencyPhase, Op};
 
 /// Requests and the time they spent in each part, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Spent {
     /// Requests.
     pub requests: u64,
     /// Time by part.
-    pub ns: [u128; Part::COUNT],
+    pub ns: [u128; LatencyPhase::COUNT],
 }
 
 impl Spent {
@@ -21,7 +21,7 @@ impl Spent {
     }
 
     /// Mean time per request, by part; all zero without requests.
-    pub fn mean_ns(&self) -> [f64; Part::COUNT] {
+    pub fn mean_ns(&self) -> [f64; LatencyPhase::COUNT] {
         let requests = self.requests.max(1) as f64;
         self.ns.map(|ns| ns as f64 / requests)
     }
@@ -41,7 +41,7 @@ pub struct Slowest {
 pub struct Breakdown {
     by_op: [Spent; Op::ALL.len()],
     by_latency: Vec<Spent>,
-    pending: [(Part, u64); Part::COUNT],
+    pending: [(LatencyPhase, u64); LatencyPhase::COUNT],
     pending_len: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Breakdown {
         Self {
             by_op: Default::default(),
             by_latency: vec![Spent::default(); BUCKETS],
-            pending: [(Part::Queue, 0); Part::COUNT],
+            pending: [(LatencyPhase::Queue, 0); LatencyPhase::COUNT],
             pending_len: 0,
         }
     }
@@ -89,40 +89,40 @@ impl Breakdown {
         let by_latency = &mut self.by_latency[bucket(latency_ns)];
         by_op.requests += 1;
         by_latency.requests += 1;
-        for &(part, ns) in &self.pending[..self.pending_len] {
-            by_op.ns[part as usize] += u128::from(ns);
-            by_latency.ns[part as usize] += u128::from(ns);
+        for &(phase, ns) in &self.pending[..self.pending_len] {
+            by_op.ns[phase as usize] += u128::from(ns);
+            by_latency.ns[phase as usize] += u128::from(ns);
         }
         self.pending_len = 0;
     }
 
     /// A part told twice for one request adds up.
     #[inline]
-    fn spend(&mut self, part: Part, ns: u64) {
+    fn spend(&mut self, phase: LatencyPhase, ns: u64) {
         if let Some(slot) = self.pending.get_mut(self.pending_len) {
-            *slot = (part, ns);
+            *slot = (phase, ns);
             self.pending_len += 1;
-        } else if let Some(slot) = self.pending.iter_mut().find(|slot| slot.0 == part) {
+        } else if let Some(slot) = self.pending.iter_mut().find(|slot| slot.0 == phase) {
             slot.1 = slot.1.saturating_add(ns);
         }
     }
 }
 
 impl Breakdown {
-    /// The next fact.
+    /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &Stamped) {
-        match stamped.fact {
-            Fact::Spent { part, time, .. } => self.spend(part, time.as_ns()),
-            Fact::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
+    pub(crate) fn add(&mut self, stamped: &EventRecord) {
+        match stamped.event {
+            Event::PhaseTime { phase, time, .. } => self.spend(phase, time.as_ns()),
+            Event::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
             _ => {}
         }
     }
 }
 
-impl FactSink for Breakdown {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for Breakdown {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
@@ -132,35 +132,35 @@ mod tests {
     use crate::testing::{ns, stamp};
     use hybridsim_engine::Lba;
 
-    fn request(fold: &mut Breakdown, op: Op, parts: &[(Part, u64)]) {
-        let spent = |&(part, time)| stamp(0, 0, Fact::Spent { op, part, time: ns(time) });
-        let mut facts: Vec<Stamped> = parts.iter().map(spent).collect();
-        let latency = ns(parts.iter().map(|part| part.1).sum());
-        facts.push(stamp(0, 0, Fact::Completed { op, sectors: 1, lba: Lba(0), latency }));
-        fold.take(&facts);
+    fn request(fold: &mut Breakdown, op: Op, breakdown: &[(LatencyPhase, u64)]) {
+        let spent = |&(phase, time)| stamp(0, 0, Event::PhaseTime { op, phase, time: ns(time) });
+        let mut events: Vec<EventRecord> = breakdown.iter().map(spent).collect();
+        let latency = ns(breakdown.iter().map(|phase| phase.1).sum());
+        events.push(stamp(0, 0, Event::Completed { op, sectors: 1, lba: Lba(0), latency }));
+        fold.take(&events);
     }
 
     #[test]
     fn parts_are_kept_by_operation() {
         let mut fold = Breakdown::default();
-        request(&mut fold, Op::Read, &[(Part::Queue, 10), (Part::Seek, 90)]);
-        request(&mut fold, Op::Read, &[(Part::Seek, 10)]);
-        request(&mut fold, Op::Write, &[(Part::Gc, 1000)]);
-        assert_eq!(fold.of(Op::Read).mean_ns()[Part::Seek as usize], 50.0);
-        assert_eq!(fold.of(Op::Read).mean_ns()[Part::Gc as usize], 0.0);
+        request(&mut fold, Op::Read, &[(LatencyPhase::Queue, 10), (LatencyPhase::Seek, 90)]);
+        request(&mut fold, Op::Read, &[(LatencyPhase::Seek, 10)]);
+        request(&mut fold, Op::Write, &[(LatencyPhase::Gc, 1000)]);
+        assert_eq!(fold.of(Op::Read).mean_ns()[LatencyPhase::Seek as usize], 50.0);
+        assert_eq!(fold.of(Op::Read).mean_ns()[LatencyPhase::Gc as usize], 0.0);
         assert_eq!(fold.all().requests, 3);
-        assert_eq!(fold.all().ns[Part::Gc as usize], 1000);
+        assert_eq!(fold.all().ns[LatencyPhase::Gc as usize], 1000);
     }
 
     #[test]
     fn the_slowest_are_told_apart() {
         let mut fold = Breakdown::default();
-        (0..990).for_each(|_| request(&mut fold, Op::Read, &[(Part::FlashRead, 100)]));
-        (0..10).for_each(|_| request(&mut fold, Op::Read, &[(Part::Gc, 5000)]));
+        (0..990).for_each(|_| request(&mut fold, Op::Read, &[(LatencyPhase::FlashRead, 100)]));
+        (0..10).for_each(|_| request(&mut fold, Op::Read, &[(LatencyPhase::Gc, 5000)]));
         let slowest = fold.slowest(0.01).expect("there are requests");
         assert_eq!(slowest.spent.requests, 10);
         assert!((4500..=5000).contains(&slowest.threshold_ns), "{}", slowest.threshold_ns);
-        assert_eq!(slowest.spent.mean_ns()[Part::Gc as usize], 5000.0);
+        assert_eq!(slowest.spent.mean_ns()[LatencyPhase::Gc as usize], 5000.0);
         assert_eq!(fold.slowest(0.011).expect("all").spent.requests, 1000);
         assert_eq!(Breakdown::default().slowest(0.01), None);
     }
@@ -168,8 +168,9 @@ mod tests {
     #[test]
     fn parts_told_again_and_again_still_add_up() {
         let mut fold = Breakdown::default();
-        let parts: Vec<(Part, u64)> = (0..100).map(|_| (Part::Queue, 1)).collect();
-        request(&mut fold, Op::Write, &parts);
-        assert_eq!(fold.all().ns[Part::Queue as usize], 100);
+        let breakdown: Vec<(LatencyPhase, u64)> =
+            (0..100).map(|_| (LatencyPhase::Queue, 1)).collect();
+        request(&mut fold, Op::Write, &breakdown);
+        assert_eq!(fold.all().ns[LatencyPhase::Queue as usize], 100);
     }
 }

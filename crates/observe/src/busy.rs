@@ -3,7 +3,9 @@
 
 use crate::pictures::{Activity, ActivityRow};
 use crate::results::{Busy, Utilisation, ratio};
-use hybridsim_engine::{Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Op, Stamped};
+use hybridsim_engine::{
+    Cause, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit, Op,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -124,10 +126,10 @@ impl BusyFold {
         self.devices.iter_mut().for_each(units);
     }
 
-    /// The next fact.
-    pub(crate) fn add(&mut self, stamped: &Stamped) {
-        match stamped.fact {
-            Fact::FlashBusy { unit, act, cause, begin, end } => {
+    /// The next event.
+    pub(crate) fn add(&mut self, stamped: &EventRecord) {
+        match stamped.event {
+            Event::FlashBusy { unit, act, cause, begin, end } => {
                 let (begin, end) = (begin.as_ns(), end.as_ns());
                 let piece = Piece { unit, act, cause, begin, end };
                 let node = usize::from(stamped.node.0);
@@ -143,7 +145,7 @@ impl BusyFold {
                     slow.pieces.push((node, piece));
                 }
             }
-            Fact::Completed { op, latency, .. } => {
+            Event::Completed { op, latency, .. } => {
                 let latency_ns = latency.as_ns();
                 let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
                 if latency_ns > drawn + (drawn >> SLOWER) {
@@ -173,7 +175,7 @@ impl BusyFold {
     /// Shares of the time up to `end` by node; nodes that told nothing have none.
     pub fn utilisation(
         &mut self,
-        nodes: &[(String, LayerInfo)],
+        nodes: &[(String, ComponentInfo)],
         end: u64,
     ) -> Vec<Option<Utilisation>> {
         let from = self.from;
@@ -195,7 +197,7 @@ impl BusyFold {
     }
 
     /// What all units did while one of the slowest requests waited; `None` where nobody knows.
-    pub fn activity(self, nodes: &[(String, LayerInfo)]) -> Option<Activity> {
+    pub fn activity(self, nodes: &[(String, ComponentInfo)]) -> Option<Activity> {
         let Slow { op, latency_ns, from, to, pieces } = self.slow?;
         let mut rows: BTreeMap<(usize, FlashUnit), Strip> = BTreeMap::new();
         for (node, piece) in pieces {
@@ -240,9 +242,9 @@ fn share(unit: &mut Unit, from: u64, end: u64) -> Busy {
     }
 }
 
-impl FactSink for BusyFold {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for BusyFold {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
@@ -252,20 +254,20 @@ mod tests {
     use crate::testing::{ns, stamp};
     use hybridsim_engine::{Lba, SimTime};
 
-    fn busy(now: u64, unit: FlashUnit, cause: Cause, begin: u64, end: u64) -> Stamped {
+    fn busy(now: u64, unit: FlashUnit, cause: Cause, begin: u64, end: u64) -> EventRecord {
         let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
-        stamp(now, 1, Fact::FlashBusy { unit, act: FlashAct::Program, cause, begin, end })
+        stamp(now, 1, Event::FlashBusy { unit, act: FlashAct::Program, cause, begin, end })
     }
 
-    fn done(now: u64, latency: u64) -> Stamped {
+    fn done(now: u64, latency: u64) -> EventRecord {
         let (op, lba) = (Op::Write, Lba(0));
-        stamp(now, 0, Fact::Completed { op, sectors: 8, lba, latency: ns(latency) })
+        stamp(now, 0, Event::Completed { op, sectors: 8, lba, latency: ns(latency) })
     }
 
-    fn nodes() -> Vec<(String, LayerInfo)> {
+    fn nodes() -> Vec<(String, ComponentInfo)> {
         let constants = vec![("channels", 1.0), ("dies", 3.0)];
-        let ssd = LayerInfo { constants, ..LayerInfo::default() };
-        vec![("host".into(), LayerInfo::default()), ("host/ssd".into(), ssd)]
+        let ssd = ComponentInfo { constants, ..ComponentInfo::default() };
+        vec![("host".into(), ComponentInfo::default()), ("host/ssd".into(), ssd)]
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! One number for everything that happened in a run.
 //!
-//! Two runs with the same fingerprint told the same facts, in the same order, at the same times,
+//! Two runs with the same fingerprint told the same events, in the same order, at the same times,
 //! at the same nodes. It is 64 bits wide, printed as 16 hexadecimal digits, and depends on
-//! nothing but the stream of facts: not on the platform, the build mode or other observers.
+//! nothing but the stream of events: not on the platform, the build mode or other observers.
 //!
 //! # How to compute it again
 //!
 //! All arithmetic is on unsigned 64-bit integers that wrap. `^` is exclusive or, `rotate` turns
 //! left. `fold(x, y)` is the 128-bit product of `x` and `y`, its upper half `^` its lower half.
-//! Every fact is four words:
+//! Every event is four words:
 //!
 //! | word | bits | holds |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //!
 //! Fields not named are zero; enumerations enter as the numbers the engine declares for them.
 //!
-//! | kind | fact | a | b | c | d |
+//! | kind | event | a | b | c | d |
 //! |---|---|---|---|---|---|
 //! | 0 | `Arrived` | op | sectors | lba | |
 //! | 1 | `Completed` | op | sectors | lba | latency ns |
@@ -48,7 +48,7 @@
 //! `FlashBusy`, which is told only where somebody looks, and `ReadUnwritten`, which younger than
 //! published fingerprints is, are left out.
 //!
-//! With the keys below, and `state` zero at first, each fact does
+//! With the keys below, and `state` zero at first, each event does
 //!
 //! ```text
 //! x     = fold(w0 ^ K0, w1 ^ K1) ^ fold(w2 ^ K2, w3 ^ K3)
@@ -56,9 +56,9 @@
 //! ```
 //!
 //! The step is a permutation of `state`, so a difference never vanishes by itself. At the end
-//! `state ^ (number of facts)` goes through the finaliser of SplitMix64.
+//! `state ^ (number of events)` goes through the finaliser of SplitMix64.
 
-use hybridsim_engine::{Fact, FactSink, Stamped};
+use hybridsim_engine::{Event, EventRecord, EventSink};
 use std::fmt;
 
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -71,30 +71,30 @@ const M: u64 = 0xff51_afd7_ed55_8ccd;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     state: u64,
-    facts: u64,
+    events: u64,
 }
 
 impl Fingerprint {
-    /// The fingerprint of the facts so far.
+    /// The fingerprint of the events so far.
     pub fn value(&self) -> u64 {
-        let mut z = self.state ^ self.facts;
+        let mut z = self.state ^ self.events;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
     /// Facts so far.
-    pub const fn facts(&self) -> u64 {
-        self.facts
+    pub const fn events(&self) -> u64 {
+        self.events
     }
 
-    /// The next fact. Where its kind is known to the compiler, nothing is left to decide.
+    /// The next event. Where its kind is known to the compiler, nothing is left to decide.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &Stamped) {
+    pub(crate) fn add(&mut self, stamped: &EventRecord) {
         let Some([w0, w1, w2, w3]) = words(stamped) else { return };
         let x = fold(w0 ^ K0, w1 ^ K1) ^ fold(w2 ^ K2, w3 ^ K3);
         self.state = (self.state.rotate_left(23) ^ x).wrapping_mul(M);
-        self.facts += 1;
+        self.events += 1;
     }
 }
 
@@ -105,9 +105,9 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-impl FactSink for Fingerprint {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for Fingerprint {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
@@ -118,37 +118,37 @@ fn fold(x: u64, y: u64) -> u64 {
 }
 
 #[inline(always)]
-fn words(stamped: &Stamped) -> Option<[u64; 4]> {
-    let (kind, a, b, c, d) = match stamped.fact {
-        Fact::Arrived { op, sectors, lba } => (0, op as u8, sectors, lba.0, 0),
-        Fact::Completed { op, sectors, lba, latency } => {
+fn words(stamped: &EventRecord) -> Option<[u64; 4]> {
+    let (kind, a, b, c, d) = match stamped.event {
+        Event::Arrived { op, sectors, lba } => (0, op as u8, sectors, lba.0, 0),
+        Event::Completed { op, sectors, lba, latency } => {
             (1, op as u8, sectors, lba.0, latency.as_ns())
         }
-        Fact::Spent { op, part, time } => (2, op as u8, part as u32, time.as_ns(), 0),
-        Fact::QueueDepth { depth } => (3, 0, depth, 0, 0),
-        Fact::Seek { distance, time } => (4, 0, distance, time.as_ns(), 0),
-        Fact::Rotate { time } => (5, 0, 0, time.as_ns(), 0),
-        Fact::MediaTransfer { sectors, time } => (6, 0, sectors, time.as_ns(), 0),
-        Fact::DiskCache { op, outcome } => (7, op as u8, outcome as u32, 0, 0),
-        Fact::StateTime { state, time } => (8, state as u8, 0, time.as_ns(), 0),
-        Fact::FlashRead { cause, die } => (9, cause as u8, u32::from(die), 0, 0),
-        Fact::FlashProgram { cause, die } => (10, cause as u8, u32::from(die), 0, 0),
-        Fact::FlashErase { cause, die, block, erases } => {
+        Event::PhaseTime { op, phase, time } => (2, op as u8, phase as u32, time.as_ns(), 0),
+        Event::QueueDepth { depth } => (3, 0, depth, 0, 0),
+        Event::Seek { distance, time } => (4, 0, distance, time.as_ns(), 0),
+        Event::Rotate { time } => (5, 0, 0, time.as_ns(), 0),
+        Event::MediaTransfer { sectors, time } => (6, 0, sectors, time.as_ns(), 0),
+        Event::DiskCache { op, outcome } => (7, op as u8, outcome as u32, 0, 0),
+        Event::StateTime { state, time } => (8, state as u8, 0, time.as_ns(), 0),
+        Event::FlashRead { cause, die } => (9, cause as u8, u32::from(die), 0, 0),
+        Event::FlashProgram { cause, die } => (10, cause as u8, u32::from(die), 0, 0),
+        Event::FlashErase { cause, die, block, erases } => {
             (11, cause as u8, u32::from(die), u64::from(block), u64::from(erases))
         }
-        Fact::FreeBlocks { free } => (12, 0, free, 0, 0),
-        Fact::Wear { erases, blocks } => (13, 0, erases, u64::from(blocks), 0),
-        Fact::CacheLookup { op, hits, misses } => (14, op as u8, hits, u64::from(misses), 0),
-        Fact::Bypassed { op, sectors } => (15, op as u8, sectors, 0, 0),
-        Fact::Destaged { sectors } => (16, 0, sectors, 0, 0),
-        Fact::CleanupStarted => (17, 0, 0, 0, 0),
-        Fact::CleanupEnded { pages } => (18, 0, pages, 0, 0),
-        Fact::DirtyPages { pages } => (19, 0, pages, 0, 0),
-        Fact::Custom { name, value } => (20, name, 0, value, 0),
-        Fact::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
-        Fact::PowerCut { lost } => (22, 0, lost, 0, 0),
-        Fact::Recovered { took } => (23, 0, 0, took.as_ns(), 0),
-        Fact::FlashBusy { .. } | Fact::ReadUnwritten { .. } => return None,
+        Event::FreeBlocks { free } => (12, 0, free, 0, 0),
+        Event::Wear { erases, blocks } => (13, 0, erases, u64::from(blocks), 0),
+        Event::CacheLookup { op, hits, misses } => (14, op as u8, hits, u64::from(misses), 0),
+        Event::Bypassed { op, sectors } => (15, op as u8, sectors, 0, 0),
+        Event::Destaged { sectors } => (16, 0, sectors, 0, 0),
+        Event::CleanupStarted => (17, 0, 0, 0, 0),
+        Event::CleanupEnded { pages } => (18, 0, pages, 0, 0),
+        Event::DirtyPages { pages } => (19, 0, pages, 0, 0),
+        Event::Custom { name, value } => (20, name, 0, value, 0),
+        Event::VictimSearch { blocks } => (21, 0, blocks, 0, 0),
+        Event::PowerCut { lost } => (22, 0, lost, 0, 0),
+        Event::Recovered { took } => (23, 0, 0, took.as_ns(), 0),
+        Event::FlashBusy { .. } | Event::ReadUnwritten { .. } => return None,
     };
     let w1 =
         u64::from(stamped.node.0) | (kind as u64) << 16 | u64::from(a) << 24 | u64::from(b) << 32;
@@ -158,12 +158,12 @@ fn words(stamped: &Stamped) -> Option<[u64; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{every_fact, stamp};
+    use crate::testing::{every_event, stamp};
     use hybridsim_engine::{Cause, FlashAct, FlashUnit, Lba, Op, SimDuration, SimTime};
 
-    fn of(facts: &[Stamped]) -> u64 {
+    fn of(events: &[EventRecord]) -> u64 {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.take(facts);
+        fingerprint.take(events);
         fingerprint.value()
     }
 
@@ -172,32 +172,32 @@ mod tests {
     #[test]
     fn known_streams_have_known_fingerprints() {
         assert_eq!(of(&[]), 0);
-        let arrived = Fact::Arrived { op: Op::Write, sectors: 8, lba: Lba(1000) };
+        let arrived = Event::Arrived { op: Op::Write, sectors: 8, lba: Lba(1000) };
         assert_eq!(of(&[stamp(5, 0, arrived)]), 0xf716_1068_8012_3205);
         let (op, latency) = (Op::Write, SimDuration::from_ns(900));
-        let completed = Fact::Completed { op, sectors: 8, lba: Lba(1000), latency };
+        let completed = Event::Completed { op, sectors: 8, lba: Lba(1000), latency };
         assert_eq!(of(&[stamp(5, 0, arrived), stamp(905, 3, completed)]), 0x7bf5_ed9c_0230_f29f);
     }
 
     #[test]
     fn every_field_of_every_fact_counts() {
-        let facts = every_fact();
-        let mut seen = std::collections::BTreeSet::from([of(&facts)]);
-        for at in 0..facts.len() {
-            let mut later = facts.clone();
+        let events = every_event();
+        let mut seen = std::collections::BTreeSet::from([of(&events)]);
+        for at in 0..events.len() {
+            let mut later = events.clone();
             later[at].time += SimDuration::from_ns(1);
-            assert!(seen.insert(of(&later)), "time of {:?}", facts[at]);
-            let mut elsewhere = facts.clone();
+            assert!(seen.insert(of(&later)), "time of {:?}", events[at]);
+            let mut elsewhere = events.clone();
             elsewhere[at].node.0 ^= 1;
-            assert!(seen.insert(of(&elsewhere)), "node of {:?}", facts[at]);
-            let mut missing = facts.clone();
+            assert!(seen.insert(of(&elsewhere)), "node of {:?}", events[at]);
+            let mut missing = events.clone();
             missing.remove(at);
-            assert!(seen.insert(of(&missing)), "presence of {:?}", facts[at]);
+            assert!(seen.insert(of(&missing)), "presence of {:?}", events[at]);
         }
-        for at in 1..facts.len() {
-            let mut swapped = facts.clone();
+        for at in 1..events.len() {
+            let mut swapped = events.clone();
             swapped.swap(at - 1, at);
-            assert!(seen.insert(of(&swapped)), "order of {:?}", facts[at]);
+            assert!(seen.insert(of(&swapped)), "order of {:?}", events[at]);
         }
         for (one, other) in crate::testing::one_field_apart() {
             assert_ne!(of(&[stamp(1, 1, one)]), of(&[stamp(1, 1, other)]), "{one:?} {other:?}");
@@ -208,19 +208,19 @@ mod tests {
     fn what_is_told_to_onlookers_alone_is_left_out() {
         let (unit, act, cause) = (FlashUnit::Die(0), FlashAct::Read, Cause::Host);
         let (begin, end) = (SimTime::ZERO, SimTime::ZERO);
-        let mut facts = every_fact();
-        facts.insert(3, stamp(7, 1, Fact::FlashBusy { unit, act, cause, begin, end }));
-        facts.insert(5, stamp(9, 1, Fact::ReadUnwritten { pages: 7 }));
-        assert_eq!(of(&facts), of(&every_fact()));
+        let mut events = every_event();
+        events.insert(3, stamp(7, 1, Event::FlashBusy { unit, act, cause, begin, end }));
+        events.insert(5, stamp(9, 1, Event::ReadUnwritten { pages: 7 }));
+        assert_eq!(of(&events), of(&every_event()));
     }
 
     #[test]
     fn batches_make_no_difference() {
-        let facts = every_fact();
+        let events = every_event();
         let mut split = Fingerprint::default();
-        split.take(&facts[..7]);
+        split.take(&events[..7]);
         split.take(&[]);
-        split.take(&facts[7..]);
-        assert_eq!(split.value(), of(&facts));
+        split.take(&events[7..]);
+        assert_eq!(split.value(), of(&events));
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that hold in every run, whatever the models do.
 
-use hybridsim_engine::{Fact, FactSink, NodeId, SimTime, Stamped};
+use hybridsim_engine::{ComponentId, Event, EventRecord, EventSink, SimTime};
 
 /// More broken rules than this are counted, not told one by one.
 const TOLD_MAX: usize = 20;
@@ -40,7 +40,7 @@ impl Invariants {
     /// state times untold.
     pub fn finish(mut self, end: SimTime, complete: bool) -> Vec<String> {
         if end < self.last {
-            self.tell(format!("the run ended at {end}, before its last fact at {}", self.last));
+            self.tell(format!("the run ended at {end}, before its last event at {}", self.last));
         }
         if complete && self.arrived != self.completed {
             let (arrived, completed) = (self.arrived, self.completed);
@@ -69,22 +69,22 @@ impl Invariants {
         }
     }
 
-    fn path(&self, node: NodeId) -> String {
+    fn path(&self, node: ComponentId) -> String {
         let path = self.paths.get(node.0 as usize).cloned();
         path.unwrap_or_else(|| format!("unknown node {}", node.0))
     }
 
     #[cold]
-    fn check_parts(&mut self, stamped: &Stamped, latency_ns: u64) {
+    fn check_parts(&mut self, stamped: &EventRecord, latency_ns: u64) {
         let spent = self.spent_ns;
         self.tell(format!(
             "at {}: the parts of {:?} add up to {spent} ns, its latency is {latency_ns} ns",
-            stamped.time, stamped.fact
+            stamped.time, stamped.event
         ));
     }
 
     #[inline]
-    fn state_time(&mut self, stamped: &Stamped, time_ns: u64) {
+    fn state_time(&mut self, stamped: &EventRecord, time_ns: u64) {
         let Some(total) = self.state_ns.get_mut(stamped.node.0 as usize) else {
             return self.unknown_state(stamped);
         };
@@ -96,32 +96,32 @@ impl Invariants {
     }
 
     #[cold]
-    fn unknown_state(&mut self, stamped: &Stamped) {
+    fn unknown_state(&mut self, stamped: &EventRecord) {
         let path = self.path(stamped.node);
         self.tell(format!("{path} told a state time"));
     }
 
     #[cold]
-    fn too_much_state(&mut self, stamped: &Stamped, total: u64) {
+    fn too_much_state(&mut self, stamped: &EventRecord, total: u64) {
         let path = self.path(stamped.node);
         self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
     }
 }
 
 impl Invariants {
-    /// The next fact.
+    /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &Stamped) {
+    pub(crate) fn add(&mut self, stamped: &EventRecord) {
         if stamped.time < self.last {
             self.back_in_time(stamped.time);
         }
         self.last = stamped.time;
-        match stamped.fact {
-            Fact::Arrived { .. } => self.arrived += 1,
-            Fact::Spent { time, .. } => {
+        match stamped.event {
+            Event::Arrived { .. } => self.arrived += 1,
+            Event::PhaseTime { time, .. } => {
                 self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
             }
-            Fact::Completed { latency, .. } => {
+            Event::Completed { latency, .. } => {
                 self.completed += 1;
                 if self.spent_ns != latency.as_ns() {
                     self.check_parts(stamped, latency.as_ns());
@@ -132,8 +132,8 @@ impl Invariants {
                 }
             }
             // These will never complete.
-            Fact::PowerCut { lost } => self.completed += u64::from(lost),
-            Fact::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
+            Event::PowerCut { lost } => self.completed += u64::from(lost),
+            Event::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
             _ => {}
         }
     }
@@ -149,9 +149,9 @@ impl Invariants {
     }
 }
 
-impl FactSink for Invariants {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for Invariants {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
@@ -159,28 +159,28 @@ impl FactSink for Invariants {
 mod tests {
     use super::*;
     use crate::testing::{ns, stamp};
-    use hybridsim_engine::{Lba, Op, Part, PowerState};
+    use hybridsim_engine::{LatencyPhase, Lba, Op, PowerState};
 
     const OP: Op = Op::Read;
 
-    fn arrived(time: u64) -> Stamped {
-        stamp(time, 0, Fact::Arrived { op: OP, sectors: 8, lba: Lba(0) })
+    fn arrived(time: u64) -> EventRecord {
+        stamp(time, 0, Event::Arrived { op: OP, sectors: 8, lba: Lba(0) })
     }
-    fn spent(time: u64, part: Part, length: u64) -> Stamped {
-        stamp(time, 0, Fact::Spent { op: OP, part, time: ns(length) })
+    fn spent(time: u64, phase: LatencyPhase, length: u64) -> EventRecord {
+        stamp(time, 0, Event::PhaseTime { op: OP, phase, time: ns(length) })
     }
-    fn completed(time: u64, latency: u64) -> Stamped {
-        let fact = Fact::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
-        stamp(time, 0, fact)
+    fn completed(time: u64, latency: u64) -> EventRecord {
+        let event = Event::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
+        stamp(time, 0, event)
     }
-    fn state(time: u64, length: u64) -> Stamped {
-        stamp(time, 1, Fact::StateTime { state: PowerState::Idle, time: ns(length) })
+    fn state(time: u64, length: u64) -> EventRecord {
+        stamp(time, 1, Event::StateTime { state: PowerState::Idle, time: ns(length) })
     }
 
     #[track_caller]
-    fn check(facts: &[Stamped], end: u64, expect: &[&str]) {
+    fn check(events: &[EventRecord], end: u64, expect: &[&str]) {
         let mut fold = Invariants::new(vec!["host".into(), "disk".into()]);
-        fold.take(facts);
+        fold.take(events);
         let told = fold.finish(SimTime::from_ns(end), true);
         assert_eq!(told.len(), expect.len(), "{told:?}");
         for (told, expect) in told.iter().zip(expect) {
@@ -190,15 +190,19 @@ mod tests {
 
     #[test]
     fn a_sound_run_breaks_nothing() {
-        let parts = [spent(9, Part::Queue, 4), spent(9, Part::Bus, 2)];
-        let facts = [arrived(3), parts[0], parts[1], completed(9, 6), state(10, 10)];
-        check(&facts, 10, &[]);
+        let breakdown = [spent(9, LatencyPhase::Queue, 4), spent(9, LatencyPhase::Bus, 2)];
+        let events = [arrived(3), breakdown[0], breakdown[1], completed(9, 6), state(10, 10)];
+        check(&events, 10, &[]);
     }
 
     #[test]
     fn each_rule_is_watched() {
         check(&[arrived(1)], 5, &["1 requests arrived but 0 completed"]);
-        check(&[arrived(1), spent(4, Part::Bus, 2), completed(4, 3)], 5, &["add up to 2 ns"]);
+        check(
+            &[arrived(1), spent(4, LatencyPhase::Bus, 2), completed(4, 3)],
+            5,
+            &["add up to 2 ns"],
+        );
         check(&[state(5, 3), state(6, 2)], 6, &["5 ns of 6 ns run"]);
         check(&[state(5, 6)], 6, &["disk: 6 ns of state times by 5 ns"]);
         check(&[arrived(5), state(4, 0)], 5, &["back from 5 ns to 4 ns", "1 requests arrived"]);
@@ -215,9 +219,9 @@ mod tests {
 
     #[test]
     fn many_broken_rules_are_counted() {
-        let facts: Vec<Stamped> = (0..100).map(|_| completed(4, 1)).collect();
+        let events: Vec<EventRecord> = (0..100).map(|_| completed(4, 1)).collect();
         let mut fold = Invariants::new(Vec::new());
-        fold.take(&facts);
+        fold.take(&events);
         let told = fold.finish(SimTime::from_ns(4), true);
         assert_eq!(told.len(), TOLD_MAX + 1);
         assert_eq!(told[TOLD_MAX], "and 181 more broken rules");

@@ -1,7 +1,7 @@
 //! How long requests took: exact sums, and a histogram with three significant digits.
 
 use hdrhistogram::Histogram;
-use hybridsim_engine::{Fact, FactSink, Op, Stamped};
+use hybridsim_engine::{Event, EventRecord, EventSink, Op};
 
 /// Latencies of one kind of request, in ns.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,18 +178,18 @@ impl LatencyFold {
 }
 
 impl LatencyFold {
-    /// The next fact.
+    /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &Stamped) {
-        if let Fact::Completed { op, latency, .. } = stamped.fact {
+    pub(crate) fn add(&mut self, stamped: &EventRecord) {
+        if let Event::Completed { op, latency, .. } = stamped.event {
             self.by_op[op as usize].record(latency.as_ns());
         }
     }
 }
 
-impl FactSink for LatencyFold {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for LatencyFold {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
@@ -248,8 +248,8 @@ mod tests {
     fn operations_are_kept_apart_and_add_up() {
         let mut fold = LatencyFold::default();
         for (op, latency) in [(Op::Read, 10), (Op::Write, 30), (Op::Read, 20)] {
-            let fact = Fact::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
-            fold.take(&[stamp(100, 0, fact)]);
+            let event = Event::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
+            fold.take(&[stamp(100, 0, event)]);
         }
         assert_eq!(fold.of(Op::Read).mean(), Some(15.0));
         assert_eq!(fold.of(Op::Write).count(), 1);

@@ -1,6 +1,6 @@
-//! What may be seen of a run: folds over the stream of facts.
+//! What may be seen of a run: folds over the stream of events.
 //!
-//! Layers tell facts and count nothing. Every fold here takes the stream, keeps constant memory
+//! Components tell events and count nothing. Every fold here takes the stream, keeps constant memory
 //! and knows nothing of the models. [`Recorder`] bundles them; [`RunResults`] is what comes out,
 //! [`Pictures`] what reports draw from. Ratios and energies are worked out in one place, from
 //! sums, when the run has ended.

@@ -10,7 +10,7 @@ use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
 use crate::summary;
-use hybridsim_engine::{Fact, FactSink, LayerInfo, SimDuration, SimTime, Stamped};
+use hybridsim_engine::{ComponentInfo, Event, EventRecord, EventSink, SimDuration, SimTime};
 
 /// How much is observed. The fingerprint is the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,16 +55,16 @@ struct Gate {
 }
 
 impl Gate {
-    /// How many of `facts` are still before the window.
-    fn closed_for(&mut self, facts: &[Stamped]) -> usize {
-        for (at, stamped) in facts.iter().enumerate() {
+    /// How many of `events` are still before the window.
+    fn closed_for(&mut self, events: &[EventRecord]) -> usize {
+        for (at, stamped) in events.iter().enumerate() {
             if let Warmup::Time(length) = self.warmup
                 && stamped.time >= SimTime::ZERO + length
             {
                 self.open_at(SimTime::ZERO + length);
                 return at;
             }
-            if matches!(stamped.fact, Fact::Completed { .. }) {
+            if matches!(stamped.event, Event::Completed { .. }) {
                 self.before += 1;
                 if matches!(self.warmup, Warmup::Requests(wanted) if self.before >= wanted) {
                     self.open_at(stamped.time);
@@ -72,7 +72,7 @@ impl Gate {
                 }
             }
         }
-        facts.len()
+        events.len()
     }
 
     fn open_at(&mut self, time: SimTime) {
@@ -83,7 +83,7 @@ impl Gate {
 /// The bundle of folds a run is observed with.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    nodes: Vec<(String, LayerInfo)>,
+    nodes: Vec<(String, ComponentInfo)>,
     gate: Gate,
     fingerprint: Fingerprint,
     invariants: Invariants,
@@ -109,7 +109,7 @@ pub struct Finished {
 
 impl Recorder {
     /// A recorder for a system whose nodes are `nodes`, as the machine describes them.
-    pub fn new(nodes: Vec<(String, LayerInfo)>, detail: Detail, warmup: Warmup) -> Self {
+    pub fn new(nodes: Vec<(String, ComponentInfo)>, detail: Detail, warmup: Warmup) -> Self {
         let paths = nodes.iter().map(|node| node.0.clone()).collect();
         let mut gate = Gate { warmup, ..Gate::default() };
         if matches!(warmup, Warmup::None | Warmup::Requests(0) | Warmup::Time(SimDuration::ZERO)) {
@@ -128,7 +128,7 @@ impl Recorder {
         }
     }
 
-    /// The fingerprint of the facts so far.
+    /// The fingerprint of the events so far.
     pub const fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
@@ -138,26 +138,26 @@ impl Recorder {
         self.counters.completed.iter().sum()
     }
 
-    fn measure(&mut self, facts: &[Stamped]) {
-        self.counters.take(facts);
-        self.latency.take(facts);
-        self.breakdown.take(facts);
+    fn measure(&mut self, events: &[EventRecord]) {
+        self.counters.take(events);
+        self.latency.take(events);
+        self.breakdown.take(events);
     }
 
     #[cold]
-    fn warm_up(&mut self, facts: &[Stamped]) {
-        let skipped = self.gate.closed_for(facts);
-        self.counters.take(&facts[..skipped]);
+    fn warm_up(&mut self, events: &[EventRecord]) {
+        let skipped = self.gate.closed_for(events);
+        self.counters.take(&events[..skipped]);
         if let Some(busy) = &mut self.busy {
-            busy.take(&facts[..skipped]);
+            busy.take(&events[..skipped]);
         }
         if self.gate.open {
             self.counters = self.counters.measured_from(self.gate.since);
             if let Some(busy) = &mut self.busy {
                 busy.measure_from(self.gate.since.as_ns());
-                busy.take(&facts[skipped..]);
+                busy.take(&events[skipped..]);
             }
-            self.measure(&facts[skipped..]);
+            self.measure(&events[skipped..]);
         }
     }
 
@@ -205,31 +205,31 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// One pass for all folds of the measured window. In each arm the kind of the fact is known,
-    /// so every fold's own `match` is decided by the compiler and a fact is looked at once.
-    fn observe(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            match stamped.fact {
-                Fact::FlashProgram { .. } => self.add(stamped),
-                Fact::FlashRead { .. } => self.add(stamped),
-                Fact::Spent { .. } => self.add(stamped),
-                Fact::StateTime { .. } => self.add(stamped),
-                Fact::Arrived { .. } => self.add(stamped),
-                Fact::Completed { .. } => self.add(stamped),
-                Fact::Seek { .. } => self.add(stamped),
-                Fact::Rotate { .. } => self.add(stamped),
-                Fact::MediaTransfer { .. } => self.add(stamped),
-                Fact::DiskCache { .. } => self.add(stamped),
-                Fact::QueueDepth { .. } => self.add(stamped),
-                Fact::CacheLookup { .. } => self.add(stamped),
-                Fact::FlashBusy { .. } => {}
+    /// One pass for all folds of the measured window. In each arm the kind of the event is known,
+    /// so every fold's own `match` is decided by the compiler and a event is looked at once.
+    fn observe(&mut self, events: &[EventRecord]) {
+        for stamped in events {
+            match stamped.event {
+                Event::FlashProgram { .. } => self.add(stamped),
+                Event::FlashRead { .. } => self.add(stamped),
+                Event::PhaseTime { .. } => self.add(stamped),
+                Event::StateTime { .. } => self.add(stamped),
+                Event::Arrived { .. } => self.add(stamped),
+                Event::Completed { .. } => self.add(stamped),
+                Event::Seek { .. } => self.add(stamped),
+                Event::Rotate { .. } => self.add(stamped),
+                Event::MediaTransfer { .. } => self.add(stamped),
+                Event::DiskCache { .. } => self.add(stamped),
+                Event::QueueDepth { .. } => self.add(stamped),
+                Event::CacheLookup { .. } => self.add(stamped),
+                Event::FlashBusy { .. } => {}
                 _ => self.add_rare(stamped),
             }
         }
     }
 
     #[inline(always)]
-    fn add(&mut self, stamped: &Stamped) {
+    fn add(&mut self, stamped: &EventRecord) {
         self.fingerprint.add(stamped);
         self.invariants.add(stamped);
         self.counters.add(stamped);
@@ -238,25 +238,25 @@ impl Recorder {
     }
 
     #[inline(never)]
-    fn add_rare(&mut self, stamped: &Stamped) {
+    fn add_rare(&mut self, stamped: &EventRecord) {
         self.add(stamped);
     }
 }
 
-impl FactSink for Recorder {
-    fn take(&mut self, facts: &[Stamped]) {
+impl EventSink for Recorder {
+    fn take(&mut self, events: &[EventRecord]) {
         if self.gate.open {
-            self.observe(facts);
+            self.observe(events);
             if let Some(busy) = &mut self.busy {
-                busy.take(facts);
+                busy.take(events);
             }
         } else {
-            self.fingerprint.take(facts);
-            self.invariants.take(facts);
-            self.warm_up(facts);
+            self.fingerprint.take(events);
+            self.invariants.take(events);
+            self.warm_up(events);
         }
         if let Some(series) = &mut self.series {
-            series.take(facts);
+            series.take(events);
         }
     }
 }

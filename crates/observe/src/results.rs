@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// What the caller knows of a run and the facts cannot tell.
+/// What the caller knows of a run and the events cannot tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// Name shown beside the run's figures.
@@ -48,8 +48,9 @@ pub struct RunResults {
     pub simulated_ns: u64,
     /// Events the machine handled.
     pub events: u64,
-    /// Facts told.
-    pub facts: u64,
+    /// Events that components emitted.
+    #[serde(alias = "facts")]
+    pub event_records: u64,
     /// Seconds the run took.
     pub wall_s: f64,
     /// Requests per second of these.

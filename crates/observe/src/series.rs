@@ -3,7 +3,7 @@
 use crate::logarithm;
 use crate::pictures::{CacheSeries, GaugeSeries, HeatMap, Series};
 use crate::timeline::{COLUMNS, Clock, Gauge, Map, Track};
-use hybridsim_engine::{Cause, Fact, FactSink, Lba, Op, SimTime, Stamped};
+use hybridsim_engine::{Cause, Event, EventRecord, EventSink, Lba, Op, SimTime};
 
 /// Rows of the address maps.
 const ADDRESS_ROWS: usize = 192;
@@ -56,7 +56,7 @@ struct Gauges(Vec<Option<Gauge>>);
 
 impl Gauges {
     #[inline]
-    fn set(&mut self, stamped: &Stamped, clock: Clock, value: u32) {
+    fn set(&mut self, stamped: &EventRecord, clock: Clock, value: u32) {
         let (at, now) = (stamped.node.0 as usize, stamped.time.as_ns());
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
@@ -133,9 +133,9 @@ impl Default for SeriesFold {
     }
 }
 
-impl FactSink for SeriesFold {
-    fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
+impl EventSink for SeriesFold {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
             let now = stamped.time.as_ns();
             let mut column = self.clock.column(now);
             if column >= COLUMNS {
@@ -168,33 +168,33 @@ impl SeriesFold {
     }
 
     #[inline]
-    fn fold(&mut self, stamped: &Stamped, now: u64, column: usize) {
-        match stamped.fact {
-            Fact::Spent { .. } => {}
-            Fact::Arrived { op, lba, .. } => self.arrive(op, lba, now, column),
-            Fact::Completed { op, sectors, latency, .. } => {
+    fn fold(&mut self, stamped: &EventRecord, now: u64, column: usize) {
+        match stamped.event {
+            Event::PhaseTime { .. } => {}
+            Event::Arrived { op, lba, .. } => self.arrive(op, lba, now, column),
+            Event::Completed { op, sectors, latency, .. } => {
                 self.complete(op, u64::from(sectors) * 512, latency.as_ns(), now, column);
             }
-            Fact::FlashProgram { cause, .. } => {
+            Event::FlashProgram { cause, .. } => {
                 self.tracks.programs.add(column, 1);
                 if cause == Cause::Host {
                     self.tracks.host_programs.add(column, 1);
                 }
             }
-            Fact::FlashErase { .. } => self.tracks.erases.add(column, 1),
-            Fact::QueueDepth { depth } => self.queues.set(stamped, self.clock, depth),
-            Fact::FreeBlocks { free } => self.free_blocks.set(stamped, self.clock, free),
-            Fact::DirtyPages { pages } => self.dirty_pages.set(stamped, self.clock, pages),
-            Fact::CacheLookup { hits, misses, .. } => {
+            Event::FlashErase { .. } => self.tracks.erases.add(column, 1),
+            Event::QueueDepth { depth } => self.queues.set(stamped, self.clock, depth),
+            Event::FreeBlocks { free } => self.free_blocks.set(stamped, self.clock, free),
+            Event::DirtyPages { pages } => self.dirty_pages.set(stamped, self.clock, pages),
+            Event::CacheLookup { hits, misses, .. } => {
                 let lookups = self.lookups(stamped.node.0.into());
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }
-            Fact::Destaged { sectors } => {
+            Event::Destaged { sectors } => {
                 self.tracks.destaged_sectors.add(column, u64::from(sectors));
             }
-            Fact::PowerCut { .. } => self.outstanding.set(self.clock, now, 0),
-            Fact::Seek { distance, .. } => {
+            Event::PowerCut { .. } => self.outstanding.set(self.clock, now, 0),
+            Event::Seek { distance, .. } => {
                 let octave = 64 - u64::from(distance).leading_zeros();
                 self.seek_distances[octave as usize] += 1;
             }
@@ -376,14 +376,14 @@ fn heat_map(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{every_fact, ns, stamp};
+    use crate::testing::{every_event, ns, stamp};
     use hybridsim_engine::{PowerState, SECTOR_BYTES};
 
-    fn requests(gap_ns: u64, count: u64) -> Vec<Stamped> {
+    fn requests(gap_ns: u64, count: u64) -> Vec<EventRecord> {
         let pair = |at: u64| {
             let (op, sectors, lba) = (Op::Read, 8, Lba(at * 8));
-            let arrived = Fact::Arrived { op, sectors, lba };
-            let completed = Fact::Completed { op, sectors, lba, latency: ns(gap_ns / 2) };
+            let arrived = Event::Arrived { op, sectors, lba };
+            let completed = Event::Completed { op, sectors, lba, latency: ns(gap_ns / 2) };
             let start = at * gap_ns;
             [stamp(start, 0, arrived), stamp(start + gap_ns / 2, 0, completed)]
         };
@@ -412,10 +412,10 @@ mod tests {
     #[test]
     fn the_end_of_time_is_survived() {
         let mut fold = SeriesFold::default();
-        fold.take(&every_fact());
-        let state = Fact::StateTime { state: PowerState::Idle, time: ns(u64::MAX) };
+        fold.take(&every_event());
+        let state = Event::StateTime { state: PowerState::Idle, time: ns(u64::MAX) };
         fold.take(&[stamp(u64::MAX, 3, state)]);
-        let far = Fact::Arrived { op: Op::Write, sectors: u32::MAX, lba: Lba(u64::MAX) };
+        let far = Event::Arrived { op: Op::Write, sectors: u32::MAX, lba: Lba(u64::MAX) };
         fold.take(&[stamp(u64::MAX, 0, far)]);
         let series = fold.finish(SimTime::NEVER, &[]);
         assert!(series.reads.len() <= COLUMNS);
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn every_cache_has_its_own_hits() {
         let mut fold = SeriesFold::default();
-        let lookup = |hits, misses| Fact::CacheLookup { op: Op::Read, hits, misses };
+        let lookup = |hits, misses| Event::CacheLookup { op: Op::Read, hits, misses };
         fold.take(&[stamp(1, 1, lookup(3, 1)), stamp(1, 2, lookup(0, 1))]);
         // Long after, so that buckets were joined.
         fold.take(&[stamp(3_000_000, 1, lookup(5, 0))]);
@@ -443,7 +443,7 @@ mod tests {
     fn seek_distances_are_told_by_octave() {
         let mut fold = SeriesFold::default();
         for distance in [0, 1, 2, 3, 4, u32::MAX] {
-            fold.take(&[stamp(1, 0, Fact::Seek { distance, time: ns(1) })]);
+            fold.take(&[stamp(1, 0, Event::Seek { distance, time: ns(1) })]);
         }
         let series = fold.finish(SimTime::from_ns(2), &[]);
         assert_eq!(series.seek_distances[..4], [(0, 1), (1, 1), (2, 2), (4, 1)]);

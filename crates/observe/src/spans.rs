@@ -1,6 +1,6 @@
 //! What every part did when, within a window of the run: what timelines are drawn from.
 
-use hybridsim_engine::{Cause, Fact, FactSink, Lba, Op, Part, PowerState, Stamped};
+use hybridsim_engine::{Cause, Event, EventRecord, EventSink, LatencyPhase, Lba, Op, PowerState};
 pub use hybridsim_engine::{FlashAct, FlashUnit};
 
 /// A level a node tells when it changes.
@@ -30,7 +30,7 @@ impl LevelKind {
 
 /// Something a timeline shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SpanEvent {
     /// A request of the workload, with where its time went.
     Request {
         /// Operation.
@@ -41,8 +41,8 @@ pub enum Event {
         sectors: u32,
         /// Arrival to completion.
         latency_ns: u64,
-        /// Time by part, in the order of [`Part::ALL`].
-        parts_ns: [u64; Part::COUNT],
+        /// Time by part, in the order of [`LatencyPhase::ALL`].
+        phases_ns: [u64; LatencyPhase::COUNT],
     },
     /// A device was in `state`.
     State(PowerState),
@@ -81,13 +81,13 @@ pub struct Span {
     /// Its end, or the window's.
     pub end_ns: u64,
     /// What it was.
-    pub event: Event,
+    pub event: SpanEvent,
 }
 
 /// The parts of a request that took any time, by name.
-pub fn named(parts_ns: &[u64; Part::COUNT]) -> impl Iterator<Item = (&'static str, u64)> {
-    let parts = Part::ALL.into_iter().zip(*parts_ns);
-    parts.filter(|(_, ns)| *ns > 0).map(|(part, ns)| (part.name(), ns))
+pub fn named(phases_ns: &[u64; LatencyPhase::COUNT]) -> impl Iterator<Item = (&'static str, u64)> {
+    let breakdown = LatencyPhase::ALL.into_iter().zip(*phases_ns);
+    breakdown.filter(|(_, ns)| *ns > 0).map(|(phase, ns)| (phase.name(), ns))
 }
 
 /// What the fold remembers of a node.
@@ -108,7 +108,7 @@ pub struct SpanFold {
     spans: Vec<Span>,
     left_out: u64,
     nodes: Vec<Memory>,
-    parts_ns: [u64; Part::COUNT],
+    phases_ns: [u64; LatencyPhase::COUNT],
 }
 
 impl SpanFold {
@@ -121,7 +121,7 @@ impl SpanFold {
             spans: Vec::new(),
             left_out: 0,
             nodes: Vec::new(),
-            parts_ns: [0; Part::COUNT],
+            phases_ns: [0; LatencyPhase::COUNT],
         }
     }
 
@@ -140,7 +140,7 @@ impl SpanFold {
         let from_ns = self.from_ns;
         for (node, memory) in (0..).zip(&self.nodes) {
             for (kind, value) in LevelKind::ALL.into_iter().zip(memory.levels) {
-                let event = value.map(|value| Event::Level(kind, value));
+                let event = value.map(|value| SpanEvent::Level(kind, value));
                 let span = |event| Span { node, start_ns: from_ns, end_ns: from_ns, event };
                 self.spans.extend(event.map(span));
             }
@@ -156,7 +156,7 @@ impl SpanFold {
         &mut self.nodes[at]
     }
 
-    fn keep(&mut self, node: u16, start_ns: u64, end_ns: u64, event: Event) {
+    fn keep(&mut self, node: u16, start_ns: u64, end_ns: u64, event: SpanEvent) {
         let instant = start_ns == end_ns && (self.from_ns..self.to_ns).contains(&start_ns);
         if !instant && (end_ns <= self.from_ns || start_ns >= self.to_ns) {
             return;
@@ -173,103 +173,108 @@ impl SpanFold {
         if now < self.from_ns {
             self.memory(node).levels[kind as usize] = Some(value.into());
         } else {
-            self.keep(node, now, now, Event::Level(kind, value.into()));
+            self.keep(node, now, now, SpanEvent::Level(kind, value.into()));
         }
     }
 
-    fn add(&mut self, stamped: &Stamped) {
+    fn add(&mut self, stamped: &EventRecord) {
         let (node, now) = (stamped.node.0, stamped.time.as_ns());
-        match stamped.fact {
-            Fact::Spent { part, time, .. } => {
-                let spent = &mut self.parts_ns[part as usize];
+        match stamped.event {
+            Event::PhaseTime { phase, time, .. } => {
+                let spent = &mut self.phases_ns[phase as usize];
                 *spent = spent.saturating_add(time.as_ns());
             }
-            Fact::Completed { op, sectors, lba, latency } => {
-                let (latency_ns, parts_ns) = (latency.as_ns(), self.parts_ns);
-                self.parts_ns = [0; Part::COUNT];
-                let event = Event::Request { op, lba, sectors, latency_ns, parts_ns };
+            Event::Completed { op, sectors, lba, latency } => {
+                let (latency_ns, phases_ns) = (latency.as_ns(), self.phases_ns);
+                self.phases_ns = [0; LatencyPhase::COUNT];
+                let event = SpanEvent::Request { op, lba, sectors, latency_ns, phases_ns };
                 self.keep(node, now.saturating_sub(latency_ns), now, event);
             }
-            Fact::StateTime { state, time } => {
+            Event::StateTime { state, time } => {
                 let memory = self.memory(node);
                 let start = memory.told_ns;
                 memory.told_ns = start.saturating_add(time.as_ns());
                 let end = memory.told_ns;
                 // A resting device needs no mark.
                 if state != PowerState::Idle {
-                    self.keep(node, start, end, Event::State(state));
+                    self.keep(node, start, end, SpanEvent::State(state));
                 }
             }
-            Fact::FlashBusy { unit, act, cause, begin, end } => {
-                self.keep(node, begin.as_ns(), end.as_ns(), Event::Flash { unit, act, cause });
+            Event::FlashBusy { unit, act, cause, begin, end } => {
+                self.keep(node, begin.as_ns(), end.as_ns(), SpanEvent::Flash { unit, act, cause });
             }
-            Fact::QueueDepth { depth } => self.level(node, now, LevelKind::QueueDepth, depth),
-            Fact::FreeBlocks { free } => self.level(node, now, LevelKind::FreeBlocks, free),
-            Fact::DirtyPages { pages } => self.level(node, now, LevelKind::DirtyPages, pages),
-            Fact::Destaged { sectors } => self.keep(node, now, now, Event::Destaged { sectors }),
-            Fact::CleanupStarted => self.memory(node).cleaning_since = Some(now),
-            Fact::CleanupEnded { pages } => {
+            Event::QueueDepth { depth } => self.level(node, now, LevelKind::QueueDepth, depth),
+            Event::FreeBlocks { free } => self.level(node, now, LevelKind::FreeBlocks, free),
+            Event::DirtyPages { pages } => self.level(node, now, LevelKind::DirtyPages, pages),
+            Event::Destaged { sectors } => {
+                self.keep(node, now, now, SpanEvent::Destaged { sectors })
+            }
+            Event::CleanupStarted => self.memory(node).cleaning_since = Some(now),
+            Event::CleanupEnded { pages } => {
                 let since = self.memory(node).cleaning_since.take().unwrap_or(now);
-                self.keep(node, since, now, Event::Cleanup { pages });
+                self.keep(node, since, now, SpanEvent::Cleanup { pages });
             }
-            Fact::PowerCut { .. } => self.keep(node, now, now, Event::PowerCut),
+            Event::PowerCut { .. } => self.keep(node, now, now, SpanEvent::PowerCut),
             _ => {}
         }
     }
 }
 
-impl FactSink for SpanFold {
-    fn take(&mut self, facts: &[Stamped]) {
-        facts.iter().for_each(|stamped| self.add(stamped));
+impl EventSink for SpanFold {
+    fn take(&mut self, events: &[EventRecord]) {
+        events.iter().for_each(|stamped| self.add(stamped));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{every_fact, ns, stamp};
+    use crate::testing::{every_event, ns, stamp};
     use hybridsim_engine::SimTime;
 
-    fn spans(from: u64, to: u64, facts: &[Stamped]) -> Vec<(u64, u64, Event)> {
+    fn spans(from: u64, to: u64, events: &[EventRecord]) -> Vec<(u64, u64, SpanEvent)> {
         let mut fold = SpanFold::new(from, to, 100);
-        fold.take(facts);
+        fold.take(events);
         fold.finish().iter().map(|span| (span.start_ns, span.end_ns, span.event)).collect()
     }
 
     #[test]
     fn states_lie_end_to_end_and_are_cut_at_the_window() {
-        let state = |now, state, time| stamp(now, 1, Fact::StateTime { state, time: ns(time) });
+        let state = |now, state, time| stamp(now, 1, Event::StateTime { state, time: ns(time) });
         // Several spans are told at one instant, as drives do.
-        let facts = [
+        let events = [
             state(30, PowerState::Idle, 10),
             state(30, PowerState::Seek, 15),
             state(30, PowerState::Read, 5),
             state(50, PowerState::Read, 12),
             state(50, PowerState::Idle, 8),
         ];
-        let read = Event::State(PowerState::Read);
-        let seek = Event::State(PowerState::Seek);
-        assert_eq!(spans(0, 100, &facts), [(10, 25, seek), (25, 30, read), (30, 42, read)]);
-        assert_eq!(spans(12, 28, &facts), [(12, 25, seek), (25, 28, read)]);
-        assert_eq!(spans(42, 100, &facts), []);
+        let read = SpanEvent::State(PowerState::Read);
+        let seek = SpanEvent::State(PowerState::Seek);
+        assert_eq!(spans(0, 100, &events), [(10, 25, seek), (25, 30, read), (30, 42, read)]);
+        assert_eq!(spans(12, 28, &events), [(12, 25, seek), (25, 28, read)]);
+        assert_eq!(spans(42, 100, &events), []);
     }
 
     #[test]
     fn requests_overlapping_the_window_come_with_their_own_parts() {
-        let request = |now, part, latency| {
+        let request = |now, phase, latency| {
             let (op, lba) = (Op::Read, Lba(8));
-            let spent = Fact::Spent { op, part, time: ns(latency) };
-            let done = Fact::Completed { op, sectors: 1, lba, latency: ns(latency) };
+            let spent = Event::PhaseTime { op, phase, time: ns(latency) };
+            let done = Event::Completed { op, sectors: 1, lba, latency: ns(latency) };
             [stamp(now, 0, spent), stamp(now, 0, done)]
         };
-        let facts =
-            [request(10, Part::Seek, 10), request(25, Part::Queue, 20), request(90, Part::Bus, 5)];
-        let found = spans(15, 30, &facts.concat());
-        let [(15, 25, Event::Request { latency_ns: 20, parts_ns, .. })] = found[..] else {
+        let events = [
+            request(10, LatencyPhase::Seek, 10),
+            request(25, LatencyPhase::Queue, 20),
+            request(90, LatencyPhase::Bus, 5),
+        ];
+        let found = spans(15, 30, &events.concat());
+        let [(15, 25, SpanEvent::Request { latency_ns: 20, phases_ns, .. })] = found[..] else {
             panic!("{found:?}")
         };
-        assert_eq!(parts_ns[Part::Queue as usize], 20);
-        assert_eq!(parts_ns.iter().sum::<u64>(), 20, "what others spent is not its own");
+        assert_eq!(phases_ns[LatencyPhase::Queue as usize], 20);
+        assert_eq!(phases_ns.iter().sum::<u64>(), 20, "what others spent is not its own");
     }
 
     #[test]
@@ -277,30 +282,33 @@ mod tests {
         let (unit, act, cause) = (FlashUnit::Die(2), FlashAct::Copy, Cause::Gc);
         let busy = |now, begin, end| {
             let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
-            stamp(now, 1, Fact::FlashBusy { unit, act, cause, begin, end })
+            stamp(now, 1, Event::FlashBusy { unit, act, cause, begin, end })
         };
-        let event = Event::Flash { unit, act, cause };
+        let event = SpanEvent::Flash { unit, act, cause };
         // Told before the window and lying in it, told in it and lying before, across its end.
-        let facts = [busy(1, 12, 15), busy(11, 2, 9), busy(13, 18, 25), busy(14, 30, 40)];
-        assert_eq!(spans(10, 20, &facts), [(12, 15, event), (18, 20, event)]);
+        let events = [busy(1, 12, 15), busy(11, 2, 9), busy(13, 18, 25), busy(14, 30, 40)];
+        assert_eq!(spans(10, 20, &events), [(12, 15, event), (18, 20, event)]);
     }
 
     #[test]
     fn a_level_that_was_told_before_the_window_is_known_in_it() {
-        let level = |now, depth| stamp(now, 2, Fact::QueueDepth { depth });
+        let level = |now, depth| stamp(now, 2, Event::QueueDepth { depth });
         let kind = LevelKind::QueueDepth;
         let found = spans(10, 20, &[level(1, 4), level(5, 7), level(12, 8), level(20, 9)]);
-        assert_eq!(found, [(12, 12, Event::Level(kind, 8)), (10, 10, Event::Level(kind, 7))]);
+        assert_eq!(
+            found,
+            [(12, 12, SpanEvent::Level(kind, 8)), (10, 10, SpanEvent::Level(kind, 7))]
+        );
     }
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let facts = [every_fact(), every_fact()].concat();
+        let events = [every_event(), every_event()].concat();
         let mut fold = SpanFold::new(0, u64::MAX, 5);
-        fold.take(&facts);
+        fold.take(&events);
         let left_out = fold.left_out();
         let mut all = SpanFold::new(0, u64::MAX, 1000);
-        all.take(&facts);
+        all.take(&events);
         assert!(left_out > 5);
         assert_eq!(all.finish().len() as u64, 5 + left_out);
         assert_eq!(fold.finish().len(), 5);

@@ -9,7 +9,7 @@ use crate::recorder::Ending;
 use crate::results::*;
 use crate::wear;
 use hybridsim_engine::{
-    Cause, DiskCacheOutcome, LayerInfo, Op, Part, PowerState, SECTOR_BYTES, SimDuration,
+    Cause, ComponentInfo, DiskCacheOutcome, LatencyPhase, Op, PowerState, SECTOR_BYTES, SimDuration,
 };
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const BEHIND_REQUESTS_MIN: u64 = 100;
 /// What results are worked out from.
 pub struct Run<'a> {
     /// Paths and constants.
-    pub nodes: &'a [(String, LayerInfo)],
+    pub nodes: &'a [(String, ComponentInfo)],
     /// Sums.
     pub counters: &'a Counters,
     /// Latencies.
@@ -64,7 +64,7 @@ pub fn results(
         requests,
         simulated_ns: run.ending.time.as_ns(),
         events: run.ending.events,
-        facts: fingerprint.facts(),
+        event_records: fingerprint.events(),
         wall_s: if cost.wall_s.is_finite() { cost.wall_s } else { 0.0 },
         requests_per_wall_s: ratio(requests as f64, cost.wall_s),
         peak_rss_bytes: cost.peak_rss_bytes,
@@ -132,7 +132,7 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
     let count = run.warmup.requests + run.latency.all().count();
     let (arrived, done) = (run.counters.last_arrival_ns, run.counters.last_completion_ns);
     let rest = done.saturating_sub(arrived) as f64;
-    let queued = run.breakdown.all().mean_ns()[Part::Queue as usize];
+    let queued = run.breakdown.all().mean_ns()[LatencyPhase::Queue as usize];
     let waited_long = queued > 0.5 * run.latency.all().mean().unwrap_or(0.0);
     let behind = arrived > 0 && rest > arrived as f64 * BEHIND_SHARE && waited_long;
     let whole = run.ending.complete && count >= BEHIND_REQUESTS_MIN;
@@ -210,19 +210,19 @@ fn throughput(run: &Run<'_>) -> Throughput {
 fn breakdown(fold: &Breakdown) -> BreakdownResult {
     let slowest = fold.slowest(SLOWEST_SHARE);
     BreakdownResult {
-        all: parts(&fold.all()),
-        read: parts(fold.of(Op::Read)),
-        write: parts(fold.of(Op::Write)),
+        all: phases(&fold.all()),
+        read: phases(fold.of(Op::Read)),
+        write: phases(fold.of(Op::Write)),
         slowest: SlowestResult {
             requests: slowest.map_or(0, |slowest| slowest.spent.requests),
             threshold_ns: slowest.map(|slowest| slowest.threshold_ns),
-            parts: parts(&slowest.map_or(Spent::default(), |slowest| slowest.spent)),
+            parts: phases(&slowest.map_or(Spent::default(), |slowest| slowest.spent)),
         },
     }
 }
 
-fn parts(spent: &Spent) -> PartTimes {
-    let names = Part::ALL.iter().map(|part| part.name().to_owned());
+fn phases(spent: &Spent) -> PartTimes {
+    let names = LatencyPhase::ALL.iter().map(|phase| phase.name().to_owned());
     names.zip(spent.mean_ns()).collect()
 }
 
@@ -230,7 +230,7 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
     let window_ns = run.ending.time.as_ns().saturating_sub(run.warmup.ns);
     let mut components = BTreeMap::new();
     for (at, node) in run.counters.nodes().iter().enumerate() {
-        let undescribed = (format!("node {at}"), LayerInfo::default());
+        let undescribed = (format!("node {at}"), ComponentInfo::default());
         let (path, info) = run.nodes.get(at).unwrap_or(&undescribed);
         let component = Component {
             kind: info.kind.to_owned(),
@@ -254,19 +254,19 @@ fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
     components
 }
 
-fn constants(info: &LayerInfo) -> BTreeMap<String, f64> {
+fn constants(info: &ComponentInfo) -> BTreeMap<String, f64> {
     let finite = info.constants.iter().filter(|constant| constant.1.is_finite());
     finite.map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn search_joules(node: &Node, info: &LayerInfo) -> f64 {
+fn search_joules(node: &Node, info: &ComponentInfo) -> f64 {
     let joules = info.search_joules * node.searched_blocks as f64;
     if joules.is_finite() { joules } else { 0.0 }
 }
 
 /// Joules by state, by kind of operation, and by what draws power always; `None` for a node that
 /// draws no power.
-fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64>> {
+fn energy_by_state(node: &Node, info: &ComponentInfo) -> Option<BTreeMap<String, f64>> {
     let mut energy = BTreeMap::new();
     if let Some(watts) = info.watts {
         for (state, watts) in PowerState::ALL.into_iter().zip(watts) {
@@ -301,7 +301,7 @@ fn energy_by_state(node: &Node, info: &LayerInfo) -> Option<BTreeMap<String, f64
     draws.then_some(energy)
 }
 
-fn power(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Power> {
+fn power(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Power> {
     let state_ns: BTreeMap<String, u64> = PowerState::ALL
         .into_iter()
         .map(|state| (state.name().to_owned(), node.state_ns[state as usize]))
@@ -352,7 +352,7 @@ fn disk(node: &Node) -> Option<Disk> {
     })
 }
 
-fn flash(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Flash> {
+fn flash(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Flash> {
     let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
         Cause::ALL.iter().map(|cause| cause.name().to_owned()).zip(counts.iter().copied()).collect()
     };
@@ -439,7 +439,7 @@ fn recovery(node: &Node) -> Option<Recovery> {
     })
 }
 
-fn custom(node: &Node, info: &LayerInfo) -> BTreeMap<String, CustomResult> {
+fn custom(node: &Node, info: &ComponentInfo) -> BTreeMap<String, CustomResult> {
     let told = node.custom.iter().enumerate();
     let told = told.filter_map(|(at, custom)| custom.as_ref().map(|custom| (at, custom)));
     told.map(|(at, custom)| {

@@ -2,7 +2,7 @@
 
 use crate::counters::Node;
 use crate::results::{EraseSpread, Lifetime, ratio};
-use hybridsim_engine::{Cause, LayerInfo};
+use hybridsim_engine::{Cause, ComponentInfo};
 use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;
@@ -24,12 +24,12 @@ struct Shape {
     blocks: u64,
 }
 
-fn constant(info: &LayerInfo, name: &str) -> Option<f64> {
+fn constant(info: &ComponentInfo, name: &str) -> Option<f64> {
     info.constants.iter().find(|constant| constant.0 == name).map(|constant| constant.1)
 }
 
 impl Shape {
-    fn of(info: &LayerInfo) -> Option<Self> {
+    fn of(info: &ComponentInfo) -> Option<Self> {
         let count = |name| {
             let value = constant(info, name)?;
             (1.0..=u32::MAX as f64).contains(&value).then_some(value as u64)
@@ -68,7 +68,7 @@ impl Shape {
 }
 
 /// Erases after the warm-up by level; empty when the device did not tell its shape.
-pub(crate) fn erases_by_level(node: &Node, info: &LayerInfo) -> BTreeMap<String, EraseSpread> {
+pub(crate) fn erases_by_level(node: &Node, info: &ComponentInfo) -> BTreeMap<String, EraseSpread> {
     let Some(shape) = Shape::of(info) else { return BTreeMap::new() };
     let spreads = shape.levels().map(|level| {
         let mut units: BTreeMap<u64, u64> = BTreeMap::new();
@@ -101,7 +101,7 @@ fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
 
 /// How long the device lasts if it goes on as in the window of `window_ns` ns; `None` when it did
 /// not tell its endurance and wear, or nothing was erased.
-pub(crate) fn lifetime(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<Lifetime> {
+pub(crate) fn lifetime(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Lifetime> {
     let endurance = constant(info, "endurance")?;
     let blocks: u64 = node.wear.values().sum();
     let worn: f64 =
@@ -130,7 +130,7 @@ pub(crate) fn lifetime(node: &Node, info: &LayerInfo, window_ns: u64) -> Option<
 mod tests {
     use super::*;
 
-    fn info() -> LayerInfo {
+    fn info() -> ComponentInfo {
         let constants = vec![
             ("channels", 2.0),
             ("dies", 4.0),
@@ -139,7 +139,7 @@ mod tests {
             ("endurance", 100.0),
             ("page_bytes", 4096.0),
         ];
-        LayerInfo { constants, ..LayerInfo::default() }
+        ComponentInfo { constants, ..ComponentInfo::default() }
     }
 
     fn node(erases_by_block: &[(u32, u64)]) -> Node {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_device_without_a_shape_or_with_an_absurd_one_has_no_levels() {
-        assert!(erases_by_level(&node(&[(0, 1)]), &LayerInfo::default()).is_empty());
+        assert!(erases_by_level(&node(&[(0, 1)]), &ComponentInfo::default()).is_empty());
         for (name, value) in [("planes", 0.0), ("blocks", f64::NAN), ("dies", 1e30)] {
             let mut info = info();
             info.constants.insert(0, (name, value));

@@ -1,8 +1,8 @@
 //! Every key a run can produce stands in `docs/results.md`.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Lba, NodeId, Op, Part, PowerState,
-    SimDuration, SimTime, Stamped,
+    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit,
+    LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
 };
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use serde_json::Value;
@@ -12,32 +12,32 @@ use std::collections::BTreeSet;
 const NAMED: [&str; 4] = ["components", "constants", "custom", "versions"];
 
 /// One node that does everything a node can do.
-fn everything() -> Vec<Stamped> {
+fn everything() -> Vec<EventRecord> {
     let (op, sectors, lba) = (Op::Read, 8, Lba(0));
     let time = SimDuration::from_ns(5);
-    let mut facts = vec![
-        Fact::Arrived { op, sectors, lba },
-        Fact::Spent { op, part: Part::Seek, time },
-        Fact::Completed { op, sectors, lba, latency: time },
-        Fact::QueueDepth { depth: 1 },
-        Fact::Seek { distance: 1, time },
-        Fact::FlashProgram { cause: Cause::Host, die: 0 },
-        Fact::FlashErase { cause: Cause::Gc, die: 0, block: 0, erases: 1 },
-        Fact::Wear { erases: 1, blocks: 1 },
-        Fact::FlashBusy {
+    let mut events = vec![
+        Event::Arrived { op, sectors, lba },
+        Event::PhaseTime { op, phase: LatencyPhase::Seek, time },
+        Event::Completed { op, sectors, lba, latency: time },
+        Event::QueueDepth { depth: 1 },
+        Event::Seek { distance: 1, time },
+        Event::FlashProgram { cause: Cause::Host, die: 0 },
+        Event::FlashErase { cause: Cause::Gc, die: 0, block: 0, erases: 1 },
+        Event::Wear { erases: 1, blocks: 1 },
+        Event::FlashBusy {
             unit: FlashUnit::Die(0),
             act: FlashAct::Program,
             cause: Cause::Host,
             begin: SimTime::ZERO,
             end: SimTime::from_ns(9),
         },
-        Fact::CacheLookup { op, hits: 1, misses: 1 },
-        Fact::DirtyPages { pages: 1 },
-        Fact::Custom { name: 0, value: 1 },
+        Event::CacheLookup { op, hits: 1, misses: 1 },
+        Event::DirtyPages { pages: 1 },
+        Event::Custom { name: 0, value: 1 },
     ];
-    facts.extend(PowerState::ALL.map(|state| Fact::StateTime { state, time }));
-    let stamp = |fact| Stamped { time: SimTime::from_ns(45), node: NodeId(0), fact };
-    facts.into_iter().map(stamp).collect()
+    events.extend(PowerState::ALL.map(|state| Event::StateTime { state, time }));
+    let stamp = |event| EventRecord { time: SimTime::from_ns(45), node: ComponentId(0), event };
+    events.into_iter().map(stamp).collect()
 }
 
 fn keys(value: &Value, named: bool, into: &mut BTreeSet<String>) {
@@ -57,14 +57,14 @@ fn keys(value: &Value, named: bool, into: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_is_documented() {
-    let info = LayerInfo {
+    let info = ComponentInfo {
         kind: "everything",
         watts: Some([1.0; PowerState::COUNT]),
         constants: ["anything", "channels", "dies", "planes", "blocks", "endurance"]
             .map(|name| (name, 1.0))
             .to_vec(),
         custom: &["anything"],
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     };
     let mut recorder = Recorder::new(vec![("all".into(), info)], Detail::Full, Warmup::None);
     recorder.take(&everything());

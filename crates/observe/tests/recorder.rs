@@ -1,18 +1,18 @@
 //! The bundle of folds, and the summary worked out of them.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, LayerInfo, Lba, NodeId, Op, Part, PowerState, SimDuration, SimTime,
-    Stamped,
+    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    PowerState, SimDuration, SimTime,
 };
 use hybridsim_observe::{Cost, Detail, Ending, Finished, Label, Recorder, Warmup};
 
 const GAP_NS: u64 = 1000;
 
-fn nodes() -> Vec<(String, LayerInfo)> {
+fn nodes() -> Vec<(String, ComponentInfo)> {
     let mut watts = [0.0; PowerState::COUNT];
     watts[PowerState::Idle as usize] = 2.0;
     watts[PowerState::Write as usize] = 5.0;
-    let flash = LayerInfo {
+    let flash = ComponentInfo {
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some([1e-6, 2e-6, 4e-6]),
@@ -20,44 +20,58 @@ fn nodes() -> Vec<(String, LayerInfo)> {
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
         search_joules: 3e-6,
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     };
-    let host = LayerInfo { kind: "host", ..LayerInfo::default() };
+    let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };
     vec![("host".into(), host), ("host/flash".into(), flash)]
 }
 
 /// `count` writes of 100 ns + `at` % 10, one every microsecond; the device idles in between.
-fn facts(count: u64) -> Vec<Stamped> {
-    let mut facts = Vec::new();
+fn events(count: u64) -> Vec<EventRecord> {
+    let mut events = Vec::new();
     for at in 0..count {
         let (op, sectors, lba) = (Op::Write, 8, Lba(at * 8));
-        let mut tell = |time, node, fact| {
-            facts.push(Stamped { time: SimTime::from_ns(time), node: NodeId(node), fact });
+        let mut tell = |time, node, event| {
+            events.push(EventRecord {
+                time: SimTime::from_ns(time),
+                node: ComponentId(node),
+                event,
+            });
         };
         let ns = SimDuration::from_ns;
         let (start, latency) = (at * GAP_NS, 100 + at % 10);
-        tell(start, 0, Fact::Arrived { op, sectors, lba });
+        tell(start, 0, Event::Arrived { op, sectors, lba });
         let done = start + latency;
-        tell(done, 1, Fact::FlashProgram { cause: Cause::Host, die: 0 });
+        tell(done, 1, Event::FlashProgram { cause: Cause::Host, die: 0 });
         if at % 2 == 1 {
-            tell(done, 1, Fact::FlashProgram { cause: Cause::Gc, die: 0 });
+            tell(done, 1, Event::FlashProgram { cause: Cause::Gc, die: 0 });
         }
         if at % 10 == 0 {
-            tell(done, 1, Fact::Custom { name: 0, value: 5 });
-            tell(done, 1, Fact::VictimSearch { blocks: 5 });
+            tell(done, 1, Event::Custom { name: 0, value: 5 });
+            tell(done, 1, Event::VictimSearch { blocks: 5 });
         }
-        tell(done, 1, Fact::StateTime { state: PowerState::Write, time: ns(latency) });
-        tell(done, 0, Fact::Spent { op, part: Part::FlashProgram, time: ns(latency) });
-        tell(done, 0, Fact::Completed { op, sectors, lba, latency: ns(latency) });
+        tell(done, 1, Event::StateTime { state: PowerState::Write, time: ns(latency) });
+        tell(
+            done,
+            0,
+            Event::PhaseTime { op, phase: LatencyPhase::FlashProgram, time: ns(latency) },
+        );
+        tell(done, 0, Event::Completed { op, sectors, lba, latency: ns(latency) });
         let (state, time) = (PowerState::Idle, ns(GAP_NS - latency));
-        tell(start + GAP_NS, 1, Fact::StateTime { state, time });
+        tell(start + GAP_NS, 1, Event::StateTime { state, time });
     }
-    facts
+    events
 }
 
-fn finish(facts: &[Stamped], count: u64, detail: Detail, warmup: Warmup, batch: usize) -> Finished {
+fn finish(
+    events: &[EventRecord],
+    count: u64,
+    detail: Detail,
+    warmup: Warmup,
+    batch: usize,
+) -> Finished {
     let mut recorder = Recorder::new(nodes(), detail, warmup);
-    facts.chunks(batch).for_each(|facts| recorder.take(facts));
+    events.chunks(batch).for_each(|events| recorder.take(events));
     let ending = Ending { time: SimTime::from_ns(count * GAP_NS), events: 7, complete: true };
     let label = Label { title: "test".into(), ..Label::default() };
     let cost = Cost { wall_s: 0.5, peak_rss_bytes: Some(1 << 20) };
@@ -66,7 +80,7 @@ fn finish(facts: &[Stamped], count: u64, detail: Detail, warmup: Warmup, batch: 
 
 #[test]
 fn the_summary_is_worked_out_by_hand() {
-    let run = finish(&facts(1000), 1000, Detail::Bare, Warmup::None, 256).results;
+    let run = finish(&events(1000), 1000, Detail::Bare, Warmup::None, 256).results;
     assert_eq!(run.violations, [""; 0]);
     assert_eq!((run.requests, run.simulated_ns, run.events), (1000, 1_000_000, 7));
     assert_eq!(run.requests_per_wall_s, Some(2000.0));
@@ -101,24 +115,24 @@ fn the_summary_is_worked_out_by_hand() {
 
 #[test]
 fn neither_batches_nor_detail_nor_warmup_change_the_fingerprint() {
-    let facts = facts(300);
-    let bare = finish(&facts, 300, Detail::Bare, Warmup::None, 256).results;
+    let events = events(300);
+    let bare = finish(&events, 300, Detail::Bare, Warmup::None, 256).results;
     for batch in [1, 7, 10_000] {
-        assert_eq!(finish(&facts, 300, Detail::Bare, Warmup::None, batch).results, bare);
+        assert_eq!(finish(&events, 300, Detail::Bare, Warmup::None, batch).results, bare);
     }
-    let full = finish(&facts, 300, Detail::Full, Warmup::None, 256);
+    let full = finish(&events, 300, Detail::Full, Warmup::None, 256);
     assert_eq!(full.results, bare);
     let pictures = full.pictures.expect("observed in full");
     assert_eq!(pictures.series.writes.iter().sum::<u64>(), 300);
-    let warm = finish(&facts, 300, Detail::Bare, Warmup::Requests(100), 256).results;
-    assert_eq!((warm.fingerprint, warm.facts), (bare.fingerprint, bare.facts));
+    let warm = finish(&events, 300, Detail::Bare, Warmup::Requests(100), 256).results;
+    assert_eq!((warm.fingerprint, warm.events), (bare.fingerprint, bare.events));
 }
 
 #[test]
-fn a_warm_up_is_left_out_to_the_fact() {
-    let facts = facts(1000);
+fn a_warm_up_is_left_out_to_the_event() {
+    let events = events(1000);
     for batch in [1, 3, 256, 100_000] {
-        let run = finish(&facts, 1000, Detail::Bare, Warmup::Requests(400), batch).results;
+        let run = finish(&events, 1000, Detail::Bare, Warmup::Requests(400), batch).results;
         assert_eq!((run.requests, run.warmup.requests), (1000, 400));
         assert_eq!(run.warmup.ns, 399 * GAP_NS + 109);
         assert_eq!(run.latency_ns.all.count, 600);
@@ -128,7 +142,7 @@ fn a_warm_up_is_left_out_to_the_fact() {
         assert_eq!(flash.flash.as_ref().expect("flash").host_programs, 600);
         // Time instead: the request that arrives at the boundary is the first one measured.
         let time = Warmup::Time(SimDuration::from_ns(400 * GAP_NS));
-        let run = finish(&facts, 1000, Detail::Bare, time, batch).results;
+        let run = finish(&events, 1000, Detail::Bare, time, batch).results;
         assert_eq!((run.warmup.requests, run.warmup.ns), (400, 400 * GAP_NS));
         assert_eq!(run.throughput.iops, Some(1e6));
     }
@@ -137,7 +151,7 @@ fn a_warm_up_is_left_out_to_the_fact() {
 #[test]
 fn a_warm_up_longer_than_the_run_is_told() {
     for warmup in [Warmup::Requests(51), Warmup::Time(SimDuration::MAX)] {
-        let run = finish(&facts(50), 50, Detail::Full, warmup, 256).results;
+        let run = finish(&events(50), 50, Detail::Full, warmup, 256).results;
         assert_eq!((run.requests, run.latency_ns.all.count), (50, 0));
         assert!(run.warnings[0].contains("nothing was measured"), "{:?}", run.warnings);
     }
@@ -149,23 +163,27 @@ fn a_system_that_falls_behind_is_told_of() {
     let told = |service: u64, count: u64| {
         let mut recorder = Recorder::new(nodes(), Detail::Bare, Warmup::None);
         let (op, sectors, mut free) = (Op::Read, 8, 0);
-        let mut facts: Vec<Stamped> = Vec::new();
+        let mut events: Vec<EventRecord> = Vec::new();
         let ns = SimDuration::from_ns;
         for at in 0..count {
             let (arrival, lba) = (at * GAP_NS, Lba(at));
-            let mut tell = |time, fact| {
-                facts.push(Stamped { time: SimTime::from_ns(time), node: NodeId(0), fact });
+            let mut tell = |time, event| {
+                events.push(EventRecord {
+                    time: SimTime::from_ns(time),
+                    node: ComponentId(0),
+                    event,
+                });
             };
-            tell(arrival, Fact::Arrived { op, sectors, lba });
+            tell(arrival, Event::Arrived { op, sectors, lba });
             let wait = ns(free.max(arrival) - arrival);
             free = free.max(arrival) + service;
             let latency = ns(free - arrival);
-            tell(free, Fact::Spent { op, part: Part::Queue, time: wait });
-            tell(free, Fact::Spent { op, part: Part::FlashRead, time: ns(service) });
-            tell(free, Fact::Completed { op, sectors, lba, latency });
+            tell(free, Event::PhaseTime { op, phase: LatencyPhase::Queue, time: wait });
+            tell(free, Event::PhaseTime { op, phase: LatencyPhase::FlashRead, time: ns(service) });
+            tell(free, Event::Completed { op, sectors, lba, latency });
         }
-        facts.sort_by_key(|stamped| stamped.time);
-        recorder.take(&facts);
+        events.sort_by_key(|stamped| stamped.time);
+        recorder.take(&events);
         let ending = Ending { time: SimTime::from_ns(free), events: 1, complete: true };
         recorder.finish(ending, Label::default(), Cost::default(), Vec::new()).behind
     };
@@ -187,7 +205,7 @@ fn a_run_of_nothing_has_no_figures_and_says_so() {
 
 #[test]
 fn results_and_pictures_are_read_back_as_written() {
-    let run = finish(&facts(500), 500, Detail::Full, Warmup::None, 256);
+    let run = finish(&events(500), 500, Detail::Full, Warmup::None, 256);
     let json = serde_json::to_string(&run.results).expect("plain values");
     let back: hybridsim_observe::RunResults = serde_json::from_str(&json).expect("our own JSON");
     assert_eq!(back, run.results);

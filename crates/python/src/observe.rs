@@ -1,23 +1,25 @@
 //! Facts as records, handed to Python in batches.
 
 use crate::failure;
-use hybridsim_engine::{Cause, Fact, FactSink, FlashAct, FlashUnit, Op, Part, PowerState, Stamped};
+use hybridsim_engine::{
+    Cause, Event, EventRecord, EventSink, FlashAct, FlashUnit, LatencyPhase, Op, PowerState,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 
-/// Bytes of a record; `python/hybridsim/facts.py` declares the same layout to numpy.
+/// Bytes of a record; `python/hybridsim/events.py` declares the same layout to numpy.
 const RECORD_BYTES: usize = 36;
 /// Records in a batch.
 const BATCH: usize = 1 << 16;
 
-/// Collects facts and calls a Python function with each batch.
+/// Collects events and calls a Python function with each batch.
 pub struct Batches {
     callback: Py<PyAny>,
     bytes: Vec<u8>,
 }
 
-/// A fact without its variants; what is not told is 0.
+/// A event without its variants; what is not told is 0.
 #[derive(Default)]
 struct Record {
     code: u8,
@@ -48,8 +50,8 @@ impl Batches {
         self.bytes.clear();
     }
 
-    fn push(&mut self, stamped: &Stamped) {
-        let record = flatten(&stamped.fact);
+    fn push(&mut self, stamped: &EventRecord) {
+        let record = flatten(&stamped.event);
         let bytes = &mut self.bytes;
         bytes.extend_from_slice(&stamped.time.as_ns().to_le_bytes());
         bytes.extend_from_slice(&record.ns.to_le_bytes());
@@ -61,9 +63,9 @@ impl Batches {
     }
 }
 
-impl FactSink for Batches {
-    fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
+impl EventSink for Batches {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
             self.push(stamped);
         }
         if self.bytes.len() >= BATCH * RECORD_BYTES {
@@ -72,53 +74,53 @@ impl FactSink for Batches {
     }
 }
 
-/// The record of `fact`. The names of the codes are in `python/hybridsim/facts.py`.
-fn flatten(fact: &Fact) -> Record {
+/// The record of `event`. The names of the codes are in `python/hybridsim/events.py`.
+fn flatten(event: &Event) -> Record {
     let plain = |code, value| Record { code, value, ..Record::default() };
-    match *fact {
-        Fact::Arrived { op, sectors, lba } => {
+    match *event {
+        Event::Arrived { op, sectors, lba } => {
             Record { op: op as u8, extra: sectors, ..plain(0, lba.0) }
         }
-        Fact::Completed { op, sectors, lba, latency } => {
+        Event::Completed { op, sectors, lba, latency } => {
             Record { op: op as u8, extra: sectors, ns: latency.as_ns(), ..plain(1, lba.0) }
         }
-        Fact::Spent { op, part, time } => {
-            Record { op: op as u8, label: part as u8, ns: time.as_ns(), ..plain(2, 0) }
+        Event::PhaseTime { op, phase, time } => {
+            Record { op: op as u8, label: phase as u8, ns: time.as_ns(), ..plain(2, 0) }
         }
-        Fact::QueueDepth { depth } => plain(3, depth.into()),
-        Fact::Seek { distance, time } => Record { ns: time.as_ns(), ..plain(4, distance.into()) },
-        Fact::Rotate { time } => Record { ns: time.as_ns(), ..plain(5, 0) },
-        Fact::MediaTransfer { sectors, time } => {
+        Event::QueueDepth { depth } => plain(3, depth.into()),
+        Event::Seek { distance, time } => Record { ns: time.as_ns(), ..plain(4, distance.into()) },
+        Event::Rotate { time } => Record { ns: time.as_ns(), ..plain(5, 0) },
+        Event::MediaTransfer { sectors, time } => {
             Record { ns: time.as_ns(), ..plain(6, sectors.into()) }
         }
-        Fact::DiskCache { op, outcome } => {
+        Event::DiskCache { op, outcome } => {
             Record { op: op as u8, label: outcome as u8, ..plain(7, 0) }
         }
-        Fact::StateTime { state, time } => {
+        Event::StateTime { state, time } => {
             Record { label: state as u8, ns: time.as_ns(), ..plain(8, 0) }
         }
-        Fact::FlashRead { cause, die } => Record { label: cause as u8, unit: die, ..plain(9, 0) },
-        Fact::FlashProgram { cause, die } => {
+        Event::FlashRead { cause, die } => Record { label: cause as u8, unit: die, ..plain(9, 0) },
+        Event::FlashProgram { cause, die } => {
             Record { label: cause as u8, unit: die, ..plain(10, 0) }
         }
-        Fact::FlashErase { cause, die, block, erases } => {
+        Event::FlashErase { cause, die, block, erases } => {
             Record { label: cause as u8, unit: die, extra: erases, ..plain(11, block.into()) }
         }
-        Fact::FreeBlocks { free } => plain(12, free.into()),
-        Fact::Wear { erases, blocks } => Record { extra: erases, ..plain(13, blocks.into()) },
-        Fact::CacheLookup { op, hits, misses } => {
+        Event::FreeBlocks { free } => plain(12, free.into()),
+        Event::Wear { erases, blocks } => Record { extra: erases, ..plain(13, blocks.into()) },
+        Event::CacheLookup { op, hits, misses } => {
             Record { op: op as u8, extra: misses, ..plain(14, hits.into()) }
         }
-        Fact::Bypassed { op, sectors } => Record { op: op as u8, ..plain(15, sectors.into()) },
-        Fact::Destaged { sectors } => plain(16, sectors.into()),
-        Fact::CleanupStarted => plain(17, 0),
-        Fact::CleanupEnded { pages } => plain(18, pages.into()),
-        Fact::DirtyPages { pages } => plain(19, pages.into()),
-        Fact::Custom { name, value } => Record { label: name, ..plain(20, value) },
-        Fact::VictimSearch { blocks } => plain(21, blocks.into()),
-        Fact::PowerCut { lost } => plain(22, lost.into()),
-        Fact::Recovered { took } => Record { ns: took.as_ns(), ..plain(23, 0) },
-        Fact::FlashBusy { unit, act, cause, begin, end } => {
+        Event::Bypassed { op, sectors } => Record { op: op as u8, ..plain(15, sectors.into()) },
+        Event::Destaged { sectors } => plain(16, sectors.into()),
+        Event::CleanupStarted => plain(17, 0),
+        Event::CleanupEnded { pages } => plain(18, pages.into()),
+        Event::DirtyPages { pages } => plain(19, pages.into()),
+        Event::Custom { name, value } => Record { label: name, ..plain(20, value) },
+        Event::VictimSearch { blocks } => plain(21, blocks.into()),
+        Event::PowerCut { lost } => plain(22, lost.into()),
+        Event::Recovered { took } => Record { ns: took.as_ns(), ..plain(23, 0) },
+        Event::FlashBusy { unit, act, cause, begin, end } => {
             let (code, unit) = match unit {
                 FlashUnit::Die(die) => (24, die),
                 FlashUnit::Channel(channel) => (25, channel),
@@ -126,7 +128,7 @@ fn flatten(fact: &Fact) -> Record {
             let (label, extra, ns) = (cause as u8, act as u32, end.since(begin).as_ns());
             Record { label, unit, extra, ns, ..plain(code, begin.as_ns()) }
         }
-        Fact::ReadUnwritten { pages } => plain(26, pages.into()),
+        Event::ReadUnwritten { pages } => plain(26, pages.into()),
     }
 }
 
@@ -137,7 +139,7 @@ pub fn fact_names() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("acts", FlashAct::ALL.map(FlashAct::name).to_vec()),
         ("ops", Op::ALL.map(Op::name).to_vec()),
         ("causes", Cause::ALL.map(Cause::name).to_vec()),
-        ("parts", Part::ALL.map(Part::name).to_vec()),
+        ("parts", LatencyPhase::ALL.map(LatencyPhase::name).to_vec()),
         ("states", PowerState::ALL.map(PowerState::name).to_vec()),
     ])
 }

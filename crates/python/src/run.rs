@@ -4,11 +4,11 @@ use crate::failure;
 use crate::observe::Batches;
 use crate::plugin;
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{FactSink, Fault, Stamped};
+use hybridsim_engine::{EventRecord, EventSink, Fault};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_report::Run;
 use hybridsim_simulation::exports::{self, RequestLog};
-use hybridsim_simulation::run::{self as simulator, Beat, Done, Options, RunError};
+use hybridsim_simulation::run::{self as simulator, Options, RunError, RunOutput, RunProgress};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -52,19 +52,19 @@ struct Listeners {
     requests: Option<PathBuf>,
 }
 
-/// Takes the facts of a run for whoever wants them.
+/// Takes the events of a run for whoever wants them.
 struct Sinks {
     batches: Option<Batches>,
     log: Option<RequestLog>,
 }
 
-impl FactSink for Sinks {
-    fn take(&mut self, facts: &[Stamped]) {
+impl EventSink for Sinks {
+    fn take(&mut self, events: &[EventRecord]) {
         if let Some(batches) = &mut self.batches {
-            batches.take(facts);
+            batches.take(events);
         }
         if let Some(log) = &mut self.log {
-            log.take(facts);
+            log.take(events);
         }
     }
 }
@@ -116,14 +116,14 @@ pub fn run<'py>(
 fn simulate(
     scenario: &Scenario,
     listeners: &mut Listeners,
-) -> Result<Result<Done, RunError>, Unwritten> {
+) -> Result<Result<RunOutput, RunError>, Unwritten> {
     let path = listeners.requests.clone().unwrap_or_default();
     let unwritten = |error| Unwritten(path.clone(), error);
     let log = listeners.requests.as_deref().map(RequestLog::create).transpose();
     let log = log.map_err(unwritten)?;
     let mut sinks = Sinks { batches: listeners.observe.take().map(Batches::new), log };
     let listens = sinks.batches.is_some() || sinks.log.is_some();
-    let mut watch = |beat: &Beat| {
+    let mut watch = |beat: &RunProgress| {
         let told = Python::attach(|py| {
             py.check_signals()?;
             match &listeners.progress {
@@ -141,7 +141,7 @@ fn simulate(
     let options = Options {
         detail: listeners.detail,
         watch: Some(&mut watch),
-        sink: listens.then_some(&mut sinks as &mut dyn FactSink),
+        sink: listens.then_some(&mut sinks as &mut dyn EventSink),
         ..Options::default()
     };
     let done = simulator::run(scenario, &plugin::registry(), options);
@@ -156,7 +156,7 @@ fn simulate(
 
 fn outcome<'py>(
     py: Python<'py>,
-    done: &Done,
+    done: &RunOutput,
     raised: Option<PyErr>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);

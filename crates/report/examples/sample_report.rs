@@ -1,23 +1,23 @@
 //! Writes a report of three made-up runs, to work on the report without running the simulator:
 //! `cargo run -p hybridsim-report --example sample_report -- report.html`.
 //!
-//! The facts are drawn from simple distributions; only the report's looks are real.
+//! The events are drawn from simple distributions; only the report's looks are real.
 
 use hybridsim_engine::{
-    Cause, Fact, FactSink, FlashAct, FlashUnit, LayerInfo, Lba, NodeId, Op, Part, PowerState,
-    SimDuration, SimTime, Stamped, Stream,
+    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit,
+    LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime, Stream,
 };
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html, terminal};
 
 const REQUESTS: u64 = 40_000;
-const HOST: NodeId = NodeId(0);
-const DISK: NodeId = NodeId(1);
-const FLASH: NodeId = NodeId(2);
+const HOST: ComponentId = ComponentId(0);
+const DISK: ComponentId = ComponentId(1);
+const FLASH: ComponentId = ComponentId(2);
 
-/// A queue with one server, told as facts.
+/// A queue with one server, told as events.
 struct Server {
-    facts: Vec<Stamped>,
+    events: Vec<EventRecord>,
     stream: Stream,
     arrival_ns: u64,
     free_ns: u64,
@@ -31,7 +31,7 @@ struct Server {
 impl Server {
     fn new(name: &str) -> Self {
         Self {
-            facts: Vec::new(),
+            events: Vec::new(),
             stream: Stream::new(7, name),
             arrival_ns: 0,
             free_ns: 0,
@@ -43,27 +43,27 @@ impl Server {
         }
     }
 
-    fn tell(&mut self, time_ns: u64, node: NodeId, fact: Fact) {
-        self.facts.push(Stamped { time: SimTime::from_ns(time_ns), node, fact });
+    fn tell(&mut self, time_ns: u64, node: ComponentId, event: Event) {
+        self.events.push(EventRecord { time: SimTime::from_ns(time_ns), node, event });
     }
 
     fn below(&mut self, limit: u64) -> u64 {
         (self.stream.unit() * limit as f64) as u64
     }
 
-    fn state(&mut self, node: NodeId, state: PowerState, start: u64, end: u64) {
+    fn state(&mut self, node: ComponentId, state: PowerState, start: u64, end: u64) {
         let idle = &mut self.idle_since[node.0 as usize];
         let since = std::mem::replace(idle, end);
         if start > since {
             let time = SimDuration::from_ns(start - since);
-            self.tell(start, node, Fact::StateTime { state: PowerState::Idle, time });
+            self.tell(start, node, Event::StateTime { state: PowerState::Idle, time });
         }
         let time = SimDuration::from_ns(end - start);
-        self.tell(end, node, Fact::StateTime { state, time });
+        self.tell(end, node, Event::StateTime { state, time });
     }
 
     /// The disk serves the request from `start` on; the time of each part.
-    fn disk(&mut self, start: u64, lba: u64, sectors: u32) -> Vec<(Part, u64)> {
+    fn disk(&mut self, start: u64, lba: u64, sectors: u32) -> Vec<(LatencyPhase, u64)> {
         let distance = self.head.abs_diff(lba);
         self.head = lba + u64::from(sectors);
         let (cylinders, near) = ((distance / 2000) as u32, distance < 64);
@@ -73,52 +73,56 @@ impl Server {
         let ns = SimDuration::from_ns;
         let (positioned, end) = (start + seek + rotate, start + seek + rotate + transfer);
         if seek > 0 {
-            self.tell(start + seek, DISK, Fact::Seek { distance: cylinders, time: ns(seek) });
+            self.tell(start + seek, DISK, Event::Seek { distance: cylinders, time: ns(seek) });
         }
-        self.tell(positioned, DISK, Fact::Rotate { time: ns(rotate) });
-        self.tell(end, DISK, Fact::MediaTransfer { sectors, time: ns(transfer) });
+        self.tell(positioned, DISK, Event::Rotate { time: ns(rotate) });
+        self.tell(end, DISK, Event::MediaTransfer { sectors, time: ns(transfer) });
         self.state(DISK, PowerState::Seek, start, start + seek);
         self.state(DISK, PowerState::Active, start + seek, end);
-        vec![(Part::Seek, seek), (Part::Rotate, rotate), (Part::Transfer, transfer)]
+        vec![
+            (LatencyPhase::Seek, seek),
+            (LatencyPhase::Rotate, rotate),
+            (LatencyPhase::Transfer, transfer),
+        ]
     }
 
     fn busy(&mut self, die: u16, act: FlashAct, cause: Cause, begin: u64, end: u64) {
         let (begin_at, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
         let unit = FlashUnit::Die(die);
-        let busy = Fact::FlashBusy { unit, act, cause, begin: begin_at, end };
+        let busy = Event::FlashBusy { unit, act, cause, begin: begin_at, end };
         self.tell(begin, FLASH, busy);
         let (unit, end) = (FlashUnit::Channel(die / 4), SimTime::from_ns(begin + 20_000));
-        self.tell(begin, FLASH, Fact::FlashBusy { unit, act, cause, begin: begin_at, end });
+        self.tell(begin, FLASH, Event::FlashBusy { unit, act, cause, begin: begin_at, end });
     }
 
-    fn flash(&mut self, start: u64, op: Op, at: u64, sectors: u32) -> Vec<(Part, u64)> {
+    fn flash(&mut self, start: u64, op: Op, at: u64, sectors: u32) -> Vec<(LatencyPhase, u64)> {
         let (pages, die) = (sectors.div_ceil(8), (at % 8) as u16);
         let bus = u64::from(pages) * 20_000;
         if op == Op::Read {
-            let fact = Fact::FlashRead { cause: Cause::Host, die };
-            (0..pages).for_each(|_| self.tell(start, FLASH, fact));
+            let event = Event::FlashRead { cause: Cause::Host, die };
+            (0..pages).for_each(|_| self.tell(start, FLASH, event));
             self.state(FLASH, PowerState::Read, start, start + 60_000 + bus);
             self.busy(die, FlashAct::Read, Cause::Host, start, start + 60_000 + bus);
-            return vec![(Part::FlashBus, bus), (Part::FlashRead, 60_000)];
+            return vec![(LatencyPhase::FlashBus, bus), (LatencyPhase::FlashRead, 60_000)];
         }
         let collecting = self.free_blocks < 40 && at.is_multiple_of(11);
         let gc = if collecting { 2_000_000 + self.below(3_000_000) } else { 0 };
         if at.is_multiple_of(16) {
             self.free_blocks -= u32::from(self.free_blocks > 20);
-            self.tell(start, FLASH, Fact::FreeBlocks { free: self.free_blocks });
+            self.tell(start, FLASH, Event::FreeBlocks { free: self.free_blocks });
         }
         if collecting {
             let (cause, moved) = (Cause::Gc, 8 + self.below(24));
             (0..moved).for_each(|_| {
-                self.tell(start, FLASH, Fact::FlashRead { cause, die });
-                self.tell(start, FLASH, Fact::FlashProgram { cause, die });
+                self.tell(start, FLASH, Event::FlashRead { cause, die });
+                self.tell(start, FLASH, Event::FlashProgram { cause, die });
             });
             let block = self.below(4096) as u32;
-            self.tell(start, FLASH, Fact::FlashErase { cause, die, block, erases: 3 });
+            self.tell(start, FLASH, Event::FlashErase { cause, die, block, erases: 3 });
             self.free_blocks += u32::from(self.free_blocks < 60) * 2;
         }
-        let fact = Fact::FlashProgram { cause: Cause::Host, die };
-        (0..pages).for_each(|_| self.tell(start, FLASH, fact));
+        let event = Event::FlashProgram { cause: Cause::Host, die };
+        (0..pages).for_each(|_| self.tell(start, FLASH, event));
         self.state(FLASH, PowerState::Write, start, start + 220_000 + bus + gc);
         if collecting {
             self.busy(die, FlashAct::Copy, Cause::Gc, start, start + gc * 3 / 4);
@@ -126,22 +130,33 @@ impl Server {
         }
         let programmed = start + gc + 220_000 + bus;
         self.busy(die, FlashAct::Program, Cause::Host, start + gc, programmed);
-        vec![(Part::Gc, gc), (Part::FlashBus, bus), (Part::FlashProgram, 220_000)]
+        vec![
+            (LatencyPhase::Gc, gc),
+            (LatencyPhase::FlashBus, bus),
+            (LatencyPhase::FlashProgram, 220_000),
+        ]
     }
 
-    fn hybrid(&mut self, start: u64, op: Op, at: u64, lba: u64, sectors: u32) -> Vec<(Part, u64)> {
+    fn hybrid(
+        &mut self,
+        start: u64,
+        op: Op,
+        at: u64,
+        lba: u64,
+        sectors: u32,
+    ) -> Vec<(LatencyPhase, u64)> {
         let learned = 0.35 + 0.5 * (at as f64 / REQUESTS as f64).sqrt();
         let hit = op == Op::Write || self.stream.chance(learned);
         let pages = sectors.div_ceil(8);
         let (hits, misses) = if hit { (pages, 0) } else { (0, pages) };
-        self.tell(start, HOST, Fact::CacheLookup { op, hits, misses });
+        self.tell(start, HOST, Event::CacheLookup { op, hits, misses });
         if op == Op::Write {
             self.dirty += pages;
             if self.dirty > 12_000 {
                 self.dirty -= 4_000;
-                self.tell(start, HOST, Fact::Destaged { sectors: 32_000 });
+                self.tell(start, HOST, Event::Destaged { sectors: 32_000 });
             }
-            self.tell(start, HOST, Fact::DirtyPages { pages: self.dirty });
+            self.tell(start, HOST, Event::DirtyPages { pages: self.dirty });
         }
         if hit { self.flash(start, op, at, sectors) } else { self.disk(start, lba, sectors) }
     }
@@ -156,25 +171,25 @@ impl Server {
         let lba = if sequential { sweep } else { self.below(spread) };
         let sectors = 8 << self.below(5);
         let (arrival, start) = (self.arrival_ns, self.arrival_ns.max(self.free_ns));
-        self.tell(arrival, HOST, Fact::Arrived { op, sectors, lba: Lba(lba) });
+        self.tell(arrival, HOST, Event::Arrived { op, sectors, lba: Lba(lba) });
         while self.waiting.front().is_some_and(|&done| done <= arrival) {
             self.waiting.pop_front();
         }
-        self.tell(arrival, HOST, Fact::QueueDepth { depth: self.waiting.len() as u32 });
-        let parts = match kind {
+        self.tell(arrival, HOST, Event::QueueDepth { depth: self.waiting.len() as u32 });
+        let breakdown = match kind {
             "disk" => self.disk(start, lba, sectors),
             "ssd" => self.flash(start, op, at, sectors),
             _ => self.hybrid(start, op, at, lba, sectors),
         };
-        let end = start + parts.iter().map(|part| part.1).sum::<u64>();
-        for (part, ns) in parts.into_iter().chain([(Part::Queue, start - arrival)]) {
+        let end = start + breakdown.iter().map(|phase| phase.1).sum::<u64>();
+        for (phase, ns) in breakdown.into_iter().chain([(LatencyPhase::Queue, start - arrival)]) {
             if ns > 0 {
                 let time = SimDuration::from_ns(ns);
-                self.tell(end, HOST, Fact::Spent { op, part, time });
+                self.tell(end, HOST, Event::PhaseTime { op, phase, time });
             }
         }
         let latency = SimDuration::from_ns(end - arrival);
-        self.tell(end, HOST, Fact::Completed { op, sectors, lba: Lba(lba), latency });
+        self.tell(end, HOST, Event::Completed { op, sectors, lba: Lba(lba), latency });
         self.waiting.push_back(end);
         self.free_ns = end;
     }
@@ -193,30 +208,31 @@ impl Server {
                 let off = (f64::from(erases) - peak) / 8.0;
                 let blocks = (500.0 * (-off * off / 2.0).exp()) as u32;
                 if blocks > 0 {
-                    self.tell(end, FLASH, Fact::Wear { erases, blocks });
+                    self.tell(end, FLASH, Event::Wear { erases, blocks });
                 }
             }
         }
-        self.facts.sort_by_key(|stamped| stamped.time);
+        self.events.sort_by_key(|stamped| stamped.time);
         end
     }
 }
 
-fn nodes(kind: &str) -> Vec<(String, LayerInfo)> {
+fn nodes(kind: &str) -> Vec<(String, ComponentInfo)> {
     let watts = |idle: f64, active: f64| {
         let mut watts = [active; PowerState::COUNT];
         watts[PowerState::Idle as usize] = idle;
         Some(watts)
     };
-    let host = LayerInfo { kind: "host", ..LayerInfo::default() };
-    let disk = LayerInfo { kind: "hard-disk", watts: watts(5.0, 9.0), ..LayerInfo::default() };
-    let flash = LayerInfo {
+    let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };
+    let disk =
+        ComponentInfo { kind: "hard-disk", watts: watts(5.0, 9.0), ..ComponentInfo::default() };
+    let flash = ComponentInfo {
         kind: "ssd",
         watts: watts(0.6, 2.2),
         flash_joules: Some([6e-6, 3e-5, 2e-4]),
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     };
-    let unused = LayerInfo { kind: "nothing", ..LayerInfo::default() };
+    let unused = ComponentInfo { kind: "nothing", ..ComponentInfo::default() };
     let disk = if kind == "ssd" { unused.clone() } else { disk };
     let flash = if kind == "disk" { unused } else { flash };
     vec![("system".into(), host), ("system/disk".into(), disk), ("system/flash".into(), flash)]
@@ -228,7 +244,7 @@ pub fn run(kind: &str, title: &str) -> Run {
     (0..REQUESTS).for_each(|at| server.request(at, kind));
     let end = server.finish(kind);
     let mut recorder = Recorder::new(nodes(kind), Detail::Full, Warmup::Requests(REQUESTS / 10));
-    server.facts.chunks(256).for_each(|facts| recorder.take(facts));
+    server.events.chunks(256).for_each(|events| recorder.take(events));
     let ending = Ending { time: SimTime::from_ns(end), events: REQUESTS * 3, complete: true };
     let label = Label {
         title: title.to_owned(),

@@ -49,8 +49,8 @@ struct Source<'a> {
     seed: u64,
     fingerprint: &'a str,
     versions: Vec<String>,
-    facts: u64,
     events: u64,
+    event_records: u64,
     schema_version: u32,
 }
 
@@ -149,8 +149,8 @@ fn source<'a>((run, name): (&'a Run, &String)) -> Source<'a> {
         seed: label.seed,
         fingerprint: &results.fingerprint,
         versions: label.versions.iter().map(|(name, v)| format!("{name} {v}")).collect(),
-        facts: results.facts,
         events: results.events,
+        event_records: results.event_records,
         schema_version: results.schema_version,
     }
 }

@@ -25,7 +25,7 @@ const SCRIPTS: [&str; 6] = [
 /// A figure or table of a paper, or a set of measured drives, reproduced.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Study {
-    /// Its name on the command line, such as `002/fig6`.
+    /// Its name on the command line, such as `flashsim/fig6`.
     pub artefact: String,
     /// What it shows.
     pub title: String,

@@ -86,30 +86,31 @@ fn row(
 pub fn single(run: &RunResults, style: Style) -> String {
     let mut out = table(&[run], style);
     for (path, component) in &run.components {
-        let mut facts: Vec<String> = Vec::new();
+        let mut events: Vec<String> = Vec::new();
         if let Some(power) = &component.power {
             let busy = power.busy_fraction.map(|busy| format!("busy {} %", number(busy * 100.0)));
-            facts.extend(busy);
-            facts.extend(power.energy_j.map(|joules| format!("{} J", number(joules))));
+            events.extend(busy);
+            events.extend(power.energy_j.map(|joules| format!("{} J", number(joules))));
         }
         if let Some(disk) = &component.disk {
-            facts.push(format!("{} seeks", number(disk.seeks as f64)));
+            events.push(format!("{} seeks", number(disk.seeks as f64)));
             let mean = disk.seek_ns_mean.map(|ns| format!("{} ms each", number(ns / 1e6)));
-            facts.extend(mean);
+            events.extend(mean);
         }
         if let Some(flash) = &component.flash {
             let programs = number(flash.programs as f64);
-            facts.push(format!("{programs} programs, {} erases", number(flash.erases as f64)));
-            facts.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
+            events.push(format!("{programs} programs, {} erases", number(flash.erases as f64)));
+            events.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
         }
         if let Some(cache) = &component.cache {
-            facts.extend(cache.hit_ratio.map(|hit| format!("hit ratio {} %", number(hit * 100.0))));
-            facts.push(format!("{} bypasses", number(cache.bypasses as f64)));
-            facts.push(format!("{} destages", number(cache.destages as f64)));
+            events
+                .extend(cache.hit_ratio.map(|hit| format!("hit ratio {} %", number(hit * 100.0))));
+            events.push(format!("{} bypasses", number(cache.bypasses as f64)));
+            events.push(format!("{} destages", number(cache.destages as f64)));
         }
-        if !facts.is_empty() {
+        if !events.is_empty() {
             let path = style.paint("1", &clean(path));
-            let _ = writeln!(out, "\n  {path} ({}): {}", component.kind, facts.join(", "));
+            let _ = writeln!(out, "\n  {path} ({}): {}", component.kind, events.join(", "));
         }
     }
     let _ = writeln!(out, "\n  fingerprint {}", run.fingerprint);

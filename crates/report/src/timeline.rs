@@ -5,7 +5,7 @@
 //! requests are drawn one over the other, levels are counters. Times are microseconds with three
 //! decimals, so they are exact to the nanosecond.
 
-use hybridsim_observe::spans::{Event, FlashUnit, LevelKind, Span};
+use hybridsim_observe::spans::{FlashUnit, LevelKind, Span, SpanEvent};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -87,13 +87,13 @@ impl<W: Write> Lines<'_, W> {
 }
 
 /// The row an event is drawn in; requests and levels have rows of their own.
-fn thread(event: Event) -> Option<u32> {
+fn thread(event: SpanEvent) -> Option<u32> {
     match event {
-        Event::State(_) => Some(STATES),
-        Event::Cleanup { .. } => Some(CLEANINGS),
-        Event::Destaged { .. } | Event::PowerCut => Some(MARKS),
-        Event::Flash { unit, .. } => Some(row(unit)),
-        Event::Request { .. } | Event::Level(..) => None,
+        SpanEvent::State(_) => Some(STATES),
+        SpanEvent::Cleanup { .. } => Some(CLEANINGS),
+        SpanEvent::Destaged { .. } | SpanEvent::PowerCut => Some(MARKS),
+        SpanEvent::Flash { unit, .. } => Some(row(unit)),
+        SpanEvent::Request { .. } | SpanEvent::Level(..) => None,
     }
 }
 
@@ -120,27 +120,27 @@ fn event<W: Write>(lines: &mut Lines<'_, W>, number: usize, span: &Span) -> io::
                 "args": args })
     };
     match span.event {
-        Event::State(state) => lines.put(slice(state.name(), STATES, json!({}))),
-        Event::Cleanup { pages } => {
+        SpanEvent::State(state) => lines.put(slice(state.name(), STATES, json!({}))),
+        SpanEvent::Cleanup { pages } => {
             lines.put(slice("cleaning", CLEANINGS, json!({ "pages": pages })))
         }
-        Event::Destaged { sectors } => {
+        SpanEvent::Destaged { sectors } => {
             lines.put(mark("destaged".to_owned(), MARKS, json!({ "sectors": sectors })))
         }
-        Event::PowerCut => lines.put(mark("power failure".to_owned(), MARKS, json!({}))),
+        SpanEvent::PowerCut => lines.put(mark("power failure".to_owned(), MARKS, json!({}))),
         // Viewers colour by name, so the name tells operation and cause.
-        Event::Flash { unit, act, cause } => {
+        SpanEvent::Flash { unit, act, cause } => {
             let args = json!({ "cause": cause.name() });
             lines.put(slice(&format!("{} {}", cause.name(), act.name()), row(unit), args))
         }
-        Event::Level(kind, value) => lines.put(level(pid, start, kind, value)),
-        Event::Request { op, lba, sectors, latency_ns, parts_ns } => {
-            let parts = hybridsim_observe::spans::named(&parts_ns);
-            let parts: serde_json::Map<String, Value> =
-                parts.map(|(name, ns)| (format!("{name}_ns"), ns.into())).collect();
+        SpanEvent::Level(kind, value) => lines.put(level(pid, start, kind, value)),
+        SpanEvent::Request { op, lba, sectors, latency_ns, phases_ns } => {
+            let breakdown = hybridsim_observe::spans::named(&phases_ns);
+            let breakdown: serde_json::Map<String, Value> =
+                breakdown.map(|(name, ns)| (format!("{name}_ns"), ns.into())).collect();
             let args = json!({
                 "first_sector": lba.0, "sectors": sectors, "latency_ns": latency_ns,
-                "parts": parts,
+                "phases": breakdown,
             });
             let id = format!("{number:x}");
             let name = op.name();
@@ -164,24 +164,24 @@ fn level(pid: u16, start: f64, kind: LevelKind, value: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::{Cause, FlashAct, Lba, Op, Part, PowerState};
+    use hybridsim_engine::{Cause, FlashAct, LatencyPhase, Lba, Op, PowerState};
 
     #[test]
     fn what_a_viewer_needs_is_there() {
-        let mut parts_ns = [0; Part::COUNT];
-        parts_ns[Part::Seek as usize] = 1_234;
+        let mut phases_ns = [0; LatencyPhase::COUNT];
+        phases_ns[LatencyPhase::Seek as usize] = 1_234;
         let (op, lba) = (Op::Read, Lba(8));
-        let request = Event::Request { op, lba, sectors: 1, latency_ns: 1_234, parts_ns };
-        let busy = |unit, act| Event::Flash { unit, act, cause: Cause::Gc };
+        let request = SpanEvent::Request { op, lba, sectors: 1, latency_ns: 1_234, phases_ns };
+        let busy = |unit, act| SpanEvent::Flash { unit, act, cause: Cause::Gc };
         let die = busy(FlashUnit::Die(3), FlashAct::Erase);
         let channel = busy(FlashUnit::Channel(1), FlashAct::Copy);
         let span = |node, start_ns, end_ns, event| Span { node, start_ns, end_ns, event };
         let spans = [
             span(0, 1_001, 2_235, request),
-            span(1, 1_500, 2_000, Event::State(PowerState::Seek)),
+            span(1, 1_500, 2_000, SpanEvent::State(PowerState::Seek)),
             span(1, 1_600, 1_900, die),
             span(1, 1_600, 1_610, channel),
-            span(0, 1_001, 1_001, Event::Level(LevelKind::QueueDepth, 5)),
+            span(0, 1_001, 1_001, SpanEvent::Level(LevelKind::QueueDepth, 5)),
         ];
         let about = About { title: "a \"run\"", window_ns: (1_000, 3_000), left_out: 0 };
         let mut out = Vec::new();
@@ -198,7 +198,7 @@ mod tests {
             (&begin["id"], &begin["ts"], &end["ts"]),
             (&end["id"], &json!(1.001), &json!(2.235))
         );
-        assert_eq!(begin["args"]["parts"], json!({ "seek_ns": 1_234 }));
+        assert_eq!(begin["args"]["phases"], json!({ "seek_ns": 1_234 }));
         assert_eq!(of("C")[0]["args"], json!({ "queue depth": 5 }));
         let erase = of("X")[1];
         assert_eq!((&erase["name"], &erase["dur"]), (&json!("gc erase"), &json!(0.3)));

@@ -3,7 +3,7 @@
 //! Nothing is installed for this. Without Chromium the tests say so and pass; `HYBRIDSIM_CHROMIUM`
 //! may name the program.
 
-use hybridsim_engine::{LayerInfo, SimTime};
+use hybridsim_engine::{ComponentInfo, SimTime};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html};
 use std::path::{Path, PathBuf};
@@ -209,7 +209,7 @@ fn strings_from_traces_and_scenarios_stay_strings() {
 
 #[test]
 fn a_run_without_anything_to_draw_is_still_a_page() {
-    let nodes = vec![("host".to_owned(), LayerInfo::default())];
+    let nodes = vec![("host".to_owned(), ComponentInfo::default())];
     let ending = Ending { time: SimTime::ZERO, events: 0, complete: true };
     let recorder = |detail| Recorder::new(nodes.clone(), detail, Warmup::None);
     let empty = |detail| {
@@ -257,7 +257,7 @@ fn the_page_of_a_reproduction_draws_too() {
         ],
     };
     let study = Study {
-        artefact: "000/fig0".to_owned(),
+        artefact: "konanki/fig0".to_owned(),
         title: "A figure".to_owned(),
         method: "Made up.".to_owned(),
         rows: Vec::new(),

@@ -1,49 +1,51 @@
-//! From a checked scenario to a tree of layers.
+//! From a checked scenario to a tree of components.
 
-use crate::scenario::{Part, Scenario};
-use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use crate::scenario::{Scenario, ScenarioComponent};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Lane, Node};
+use hybridsim_engine::{ComponentTree, Target};
 
 /// The system of `scenario` without the host.
 ///
 /// # Errors
-/// Every problem a part's builder reports.
-pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnostics> {
+/// Every problem a component's builder reports.
+pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree, Diagnostics> {
     let paths = paths(scenario);
     let mut problems = topology(scenario);
-    let mut built: Vec<Option<Node>> = Vec::new();
-    for (at, part) in scenario.parts.iter().enumerate() {
-        let children: Option<Vec<Node>> =
-            part.children.iter().map(|&child| built[child].take()).collect();
+    let mut built: Vec<Option<ComponentTree>> = Vec::new();
+    for (at, component) in scenario.components.iter().enumerate() {
+        let children: Option<Vec<ComponentTree>> =
+            component.children.iter().map(|&child| built[child].take()).collect();
         let Some(children) = children else {
             // A child failed to build; its own problems say why.
             built.push(None);
             continue;
         };
         let views: Vec<ChildView> = children.iter().flat_map(views).collect();
-        problems.extend(lanes_of_single_children(part, &children));
+        problems.extend(lanes_of_single_children(component, &children));
         let input = BuildInput {
-            settings: &part.settings,
+            settings: &component.settings,
             registry,
             seed: scenario.seed(),
             path: &paths[at],
             children: &views,
         };
         let entry = registry
-            .find::<LayerEntry>(part.description.name)
-            .expect("a checked part names a registered kind");
+            .find::<ComponentEntry>(component.description.name)
+            .expect("a checked component names a registered kind");
         match (entry.build)(&input) {
-            Ok(layer) => built.push(Some(Node { path: paths[at].clone(), layer, children })),
+            Ok(component) => {
+                built.push(Some(ComponentTree { path: paths[at].clone(), component, children }))
+            }
             Err(list) => {
                 built.push(None);
                 problems.extend(list.into_iter().map(|problem| {
                     Diagnostic {
-                        span: Some(part.span.clone()),
+                        span: Some(component.span.clone()),
                         key: hybridsim_config::check::join(
-                            &format!("part.{}", part.name),
+                            &format!("component.{}", component.name),
                             problem.param,
                         )
                         .trim_end_matches('.')
@@ -56,11 +58,16 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnost
         }
     }
     if let Some(Some(node)) = built.get(scenario.system)
-        && node.layer.lanes().len() > 1
+        && node.component.targets().len() > 1
     {
-        let part = &scenario.parts[scenario.system];
-        let message = format!("gives access to {} devices", node.layer.lanes().len());
-        problems.push(several_lanes(part, String::new(), message, "the host takes one device"));
+        let component = &scenario.components[scenario.system];
+        let message = format!("gives access to {} devices", node.component.targets().len());
+        problems.push(several_lanes(
+            component,
+            String::new(),
+            message,
+            "the host takes one device",
+        ));
     }
     match built.swap_remove(scenario.system) {
         Some(node) if problems.is_empty() => Ok(node),
@@ -68,17 +75,17 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<Node, Diagnost
     }
 }
 
-/// Between a controller and its devices there is a bus (paper 000, section 2.3).
+/// Between a controller and its devices there is a bus (konanki, section 2.3).
 fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    for part in &scenario.parts {
-        for name in part.settings.texts_opt("buses").unwrap_or(&[]) {
-            let child = scenario.parts.iter().find(|child| child.name == *name);
+    for component in &scenario.components {
+        for name in component.settings.texts_opt("buses").unwrap_or(&[]) {
+            let child = scenario.components.iter().find(|child| child.name == *name);
             let kind = child.map_or("", |child| child.description.name);
             if kind != "bus" {
                 problems.push(Diagnostic {
-                    span: Some(part.span.clone()),
-                    key: format!("part.{}.buses", part.name),
+                    span: Some(component.span.clone()),
+                    key: format!("component.{}.buses", component.name),
                     message: format!(
                         "`{name}` is a {kind}, and a controller reaches its devices by buses"
                     ),
@@ -91,52 +98,62 @@ fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
 }
 
 /// What a parent sees of a child: one device, or those it gives access to.
-fn views(node: &Node) -> Vec<ChildView> {
+fn views(node: &ComponentTree) -> Vec<ChildView> {
     let name = node.path.rsplit('/').next().unwrap_or(&node.path);
-    let mut lanes = node.layer.lanes();
-    if lanes.is_empty() {
-        let (sectors, positioner) = (node.layer.capacity(), node.layer.positioner());
-        lanes.push(Lane { sectors, positioner });
+    let mut targets = node.component.targets();
+    if targets.is_empty() {
+        let (sectors, positioner) = (node.component.capacity(), node.component.positioner());
+        targets.push(Target { sectors, positioner });
     }
-    let view = |lane: Lane| ChildView {
+    let view = |target: Target| ChildView {
         name: name.to_owned(),
-        capacity: lane.sectors,
-        positioner: lane.positioner,
+        capacity: target.sectors,
+        positioner: target.positioner,
     };
-    lanes.into_iter().map(view).collect()
+    targets.into_iter().map(view).collect()
 }
 
 /// A parameter that takes one device cannot take a bus with several.
-fn lanes_of_single_children(part: &Part, children: &[Node]) -> Vec<Diagnostic> {
-    let singles = part.description.params.iter().filter(|param| param.kind == Kind::Part);
+fn lanes_of_single_children(
+    component: &ScenarioComponent,
+    children: &[ComponentTree],
+) -> Vec<Diagnostic> {
+    let singles = component.description.params.iter().filter(|param| param.kind == Kind::Component);
     let single = |param: &Param| {
-        let name = part.settings.text_opt(param.name)?;
+        let name = component.settings.text_opt(param.name)?;
         let node = children.iter().find(|child| child.path.rsplit('/').next() == Some(name))?;
-        let lanes = node.layer.lanes().len();
-        let message = format!("`{name}` gives access to {lanes} devices");
-        (lanes > 1)
-            .then(|| several_lanes(part, param.name.to_owned(), message, "this takes one device"))
+        let targets = node.component.targets().len();
+        let message = format!("`{name}` gives access to {targets} devices");
+        (targets > 1).then(|| {
+            several_lanes(component, param.name.to_owned(), message, "this takes one device")
+        })
     };
     singles.filter_map(single).collect()
 }
 
-fn several_lanes(part: &Part, param: String, message: String, wanted: &str) -> Diagnostic {
-    let key = hybridsim_config::check::join(&format!("part.{}", part.name), &param);
+fn several_lanes(
+    component: &ScenarioComponent,
+    param: String,
+    message: String,
+    wanted: &str,
+) -> Diagnostic {
+    let key = hybridsim_config::check::join(&format!("component.{}", component.name), &param);
     Diagnostic {
-        span: Some(part.span.clone()),
+        span: Some(component.span.clone()),
         key: key.trim_end_matches('.').to_owned(),
         message: format!("{message}, and {wanted}"),
         help: Some("make one of them first: put it into a `concat`, `stripe` or `raid5`".into()),
     }
 }
 
-/// The path of every part from the top, such as `hybrid/flash`.
+/// The path of every component from the top, such as `hybrid/flash`.
 pub fn paths(scenario: &Scenario) -> Vec<String> {
-    let mut paths: Vec<String> = scenario.parts.iter().map(|part| part.name.clone()).collect();
+    let mut paths: Vec<String> =
+        scenario.components.iter().map(|component| component.name.clone()).collect();
     // Parents come after their children, so walking backwards finishes a parent first.
-    for at in (0..scenario.parts.len()).rev() {
-        for &child in &scenario.parts[at].children {
-            paths[child] = format!("{}/{}", paths[at], scenario.parts[child].name);
+    for at in (0..scenario.components.len()).rev() {
+        for &child in &scenario.components[at].children {
+            paths[child] = format!("{}/{}", paths[at], scenario.components[child].name);
         }
     }
     paths

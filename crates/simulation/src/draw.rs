@@ -1,50 +1,55 @@
 //! A scenario's system as a diagram.
 
-use crate::scenario::{Part, Scenario};
+use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::param::Value;
 use hybridsim_config::units::write_bytes;
-use hybridsim_engine::{Node, SECTOR_BYTES};
+use hybridsim_engine::{ComponentTree, SECTOR_BYTES};
 use hybridsim_report::diagram::{self, Item, Shape};
 use std::collections::BTreeMap;
 
-/// The diagram of `scenario`, whose parts were built into `system`, as SVG.
-pub fn svg(scenario: &Scenario, system: &Node) -> String {
+/// The diagram of `scenario`, whose components were built into `system`, as SVG.
+pub fn svg(scenario: &Scenario, system: &ComponentTree) -> String {
     let mut capacities = BTreeMap::new();
     gather(system, &mut capacities);
     let mut lines = vec![format!("{} loop", scenario.host.text("mode"))];
     lines.push(format!("depth {}", scenario.host.count("queue_depth")));
-    lines.push(scenario.host.plug("scheduler").name.clone());
-    let below = vec![item(scenario, &scenario.parts[scenario.system], &capacities)];
+    lines.push(scenario.host.entry("scheduler").name.clone());
+    let below = vec![item(scenario, &scenario.components[scenario.system], &capacities)];
     let host =
         Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below };
     diagram::svg(&scenario.title, &host)
 }
 
 /// Capacities in sectors by part name.
-fn gather(node: &Node, capacities: &mut BTreeMap<String, u64>) {
+fn gather(node: &ComponentTree, capacities: &mut BTreeMap<String, u64>) {
     let name = node.path.rsplit('/').next().unwrap_or(&node.path);
-    capacities.insert(name.to_owned(), node.layer.capacity());
+    capacities.insert(name.to_owned(), node.component.capacity());
     node.children.iter().for_each(|child| gather(child, capacities));
 }
 
-fn item(scenario: &Scenario, part: &Part, capacities: &BTreeMap<String, u64>) -> Item {
-    let kind = part.description.name;
-    let mut lines = vec![part.preset.clone().unwrap_or_else(|| kind.to_owned())];
-    if part.preset.is_some() {
+fn item(
+    scenario: &Scenario,
+    component: &ScenarioComponent,
+    capacities: &BTreeMap<String, u64>,
+) -> Item {
+    let kind = component.description.name;
+    let mut lines = vec![component.preset.clone().unwrap_or_else(|| kind.to_owned())];
+    if component.preset.is_some() {
         lines.push(kind.to_owned());
     }
-    if let Some(sectors) = capacities.get(&part.name) {
+    if let Some(sectors) = capacities.get(&component.name) {
         lines.push(size(*sectors));
     }
     let policy = |(name, value): (&'static str, &Value)| match value {
-        Value::Plug(plug) => Some(format!("{name}: {}", plug.name)),
+        Value::Entry(plug) => Some(format!("{name}: {}", plug.name)),
         _ => None,
     };
-    lines.extend(part.settings.iter().filter_map(policy).take(4));
-    let children = part.children.iter();
-    let children = children.map(|&at| item(scenario, &scenario.parts[at], capacities)).collect();
+    lines.extend(component.settings.iter().filter_map(policy).take(4));
+    let children = component.children.iter();
+    let children =
+        children.map(|&at| item(scenario, &scenario.components[at], capacities)).collect();
     let children = diagram::folded(children);
-    Item { name: part.name.clone(), lines, shape: shape(kind), copies: 1, children }
+    Item { name: component.name.clone(), lines, shape: shape(kind), copies: 1, children }
 }
 
 /// Three digits are enough in a picture.

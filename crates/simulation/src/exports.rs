@@ -1,8 +1,8 @@
 //! What a run leaves for other tools: percentile tables, results in fio's shape, a list of all
 //! requests.
 
-use crate::run::Done;
-use hybridsim_engine::{Fact, FactSink, Op, Part, Stamped};
+use crate::run::RunOutput;
+use hybridsim_engine::{Event, EventRecord, EventSink, LatencyPhase, Op};
 use hybridsim_report::{fio, hgrm};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ pub const NAMES: [&str; 4] =
 
 /// Files by name with their content, of the measured window. A kind of request of which there was
 /// none has no table.
-pub fn for_tools(done: &Done) -> Vec<(&'static str, String)> {
+pub fn for_tools(done: &RunOutput) -> Vec<(&'static str, String)> {
     let [shape, all, read, write] = NAMES;
     let mut files = vec![
         (shape, format!("{:#}\n", fio::json(&done.results, &done.latencies))),
@@ -31,7 +31,7 @@ pub struct RequestLog {
     out: BufWriter<File>,
     path: PathBuf,
     partial: PathBuf,
-    parts_ns: [u64; Part::COUNT],
+    phases_ns: [u64; LatencyPhase::COUNT],
     failed: Option<io::Error>,
 }
 
@@ -44,21 +44,22 @@ impl RequestLog {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let partial = path.with_file_name(format!(".{name}.partial"));
         let mut out = BufWriter::new(File::create(&partial)?);
-        let parts = Part::ALL.map(|part| format!("{}_ns", part.name())).join(",");
-        let head = writeln!(out, "arrival_ns,latency_ns,op,first_sector,sectors,{parts}");
+        let breakdown =
+            LatencyPhase::ALL.map(|component| format!("{}_ns", component.name())).join(",");
+        let head = writeln!(out, "arrival_ns,latency_ns,op,first_sector,sectors,{breakdown}");
         let path = path.to_owned();
-        Ok(Self { out, path, partial, parts_ns: [0; Part::COUNT], failed: head.err() })
+        Ok(Self { out, path, partial, phases_ns: [0; LatencyPhase::COUNT], failed: head.err() })
     }
 
-    fn row(&mut self, stamped: &Stamped) -> io::Result<()> {
-        match stamped.fact {
-            Fact::Spent { part, time, .. } => self.parts_ns[part as usize] += time.as_ns(),
-            Fact::Completed { op, sectors, lba, latency } => {
+    fn row(&mut self, stamped: &EventRecord) -> io::Result<()> {
+        match stamped.event {
+            Event::PhaseTime { phase, time, .. } => self.phases_ns[phase as usize] += time.as_ns(),
+            Event::Completed { op, sectors, lba, latency } => {
                 let latency_ns = latency.as_ns();
                 let arrival_ns = stamped.time.as_ns().saturating_sub(latency_ns);
                 let (op, lba) = (op.name(), lba.0);
                 write!(self.out, "{arrival_ns},{latency_ns},{op},{lba},{sectors}")?;
-                for ns in std::mem::take(&mut self.parts_ns) {
+                for ns in std::mem::take(&mut self.phases_ns) {
                     write!(self.out, ",{ns}")?;
                 }
                 self.out.write_all(b"\n")?;
@@ -87,9 +88,9 @@ impl Drop for RequestLog {
     }
 }
 
-impl FactSink for RequestLog {
-    fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
+impl EventSink for RequestLog {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
             if self.failed.is_none() {
                 self.failed = self.row(stamped).err();
             }

@@ -10,7 +10,7 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_flash::ENTRIES);
     registry.add_all(hybridsim_flash::ftl::ENTRIES);
     registry.add_all(hybridsim_flash::gc::ENTRIES);
-    registry.add_all(hybridsim_flash::temperature::ENTRIES);
+    registry.add_all(hybridsim_flash::hotcold::ENTRIES);
     registry.add_all(hybridsim_flash::wear::ENTRIES);
     hybridsim_cache::register(&mut registry);
     registry.add_all(hybridsim_hybrid::ENTRIES);

@@ -4,14 +4,14 @@ use crate::build;
 use crate::scenario::Scenario;
 use crate::scenario::resolve::{self, resolve};
 use crate::state::{self, Cache, Kept};
-use crate::workload::{self, Counted, Meter};
+use crate::workload::{self, Meter, MeteredSource};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    Fact, FactSink, Fault, Keeper, Machine, Node, PowerCuts, SimDuration, SimTime, Stamped,
-    StateError, Stream,
+    ComponentTree, Event, EventRecord, EventSink, Fault, Keeper, Machine, PowerFailureInjector,
+    SimDuration, SimTime, StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::results::Component;
@@ -34,10 +34,10 @@ pub struct Options<'a> {
     /// How much is observed.
     pub detail: Detail,
     /// Called now and then; returning `false` interrupts the run.
-    pub watch: Option<&'a mut dyn FnMut(&Beat) -> bool>,
-    /// Takes every fact as well.
-    pub sink: Option<&'a mut dyn FactSink>,
-    /// Whether [`Done::state`] is wanted.
+    pub watch: Option<&'a mut dyn FnMut(&RunProgress) -> bool>,
+    /// Takes every event as well.
+    pub sink: Option<&'a mut dyn EventSink>,
+    /// Whether [`RunOutput::state`] is wanted.
     pub save_state: bool,
     /// Where preconditioned devices are remembered; nowhere without.
     pub cache: Option<Cache>,
@@ -45,7 +45,7 @@ pub struct Options<'a> {
 
 /// A moment of a run, for progress displays.
 #[derive(Clone, Copy, Debug)]
-pub struct Beat {
+pub struct RunProgress {
     /// Share of the workload delivered, where known.
     pub fraction: Option<f64>,
     /// Requests delivered.
@@ -57,7 +57,7 @@ pub struct Beat {
 }
 
 /// What came of a run.
-pub struct Done {
+pub struct RunOutput {
     /// The figures.
     pub results: RunResults,
     /// What reports draw from, with [`Detail::Full`].
@@ -66,7 +66,7 @@ pub struct Done {
     pub resolved: String,
     /// The latencies of the measured window, as histograms.
     pub latencies: LatencyFold,
-    /// The paths of all parts, by the number facts name them by.
+    /// The paths of all components, by the number events name them by.
     pub paths: Vec<String>,
     /// Why the run ended early, if it did. The figures are of what came before.
     pub fault: Option<Fault>,
@@ -75,7 +75,7 @@ pub struct Done {
     pub state: Option<Vec<u8>>,
 }
 
-impl Done {
+impl RunOutput {
     /// The run as reports show it.
     pub fn shown(&self) -> hybridsim_report::Run {
         hybridsim_report::Run {
@@ -89,7 +89,7 @@ impl Done {
 /// Why a run did not begin.
 #[derive(Debug)]
 pub enum RunError {
-    /// The scenario's parts do not fit together.
+    /// The scenario's components do not fit together.
     Scenario(Diagnostics),
     /// The trace cannot be opened.
     Trace(String),
@@ -118,39 +118,43 @@ pub fn is_device_answer(fault: &Fault) -> bool {
 }
 
 /// Tells what went wrong in policies that have no way to return it, in the thread that asks.
-pub type Ailment = fn() -> Option<String>;
+pub type PluginError = fn() -> Option<String>;
 
-static AILMENT: OnceLock<Ailment> = OnceLock::new();
+static PLUGIN_ERROR: OnceLock<PluginError> = OnceLock::new();
 
 /// Has every run fail that `ask` tells something of. The first call counts.
-pub fn watch_policies(ask: Ailment) {
-    AILMENT.get_or_init(|| ask);
+pub fn watch_policies(ask: PluginError) {
+    PLUGIN_ERROR.get_or_init(|| ask);
 }
 
 /// What is wrong with a policy of the run of this thread.
-pub fn ailment() -> Option<String> {
-    AILMENT.get().and_then(|ask| ask())
+pub fn plugin_error() -> Option<String> {
+    PLUGIN_ERROR.get().and_then(|ask| ask())
 }
 
 /// Runs `scenario`.
 ///
 /// # Errors
-/// When the scenario's parts do not fit together, or its trace cannot be opened. What happens
-/// later is told by [`Done::fault`].
+/// When the scenario's components do not fit together, or its trace cannot be opened. What happens
+/// later is told by [`RunOutput::fault`].
 pub fn run(
     scenario: &Scenario,
     registry: &Registry,
     options: Options<'_>,
-) -> Result<Done, RunError> {
+) -> Result<RunOutput, RunError> {
     let meter = Meter::default();
     let (root, warnings) = assemble(scenario, registry, &meter)?;
     let mut machine = Machine::new(root, scenario.run.flag("verify"));
     if let Some(every) = scenario.run.count_opt("power_cut_every") {
         let stream = Stream::new(scenario.seed(), "power");
-        machine.fail_power(PowerCuts::new(every, scenario.run.count("power_cuts_max"), stream));
+        machine.fail_power(PowerFailureInjector::new(
+            every,
+            scenario.run.count("power_cuts_max"),
+            stream,
+        ));
     }
     if options.detail == Detail::Full {
-        machine.tell_flash_busy();
+        machine.enable_flash_busy();
     }
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, save_state, cache, .. } = options;
@@ -170,10 +174,10 @@ pub fn run(
         let mut tee = Tee { first: &mut recorder, second: sink, base, shifted: Vec::new() };
         machine.run(&mut tee, &mut |now| {
             let go_on = watch.as_mut().is_none_or(|watch| watch(&meter.beat(now - base)));
-            go_on && ailment().is_none()
+            go_on && plugin_error().is_none()
         })
     });
-    let ended = ailment().map_or(ended, |words| Err(Fault::Invariant(words)));
+    let ended = plugin_error().map_or(ended, |words| Err(Fault::Invariant(words)));
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = (ended.err(), machine.events_handled());
     let state = match fault {
@@ -191,7 +195,7 @@ pub fn run(
     finished.results.warnings.extend(unwritten_reads(&finished.results));
     finished.results.warnings.extend(failed_requests(&finished.results));
     finished.results.warnings.extend(lost_requests(scenario, &finished.results));
-    Ok(Done {
+    Ok(RunOutput {
         results: finished.results,
         pictures: finished.pictures,
         latencies: finished.latencies,
@@ -237,23 +241,26 @@ fn prepare(
     scenario: &Scenario,
     registry: &Registry,
     cache: Option<&Cache>,
-    watch: &mut Option<&mut dyn FnMut(&Beat) -> bool>,
+    watch: &mut Option<&mut dyn FnMut(&RunProgress) -> bool>,
 ) -> Result<(), Fault> {
     let keys = || {
-        let parts = scenario.parts.iter().zip(build::paths(scenario));
-        let key = |(part, path): (_, String)| {
-            let resolved = resolve::part(part, registry);
+        let components = scenario.components.iter().zip(build::paths(scenario));
+        let key = |(component, path): (_, String)| {
+            let resolved = resolve::component(component, registry);
             let key = format!("seed = {}\npath = {path:?}\n{resolved}", scenario.seed());
             (path, key)
         };
-        parts.map(key).collect()
+        components.map(key).collect()
     };
     let mut kept = cache.map(|cache| Kept::new(cache, keys()));
     let keeper = kept.as_mut().map(|kept| kept as &mut dyn Keeper);
     machine.prepare(keeper, &mut |share| match watch {
-        Some(watch) => {
-            watch(&Beat { fraction: Some(share), requests: 0, now: SimTime::ZERO, preparing: true })
-        }
+        Some(watch) => watch(&RunProgress {
+            fraction: Some(share),
+            requests: 0,
+            now: SimTime::ZERO,
+            preparing: true,
+        }),
         None => true,
     })
 }
@@ -307,7 +314,7 @@ fn unwritten_reads(results: &RunResults) -> Option<String> {
     Some(format!(
         "about {:.0} % of what was read from {first}{others} had never been written, or was \
          trimmed: such reads touch no flash and are too fast; precondition the drive (key \
-         `precondition` of its part)",
+         `precondition` of its component)",
         most * 100.0
     ))
 }
@@ -317,20 +324,20 @@ fn assemble(
     scenario: &Scenario,
     registry: &Registry,
     meter: &Meter,
-) -> Result<(Node, workload::Warnings), RunError> {
+) -> Result<(ComponentTree, workload::Warnings), RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
-    let scheduler = scenario.host.plug("scheduler");
+    let scheduler = scenario.host.entry("scheduler");
     let entry = registry
         .find::<SchedulerEntry>(&scheduler.name)
         .expect("a checked scenario names a registered scheduler");
     let scheduler =
         (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?;
-    let capacity = system.layer.capacity();
+    let capacity = system.component.capacity();
     let (source, warnings) = workload::open(scenario, registry, capacity)?;
-    let source = Box::new(Counted::new(source, meter.clone()));
-    let host = Host::new(host, source, scheduler).with_positioner(system.layer.positioner());
-    Ok((Node::inner("host", host, vec![system]), warnings))
+    let source = Box::new(MeteredSource::new(source, meter.clone()));
+    let host = Host::new(host, source, scheduler).with_positioner(system.component.positioner());
+    Ok((ComponentTree::inner("host", host, vec![system]), warnings))
 }
 
 /// Problems of one of the scenario's own tables.
@@ -365,34 +372,34 @@ fn label(scenario: &Scenario) -> Label {
     }
 }
 
-/// Hands facts to two sinks.
+/// Hands events to two sinks.
 struct Tee<'a, 'b> {
     first: &'a mut Recorder,
-    second: Option<&'b mut dyn FactSink>,
+    second: Option<&'b mut dyn EventSink>,
     /// When the run began: not zero where it goes on from a state.
     base: SimDuration,
-    shifted: Vec<Stamped>,
+    shifted: Vec<EventRecord>,
 }
 
-impl FactSink for Tee<'_, '_> {
-    fn take(&mut self, facts: &[Stamped]) {
-        let mut facts = facts;
+impl EventSink for Tee<'_, '_> {
+    fn take(&mut self, events: &[EventRecord]) {
+        let mut events = events;
         if !self.base.is_zero() {
-            let shift = |stamped: &Stamped| {
+            let shift = |stamped: &EventRecord| {
                 let mut stamped = *stamped;
                 stamped.time = stamped.time - self.base;
-                if let Fact::FlashBusy { begin, end, .. } = &mut stamped.fact {
+                if let Event::FlashBusy { begin, end, .. } = &mut stamped.event {
                     (*begin, *end) = (*begin - self.base, *end - self.base);
                 }
                 stamped
             };
             self.shifted.clear();
-            self.shifted.extend(facts.iter().map(shift));
-            facts = &self.shifted;
+            self.shifted.extend(events.iter().map(shift));
+            events = &self.shifted;
         }
-        self.first.take(facts);
+        self.first.take(events);
         if let Some(second) = &mut self.second {
-            second.take(facts);
+            second.take(events);
         }
     }
 }

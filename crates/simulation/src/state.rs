@@ -246,13 +246,13 @@ impl Cache {
 /// A [`Cache`] for the parts of one scenario.
 pub struct Kept<'a> {
     cache: &'a Cache,
-    /// What the state of the part at a path depends on.
+    /// What the state of the component at a path depends on.
     keys: BTreeMap<String, String>,
     asked: Instant,
 }
 
 impl<'a> Kept<'a> {
-    /// `keys` say by path what the state of a part depends on, besides the program's code.
+    /// `keys` say by path what the state of a component depends on, besides the program's code.
     pub fn new(cache: &'a Cache, keys: BTreeMap<String, String>) -> Self {
         let key = |(path, key)| (path, format!("program = {SOURCES}\n{key}"));
         Self { cache, keys: keys.into_iter().map(key).collect(), asked: Instant::now() }
@@ -278,7 +278,7 @@ impl Keeper for Kept<'_> {
 mod tests {
     use super::*;
 
-    const SYSTEM: &str = "system = \"a\"\n[part.a]\nkind = \"ssd\"\nblocks = 3\n";
+    const SYSTEM: &str = "system = \"a\"\n[component.a]\nkind = \"ssd\"\nblocks = 3\n";
 
     #[test]
     fn a_state_comes_back_only_whole_and_to_its_own_system() {
@@ -287,7 +287,9 @@ mod tests {
         assert!(packed.len() < state.len() / 4, "{} bytes", packed.len());
         assert_eq!(unpack(&packed, SYSTEM).as_ref(), Ok(&state));
         let wrong = unpack(&packed, &SYSTEM.replace('3', "4")).expect_err("another system").0;
-        assert!(wrong.contains("`blocks = 3`") && wrong.contains("`blocks = 4` under [part.a]"));
+        assert!(
+            wrong.contains("`blocks = 3`") && wrong.contains("`blocks = 4` under [component.a]")
+        );
         for length in 0..packed.len() {
             assert!(unpack(&packed[..length], SYSTEM).is_err(), "cut at {length}");
         }

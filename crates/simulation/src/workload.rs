@@ -1,8 +1,8 @@
 //! A scenario's workload: a trace with its replay options, or a generator.
 
-use crate::run::{Beat, RunError, section};
+use crate::run::{RunError, RunProgress, section};
 use crate::scenario::Scenario;
-use hybridsim_config::param::Plug;
+use hybridsim_config::param::EntryChoice;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, Request, SimDuration, SimTime, Source};
 use hybridsim_workload::record::{RecordReader, TraceError};
@@ -41,7 +41,7 @@ pub fn open(
     registry: &Registry,
     capacity: u64,
 ) -> Result<(Box<dyn Source>, Warnings), RunError> {
-    match scenario.workload.plug_opt("generator") {
+    match scenario.workload.entry_opt("generator") {
         Some(plug) => Ok((generator(scenario, registry, plug, capacity)?, Warnings(None))),
         None => trace(scenario, registry, capacity),
     }
@@ -50,7 +50,7 @@ pub fn open(
 fn generator(
     scenario: &Scenario,
     registry: &Registry,
-    plug: &Plug,
+    plug: &EntryChoice,
     capacity_sectors: u64,
 ) -> Result<Box<dyn Source>, RunError> {
     let entry = registry
@@ -96,7 +96,7 @@ fn trace(
 
 /// How the scenario's trace is opened.
 pub fn open_options(scenario: &Scenario) -> OpenOptions {
-    match scenario.workload.plug_opt("format") {
+    match scenario.workload.entry_opt("format") {
         Some(plug) => OpenOptions {
             format: Some(plug.name.clone()),
             settings: plug.settings.clone(),
@@ -113,7 +113,7 @@ pub fn trace_path(scenario: &Scenario) -> PathBuf {
 
 /// What to call the workload in results.
 pub fn name(scenario: &Scenario) -> String {
-    match scenario.workload.plug_opt("generator") {
+    match scenario.workload.entry_opt("generator") {
         Some(plug) => plug.name.clone(),
         None => trace_path(scenario)
             .file_name()
@@ -127,9 +127,9 @@ pub struct Meter(Rc<Cell<(u64, Option<f64>)>>, Rc<Cell<SimDuration>>);
 
 impl Meter {
     /// The moment `now`.
-    pub fn beat(&self, now: SimTime) -> Beat {
+    pub fn beat(&self, now: SimTime) -> RunProgress {
         let (requests, fraction) = self.0.get();
-        Beat { fraction, requests, now, preparing: false }
+        RunProgress { fraction, requests, now, preparing: false }
     }
 
     /// The run goes on where another ended: the workload begins `after` the start of time.
@@ -143,20 +143,20 @@ impl Meter {
 const METER_EVERY: u64 = 1 << 14;
 
 /// A source that tells its [`Meter`], and refuses to be empty.
-pub struct Counted {
+pub struct MeteredSource {
     inner: Box<dyn Source>,
     requests: u64,
     meter: Meter,
 }
 
-impl Counted {
+impl MeteredSource {
     /// Watches `inner`.
     pub fn new(inner: Box<dyn Source>, meter: Meter) -> Self {
         Self { inner, requests: 0, meter }
     }
 }
 
-impl Source for Counted {
+impl Source for MeteredSource {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         let next = self.inner.next()?;
         if next.is_none() && self.requests == 0 {

@@ -1,7 +1,7 @@
 //! Settings from TOML text, as the scenario reader makes them, for tests.
 
 use crate::synthetic::{DistributionEntry, distribution};
-use hybridsim_config::param::{Kind, Param, Plug, Settings, Value};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::SimDuration;
 
@@ -85,7 +85,7 @@ fn read_value(param: &Param, value: &toml::Value) -> Value {
             assert!(words.contains(&text()), "{} is not one of {words:?}", text());
             Value::Text(text().to_owned())
         }
-        Kind::Plug(slot) => read_plug(slot, value),
+        Kind::Entry(slot) => read_plug(slot, value),
         Kind::Counts => Value::Counts(list().iter().map(count).collect()),
         Kind::Numbers => Value::Numbers(list().iter().map(number).collect()),
         Kind::Tables(params) => {
@@ -99,11 +99,11 @@ fn read_value(param: &Param, value: &toml::Value) -> Value {
 }
 
 fn read_plug(slot: &str, value: &toml::Value) -> Value {
-    assert_eq!(slot, DistributionEntry::SLOT);
+    assert_eq!(slot, DistributionEntry::CATEGORY);
     let mut table = value.as_table().expect("a table").clone();
     let kind = table.remove("kind").expect("a kind");
     let name = kind.as_str().expect("a word").to_owned();
     let entry = registry().find::<DistributionEntry>(&name).expect("a registered distribution");
     let Description { params, .. } = entry.description;
-    Value::Plug(Plug { name, settings: read_table(params, &mut table) })
+    Value::Entry(EntryChoice { name, settings: read_table(params, &mut table) })
 }

@@ -1,4 +1,4 @@
-//! Parameters of a flash device from measured latencies (paper 000, section 5.2), and, in
+//! Parameters of a flash device from measured latencies (konanki, section 5.2), and, in
 //! [`disk`], of a hard disk from a measured log.
 //!
 //! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command

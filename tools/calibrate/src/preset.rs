@@ -15,7 +15,7 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
         let _ = writeln!(text, "{setting:<32} # {comment}");
     };
     line("kind", "\"ssd\"".to_owned(), &format!("{name}, from {} readings", calibration.readings));
-    line("timing", "\"serial\"".to_owned(), "L(n) = n R + C (paper 000, section 5.2)");
+    line("timing", "\"serial\"".to_owned(), "L(n) = n R + C (konanki, section 5.2)");
     line("ftl", "\"fmax\"".to_owned(), "assumed: outside latencies do not tell");
     line("program_order", "\"any\"".to_owned(), "as that translation layer needs");
     for key in ["channels", "dies_per_channel", "planes_per_die"] {

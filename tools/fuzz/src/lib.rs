@@ -32,7 +32,7 @@ pub enum Verdict {
 /// Draws system number `seed` and runs it.
 pub fn one(registry: &Registry, seed: u64) -> Verdict {
     let mut draw =
-        Draw { registry, stream: Stream::new(seed, "fuzz"), parts: String::new(), count: 0 };
+        Draw { registry, stream: Stream::new(seed, "fuzz"), components: String::new(), count: 0 };
     let scenario = draw.scenario(seed);
     let source = SourceText { name: format!("fuzz seed {seed}"), text: scenario.clone() };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
@@ -66,7 +66,7 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
     }
 }
 
-/// Whether a part said that it does not model power failures.
+/// Whether a component said that it does not model power failures.
 fn cannot_lose_power(fault: &Fault) -> bool {
     fault.to_string().contains("does not model power failures")
 }
@@ -75,7 +75,7 @@ fn cannot_lose_power(fault: &Fault) -> bool {
 struct Draw<'a> {
     registry: &'a Registry,
     stream: Stream,
-    parts: String,
+    components: String,
     count: u32,
 }
 
@@ -84,7 +84,7 @@ const DEPTH_MAX: u32 = 3;
 
 impl Draw<'_> {
     fn scenario(&mut self, seed: u64) -> String {
-        let system = self.part(0);
+        let system = self.component(0);
         let depth = 1 + self.stream.below(32);
         let mode = if self.stream.chance(0.5) { "open" } else { "closed" };
         let scheduler = self.one_of("scheduler");
@@ -93,13 +93,13 @@ impl Draw<'_> {
         if self.stream.chance(1.0 / 3.0) {
             power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
             // A disk's buffer loses what it acknowledged, and says so.
-            self.parts = self.parts.replace("write_cache = true", "write_cache = false");
+            self.components = self.components.replace("write_cache = true", "write_cache = false");
         }
         format!(
             "system = \"{system}\"\n[run]\nseed = {seed}\nverify = true\n{power}\
              [host]\nmode = \"{mode}\"\nqueue_depth = {depth}\nscheduler = \"{scheduler}\"\n\
              [workload]\ngenerator = {generator}\n{}",
-            self.parts
+            self.components
         )
     }
 
@@ -123,11 +123,11 @@ impl Draw<'_> {
         )
     }
 
-    /// Writes a part and its children; returns its name.
-    fn part(&mut self, depth: u32) -> String {
+    /// Writes a component and its children; returns its name.
+    fn component(&mut self, depth: u32) -> String {
         let kinds: Vec<_> = self
             .registry
-            .descriptions("part")
+            .descriptions("component")
             .filter(|entry| depth < DEPTH_MAX || !entry.params.iter().any(takes_children))
             .collect();
         let kind = kinds[self.stream.below(kinds.len() as u64) as usize];
@@ -148,7 +148,7 @@ impl Draw<'_> {
             }
         }
         keys += &sizes;
-        self.parts += &format!("[part.{name}]\nkind = \"{}\"\n{keys}", kind.name);
+        self.components += &format!("[component.{name}]\nkind = \"{}\"\n{keys}", kind.name);
         name
     }
 
@@ -169,38 +169,39 @@ impl Draw<'_> {
     fn key(&mut self, kind: &str, param: &Param, depth: u32) -> String {
         match param.kind {
             // A scheduler that sends NV cache commands needs somebody who knows them.
-            Kind::Part if param.name == "drive" => {
-                let (flash, name) = (self.part(DEPTH_MAX), self.count + 1);
+            Kind::Component if param.name == "drive" => {
+                let (flash, name) = (self.component(DEPTH_MAX), self.count + 1);
                 self.count += 1;
-                self.parts += &format!(
-                    "[part.p{name}]\nkind = \"nv-cache-disk\"\nflash = \"{flash}\"\n\
-                     disk = \"p{name}d\"\n[part.p{name}d]\nkind = \"curve-disk\"\n\
+                self.components += &format!(
+                    "[component.p{name}]\nkind = \"nv-cache-disk\"\nflash = \"{flash}\"\n\
+                     disk = \"p{name}d\"\n[component.p{name}d]\nkind = \"curve-disk\"\n\
                      capacity = \"64MiB\"\n"
                 );
                 format!("{} = \"p{name}\"\n", param.name)
             }
             // A journal, say.
-            Kind::Part if param.default.is_some() && self.stream.chance(0.7) => String::new(),
-            Kind::Part => format!("{} = \"{}\"\n", param.name, self.part(depth + 1)),
+            Kind::Component if param.default.is_some() && self.stream.chance(0.7) => String::new(),
+            Kind::Component => format!("{} = \"{}\"\n", param.name, self.component(depth + 1)),
             // Optional children, such as spares, would make every system large.
-            Kind::Parts if param.default.is_some() && self.stream.chance(0.8) => String::new(),
+            Kind::Components if param.default.is_some() && self.stream.chance(0.8) => String::new(),
             // A controller reaches its devices by a bus.
-            Kind::Parts if param.name == "buses" => {
-                let device = self.part(depth + 1);
+            Kind::Components if param.name == "buses" => {
+                let device = self.component(depth + 1);
                 self.count += 1;
                 let name = format!("p{}", self.count);
-                self.parts += &format!("[part.{name}]\nkind = \"bus\"\ndevices = [\"{device}\"]\n");
+                self.components +=
+                    &format!("[component.{name}]\nkind = \"bus\"\ndevices = [\"{device}\"]\n");
                 format!("{} = [\"{name}\"]\n", param.name)
             }
-            Kind::Parts => {
+            Kind::Components => {
                 let members = self.members(kind, depth);
                 let names: Vec<String> =
-                    (0..members).map(|_| format!("\"{}\"", self.part(depth + 1))).collect();
+                    (0..members).map(|_| format!("\"{}\"", self.component(depth + 1))).collect();
                 format!("{} = [{}]\n", param.name, names.join(", "))
             }
-            // The kind of a part decides about the seek model; see `small`.
-            Kind::Plug("seek-model") => String::new(),
-            Kind::Plug(slot) if param.default.is_some() && self.can_draw(slot) => {
+            // The kind of a component decides about the seek model; see `small`.
+            Kind::Entry("seek-model") => String::new(),
+            Kind::Entry(slot) if param.default.is_some() && self.can_draw(slot) => {
                 format!("{} = \"{}\"\n", param.name, self.one_of(slot))
             }
             _ => String::new(),
@@ -217,7 +218,7 @@ impl Draw<'_> {
 }
 
 fn takes_children(param: &Param) -> bool {
-    matches!(param.kind, Kind::Part | Kind::Parts)
+    matches!(param.kind, Kind::Component | Kind::Components)
 }
 
 /// Keys that make a device small, and those it cannot be built without.

@@ -171,7 +171,7 @@ fn scenario(
     section(&mut out, "host", &system.host);
     section(&mut out, "run", &run);
     for part in &system.parts {
-        section(&mut out, &format!("part.{}", part.name), &part.lines);
+        section(&mut out, &format!("component.{}", part.name), &part.lines);
     }
     Ok(out)
 }

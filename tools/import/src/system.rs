@@ -193,7 +193,7 @@ pub(crate) fn free_name(wish: &str, system: &System) -> String {
 pub(crate) fn bare(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().map(fit).take(100).collect();
-    if name.is_empty() { "part".to_owned() } else { name }
+    if name.is_empty() { "component".to_owned() } else { name }
 }
 
 pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Lines, Trouble> {

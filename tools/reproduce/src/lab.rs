@@ -1,10 +1,10 @@
 //! What an artefact may use: scenarios run side by side, workloads profiled, measured data.
 
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{Arrival, Fact, FactSink, Op, Stamped};
+use hybridsim_engine::{Arrival, Event, EventRecord, EventSink, Op};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_simulation::registry;
-use hybridsim_simulation::run::{self, Done, Options};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state::Cache;
 use hybridsim_simulation::workload;
@@ -62,7 +62,7 @@ impl Job {
         }
     }
 
-    /// The scenario file `path` of the folder `papers`, such as `002/fig6.toml`.
+    /// The scenario file `path` of the folder `papers`, such as `flashsim/fig6.toml`.
     ///
     /// # Panics
     /// When there is no such file: they are part of the program.
@@ -220,17 +220,17 @@ impl<'a> Lab<'a> {
         let registry = registry::standard();
         let scenario = check(job, &registry)?;
         let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
-        let mut watch = |_: &run::Beat| !self.interrupted.load(Ordering::Relaxed);
+        let mut watch = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
             detail: Detail::Full,
             watch: Some(&mut watch),
-            sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn FactSink),
+            sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
             cache: Cache::standard(),
             ..Options::default()
         };
         let failed = |error: &dyn std::fmt::Display| failure(job, error);
         let done = run::run(&scenario, &registry, options).map_err(|error| failed(&error))?;
-        let Done { results, pictures, fault, .. } = done;
+        let RunOutput { results, pictures, fault, .. } = done;
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
         }
@@ -267,7 +267,7 @@ impl<'a> Lab<'a> {
         capacity: u64,
         visit: &mut dyn FnMut(&Arrival),
     ) -> Result<(), LabError> {
-        let system = "[part.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
+        let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let registry = registry::standard();
         let scenario = check(job, &registry)?;
@@ -303,14 +303,14 @@ struct Kept {
     told: Vec<(f64, u8, u64)>,
 }
 
-impl FactSink for Kept {
-    fn take(&mut self, facts: &[Stamped]) {
-        for stamped in facts {
-            match stamped.fact {
-                Fact::Completed { op, latency, .. } if self.latencies => {
+impl EventSink for Kept {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
+            match stamped.event {
+                Event::Completed { op, latency, .. } if self.latencies => {
                     self.list.push((op, latency.as_ns()));
                 }
-                Fact::Custom { name, value } if self.numbers => {
+                Event::Custom { name, value } if self.numbers => {
                     self.told.push((stamped.time.as_ns() as f64 / 1e9, name, value));
                 }
                 _ => {}

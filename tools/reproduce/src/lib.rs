@@ -6,14 +6,14 @@
 //! the project was begun with, parameters come from the paper or a datasheet, and where a claim
 //! does not hold, the row says `differs` and why.
 
+mod bisson_fqueue;
+mod chang_slc_mlc;
 mod claim;
 mod disk;
+mod flashsim;
+mod konanki;
 mod lab;
-mod paper000;
-mod paper001;
-mod paper002;
-mod paper003;
-mod paper004;
+mod op_fcl;
 
 pub use claim::{Claim, Findings, Order};
 pub use lab::{Job, Lab, LabError, Ran};
@@ -23,7 +23,7 @@ use hybridsim_report::study::Study;
 /// A figure, a table, or a set of measurements that can be reproduced.
 #[derive(Clone, Copy, Debug)]
 pub struct Artefact {
-    /// Its name, such as `002/fig6`: the source, then the artefact.
+    /// Its name, such as `flashsim/fig6`: the source, then the artefact.
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
@@ -36,11 +36,11 @@ pub struct Artefact {
 /// All artefacts, in the order they are told.
 pub const ARTEFACTS: &[&[Artefact]] = &[
     disk::ARTEFACTS,
-    paper000::ARTEFACTS,
-    paper001::ARTEFACTS,
-    paper002::ARTEFACTS,
-    paper003::ARTEFACTS,
-    paper004::ARTEFACTS,
+    konanki::ARTEFACTS,
+    bisson_fqueue::ARTEFACTS,
+    flashsim::ARTEFACTS,
+    op_fcl::ARTEFACTS,
+    chang_slc_mlc::ARTEFACTS,
 ];
 
 /// All artefacts in one row.
@@ -48,13 +48,30 @@ pub fn all() -> impl Iterator<Item = &'static Artefact> {
     ARTEFACTS.iter().copied().flatten()
 }
 
-/// The artefacts `ids` name: a whole source (`002`) or one of its artefacts (`002/fig6`); all
-/// without any.
+/// Numbers that earlier versions named the papers by, and the keys that replaced them.
+const NUMBERS: [(&str, &str); 5] = [
+    ("000", "konanki"),
+    ("001", "bisson-fqueue"),
+    ("002", "flashsim"),
+    ("003", "op-fcl"),
+    ("004", "chang-slc-mlc"),
+];
+
+/// `id` with the key of its paper where it starts with the paper's former number.
+fn with_key(id: &str) -> String {
+    let (source, rest) = id.split_at(id.find('/').unwrap_or(id.len()));
+    let key = NUMBERS.iter().find(|(number, _)| *number == source).map_or(source, |(_, key)| key);
+    format!("{key}{rest}")
+}
+
+/// The artefacts `ids` name: a whole source (`flashsim`) or one of its artefacts (`flashsim/fig6`);
+/// all without any. The former number of a paper (`002`) stands for its key.
 ///
 /// # Errors
 /// The id that names nothing.
 pub fn select(ids: &[String]) -> Result<Vec<&'static Artefact>, String> {
     let names = |id: &str, artefact: &Artefact| {
+        let id = with_key(id);
         let rest = artefact.id.strip_prefix(id.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -100,11 +117,12 @@ mod tests {
             select(&ids).map(|found| found.len())
         };
         assert_eq!(check(&[]), Ok(all().count()));
+        assert_eq!(check(&["flashsim/table3"]), Ok(1));
         assert_eq!(check(&["002/table3"]), Ok(1));
-        assert!(check(&["000"]).is_ok_and(|found| found > 0 && found < all().count()));
-        assert_eq!(check(&["002/"]), check(&["002"]));
+        assert!(check(&["konanki"]).is_ok_and(|found| found > 0 && found < all().count()));
+        assert_eq!(check(&["002/"]), check(&["flashsim"]));
         assert_eq!(check(&["00"]), Err("00".to_owned()));
-        assert_eq!(check(&["002/fig"]), Err("002/fig".to_owned()));
+        assert_eq!(check(&["flashsim/fig"]), Err("flashsim/fig".to_owned()));
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn simulate(point: &Point, job: &Job<'_>) -> Option<Outcome> {
         Ok(scenario) => scenario,
         Err(problems) => return Some(Outcome::Failed(problems.to_string())),
     };
-    let mut watch = |_: &run::Beat| !job.interrupted.load(Ordering::Relaxed);
+    let mut watch = |_: &run::RunProgress| !job.interrupted.load(Ordering::Relaxed);
     let options = Options {
         detail: Detail::Bare,
         watch: Some(&mut watch),

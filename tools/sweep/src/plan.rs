@@ -15,7 +15,7 @@ const POINTS_MAX: usize = 100_000;
 /// A key and the values it takes, in TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Such as `part.ssd.over_provisioning`.
+    /// Such as `component.ssd.over_provisioning`.
     pub key: String,
     /// Such as `0.07`.
     pub values: Vec<String>,
@@ -233,7 +233,7 @@ mod tests {
     use hybridsim_simulation::registry::standard;
 
     const SCENARIO: &str = "[workload]\ngenerator = { kind = \"uniform\", requests = 10 }\n\
-                            [part.d]\nkind = \"constant-device\"\ncapacity = \"1MB\"\n";
+                            [component.d]\nkind = \"constant-device\"\ncapacity = \"1MB\"\n";
 
     fn vary(option: &str) -> Vary {
         Vary::parse(option).unwrap_or_else(|error| panic!("{error}"))
@@ -259,7 +259,7 @@ mod tests {
                     [vary]\nhost.queue_depth = [1, 2]\n";
         fs::write(&sweep, text).expect("it can be written");
         let registry = standard();
-        let more = vary("part.d.latency=1ms,2ms,3ms");
+        let more = vary("component.d.latency=1ms,2ms,3ms");
         let plan = Plan::read(&sweep, &[], &[more]).unwrap_or_else(|error| panic!("{error}"));
         let points = plan.points(&registry, None).unwrap_or_else(|error| panic!("{error}"));
         let names: Vec<String> = points.iter().map(Point::name).collect();
@@ -279,7 +279,7 @@ mod tests {
             let plan = Plan::read(&base, &[], &[vary(option)]);
             plan.and_then(|plan| plan.points(&registry, None))
         };
-        assert!(points("part.d.speed=1,2").is_err());
+        assert!(points("component.d.speed=1,2").is_err());
         let some = points("host.queue_depth=0,1").unwrap_or_else(|error| panic!("{error}"));
         assert!(some[0].key.is_empty() && !some[1].key.is_empty());
         assert!(Plan::read(&base, &[], &[]).is_err(), "nothing varies");

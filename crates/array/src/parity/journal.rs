@@ -12,13 +12,13 @@ use super::ParityArray;
 use super::op::{StripeOp, Work};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::{Completion, Ctx, Fact, Flags, Lba, Op, Request, SimTime};
+use hybridsim_engine::{Completion, Ctx, Event, Flags, Lba, Op, Request, SimTime};
 use std::collections::VecDeque;
 
 /// The device.
 pub const JOURNAL: Param = Param::optional(
     "journal",
-    Kind::Part,
+    Kind::Component,
     "A device that holds what is about to be written until it is: closes the write hole; trims do \
      not pass and data do not go before parity then",
 );
@@ -290,7 +290,7 @@ impl ParityArray {
         journal.entries.clear();
         journal.used = 0;
         let took = ctx.now().since(journal.since);
-        ctx.observe(Fact::Recovered { took });
-        ctx.observe(Fact::Custom { name: Members::REPLAYED, value: took.as_ns() });
+        ctx.emit(Event::Recovered { took });
+        ctx.emit(Event::Custom { name: Members::REPLAYED, value: took.as_ns() });
     }
 }

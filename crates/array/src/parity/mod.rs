@@ -40,8 +40,8 @@ use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Op, Outcome, Part, Parts, Request, RequestId, SECTOR_BYTES,
-    SimTime,
+    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Op, Outcome,
+    Request, RequestId, SECTOR_BYTES, SimTime,
 };
 use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
@@ -110,7 +110,7 @@ pub const IN_PROGRESS: Param = Param::with(
     "Stripes requests work on at a time (the controller's stripe cache); further ones wait",
 );
 
-/// A stripe's parts.
+/// A stripe's units.
 #[derive(Debug)]
 pub struct Shape {
     /// Registered name of the kind.
@@ -188,7 +188,7 @@ pub fn build(
     input: &BuildInput<'_>,
     columns_min: usize,
     shape: impl FnOnce(usize, &mut Vec<Problem>) -> Shape,
-) -> Result<Box<dyn Layer>, Vec<Problem>> {
+) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let (columns, smallest) = members::columns_of(input);
     let mut problems = Vec::new();
@@ -282,8 +282,14 @@ impl ParityArray {
         self.parents.insert(parent) as u32
     }
 
-    /// One operation, or flush, of a parent is done; `parts` are of all the time since it came.
-    fn part_done(&mut self, ctx: &mut Ctx<'_>, slot: u32, parts: Parts, failed: bool) {
+    /// One operation, or flush, of a parent is done; `breakdown` covers the time since it arrived.
+    fn part_done(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        slot: u32,
+        breakdown: LatencyBreakdown,
+        failed: bool,
+    ) {
         let parent = &mut self.parents[slot as usize];
         parent.failed |= failed;
         parent.left -= 1;
@@ -293,9 +299,9 @@ impl ParityArray {
         let parent = self.parents.remove(slot as usize);
         if parent.failed {
             Members::tell_unserved(ctx, parent.request.sectors);
-            ctx.fail_request(parent.id, parts);
+            ctx.fail_request(parent.id, breakdown);
         } else {
-            ctx.complete(parent.id, parts);
+            ctx.complete(parent.id, breakdown);
         }
     }
 
@@ -304,7 +310,7 @@ impl ParityArray {
         let count = (0..self.members.columns()).filter_map(|column| present(self, column)).count();
         if count == 0 {
             Members::tell_unserved(ctx, request.sectors);
-            ctx.fail_request(id, Parts::NONE);
+            ctx.fail_request(id, LatencyBreakdown::NONE);
             return;
         }
         self.flushes += count;
@@ -321,7 +327,7 @@ impl ParityArray {
         let from = request.lba.0.next_multiple_of(sectors);
         let end = request.end().0 / sectors * sectors;
         if !self.pass_trims || from >= end {
-            ctx.complete(id, Parts::NONE);
+            ctx.complete(id, LatencyBreakdown::NONE);
             return;
         }
         let parent = self.open(id, request, (from, end), 0);
@@ -419,13 +425,13 @@ impl ParityArray {
     }
 }
 
-impl Layer for ParityArray {
+impl Component for ParityArray {
     fn capacity(&self) -> u64 {
         self.stripes * self.stripe_sectors()
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: self.shape.kind,
             constants: vec![
                 ("members", self.members.columns() as f64),
@@ -434,7 +440,7 @@ impl Layer for ParityArray {
                 ("parity_units", self.shape.parities as f64),
             ],
             custom: members::CUSTOM,
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
@@ -492,7 +498,7 @@ impl Layer for ParityArray {
         } else {
             self.flushes -= 1;
             let failed = self.is_beyond_redundancy();
-            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.parts, failed);
+            self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
         }
         self.settle(ctx);
     }
@@ -508,15 +514,15 @@ impl Layer for ParityArray {
     }
 }
 
-/// Adds `more` to `parts`.
-fn add_parts(parts: &mut Parts, more: &Parts) {
-    for part in Part::ALL {
-        parts.add(part, more.get(part));
+/// Adds `more` to `breakdown`.
+fn add_parts(breakdown: &mut LatencyBreakdown, more: &LatencyBreakdown) {
+    for part in LatencyPhase::ALL {
+        breakdown.add(part, more.get(part));
     }
 }
 
 /// Adds the time from `since` to now as waiting, and starts counting from now.
-fn add_wait(parts: &mut Parts, since: &mut SimTime, now: SimTime) {
-    parts.add(Part::Queue, now.since(*since));
+fn add_wait(breakdown: &mut LatencyBreakdown, since: &mut SimTime, now: SimTime) {
+    breakdown.add(LatencyPhase::Queue, now.since(*since));
     *since = now;
 }

@@ -5,7 +5,8 @@ use super::super::members::Members;
 use super::plan::{Plan, Situation};
 use super::{ParityArray, add_parts, add_wait};
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Flags, Lba, Op, Part, Parts, Request, SimDuration, SimTime,
+    Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request,
+    SimDuration, SimTime,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +50,9 @@ pub struct StripeOp {
     reads: u32,
     /// Its data went to the member before parity was known.
     early: bool,
-    /// `parts` reach until then.
+    /// `breakdown` reaches until then.
     since: SimTime,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
 }
 
 /// What an operation has read of one unit of its stripe.
@@ -98,7 +99,7 @@ impl StripeOp {
             reads: 0,
             early: false,
             since,
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
         }
     }
 
@@ -122,7 +123,7 @@ impl StripeOp {
             reads: 0,
             early: false,
             since: now,
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
         }
     }
 
@@ -322,7 +323,7 @@ impl ParityArray {
     fn enter_stage(&mut self, ctx: &Ctx<'_>, index: u32, stage: Stage) {
         let op = &mut self.ops[index as usize];
         op.stage = stage;
-        add_wait(&mut op.parts, &mut op.since, ctx.now());
+        add_wait(&mut op.breakdown, &mut op.since, ctx.now());
     }
 
     fn issue(
@@ -486,7 +487,7 @@ impl ParityArray {
             // Data written early; parity is not yet.
             return;
         }
-        add_parts(&mut op.parts, &last_of(&done.parts, ctx.now().since(op.since)));
+        add_parts(&mut op.breakdown, &last_of(&done.breakdown, ctx.now().since(op.since)));
         op.since = ctx.now();
         let op = *op;
         match op.stage {
@@ -596,7 +597,7 @@ impl ParityArray {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
         let mut op = self.ops.remove(index as usize);
-        add_wait(&mut op.parts, &mut op.since, ctx.now());
+        add_wait(&mut op.breakdown, &mut op.since, ctx.now());
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
@@ -619,7 +620,7 @@ impl ParityArray {
                     }
                 }
                 self.active -= 1;
-                self.part_done(ctx, parent, op.parts, failed);
+                self.part_done(ctx, parent, op.breakdown, failed);
             }
             Work::Rebuild { number, .. } if !failed => {
                 self.members.step_done(ctx, number, op.stripe);
@@ -629,20 +630,26 @@ impl ParityArray {
     }
 }
 
-/// The last `time` of what `parts` tell: what comes last in a member's work is taken first.
-fn last_of(parts: &Parts, time: SimDuration) -> Parts {
-    if parts.total() <= time {
+/// The last `time` of `breakdown`: what comes last in a member's work is taken first.
+fn last_of(breakdown: &LatencyBreakdown, time: SimDuration) -> LatencyBreakdown {
+    if breakdown.total() <= time {
         // It began later, when something else had been read.
-        return parts.plus(Part::Queue, time - parts.total());
+        return breakdown.plus(LatencyPhase::Queue, time - breakdown.total());
     }
-    let (mut left, mut last) = (time, Parts::NONE);
-    let order = [Part::Bus, Part::Transfer, Part::Rotate, Part::Seek, Part::Overhead];
+    let (mut left, mut last) = (time, LatencyBreakdown::NONE);
+    let order = [
+        LatencyPhase::Bus,
+        LatencyPhase::Transfer,
+        LatencyPhase::Rotate,
+        LatencyPhase::Seek,
+        LatencyPhase::Overhead,
+    ];
     for part in order {
-        let some = parts.get(part).min(left);
+        let some = breakdown.get(part).min(left);
         last.add(part, some);
         left -= some;
     }
-    last.plus(Part::Queue, left)
+    last.plus(LatencyPhase::Queue, left)
 }
 
 /// The smallest range that holds both; an empty one counts for nothing.

@@ -2,20 +2,21 @@
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
-use hybridsim_config::build::{BuildInput, ChildView, LayerEntry};
+use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Lba, Machine, Node, Op,
-    Part, Parts, Request, RequestId, RunEnd, SimDuration, SimTime, Stamped,
+    Arrival, Completion, Component, ComponentInfo, ComponentTree, Contents, Ctx, Event,
+    EventRecord, Fault, LatencyBreakdown, LatencyPhase, Lba, Machine, Op, Request, RequestId,
+    RunEnd, SimDuration, SimTime,
 };
 use hybridsim_host::{Host, HostOptions};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The volume called `name`.
-pub fn entry(name: &str) -> &'static LayerEntry {
+pub fn entry(name: &str) -> &'static ComponentEntry {
     let found = hybridsim_array::ENTRIES.iter().find(|entry| entry.description.name == name);
     found.unwrap_or_else(|| panic!("no volume called {name}"))
 }
@@ -89,13 +90,13 @@ impl Device {
     }
 }
 
-impl Layer for Device {
+impl Component for Device {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -119,30 +120,33 @@ impl Layer for Device {
             Op::Flush => {}
         }
         let wait = start.since(ctx.now());
-        let parts = Parts::NONE.plus(Part::Queue, wait).plus(Part::Overhead, self.service);
-        ctx.complete_at(id, self.free_at, parts);
+        let breakdown = LatencyBreakdown::NONE
+            .plus(LatencyPhase::Queue, wait)
+            .plus(LatencyPhase::Overhead, self.service);
+        ctx.complete_at(id, self.free_at, breakdown);
     }
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
         let (_, id) = self.failing.remove(0);
-        let parts = Parts::NONE.plus(Part::Overhead, ctx.now().since(ctx.issued(id)));
-        ctx.fail_request(id, parts);
+        let breakdown =
+            LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, ctx.now().since(ctx.issued(id)));
+        ctx.fail_request(id, breakdown);
     }
 }
 
 /// What a run showed.
 pub struct Seen {
     pub end: RunEnd,
-    pub facts: Vec<Stamped>,
+    pub events: Vec<EventRecord>,
     pub asked: Vec<Asked>,
 }
 
 impl Seen {
     /// Values told of the array's own number `name`.
     pub fn told(&self, name: &str) -> Vec<u64> {
-        told(&self.facts, name)
+        told(&self.events, name)
     }
 
     /// Requests to devices of this kind.
@@ -152,14 +156,14 @@ impl Seen {
 }
 
 /// Values told of an array's own number `name`.
-pub fn told(facts: &[Stamped], name: &str) -> Vec<u64> {
+pub fn told(events: &[EventRecord], name: &str) -> Vec<u64> {
     let custom = hybridsim_array::members::CUSTOM;
     let index = custom.iter().position(|known| *known == name).expect("a known name") as u8;
-    let value = |stamped: &Stamped| match stamped.fact {
-        Fact::Custom { name, value } if name == index && stamped.node.0 == 1 => Some(value),
+    let value = |stamped: &EventRecord| match stamped.event {
+        Event::Custom { name, value } if name == index && stamped.node.0 == 1 => Some(value),
         _ => None,
     };
-    facts.iter().filter_map(value).collect()
+    events.iter().filter_map(value).collect()
 }
 
 /// Runs `requests` through a volume over devices of `capacity` sectors, prepared by `prepare`.
@@ -176,21 +180,24 @@ pub fn run_over(
     let registry = Registry::default();
     let input =
         BuildInput { settings, registry: &registry, seed: 1, path: "array", children: &views };
-    let layer = (entry(name).build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let component = (entry(name).build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
     let child = |at: usize| {
         let mut device = Device::new(at, capacity, &log);
         prepare(&mut device);
-        Node::leaf(&format!("host/array/d{at}"), device)
+        ComponentTree::leaf(&format!("host/array/d{at}"), device)
     };
-    let array =
-        Node { path: "host/array".to_owned(), layer, children: (0..children).map(child).collect() };
+    let array = ComponentTree {
+        path: "host/array".to_owned(),
+        component,
+        children: (0..children).map(child).collect(),
+    };
     let arrivals = requests.iter().map(|request| Arrival { at: SimTime::ZERO, request: *request });
     let host = Host::plain(HostOptions::closed(depth), ListSource::new(arrivals.collect()));
-    let mut machine = Machine::new(Node::inner("host", host, vec![array]), true);
-    let mut facts = Vec::new();
-    let end = machine.run(&mut facts, &mut |_| true)?;
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![array]), true);
+    let mut events = Vec::new();
+    let end = machine.run(&mut events, &mut |_| true)?;
     let asked = log.borrow().clone();
-    Ok(Seen { end, facts, asked })
+    Ok(Seen { end, events, asked })
 }
 
 /// As [`run_over`] with sound devices.

@@ -32,7 +32,7 @@ pub struct AdmissionEntry {
 }
 
 impl Entry for AdmissionEntry {
-    const SLOT: &'static str = "admission";
+    const CATEGORY: &'static str = "admission";
     fn description(&self) -> Description {
         self.description
     }

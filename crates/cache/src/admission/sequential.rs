@@ -11,7 +11,7 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "sequential",
         summary: "writes that go on a sequential stream go round the cache",
-        origin: "paper 003 (128 KB, one stream); several streams as in bcache",
+        origin: "op-fcl (128 KB, one stream); several streams as in bcache",
         params: &[
             Param::with(
                 "cutoff_sectors",

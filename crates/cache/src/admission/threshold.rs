@@ -1,4 +1,4 @@
-//! Large writes go round the cache (paper 000, section 3.3).
+//! Large writes go round the cache (konanki, section 3.3).
 //!
 //! Sequential streams arrive as requests of the largest size there is; a threshold just below it
 //! catches them. A large write with any page in the cache goes to the cache as a whole, which
@@ -14,7 +14,7 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "threshold",
         summary: "writes longer than a threshold go round the cache unless part of them is cached",
-        origin: "paper 000, section 3.3 and figure 4.9",
+        origin: "konanki, section 3.3 and figure 4.9",
         params: &[Param::with(
             "threshold_sectors",
             Kind::Count { min: 1, max: u32::MAX as u64 },

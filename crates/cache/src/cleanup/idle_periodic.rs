@@ -1,6 +1,6 @@
 //! Everything is written back whenever there was no request for a while; a request that arrives
 //! stops it. When a write finds no free page all the same, everything is cleaned on demand
-//! (paper 000, section 3.3, names the scheme).
+//! (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param};
@@ -12,7 +12,7 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "idle-periodic",
         summary: "all pages are written back when no request came for a while, else on demand",
-        origin: "paper 000, section 3.3 (named as an alternative)",
+        origin: "konanki, section 3.3 (named as an alternative)",
         params: &[Param::with(
             "idle",
             Kind::Duration,

@@ -1,5 +1,5 @@
 //! Cleaning starts when free pages fall below a low watermark and goes on to a high one, while
-//! requests go on (paper 000, section 3.3, names the scheme).
+//! requests go on (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param, Problem};
@@ -10,7 +10,7 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "low-watermark",
         summary: "pages are written back in the background when few are free",
-        origin: "paper 000, section 3.3 (named as an alternative)",
+        origin: "konanki, section 3.3 (named as an alternative)",
         params: &[
             Param::with(
                 "low",

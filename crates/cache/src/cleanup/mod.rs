@@ -71,7 +71,7 @@ pub struct CleanupEntry {
 }
 
 impl Entry for CleanupEntry {
-    const SLOT: &'static str = "cleanup";
+    const CATEGORY: &'static str = "cleanup";
     fn description(&self) -> Description {
         self.description
     }

@@ -1,6 +1,6 @@
 //! When a write finds no free page, everything is written back and everybody waits.
 //!
-//! The default of paper 000 (section 3.3): the next cleaning is as far off as it can be, the disk
+//! The default of konanki (section 3.3): the next cleaning is as far off as it can be, the disk
 //! may stay in a low power state until then, and sorting the whole cache makes the writes long.
 //! The price is the wait.
 
@@ -12,7 +12,7 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-complete",
         summary: "a write that finds no free page has all pages written back; requests wait",
-        origin: "paper 000, section 3.3",
+        origin: "konanki, section 3.3",
         params: &[],
     },
     build: |_, _| Ok(Box::new(OnDemandComplete)),

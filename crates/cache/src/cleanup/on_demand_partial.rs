@@ -1,6 +1,6 @@
 //! When a write finds no free page, only as many as it needs are written back, or a batch.
 //!
-//! Other requests go on meanwhile (paper 000, section 3.3, names the scheme).
+//! Other requests go on meanwhile (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param};
@@ -11,7 +11,7 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-partial",
         summary: "a write that finds no free page has just enough pages written back",
-        origin: "paper 000, section 3.3 (named as an alternative)",
+        origin: "konanki, section 3.3 (named as an alternative)",
         params: &[Param::with(
             "batch_pages",
             Kind::Count { min: 1, max: u32::MAX as u64 - 1 },

@@ -18,14 +18,14 @@ mod params;
 mod serve;
 mod write_back;
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Layer, LayerInfo, Op, Outcome, Part, Parts, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime, Stream,
+    Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown, LatencyPhase, Op,
+    Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
 use lines::{Lines, Replacement};
 use slab::Slab;
@@ -38,7 +38,7 @@ const LINE_SECTORS_MAX: u64 = 64;
 const LINES_MAX: u64 = 1 << 24;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "memory-cache",
         summary: "A controller's memory cache in front of a device: lines written back or through",
@@ -64,7 +64,7 @@ enum Prefetch {
     WholeLine,
 }
 
-fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let line = settings.bytes("line_size");
@@ -148,7 +148,7 @@ struct Operation {
     id: RequestId,
     request: Request,
     /// What the device told, and when it was asked.
-    parts: Parts,
+    breakdown: LatencyBreakdown,
     locked: bool,
     /// The write-back it waits for, by its number.
     awaits: Option<u64>,
@@ -216,8 +216,13 @@ impl MemoryCache {
     }
 
     fn enter(&mut self, id: RequestId, request: &Request, shared: bool) {
-        let op =
-            Operation { id, request: *request, parts: Parts::NONE, locked: true, awaits: None };
+        let op = Operation {
+            id,
+            request: *request,
+            breakdown: LatencyBreakdown::NONE,
+            locked: true,
+            awaits: None,
+        };
         let index = self.ops.insert(op) as u32;
         if index as usize == self.pinned.len() {
             self.pinned.push(Vec::new());
@@ -274,29 +279,30 @@ impl MemoryCache {
             self.locks.release(index, |granted| ready.push_back(granted));
         }
         let total = ctx.now().since(ctx.issued(op.id));
-        let parts = op.parts.plus(Part::Queue, total.saturating_sub(op.parts.total()));
+        let breakdown =
+            op.breakdown.plus(LatencyPhase::Queue, total.saturating_sub(op.breakdown.total()));
         if outcome == Outcome::Failed {
-            ctx.fail_request(op.id, parts);
+            ctx.fail_request(op.id, breakdown);
         } else {
-            ctx.complete(op.id, parts);
+            ctx.complete(op.id, breakdown);
         }
     }
 }
 
-impl Layer for MemoryCache {
+impl Component for MemoryCache {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
                 ("lines", self.lines.count() as f64),
                 ("line_sectors", self.line_sectors as f64),
             ],
             custom: &["unsaved_sectors"],
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
@@ -317,7 +323,7 @@ impl Layer for MemoryCache {
         } else {
             let index = done.tag as u32;
             let op = &mut self.ops[index as usize];
-            op.parts = done.parts;
+            op.breakdown = done.breakdown;
             match (op.request.op, done.outcome) {
                 (Op::Read, Outcome::Done) => self.fetched(ctx, index, &done.request),
                 (Op::Read, Outcome::Failed) => {

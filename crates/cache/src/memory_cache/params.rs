@@ -4,7 +4,7 @@ use hybridsim_config::param::{Kind, Param};
 
 /// What a scenario may say of one.
 pub(super) const PARAMS: &[Param] = &[
-    Param::required("device", Kind::Part, "What is cached"),
+    Param::required("device", Kind::Component, "What is cached"),
     Param::required("size", Kind::Bytes, "Memory for data"),
     Param::with(
         "line_size",

@@ -9,7 +9,7 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "lru",
         summary: "least recently used: the page not read or written for longest goes first",
-        origin: "paper 000, section 3.3 (the scheme it supplies)",
+        origin: "konanki, section 3.3 (the scheme it supplies)",
         params: &[],
     },
     build: |_, _| Ok(Box::new(Lru::default())),

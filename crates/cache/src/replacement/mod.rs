@@ -24,7 +24,7 @@ pub struct CachedPage {
     pub slot: u32,
 }
 
-/// What happened to a cached page (`update_cache` in paper 000, figure 3.7).
+/// What happened to a cached page (`update_cache` in konanki, figure 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It was read.
@@ -78,7 +78,7 @@ pub struct ReplacementEntry {
 }
 
 impl Entry for ReplacementEntry {
-    const SLOT: &'static str = "replacement";
+    const CATEGORY: &'static str = "replacement";
     fn description(&self) -> Description {
         self.description
     }

@@ -6,7 +6,7 @@
 //! medium starts the spindle; what the buffer can serve does not.
 
 use super::HardDisk;
-use hybridsim_engine::{Command, Ctx, Part, Parts, RequestId, SimTime};
+use hybridsim_engine::{Command, Ctx, LatencyBreakdown, LatencyPhase, RequestId, SimTime};
 
 impl HardDisk {
     /// A command about the spindle.
@@ -25,16 +25,17 @@ impl HardDisk {
             self.commands.pop_front();
             let (end, part) = if command == Command::Standby {
                 self.sweep = None;
-                (self.clock.stop(now), Part::Overhead)
+                (self.clock.stop(now), LatencyPhase::Overhead)
             } else {
                 if self.clock.rests(now) && now >= self.free_at {
                     self.free_at = self.clock.wake(now);
                 }
-                (self.clock.turns_from().max(now), Part::SpinUp)
+                (self.clock.turns_from().max(now), LatencyPhase::SpinUp)
             };
             let waited = now.since(ctx.issued(id));
-            let parts = Parts::NONE.plus(Part::Queue, waited).plus(part, end.since(now));
-            ctx.complete_at(id, end, parts);
+            let breakdown =
+                LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited).plus(part, end.since(now));
+            ctx.complete_at(id, end, breakdown);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The drive's electronics: command overheads and the link to the host.
 //!
-//! The link is the drive's own. A bus that drives share is a layer above them: it adds its
+//! The link is the drive's own. A bus that drives share is a component above them: it adds its
 //! transfer and arbitration to each request, and the drives below it have no `host_rate`, so that
 //! they hand over data at the speed of the medium and nothing is counted twice. Where only one
 //! drive is on a bus, its `host_rate` may stand for both: the slower of the two rates.

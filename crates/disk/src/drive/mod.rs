@@ -19,19 +19,20 @@ use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
 use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
 use estimates::Estimates;
-use hybridsim_config::build::LayerEntry;
+use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, Completion, Contents, Ctx, DiskCacheOutcome, Fact, Flags, Layer, LayerInfo, Lba, Op,
-    Part, PowerState, Request, RequestId, SimDuration, SimTime, Source, Stream, Undo,
+    Command, Completion, Component, ComponentInfo, Contents, Ctx, DiskCacheOutcome, Event, Flags,
+    InFlightWrites, LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
+    Source, Stream,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered part.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "hard-disk",
         summary: "A hard disk: zones, seek curve, rotation, segmented buffer, power states.",
@@ -43,7 +44,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
 };
 
 /// Everything a drive is made of.
-pub struct Parts {
+pub struct DriveParts {
     /// The moving parts.
     pub mechanics: Rc<Mechanics>,
     /// Overheads and link.
@@ -73,7 +74,7 @@ pub struct Parts {
     /// When the spindle stops.
     pub spin_down: SpinDown,
     /// What the report needs to know.
-    pub info: LayerInfo,
+    pub info: ComponentInfo,
 }
 
 /// A hard disk.
@@ -121,11 +122,11 @@ pub struct HardDisk {
     clock: StateClock,
     contents: Contents,
     /// What a power failure takes back, in verified runs where there are any.
-    undo: Undo,
+    undo: InFlightWrites,
     power: Stream,
     /// The earliest wake-up ordered; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
-    info: LayerInfo,
+    info: ComponentInfo,
 }
 
 /// When the mechanism begins with a command, and what happened before.
@@ -133,12 +134,12 @@ struct Begin {
     at: SimTime,
     /// When it has left the link after a read command.
     left_link: SimTime,
-    parts: hybridsim_engine::Parts,
+    breakdown: hybridsim_engine::LatencyBreakdown,
 }
 
 impl HardDisk {
     /// A drive at rest at the outer edge.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: DriveParts) -> Self {
         let first = parts.mechanics.layout.locate(Lba(0));
         let buffer = Rc::new(RefCell::new(Segments::new(parts.buffer)));
         let estimates = Rc::new(Estimates {
@@ -178,7 +179,7 @@ impl HardDisk {
             destaging: None,
             clock: StateClock::new(parts.spin_down),
             contents: Contents::default(),
-            undo: Undo::default(),
+            undo: InFlightWrites::default(),
             power: parts.power,
             wake_at: SimTime::NEVER,
             info: parts.info,
@@ -190,7 +191,7 @@ impl HardDisk {
     fn catch_up(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.settle_sweep(ctx, now);
-        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
@@ -231,13 +232,13 @@ impl HardDisk {
         let total = at.since(issued);
         let spin_up = spun_up.since(now);
         let overhead = delay.min(total - spin_up);
-        let mut parts = hybridsim_engine::Parts::NONE;
-        parts.add(Part::SpinUp, spin_up);
-        parts.add(Part::Overhead, overhead);
-        parts.add(Part::Queue, total - spin_up - overhead);
+        let mut breakdown = hybridsim_engine::LatencyBreakdown::NONE;
+        breakdown.add(LatencyPhase::SpinUp, spin_up);
+        breakdown.add(LatencyPhase::Overhead, overhead);
+        breakdown.add(LatencyPhase::Queue, total - spin_up - overhead);
         let left_link = at + self.electronics.read_disconnect();
         self.electronics.processed(item.request.op);
-        Begin { at, left_link, parts }
+        Begin { at, left_link, breakdown }
     }
 
     /// Moves sectors from or to the medium, the arm starting at `start`.
@@ -251,10 +252,10 @@ impl HardDisk {
         let Run { lba, sectors, write, .. } = *run;
         let access = self.mechanics.access(start, self.arm, run, data_ready);
         if !access.seek.is_zero() {
-            ctx.observe(Fact::Seek { distance: access.distance, time: access.seek });
+            ctx.emit(Event::Seek { distance: access.distance, time: access.seek });
         }
-        ctx.observe(Fact::Rotate { time: access.rotate });
-        ctx.observe(Fact::MediaTransfer { sectors, time: access.transfer });
+        ctx.emit(Event::Rotate { time: access.rotate });
+        ctx.emit(Event::MediaTransfer { sectors, time: access.transfer });
         let transfer = if write { PowerState::Write } else { PowerState::Read };
         self.clock.plan(PowerState::Seek, start + access.seek);
         let passing = start + access.end.since(start).saturating_sub(access.transfer);
@@ -342,12 +343,12 @@ impl HardDisk {
     }
 }
 
-impl Layer for HardDisk {
+impl Component for HardDisk {
     fn capacity(&self) -> u64 {
         self.mechanics.layout.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         self.info.clone()
     }
 
@@ -365,8 +366,9 @@ impl Layer for HardDisk {
             Op::Trim => {
                 // A disk has nothing to gain from it: the data stay.
                 let overhead = self.electronics.overhead(Op::Trim, true);
-                let parts = hybridsim_engine::Parts::NONE.plus(Part::Overhead, overhead);
-                ctx.complete_at(id, ctx.now() + overhead, parts);
+                let breakdown =
+                    hybridsim_engine::LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, overhead);
+                ctx.complete_at(id, ctx.now() + overhead, breakdown);
             }
         }
         self.pump(ctx);
@@ -416,8 +418,8 @@ fn request_id(item: &Queued) -> RequestId {
     RequestId(item.key as u32)
 }
 
-fn outcome(op: Op, outcome: DiskCacheOutcome) -> Fact {
-    Fact::DiskCache { op, outcome }
+fn outcome(op: Op, outcome: DiskCacheOutcome) -> Event {
+    Event::DiskCache { op, outcome }
 }
 
 fn forced(request: &Request) -> bool {

@@ -1,7 +1,7 @@
 //! The parameters of a hard disk, and how they are built into one.
 
 use super::electronics::{self, Electronics, Handshake, Link, Overheads};
-use super::{HardDisk, Parts};
+use super::{DriveParts, HardDisk};
 use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
 use crate::geometry::{Layout, Sparing, index, zone};
 use crate::mechanics::Mechanics;
@@ -11,7 +11,7 @@ use crate::seek::{SeekEntry, SeekTable};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param, Problem, Settings, Value, joined};
-use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
+use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 use std::rc::Rc;
 
 const SKEW: Kind = Kind::Number { min: 0.0, max: zone::SECTORS_PER_TRACK_MAX as f64 };
@@ -107,7 +107,7 @@ const MECHANICS: &[Param] = &[
         "Turn of the first track of the next band (mapping `surface`); as `cylinder_skew` if \
          absent.",
     ),
-    Param::required("seek", Kind::Plug("seek-model"), "How long the arm takes."),
+    Param::required("seek", Kind::Entry("seek-model"), "How long the arm takes."),
     Param::with("head_switch", Kind::Duration, "\"0us\"", "Time to change to another surface."),
     Param::with(
         "write_settle",
@@ -215,7 +215,7 @@ const BUFFER: &[Param] = &[
         "\"0us\"",
         "How long a buffered write waits for company before an idle drive writes it.",
     ),
-    Param::with("scheduler", Kind::Plug("scheduler"), "\"fcfs\"", "Order of the drive's queue."),
+    Param::with("scheduler", Kind::Entry("scheduler"), "\"fcfs\"", "Order of the drive's queue."),
     Param::with(
         "queue_depth",
         Kind::Count { min: 1, max: 65_536 },
@@ -253,13 +253,13 @@ const BUFFER: &[Param] = &[
 // Each of the electronics' parameters is listed above by its number.
 const _: () = assert!(electronics::PARAMS.len() == 26);
 
-pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = check(settings);
     let layout = Layout::read(settings).map_err(|more| problems.extend(more)).ok();
     let cylinders = layout.as_ref().map_or(2, Layout::cylinders);
     let seeks = seeks(input, cylinders).map_err(|more| problems.extend(more)).ok();
-    let (scheduler, plug) = input.plugged::<SchedulerEntry>("scheduler");
+    let (scheduler, plug) = input.chosen::<SchedulerEntry>("scheduler");
     let name_scheduler = |more: Vec<Problem>| more.into_iter().map(|p| within("scheduler", &p));
     let scheduler =
         (scheduler.build)(plug).map_err(|more| problems.extend(name_scheduler(more))).ok();
@@ -282,7 +282,7 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Proble
         settings.flag("zero_latency"),
     );
     let buffer = segments(settings);
-    Ok(Box::new(HardDisk::new(Parts {
+    Ok(Box::new(HardDisk::new(DriveParts {
         mechanics: Rc::new(mechanics),
         electronics: Electronics::new(
             Overheads::read(settings),
@@ -390,13 +390,13 @@ fn check(settings: &Settings) -> Vec<Problem> {
     problems
 }
 
-/// A problem of a plugged-in policy, seen from the drive.
+/// A problem of a chosen-in policy, seen from the drive.
 fn within(param: &'static str, problem: &Problem) -> Problem {
     Problem::new(param, problem.to_string())
 }
 
 fn seeks(input: &BuildInput<'_>, cylinders: u32) -> Result<SeekTable, Vec<Problem>> {
-    let (entry, plug) = input.plugged::<SeekEntry>("seek");
+    let (entry, plug) = input.chosen::<SeekEntry>("seek");
     (entry.build)(plug, cylinders)
         .and_then(|model| SeekTable::new(&*model, cylinders))
         .map_err(|problems| problems.iter().map(|problem| within("seek", problem)).collect())
@@ -437,7 +437,7 @@ fn ahead(settings: &Settings, buffer: &SegmentsSpec) -> AheadPolicy {
     }
 }
 
-fn info(settings: &Settings, layout: &Layout) -> LayerInfo {
+fn info(settings: &Settings, layout: &Layout) -> ComponentInfo {
     let mut watts = [0.0; PowerState::COUNT];
     let mut set = |state: PowerState, value: f64| watts[state as usize] = value;
     let read = settings.number("read_power");
@@ -449,7 +449,7 @@ fn info(settings: &Settings, layout: &Layout) -> LayerInfo {
     set(PowerState::Standby, settings.number("standby_power"));
     set(PowerState::SpinUp, settings.number("spin_up_power"));
     set(PowerState::SpinDown, settings.number("spin_down_power"));
-    LayerInfo {
+    ComponentInfo {
         kind: "hard-disk",
         watts: Some(watts),
         constants: vec![
@@ -459,6 +459,6 @@ fn info(settings: &Settings, layout: &Layout) -> LayerInfo {
             ("zones", layout.zones() as f64),
             ("rpm", settings.number("rpm")),
         ],
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     }
 }

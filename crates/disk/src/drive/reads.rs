@@ -6,7 +6,8 @@ use crate::mechanics::{Arm, Run};
 use crate::rotation::Rotation;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Fact, Lba, Op, Part, Parts, PowerState, SimDuration, SimTime,
+    Ctx, DiskCacheOutcome, Event, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration,
+    SimTime,
 };
 
 impl HardDisk {
@@ -58,15 +59,15 @@ impl HardDisk {
             + handshake.read_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
-        let parts = Parts::NONE
-            .plus(Part::Overhead, overhead)
-            .plus(Part::Queue, total - overhead)
-            .plus(Part::Bus, link);
+        let breakdown = LatencyBreakdown::NONE
+            .plus(LatencyPhase::Overhead, overhead)
+            .plus(LatencyPhase::Queue, total - overhead)
+            .plus(LatencyPhase::Bus, link);
         self.electronics_free = ready + link;
         self.electronics.processed(Op::Read);
         self.buffer.borrow_mut().touch(found.segment);
-        ctx.observe(outcome(Op::Read, DiskCacheOutcome::Hit));
-        ctx.complete_at(request_id(item), ready + link, parts);
+        ctx.emit(outcome(Op::Read, DiskCacheOutcome::Hit));
+        ctx.complete_at(request_id(item), ready + link, breakdown);
         self.stay_ahead(found.segment, request.end().0);
         if self.ahead.on_hit {
             self.go_on_ahead(ctx, item, found);
@@ -96,9 +97,9 @@ impl HardDisk {
         self.arm = Arm::from(&at.place);
         self.head = Lba(found.until);
         if !at.seek.is_zero() {
-            ctx.observe(Fact::Seek { distance: at.distance, time: at.seek });
+            ctx.emit(Event::Seek { distance: at.distance, time: at.seek });
         }
-        ctx.observe(Fact::Rotate { time: at.time.since(start + at.seek) });
+        ctx.emit(Event::Rotate { time: at.time.since(start + at.seek) });
         self.clock.plan(PowerState::Seek, start + at.seek);
         self.clock.plan(PowerState::Active, at.time);
         let sweep = Sweep::new(segment, found.until, at.time, at.place, limit);
@@ -174,7 +175,7 @@ impl HardDisk {
         let (start, told) = (begin.at, sweep.told);
         let reached = if lba > told { sweep.reach(&self.mechanics, lba).max(start) } else { start };
         let read = sweep.reach(&self.mechanics, end).max(reached);
-        ctx.observe(Fact::MediaTransfer { sectors: (end - told) as u32, time: read.since(start) });
+        ctx.emit(Event::MediaTransfer { sectors: (end - told) as u32, time: read.since(start) });
         self.clock.plan(PowerState::Read, read);
         let segment = sweep.segment;
         let last = sweep.place_at(end);
@@ -188,11 +189,11 @@ impl HardDisk {
         self.head = Lba(end);
         self.free_at = read;
         self.sweep = Some(sweep);
-        let parts = begin
-            .parts
-            .plus(Part::Rotate, reached.since(start))
-            .plus(Part::Transfer, read.since(reached));
-        let begin = Begin { parts, ..begin };
+        let breakdown = begin
+            .breakdown
+            .plus(LatencyPhase::Rotate, reached.since(start))
+            .plus(LatencyPhase::Transfer, read.since(reached));
+        let begin = Begin { breakdown, ..begin };
         let link = if partly {
             begin.at + self.electronics.handshake.preparation
         } else {
@@ -262,12 +263,12 @@ impl HardDisk {
                 self.sweep = Some(sweep);
             }
         }
-        let parts = begin
-            .parts
-            .plus(Part::Seek, seek)
-            .plus(Part::Rotate, access.rotate)
-            .plus(Part::Transfer, access.transfer);
-        let begin = Begin { parts, ..begin };
+        let breakdown = begin
+            .breakdown
+            .plus(LatencyPhase::Seek, seek)
+            .plus(LatencyPhase::Rotate, access.rotate)
+            .plus(LatencyPhase::Transfer, access.transfer);
+        let begin = Begin { breakdown, ..begin };
         let (what, link) = match found {
             // What is there goes out at once.
             Some(_) => {
@@ -331,8 +332,12 @@ impl HardDisk {
         let link = electronics.to_host(item.request.bytes());
         let end = (read + electronics.sector[0]).max(start + link)
             + electronics.handshake.read_completion;
-        ctx.observe(outcome(Op::Read, what));
-        ctx.complete_at(request_id(item), end, begin.parts.plus(Part::Bus, end.since(read)));
+        ctx.emit(outcome(Op::Read, what));
+        ctx.complete_at(
+            request_id(item),
+            end,
+            begin.breakdown.plus(LatencyPhase::Bus, end.since(read)),
+        );
         if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
         }
@@ -348,7 +353,7 @@ impl HardDisk {
         let at = progress.ended.unwrap_or(time);
         if progress.until > sweep.told {
             let sectors = (progress.until - sweep.told) as u32;
-            ctx.observe(Fact::MediaTransfer { sectors, time: at.since(sweep.told_at) });
+            ctx.emit(Event::MediaTransfer { sectors, time: at.since(sweep.told_at) });
             let start = self.buffer.borrow().start_of(sweep.segment);
             self.buffer.borrow_mut().fill(sweep.segment, start, progress.until, at);
             sweep.told = progress.until;

@@ -5,8 +5,8 @@ use crate::cache::segments::Taken;
 use crate::mechanics::Run;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Durable, Lba, Op, Part, Parts, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime,
+    Ctx, DiskCacheOutcome, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime,
 };
 
 impl HardDisk {
@@ -29,7 +29,7 @@ impl HardDisk {
         }
         self.stop_sweep_over(request.lba.0, request.end().0);
         // Writes keep their order: none overtakes one that waits for room.
-        if !self.stalled.is_empty() || !self.try_buffer(ctx, &item, Part::Queue) {
+        if !self.stalled.is_empty() || !self.try_buffer(ctx, &item, LatencyPhase::Queue) {
             self.stalled.push_back(item);
         }
     }
@@ -45,7 +45,7 @@ impl HardDisk {
     }
 
     /// Takes a write into the buffer, if there is room; time spent waiting for that is `waited`.
-    fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: Part) -> bool {
+    fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: LatencyPhase) -> bool {
         let request = &item.request;
         let goes_on = !self.appends_only
             || self.buffer.borrow().dirty() == 0
@@ -68,15 +68,15 @@ impl HardDisk {
             + handshake.write_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
-        let parts = Parts::NONE
-            .plus(Part::Overhead, overhead)
+        let breakdown = LatencyBreakdown::NONE
+            .plus(LatencyPhase::Overhead, overhead)
             .plus(waited, total - overhead)
-            .plus(Part::Bus, link);
+            .plus(LatencyPhase::Bus, link);
         self.electronics_free = ready + link;
         self.electronics.processed(Op::Write);
         self.buffer.borrow_mut().set_ready(segment, ready + link);
-        ctx.observe(outcome(Op::Write, DiskCacheOutcome::Buffered));
-        ctx.complete_at(request_id(item), ready + link, parts);
+        ctx.emit(outcome(Op::Write, DiskCacheOutcome::Buffered));
+        ctx.complete_at(request_id(item), ready + link, breakdown);
         self.undo.settle(item.key, Durable::Buffered);
         true
     }
@@ -85,7 +85,7 @@ impl HardDisk {
     pub(super) fn retry_stalled(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(item) = self.stalled.front().copied() {
             self.stop_sweep_over(item.request.lba.0, item.request.end().0);
-            if !self.try_buffer(ctx, &item, Part::Destage) {
+            if !self.try_buffer(ctx, &item, LatencyPhase::Destage) {
                 break;
             }
             self.stalled.pop_front();
@@ -110,14 +110,14 @@ impl HardDisk {
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
         let end = access.end.max(left) + times.report;
         let after = end.since(access.end);
-        let parts = begin
-            .parts
-            .plus(Part::Seek, access.seek)
-            .plus(Part::Bus, data_ready.since(begin.at + access.first_seek) + after)
-            .plus(Part::Rotate, access.rotate)
-            .plus(Part::Transfer, access.transfer);
-        ctx.observe(outcome(Op::Write, DiskCacheOutcome::Miss));
-        ctx.complete_at(request_id(item), end, parts);
+        let breakdown = begin
+            .breakdown
+            .plus(LatencyPhase::Seek, access.seek)
+            .plus(LatencyPhase::Bus, data_ready.since(begin.at + access.first_seek) + after)
+            .plus(LatencyPhase::Rotate, access.rotate)
+            .plus(LatencyPhase::Transfer, access.transfer);
+        ctx.emit(outcome(Op::Write, DiskCacheOutcome::Miss));
+        ctx.complete_at(request_id(item), end, breakdown);
         self.undo.settle(item.key, Durable::At(end));
         if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
@@ -206,8 +206,10 @@ impl HardDisk {
             let waited = ctx.now().since(ctx.issued(id));
             let end = ctx.now().max(ctx.issued(id) + overhead);
             let overhead = end.since(ctx.issued(id)).saturating_sub(waited);
-            let parts = Parts::NONE.plus(Part::Overhead, overhead).plus(Part::Destage, waited);
-            ctx.complete_at(id, end, parts);
+            let breakdown = LatencyBreakdown::NONE
+                .plus(LatencyPhase::Overhead, overhead)
+                .plus(LatencyPhase::Destage, waited);
+            ctx.complete_at(id, end, breakdown);
         }
     }
 }

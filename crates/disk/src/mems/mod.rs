@@ -4,20 +4,20 @@ pub mod sled;
 
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Completion, Contents, Ctx, Fact, Layer, LayerInfo, Lba, Op, Part, Parts, PowerState, Request,
-    RequestId, SimDuration, SimTime, Source,
+    Completion, Component, ComponentInfo, Contents, Ctx, Event, LatencyBreakdown, LatencyPhase,
+    Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime, Source,
 };
 use sled::{Sled, SledSpec, Spot};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered part.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "mems",
         summary: "A MEMS store: a spring-mounted sled moved under thousands of probe tips.",
@@ -71,7 +71,7 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::with("command_overhead", Kind::Duration, "\"200us\"", "Command processing time."),
     Param::optional("host_rate", Kind::Rate, "Rate of the host link; takes no time if absent."),
-    Param::with("scheduler", Kind::Plug("scheduler"), "\"fcfs\"", "Order of the device's queue."),
+    Param::with("scheduler", Kind::Entry("scheduler"), "\"fcfs\"", "Order of the device's queue."),
     Param::with(
         "queue_depth",
         Kind::Count { min: 1, max: 65_536 },
@@ -100,10 +100,10 @@ pub struct Mems {
     wake_at: SimTime,
     clock: StateClock,
     contents: Contents,
-    info: LayerInfo,
+    info: ComponentInfo,
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     for name in ["settle", "command_overhead", "standby_after", "restart_time"] {
@@ -118,7 +118,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
                        `tip_sector_bits` and `servo_bits`";
         problems.push(Problem::new("", message));
     }
-    let (scheduler, plug) = input.plugged::<SchedulerEntry>("scheduler");
+    let (scheduler, plug) = input.chosen::<SchedulerEntry>("scheduler");
     let inside =
         |more: Vec<Problem>| more.into_iter().map(|p| Problem::new("scheduler", p.message));
     let scheduler = (scheduler.build)(plug).map_err(|more| problems.extend(inside(more))).ok();
@@ -165,7 +165,7 @@ fn spec(settings: &Settings) -> SledSpec {
     }
 }
 
-fn info(settings: &Settings, sled: &Sled) -> LayerInfo {
+fn info(settings: &Settings, sled: &Sled) -> ComponentInfo {
     let mut watts = [0.0; PowerState::COUNT];
     for (state, name) in [
         (PowerState::Idle, "idle_power"),
@@ -178,14 +178,14 @@ fn info(settings: &Settings, sled: &Sled) -> LayerInfo {
     ] {
         watts[state as usize] = settings.number(name);
     }
-    LayerInfo {
+    ComponentInfo {
         kind: "mems",
         watts: Some(watts),
         constants: vec![
             ("capacity_bytes", sled.capacity() as f64 * 512.0),
             ("bytes_per_s", sled.bytes_per_s()),
         ],
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     }
 }
 
@@ -201,24 +201,24 @@ impl Mems {
         let link = SimDuration::transfer(request.bytes(), self.link_bytes_per_s);
         let end = begin + motion.seek + motion.transfer.max(link);
         if !motion.seek.is_zero() {
-            ctx.observe(Fact::Seek { distance: motion.distance, time: motion.seek });
+            ctx.emit(Event::Seek { distance: motion.distance, time: motion.seek });
         }
         let (sectors, time) = (request.sectors, motion.transfer);
-        ctx.observe(Fact::MediaTransfer { sectors, time });
+        ctx.emit(Event::MediaTransfer { sectors, time });
         self.clock.plan(PowerState::Seek, begin + motion.seek);
         let state = if write { PowerState::Write } else { PowerState::Read };
         self.clock.plan(state, begin + motion.seek + motion.transfer);
-        let parts = Parts::NONE
-            .plus(Part::Queue, now.since(item.since))
-            .plus(Part::SpinUp, ready.since(now))
-            .plus(Part::Overhead, self.overhead)
-            .plus(Part::Seek, motion.seek)
-            .plus(Part::Transfer, motion.transfer)
-            .plus(Part::Bus, link.saturating_sub(motion.transfer));
+        let breakdown = LatencyBreakdown::NONE
+            .plus(LatencyPhase::Queue, now.since(item.since))
+            .plus(LatencyPhase::SpinUp, ready.since(now))
+            .plus(LatencyPhase::Overhead, self.overhead)
+            .plus(LatencyPhase::Seek, motion.seek)
+            .plus(LatencyPhase::Transfer, motion.transfer)
+            .plus(LatencyPhase::Bus, link.saturating_sub(motion.transfer));
         self.spot = motion.last;
         self.last = request.end();
         self.free_at = end;
-        ctx.complete_at(RequestId(item.key as u32), end, parts);
+        ctx.complete_at(RequestId(item.key as u32), end, breakdown);
     }
 
     fn pump(&mut self, ctx: &mut Ctx<'_>) {
@@ -238,12 +238,12 @@ impl Mems {
     }
 }
 
-impl Layer for Mems {
+impl Component for Mems {
     fn capacity(&self) -> u64 {
         self.sled.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         self.info.clone()
     }
 
@@ -253,12 +253,12 @@ impl Layer for Mems {
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
         match request.op {
             // What is acknowledged is on the medium: there is no buffer for writes.
             Op::Flush | Op::Trim => {
-                let parts = Parts::NONE.plus(Part::Overhead, self.overhead);
-                ctx.complete_at(id, now + self.overhead, parts);
+                let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, self.overhead);
+                ctx.complete_at(id, now + self.overhead, breakdown);
             }
             Op::Read | Op::Write => {
                 if ctx.verifying() && request.op == Op::Write {
@@ -286,13 +286,13 @@ impl Layer for Mems {
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
         self.wake_at = SimTime::NEVER;
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
         self.pump(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.observe(Fact::StateTime { state, time }));
+        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
     }
 
     /// The device keeps no trace of old requests.

@@ -43,7 +43,7 @@ pub struct SeekEntry {
 pub type BuiltModel = Result<Box<dyn SeekModel>, Vec<Problem>>;
 
 impl Entry for SeekEntry {
-    const SLOT: &'static str = "seek-model";
+    const CATEGORY: &'static str = "seek-model";
     fn description(&self) -> Description {
         self.description
     }

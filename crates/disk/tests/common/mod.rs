@@ -1,4 +1,4 @@
-//! A small reader of part tables, a first-come scheduler and a root layer: enough to run a drive
+//! A small reader of part tables, a first-come scheduler and a root component: enough to run a drive
 //! from its TOML text. The program's own reader is stricter.
 #![allow(dead_code)]
 
@@ -6,13 +6,14 @@ pub mod disksim;
 pub mod replay;
 
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::build::{BuildInput, LayerEntry};
-use hybridsim_config::param::{Kind, Param, Plug, Problem, Settings, Value};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Problem, Settings, Value};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_disk::seek::{self, SeekEntry};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Machine, Node, Request, RequestId, SimDuration, Stamped,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Machine, Request,
+    RequestId, SimDuration,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -80,7 +81,7 @@ pub fn settings(registry: &Registry, text: &str) -> Result<Settings, String> {
 /// As [`settings`], of a table that is read already.
 pub fn settings_of(registry: &Registry, mut table: toml::Table) -> Result<Settings, String> {
     let kind = table.remove("kind").ok_or("no kind")?;
-    let entry = registry.find::<LayerEntry>(kind.as_str().unwrap_or_default());
+    let entry = registry.find::<ComponentEntry>(kind.as_str().unwrap_or_default());
     let entry = entry.ok_or(format!("kind is {kind}"))?;
     read(registry, &table, entry.description.params)
 }
@@ -164,41 +165,41 @@ fn convert(registry: &Registry, value: &toml::Value, kind: Kind) -> Result<Value
             let row = |v: &toml::Value| read(registry, v.as_table().expect("a table"), params);
             Value::Tables(list()?.iter().map(row).collect::<Result<_, _>>()?)
         }
-        Kind::Plug(slot) => Value::Plug(plug(registry, value, slot)?),
+        Kind::Entry(slot) => Value::Entry(plug(registry, value, slot)?),
         other => return Err(format!("{other:?} is not read here")),
     })
 }
 
-fn plug(registry: &Registry, value: &toml::Value, slot: &str) -> Result<Plug, String> {
+fn plug(registry: &Registry, value: &toml::Value, slot: &str) -> Result<EntryChoice, String> {
     let mut table = value.as_table().cloned().unwrap_or_default();
     let name = match value.as_str() {
         Some(name) => name.to_owned(),
         None => table.remove("kind").and_then(|k| k.as_str().map(str::to_owned)).ok_or("kind")?,
     };
     let params = match slot {
-        SeekEntry::SLOT => registry.find::<SeekEntry>(&name).map(|e| e.description.params),
+        SeekEntry::CATEGORY => registry.find::<SeekEntry>(&name).map(|e| e.description.params),
         _ => registry.find::<SchedulerEntry>(&name).map(|e| e.description.params),
     };
     let params = params.ok_or(format!("no {slot} called {name}"))?;
-    Ok(Plug { name, settings: read(registry, &table, params)? })
+    Ok(EntryChoice { name, settings: read(registry, &table, params)? })
 }
 
 /// Builds the drive described by `text`, at path `path` in a run with seed 1.
-pub fn build_at(text: &str, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> {
+pub fn build_at(text: &str, path: &str) -> Result<Box<dyn Component>, Vec<Problem>> {
     build_table(text.parse().unwrap_or_else(|error| panic!("{error}")), path)
 }
 
 /// As [`build_at`], of a table that is read already.
-pub fn build_table(table: toml::Table, path: &str) -> Result<Box<dyn Layer>, Vec<Problem>> {
+pub fn build_table(table: toml::Table, path: &str) -> Result<Box<dyn Component>, Vec<Problem>> {
     let registry = registry();
     let kind = table.get("kind").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let settings = settings_of(&registry, table).unwrap_or_else(|error| panic!("{error}"));
     let input =
         BuildInput { settings: &settings, registry: &registry, seed: 1, path, children: &[] };
-    (registry.find::<LayerEntry>(&kind).expect("registered").build)(&input)
+    (registry.find::<ComponentEntry>(&kind).expect("registered").build)(&input)
 }
 
-pub fn build(text: &str) -> Box<dyn Layer> {
+pub fn build(text: &str) -> Box<dyn Component> {
     build_at(text, "disk").unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
@@ -207,12 +208,12 @@ pub type Script = dyn FnMut(&mut Ctx<'_>, Option<&Completion>);
 
 pub struct Root(pub Box<Script>);
 
-impl Layer for Root {
+impl Component for Root {
     fn capacity(&self) -> u64 {
         0
     }
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         (self.0)(ctx, None);
@@ -235,33 +236,33 @@ pub fn machine(
     machine_of(build(text), verify, script)
 }
 
-/// The machine of `script` over `layer`.
+/// The machine of `script` over `component`.
 pub fn machine_of(
-    layer: Box<dyn Layer>,
+    component: Box<dyn Component>,
     verify: bool,
     script: impl FnMut(&mut Ctx<'_>, Option<&Completion>) + 'static,
 ) -> Machine {
-    let disk = Node { path: "disk".into(), layer, children: Vec::new() };
-    Machine::new(Node::inner("root", Root(Box::new(script)), vec![disk]), verify)
+    let disk = ComponentTree { path: "disk".into(), component, children: Vec::new() };
+    Machine::new(ComponentTree::inner("root", Root(Box::new(script)), vec![disk]), verify)
 }
 
 /// Serves (time to wait after the completion before, request) one by one; halts at the end.
 pub fn one_by_one(
     text: &str,
     work: Vec<(SimDuration, Request)>,
-) -> (Vec<Completion>, Vec<Stamped>) {
+) -> (Vec<Completion>, Vec<EventRecord>) {
     one_by_one_on(build(text), work)
 }
 
-/// As [`one_by_one`], on a layer that is built already.
+/// As [`one_by_one`], on a component that is built already.
 pub fn one_by_one_on(
-    layer: Box<dyn Layer>,
+    component: Box<dyn Component>,
     work: Vec<(SimDuration, Request)>,
-) -> (Vec<Completion>, Vec<Stamped>) {
+) -> (Vec<Completion>, Vec<EventRecord>) {
     let done = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&done);
     let (mut next, mut armed) = (0, false);
-    let mut machine = machine_of(layer, false, move |ctx, completion| {
+    let mut machine = machine_of(component, false, move |ctx, completion| {
         seen.borrow_mut().extend(completion);
         match work.get(next) {
             None => ctx.halt(),
@@ -275,8 +276,8 @@ pub fn one_by_one_on(
             }
         }
     });
-    let mut facts = Vec::new();
-    machine.run(&mut facts, &mut |_| true).expect("a good run");
+    let mut events = Vec::new();
+    machine.run(&mut events, &mut |_| true).expect("a good run");
     let done = done.borrow().clone();
-    (done, facts)
+    (done, events)
 }

@@ -63,8 +63,8 @@ pub fn latencies_ms(log: &[Logged], drive: toml::Table, path: &str) -> Vec<f64> 
         work.push((gap, line.request));
         gap = line.gap;
     }
-    let layer = super::build_table(drive, path).unwrap_or_else(|p| panic!("{path}: {p:?}"));
-    let (done, _) = super::one_by_one_on(layer, work);
+    let component = super::build_table(drive, path).unwrap_or_else(|p| panic!("{path}: {p:?}"));
+    let (done, _) = super::one_by_one_on(component, work);
     done.iter().map(|done| done.latency.as_ns() as f64 / 1e6).collect()
 }
 

@@ -1,18 +1,18 @@
-//! What a layer may do while it handles a message.
+//! What a component may do while it handles a message.
 
-use super::traffic::{Core, Event, Link, Message, PASSED_DOWN, Slot, Stage};
+use super::traffic::{BROADCAST, Core, Link, Message, Slot, Stage, Timer};
+use crate::component::Outcome;
 use crate::contents::{DataPool, DataSlice};
-use crate::event::Phase;
-use crate::fact::{Fact, NodeId, Part, Parts, Stamped};
+use crate::event::{ComponentId, Event, EventRecord, LatencyBreakdown, LatencyPhase};
 use crate::fault::Fault;
-use crate::layer::Outcome;
 use crate::request::{Command, Lba, Op, Request, RequestId};
 use crate::time::{SimDuration, SimTime};
+use crate::timer::TimerPhase;
 
-/// A layer's view of the machine while it handles one message.
+/// A component's view of the machine while it handles one message.
 pub struct Ctx<'a> {
     pub(super) core: &'a mut Core,
-    pub(super) node: NodeId,
+    pub(super) node: ComponentId,
 }
 
 impl Ctx<'_> {
@@ -24,17 +24,17 @@ impl Ctx<'_> {
 
     /// The path of this node, for error messages.
     pub fn path(&self) -> &str {
-        &self.core.places[self.node.0 as usize].path
+        &self.core.positions[self.node.0 as usize].path
     }
 
     /// Number of children.
     pub fn children(&self) -> usize {
-        self.core.places[self.node.0 as usize].children.len()
+        self.core.positions[self.node.0 as usize].children.len()
     }
 
     /// Sectors child number `child` offers.
     pub fn child_capacity(&self, child: usize) -> u64 {
-        self.core.places[self.node.0 as usize].children[child].capacity
+        self.core.positions[self.node.0 as usize].children[child].capacity
     }
 
     /// Sends `request` to child number `child`; `tag` comes back with its completion.
@@ -43,8 +43,8 @@ impl Ctx<'_> {
     #[inline]
     pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
         let child_index = child as u16;
-        let Link { node: child, base, capacity, lane } =
-            self.core.places[self.node.0 as usize].children[child];
+        let Link { node: child, base, capacity, target } =
+            self.core.positions[self.node.0 as usize].children[child];
         let within = request.end().0 <= capacity && request.sectors > 0;
         let deliver = request.op == Op::Flush || within;
         if !deliver {
@@ -52,18 +52,18 @@ impl Ctx<'_> {
                 first: request.lba,
                 end: request.end(),
                 capacity,
-                device: self.core.places[child.0 as usize].path.clone(),
+                device: self.core.positions[child.0 as usize].path.clone(),
             };
             self.core.fault.get_or_insert(fault);
         }
-        if lane && request.op == Op::Flush {
-            // It has no range of its own, but the lane must be known by it.
+        if target && request.op == Op::Flush {
+            // It has no range of its own, but the target must be known by it.
             request.lba = Lba(0);
         }
         request.lba = request.lba.offset(base);
         let id = self.core.admit(Slot {
             request,
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
             tag,
             base,
             issued: self.core.now,
@@ -72,7 +72,7 @@ impl Ctx<'_> {
             stage: Stage::InFlight,
             outcome: Outcome::Done,
         });
-        // The run is over otherwise; no layer has to fear a request it has no room for.
+        // The run is over otherwise; no component has to fear a request it has no room for.
         if deliver {
             self.core.inbox.push_back(Message::Request(id));
         }
@@ -89,15 +89,15 @@ impl Ctx<'_> {
         tag: u64,
     ) -> RequestId {
         let Link { node: child_node, base, capacity, .. } =
-            self.core.places[self.node.0 as usize].children[child];
+            self.core.positions[self.node.0 as usize].children[child];
         let (first, end) = (lba, lba.offset(u64::from(sectors)));
         if end.0 > capacity {
-            let device = self.core.places[child_node.0 as usize].path.clone();
+            let device = self.core.positions[child_node.0 as usize].path.clone();
             self.core.fault.get_or_insert(Fault::OutOfRange { first, end, capacity, device });
         }
         let id = self.core.admit(Slot {
             request: Request::new(Op::Flush, lba.offset(base), sectors),
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
             tag,
             base,
             issued: self.core.now,
@@ -113,27 +113,27 @@ impl Ctx<'_> {
     }
 
     /// Passes the parent's command `id`, which is about all of the device, on to all children, or
-    /// to the one whose lane it names. It is done when they are; where there are none, at once.
-    pub fn pass_down(&mut self, id: RequestId, command: Command) {
+    /// to the one whose target it names. It is done when they are; where there are none, at once.
+    pub fn broadcast(&mut self, id: RequestId, command: Command) {
         let core = &mut *self.core;
         let Slot { request, issued, .. } = core.slots[id.0 as usize];
         let (mut end, mut count) = (0, 0);
         let place = self.node.0 as usize;
-        for index in 0..core.places[place].children.len() {
-            let Link { node: child, base, capacity, .. } = core.places[place].children[index];
+        for index in 0..core.positions[place].children.len() {
+            let Link { node: child, base, capacity, .. } = core.positions[place].children[index];
             let first = end;
             end += capacity;
-            if core.places[place].lanes && !(first..end).contains(&request.lba.0) {
+            if core.positions[place].targets && !(first..end).contains(&request.lba.0) {
                 continue;
             }
             let slot = Slot {
                 request: Request::new(Op::Flush, Lba(base), 0),
-                parts: Parts::NONE,
+                breakdown: LatencyBreakdown::NONE,
                 tag: u64::from(id.0),
                 base,
                 issued: core.now,
                 child,
-                child_index: PASSED_DOWN,
+                child_index: BROADCAST,
                 stage: Stage::InFlight,
                 outcome: Outcome::Done,
             };
@@ -142,10 +142,10 @@ impl Ctx<'_> {
             count += 1;
         }
         if count > 0 {
-            core.passed_down.push((id, count));
+            core.broadcasts.push((id, count));
         } else {
             let waited = core.now.since(issued);
-            self.complete(id, Parts::NONE.plus(Part::Queue, waited));
+            self.complete(id, LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited));
         }
     }
 
@@ -162,47 +162,48 @@ impl Ctx<'_> {
 
     /// Tells child number `child` what will probably be issued to it next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
-        let Link { node: child, base, .. } = self.core.places[self.node.0 as usize].children[child];
+        let Link { node: child, base, .. } =
+            self.core.positions[self.node.0 as usize].children[child];
         let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
-        // Two layers may expect something at one instant: the first is told, it is only advice.
+        // Two components may expect something at one instant: the first is told, it is only advice.
         if self.core.expected.is_empty() {
             self.core.expected.extend(requests);
             self.core.inbox.push_back(Message::Expect(child));
         }
     }
 
-    /// When the request now in flight was issued to this layer.
+    /// When the request now in flight was issued to this component.
     #[inline]
     pub fn issued(&self, id: RequestId) -> SimTime {
         self.core.slots[id.0 as usize].issued
     }
 
-    /// Completes a request of the parent now. `parts` must add up to the time since its issue.
+    /// Completes a request of the parent now. `breakdown` must add up to the time since its issue.
     #[inline]
-    pub fn complete(&mut self, id: RequestId, parts: Parts) {
-        self.core.finish(id, parts, Outcome::Done);
+    pub fn complete(&mut self, id: RequestId, breakdown: LatencyBreakdown) {
+        self.core.finish(id, breakdown, Outcome::Done);
         self.core.inbox.push_back(Message::Completion(id));
     }
 
     /// Completes a request of the parent now, as failed.
-    pub fn fail_request(&mut self, id: RequestId, parts: Parts) {
-        self.core.finish(id, parts, Outcome::Failed);
+    pub fn fail_request(&mut self, id: RequestId, breakdown: LatencyBreakdown) {
+        self.core.finish(id, breakdown, Outcome::Failed);
         self.core.inbox.push_back(Message::Completion(id));
     }
 
     /// Completes a request of the parent at `time`, not before now.
     #[inline]
-    pub fn complete_at(&mut self, id: RequestId, time: SimTime, parts: Parts) {
+    pub fn complete_at(&mut self, id: RequestId, time: SimTime, breakdown: LatencyBreakdown) {
         debug_assert!(time >= self.core.now, "completion in the past");
-        self.core.finish(id, parts, Outcome::Done);
-        self.core.events.push(time, Phase::Complete, Event::Complete(id));
+        self.core.finish(id, breakdown, Outcome::Done);
+        self.core.timers.push(time, TimerPhase::Complete, Timer::Complete(id));
     }
 
-    /// Calls this layer's [`Layer::wake`] with `token` at `time`, not before now.
+    /// Calls this component's [`Component::wake`] with `token` at `time`, not before now.
     #[inline]
     pub fn wake_at(&mut self, time: SimTime, token: u64) {
         debug_assert!(time >= self.core.now, "wake in the past");
-        self.core.events.push(time, Phase::Wake, Event::Wake(self.node, token));
+        self.core.timers.push(time, TimerPhase::Wake, Timer::Wake(self.node, token));
     }
 
     /// As [`Ctx::wake_at`], `delay` from now.
@@ -213,9 +214,9 @@ impl Ctx<'_> {
 
     /// Tells what happened.
     #[inline]
-    pub fn observe(&mut self, fact: Fact) {
-        let stamped = Stamped { time: self.core.now, node: self.node, fact };
-        self.core.facts.push(stamped);
+    pub fn emit(&mut self, event: Event) {
+        let stamped = EventRecord { time: self.core.now, node: self.node, event };
+        self.core.events.push(stamped);
     }
 
     /// The stamps of requests in flight, for verified runs.
@@ -230,17 +231,17 @@ impl Ctx<'_> {
         self.core.data.enabled()
     }
 
-    /// Whether media have to remember what a power failure undoes ([`crate::Undo`]).
+    /// Whether media have to remember what a power failure undoes ([`crate::InFlightWrites`]).
     pub fn power_may_fail(&self) -> bool {
         self.core.power_fails && self.core.data.enabled()
     }
 
     /// Whether somebody wants to know what each die and channel does when.
-    pub fn tells_flash_busy(&self) -> bool {
-        self.core.tells_flash_busy
+    pub fn flash_busy_enabled(&self) -> bool {
+        self.core.flash_busy_enabled
     }
 
-    /// A buffer for a request this layer issues on its own account.
+    /// A buffer for a request this component issues on its own account.
     pub fn take_data(&mut self, sectors: u32) -> DataSlice {
         self.core.data.take(sectors)
     }
@@ -250,13 +251,13 @@ impl Ctx<'_> {
         self.core.fault.get_or_insert(fault);
     }
 
-    /// Ends the run with an error that names this layer.
+    /// Ends the run with an error that names this component.
     pub fn device_fault(&mut self, reason: impl Into<String>) {
         let device = self.path().to_owned();
         self.fault(Fault::Device { device, reason: reason.into() });
     }
 
-    /// Ends the run because a layer of this `kind` cannot do what it was told.
+    /// Ends the run because a component of this `kind` cannot do what it was told.
     pub fn unknown_command(&mut self, kind: &str, command: Command) {
         self.device_fault(format!(
             "a `{kind}` knows no NV cache commands and was told `{}`; put a part with a \

@@ -1,17 +1,17 @@
 //! The state of a machine between runs.
 
 use super::Machine;
-use super::traffic::Event;
-use crate::event::Phase;
-use crate::fact::NodeId;
+use super::traffic::Timer;
+use crate::event::ComponentId;
 use crate::state::{Loader, Saver, StateError};
 use crate::time::SimTime;
+use crate::timer::TimerPhase;
 
 impl Machine {
     /// The state of everything below the root, after a run that settled.
     ///
     /// # Errors
-    /// When requests are in flight, or a layer cannot save itself.
+    /// When requests are in flight, or a component cannot save itself.
     pub fn save(&self) -> Result<Vec<u8>, StateError> {
         if self.in_flight() > 0 {
             return Err(StateError(format!("{} requests are in flight", self.in_flight())));
@@ -19,18 +19,18 @@ impl Machine {
         let mut saver = Saver::default();
         let wakes: Vec<(SimTime, u16, u64)> = self
             .core
-            .events
+            .timers
             .in_order()
             .into_iter()
-            .filter_map(|(time, event)| match event {
+            .filter_map(|(time, timer)| match timer {
                 // The root's timers belong to its workload, which ends with the run.
-                Event::Wake(node, token) if node.0 != 0 => Some((time, node.0, token)),
+                Timer::Wake(node, token) if node.0 != 0 => Some((time, node.0, token)),
                 _ => None,
             })
             .collect();
         saver.put(&(self.core.now, wakes));
-        for (layer, place) in self.layers.iter().zip(&self.core.places).skip(1) {
-            layer.save(&mut saver).map_err(|error| located(&place.path, &error))?;
+        for (component, place) in self.components.iter().zip(&self.core.positions).skip(1) {
+            component.save(&mut saver).map_err(|error| located(&place.path, &error))?;
         }
         Ok(saver.into_bytes())
     }
@@ -43,16 +43,16 @@ impl Machine {
     pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let mut loader = Loader::new(state);
         let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;
-        for (layer, place) in self.layers.iter_mut().zip(&self.core.places).skip(1) {
-            layer.restore(&mut loader).map_err(|error| located(&place.path, &error))?;
+        for (component, place) in self.components.iter_mut().zip(&self.core.positions).skip(1) {
+            component.restore(&mut loader).map_err(|error| located(&place.path, &error))?;
         }
         loader.end()?;
         self.core.now = now;
         for (time, node, token) in wakes {
-            if time < now || usize::from(node) >= self.layers.len() {
+            if time < now || usize::from(node) >= self.components.len() {
                 return Err(StateError(format!("a timer of node {node} at {time} makes no sense")));
             }
-            self.core.events.push(time, Phase::Wake, Event::Wake(NodeId(node), token));
+            self.core.timers.push(time, TimerPhase::Wake, Timer::Wake(ComponentId(node), token));
         }
         self.prepared[1..].fill(true);
         Ok(())

@@ -14,8 +14,9 @@ use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Fact, Fault, Layer, LayerInfo, Loader, Op, Part, PowerState,
-    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source, StateError, Stream,
+    Cause, Completion, Component, ComponentInfo, Contents, Ctx, Event, Fault, LatencyPhase, Loader,
+    Op, PowerState, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source,
+    StateError, Stream,
 };
 use pieces::{Piece, pieces, serve_untimed, write_run};
 use power_cut::{InFlight, RECOVERED};
@@ -52,7 +53,7 @@ pub struct SsdParts {
     /// How far writes got when the power fails; each device has its own.
     pub power: Stream,
     /// Constants for the report.
-    pub info: LayerInfo,
+    pub info: ComponentInfo,
 }
 
 /// A flash device.
@@ -123,8 +124,8 @@ impl Ssd {
         if ctx.power_may_fail() {
             self.in_flight.note(ctx, request, self.sectors_per_page, timed.end);
         }
-        let parts = timed.parts.plus(Part::Queue, now.since(ctx.issued(id)));
-        ctx.complete_at(id, timed.end, parts);
+        let breakdown = timed.breakdown.plus(LatencyPhase::Queue, now.since(ctx.issued(id)));
+        ctx.complete_at(id, timed.end, breakdown);
         self.tell_busy(ctx, false);
         self.tell_free_blocks(ctx);
         self.set_wake(ctx);
@@ -151,7 +152,7 @@ impl Ssd {
             self.time_page(ctx, request, &piece);
         }
         if unwritten > 0 {
-            ctx.observe(Fact::ReadUnwritten { pages: unwritten });
+            ctx.emit(Event::ReadUnwritten { pages: unwritten });
         }
     }
 
@@ -220,7 +221,7 @@ impl Ssd {
         let blocks = self.parts.flash.searched_blocks();
         if blocks > 0 {
             self.parts.clock.delay(self.parts.search_time * u64::from(blocks));
-            ctx.observe(Fact::VictimSearch { blocks });
+            ctx.emit(Event::VictimSearch { blocks });
         }
     }
 
@@ -230,15 +231,15 @@ impl Ssd {
             let FlashOp { kind, cause, die, page, .. } = *op;
             let die = die.0;
             match kind {
-                OpKind::Read => ctx.observe(Fact::FlashRead { cause, die }),
-                OpKind::Program => ctx.observe(Fact::FlashProgram { cause, die }),
+                OpKind::Read => ctx.emit(Event::FlashRead { cause, die }),
+                OpKind::Program => ctx.emit(Event::FlashProgram { cause, die }),
                 OpKind::Copy => {
-                    ctx.observe(Fact::FlashRead { cause, die });
-                    ctx.observe(Fact::FlashProgram { cause, die });
+                    ctx.emit(Event::FlashRead { cause, die });
+                    ctx.emit(Event::FlashProgram { cause, die });
                 }
                 OpKind::Erase => {
                     let erases = self.parts.flash.array().erases(BlockId(page));
-                    ctx.observe(Fact::FlashErase { cause, die, block: page, erases });
+                    ctx.emit(Event::FlashErase { cause, die, block: page, erases });
                 }
             }
         }
@@ -247,8 +248,8 @@ impl Ssd {
     /// Tells what each die and channel does when, if somebody looks.
     #[inline]
     fn tell_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        if ctx.tells_flash_busy() {
-            self.parts.clock.told(ctx.now(), everything, |fact| ctx.observe(fact));
+        if ctx.flash_busy_enabled() {
+            self.parts.clock.told(ctx.now(), everything, |event| ctx.emit(event));
         }
     }
 
@@ -276,11 +277,11 @@ impl Ssd {
             return;
         }
         if !active.is_zero() {
-            ctx.observe(Fact::StateTime { state: PowerState::Active, time: active });
+            ctx.emit(Event::StateTime { state: PowerState::Active, time: active });
         }
         let idle = now.since(busy_until.max(self.told_until));
         if !idle.is_zero() {
-            ctx.observe(Fact::StateTime { state: PowerState::Idle, time: idle });
+            ctx.emit(Event::StateTime { state: PowerState::Idle, time: idle });
         }
         self.told_until = now;
     }
@@ -290,7 +291,7 @@ impl Ssd {
         let free = self.parts.flash.array().free_blocks();
         if free != self.free_told {
             self.free_told = free;
-            ctx.observe(Fact::FreeBlocks { free });
+            ctx.emit(Event::FreeBlocks { free });
         }
     }
 
@@ -302,12 +303,12 @@ impl Ssd {
     }
 }
 
-impl Layer for Ssd {
+impl Component for Ssd {
     fn capacity(&self) -> u64 {
         u64::from(self.parts.exported_pages) * u64::from(self.sectors_per_page)
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         self.parts.info.clone()
     }
 
@@ -348,7 +349,7 @@ impl Layer for Ssd {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.tells_flash_busy() {
+        if ctx.flash_busy_enabled() {
             self.parts.clock.watch();
         }
         self.check(ctx, Ok(()));
@@ -429,7 +430,7 @@ impl Layer for Ssd {
             *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
         }
         for (erases, blocks) in wear {
-            ctx.observe(Fact::Wear { erases, blocks });
+            ctx.emit(Event::Wear { erases, blocks });
         }
     }
 

@@ -7,19 +7,19 @@ use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
 use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Layer, LayerInfo, PowerState, SimDuration, Stream};
+use hybridsim_engine::{Component, ComponentInfo, PowerState, SimDuration, Stream};
 
 /// The device layers of this crate.
-pub const ENTRIES: &[LayerEntry] = &[SSD, crate::slc_mlc::ENTRY];
+pub const ENTRIES: &[ComponentEntry] = &[SSD, crate::slc_mlc::ENTRY];
 
-const SSD: LayerEntry = LayerEntry {
+const SSD: ComponentEntry = ComponentEntry {
     description: Description {
         name: "ssd",
         summary: "A flash device: a translation layer over channels and dies of NAND.",
-        origin: "structure of paper 002 (FlashSim), section 3; SSD extensions of DiskSim",
+        origin: "structure of flashsim (FlashSim), section 3; SSD extensions of DiskSim",
         params: &PARAMS,
     },
     build,
@@ -42,7 +42,7 @@ pub const PARAMS: [Param; 50] = [
         "0.07",
         "Spare space as (physical - offered) / offered; 0.07 is 7 %.",
     ),
-    Param::with("ftl", Kind::Plug("ftl"), "\"page\"", "The translation layer."),
+    Param::with("ftl", Kind::Entry("ftl"), "\"page\"", "The translation layer."),
     Param::with(
         "program_order",
         Kind::Choice(&["sequential", "ascending", "any"]),
@@ -254,7 +254,7 @@ pub const PARAMS: [Param; 50] = [
     Param::optional("standby_power", Kind::Power, "Power in standby, for the report."),
 ];
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_ssd(input)?))
 }
 
@@ -293,7 +293,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         problems.push(Problem::new("over_provisioning", message));
         return Err(problems);
     }
-    let (entry, ftl_settings) = input.plugged::<FtlEntry>("ftl");
+    let (entry, ftl_settings) = input.chosen::<FtlEntry>("ftl");
     let (geometry, bad) = without_factory_bad(input, geometry)?;
     let ftl = (entry.build)(&FtlInput {
         settings: ftl_settings,
@@ -419,7 +419,7 @@ fn info(
     exported: u32,
     ram_bytes: u64,
     factory_bad: u64,
-) -> LayerInfo {
+) -> ComponentInfo {
     let mut watts = [0.0; PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Active as usize] = settings.number("active_power");
@@ -427,7 +427,7 @@ fn info(
     let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
     let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
-    LayerInfo {
+    ComponentInfo {
         kind: "ssd",
         watts: Some(watts),
         flash_joules: Some(joules),
@@ -447,6 +447,6 @@ fn info(
             ("factory_bad_blocks", factory_bad as f64),
             ("endurance", settings.count("endurance") as f64),
         ],
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     }
 }

@@ -9,7 +9,9 @@
 
 use super::{Piece, Ssd, is_host_read, pieces};
 use crate::geometry::Lpn;
-use hybridsim_engine::{Contents, Ctx, Durable, Fact, Op, Request, RequestId, SimTime, Undo};
+use hybridsim_engine::{
+    Contents, Ctx, Durable, Event, InFlightWrites, Op, Request, RequestId, SimTime,
+};
 
 /// The timer that goes off when the mapping has been rebuilt.
 pub const RECOVERED: u64 = 1;
@@ -17,7 +19,7 @@ pub const RECOVERED: u64 = 1;
 /// What was asked and is not durable yet, by logical sector; and what has to wait for recovery.
 #[derive(Default)]
 pub struct InFlight {
-    undo: Undo,
+    undo: InFlightWrites,
     contents: Contents,
     recovering: bool,
     waiting: Vec<(RequestId, Request)>,
@@ -92,7 +94,7 @@ impl Ssd {
     }
 
     pub(super) fn recovered(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.observe(Fact::Recovered { took: self.parts.recovery });
+        ctx.emit(Event::Recovered { took: self.parts.recovery });
         self.in_flight.recovering = false;
         for (id, request) in std::mem::take(&mut self.in_flight.waiting) {
             self.serve(ctx, id, &request);

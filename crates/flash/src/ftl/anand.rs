@@ -1,6 +1,6 @@
 //! ANAND: each logical block is a chain of physical blocks in which a page keeps its offset.
 //!
-//! Paper 000, figures 4.4 and 4.5 (known to Linux as NFTL). A page goes to the first unit of its
+//! konanki, figures 4.4 and 4.5 (known to Linux as NFTL). A page goes to the first unit of its
 //! chain whose page of that offset is erased; where there is none the chain grows, and a chain
 //! that may not grow is folded into its last unit, which holds the newest data already.
 //!
@@ -29,7 +29,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "anand",
         summary: "Chains of blocks per logical block, pages in place, folded when too long.",
-        origin: "paper 000, figures 4.4 and 4.5 (NFTL). Unlike there, the page that makes a chain \
+        origin: "konanki, figures 4.4 and 4.5 (NFTL). Unlike there, the page that makes a chain \
                  fold goes to a unit appended afterwards; walking a chain costs no reads of spare \
                  areas",
         params: &PARAMS,

@@ -15,7 +15,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "bast",
         summary: "A log block per data block that is written again; first writes go in place.",
-        origin: "Kim et al., IEEE Trans. Consumer Electronics 48(2), 2002; paper 002, section 2. \
+        origin: "Kim et al., IEEE Trans. Consumer Electronics 48(2), 2002; flashsim, section 2. \
                  Which log is merged when blocks run short is assumed; the log's page map is in \
                  memory, so no spare areas are read for it",
         params: &PARAMS,

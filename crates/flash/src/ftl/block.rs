@@ -1,6 +1,6 @@
 //! The block-mapped translation layer: one logical block, one physical block, pages in place.
 //!
-//! The oldest layer there is (SmartMedia; paper 000, chapter 2; paper 002, section 3): the map has
+//! The oldest layer there is (SmartMedia; konanki, chapter 2; flashsim, section 3): the map has
 //! one entry per block, and a page keeps its offset. A page can be written once in place; writing
 //! it again moves the whole block, so random writes cost a block of copies each.
 
@@ -19,7 +19,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "block",
         summary: "Maps whole blocks; a page written again moves its block.",
-        origin: "paper 002, section 3 (block-level mapping); paper 000, chapter 2 (SmartMedia). \
+        origin: "flashsim, section 3 (block-level mapping); konanki, chapter 2 (SmartMedia). \
                  Beyond that, a block whose last page is trimmed is erased at once",
         params: &[],
     },

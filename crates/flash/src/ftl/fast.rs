@@ -1,6 +1,6 @@
 //! FAST: log blocks shared by all logical blocks, one of them kept for sequential writes.
 //!
-//! Lee, Park, Chung, Lee, Park, Song, TECS 6(3), 2007; the hybrid layer of paper 002, section 4. A
+//! Lee, Park, Chung, Lee, Park, Song, TECS 6(3), 2007; the hybrid layer of flashsim, section 4. A
 //! page goes to its place in its data block while that is free. A write to the first page of a
 //! block begins the sequential log block, which becomes the data block by a switch when it was
 //! written to its end, or by a partial merge. All other writes fill the random log blocks in turn.
@@ -23,7 +23,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fast",
         summary: "Block map with log blocks shared by all, one of them for sequential writes.",
-        origin: "Lee et al., TECS 6(3), 2007; paper 002, section 4. Unlike there, a write that \
+        origin: "Lee et al., TECS 6(3), 2007; flashsim, section 4. Unlike there, a write that \
                  breaks a sequence becomes part of the merge it causes, and on chips that program \
                  pages in order a first write goes in place only if it is the next page",
         params: &PARAMS,

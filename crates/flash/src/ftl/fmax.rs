@@ -1,6 +1,6 @@
 //! FMAX: ANAND with chains of two, whose second unit takes pages anywhere.
 //!
-//! Paper 000, figures 4.6 and 4.7. A logical block has a primary unit, in which pages keep their
+//! konanki, figures 4.6 and 4.7. A logical block has a primary unit, in which pages keep their
 //! offsets, and at most one replacement unit for pages written again: the search for an erased
 //! page begins at the page's own offset and goes round. When none is left both units are folded
 //! into a fresh one.
@@ -30,7 +30,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fmax",
         summary: "Two blocks at most per logical one: pages in place, and pages written again.",
-        origin: "paper 000, figures 4.6 and 4.7. Unlike there, the page that makes units fold is \
+        origin: "konanki, figures 4.6 and 4.7. Unlike there, the page that makes units fold is \
                  written straight into the fresh one; finding the newest copy costs no reads of \
                  spare areas",
         params: &[],

@@ -1,6 +1,6 @@
 //! Pages at fixed places: no levelling of wear at all.
 //!
-//! Paper 000, figure 4.1 ("page level FTL without wear levelling"): logical page `p` is physical
+//! konanki, figure 4.1 ("page level FTL without wear levelling"): logical page `p` is physical
 //! page `p`. Erased pages are programmed; if any page of a block that a request writes is used, the
 //! block is read into memory, changed, erased and written back, once for the whole request. The
 //! flash can begin with each page used at random, by the prewrite probability; at 1 every write
@@ -30,7 +30,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "in-place",
         summary: "Fixed places: a used page costs reading, erasing and rewriting its block.",
-        origin: "paper 000, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
+        origin: "konanki, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
                  pages that hold data are read and written back, and its page counts are mended",
         params: &PARAMS,
     },

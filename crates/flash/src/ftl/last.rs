@@ -1,6 +1,6 @@
 //! LAST: log blocks for large requests and for small ones, the latter apart for hot and cold data.
 //!
-//! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of paper 002). Large requests are taken to be
+//! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of flashsim). Large requests are taken to be
 //! sequential and go to log blocks that each belong to one logical block, which are switched or
 //! merged partially as in FAST. Small ones go to random log blocks. A page written again soon
 //! after it was written is hot; hot pages fill log blocks of their own, in which soon no page is
@@ -24,7 +24,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "last",
         summary: "Log blocks apart for large requests, for hot and for cold small ones.",
-        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in paper 002, section 2.3. Sizes, \
+        origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in flashsim, section 2.3. Sizes, \
                  threshold and window are assumed; a hot page is told by the age of its log block, \
                  and the victim is the oldest cold one, whatever its merges cost",
         params: &PARAMS,

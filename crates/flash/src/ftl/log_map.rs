@@ -18,7 +18,7 @@ pub const LOG_SHARE: Param = Param::with(
     "log_share",
     Kind::Number { min: 0.0, max: 1.0 },
     "0.03",
-    "Log blocks as a fraction of the blocks offered (paper 002, section 4.3: 3 %).",
+    "Log blocks as a fraction of the blocks offered (flashsim, section 4.3: 3 %).",
 );
 
 /// A block that must be free when a merge begins.

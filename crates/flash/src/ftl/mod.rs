@@ -159,7 +159,7 @@ pub struct FtlInput<'a> {
     pub geometry: &'a Geometry,
     /// Logical pages offered to the host.
     pub exported_pages: u32,
-    /// Where plugged-in policies are found.
+    /// Where chosen-in policies are found.
     pub registry: &'a Registry,
     /// The run's seed.
     pub seed: u64,
@@ -172,12 +172,12 @@ impl<'a> FtlInput<'a> {
     ///
     /// # Errors
     /// When no such entry is registered.
-    pub fn plugged<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
-        let plug = self.settings.plug(name);
+    pub fn chosen<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
+        let plug = self.settings.entry(name);
         match self.registry.find::<E>(&plug.name) {
             Some(entry) => Ok((entry, &plug.settings)),
             None => {
-                let message = format!("no {} called {}", E::SLOT, plug.name);
+                let message = format!("no {} called {}", E::CATEGORY, plug.name);
                 Err(vec![Problem::new(name, message)])
             }
         }
@@ -198,7 +198,7 @@ pub struct FtlEntry {
 }
 
 impl Entry for FtlEntry {
-    const SLOT: &'static str = "ftl";
+    const CATEGORY: &'static str = "ftl";
     fn description(&self) -> Description {
         self.description
     }

@@ -1,6 +1,6 @@
 //! Flash without translation: read, program and erase, as the host asks.
 //!
-//! Paper 000, section 3.2: logical page `p` is physical page `p`, and whoever is above erases
+//! konanki, section 3.2: logical page `p` is physical page `p`, and whoever is above erases
 //! before writing again. Programming a page that is not erased (or, on chips that want an order,
 //! out of order) is an error that ends the run and leaves the data as they are. Reading returns
 //! what was programmed.
@@ -21,7 +21,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "raw",
         summary: "No translation: trimming a block erases it, rewriting a page is an error.",
-        origin: "paper 000, section 3.2 (flash visible to the host). Erasing is asked for by \
+        origin: "konanki, section 3.2 (flash visible to the host). Erasing is asked for by \
                  trimming",
         params: &[],
     },

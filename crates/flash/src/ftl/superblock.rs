@@ -1,6 +1,6 @@
 //! Superblock: pages map freely within a few neighbouring logical blocks.
 //!
-//! Kang, Jo, Kim, Lee, EMSOFT 2006 (reference 10 of paper 002, which takes its 3 % of log space
+//! Kang, Jo, Kim, Lee, EMSOFT 2006 (reference 10 of flashsim, which takes its 3 % of log space
 //! from it). Neighbouring logical blocks form a superblock. Its pages go in the order of writing to
 //! the physical blocks it has, of which it may have a few more than it has logical ones (update
 //! blocks, shared by all superblocks). Where each page is stands in the spare areas; the
@@ -27,7 +27,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "superblock",
         summary: "Maps pages freely within groups of neighbouring blocks.",
-        origin: "Kang, Jo, Kim, Lee, EMSOFT 2006; named in paper 002, section 2.3. Unlike there, a \
+        origin: "Kang, Jo, Kim, Lee, EMSOFT 2006; named in flashsim, section 2.3. Unlike there, a \
                  map that is not cached costs one read, whatever its depth; sizes are assumed",
         params: &PARAMS,
     },

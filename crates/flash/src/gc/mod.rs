@@ -93,7 +93,7 @@ pub struct GcEntry {
 }
 
 impl Entry for GcEntry {
-    const SLOT: &'static str = "gc-policy";
+    const CATEGORY: &'static str = "gc-policy";
     fn description(&self) -> Description {
         self.description
     }

@@ -1,6 +1,6 @@
 //! Partial search: the best block of a share of them, at a cost for each one looked at.
 //!
-//! Paper 002, figure 8: the search for the block with the fewest valid pages costs energy of the
+//! flashsim, figure 8: the search for the block with the fewest valid pages costs energy of the
 //! processor and the system bus, so a controller may look at a part of the blocks only. 0 takes a
 //! random block without any search, 1 searches all. (The figure's caption says "least number of
 //! invalid pages"; section 4.4 and sense say fewest valid ones.)
@@ -22,7 +22,7 @@ pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "partial-search",
         summary: "Collects the block with the fewest valid pages among a searched share of them.",
-        origin: "paper 002 (FlashSim), section 4.4 and figure 8",
+        origin: "flashsim (FlashSim), section 4.4 and figure 8",
         params: &PARAMS,
     },
     build,

@@ -1,4 +1,4 @@
-//! A third tier (the future work of paper 004, section 6): a little non-volatile memory in front
+//! A third tier (the future work of chang-slc-mlc, section 6): a little non-volatile memory in front
 //! of both media that gathers small writes. It is not in the paper; what it does is assumed: MLC
 //! pages are kept by last write, writes of up to a page's size go there, and when it is full the
 //! page written to longest ago goes on to the hot-data filter as one write.

@@ -1,4 +1,4 @@
-//! Dynamic density control (Kgil, Roberts, Mudge, ISCA 2008) as paper 004, sections 5.1 and
+//! Dynamic density control (Kgil, Roberts, Mudge, ISCA 2008) as chang-slc-mlc, sections 5.1 and
 //! 5.3.1, compares with: there is no SLC flash, but often used logical blocks are kept with one
 //! bit to the cell. They are as fast as SLC flash by the byte and take twice the space.
 //!

@@ -1,5 +1,5 @@
 //! The device as a layer: gives the work of each request its time, one operation after the other
-//! (paper 004, section 5.1: no parallelism among chips), and tells it.
+//! (chang-slc-mlc, section 5.1: no parallelism among chips), and tells it.
 
 use super::buffer::Buffer;
 use super::store::Store;
@@ -8,8 +8,9 @@ use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
-    Cause, Completion, Contents, Ctx, Durable, Fact, Fault, FlashAct, FlashUnit, Layer, LayerInfo,
-    Op, Part, Parts, PowerState, Request, RequestId, SimDuration, SimTime, Stream, Undo,
+    Cause, Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, Fault, FlashAct,
+    FlashUnit, InFlightWrites, LatencyBreakdown, LatencyPhase, Op, PowerState, Request, RequestId,
+    SimDuration, SimTime, Stream,
 };
 
 /// The timer for background work.
@@ -38,12 +39,12 @@ pub struct Parameters {
     /// How far writes got when the power fails; each device has its own.
     pub power: Stream,
     /// Constants for the report.
-    pub info: LayerInfo,
+    pub info: ComponentInfo,
 }
 
 /// A hybrid SSD.
 pub struct SlcMlcSsd {
-    parts: Parameters,
+    breakdown: Parameters,
     /// Busy until then.
     free: SimTime,
     /// State time is told up to here.
@@ -53,7 +54,7 @@ pub struct SlcMlcSsd {
     wake_set: bool,
     free_blocks_told: u32,
     stamps: Vec<u64>,
-    undo: Undo,
+    undo: InFlightWrites,
     /// By logical sector what was last asked to be written, in runs with power failures.
     asked: Contents,
     /// After a power failure, until the tables are rebuilt.
@@ -65,16 +66,16 @@ const STATES: [PowerState; 3] = [PowerState::Read, PowerState::Write, PowerState
 
 impl SlcMlcSsd {
     /// A device of these parts.
-    pub fn new(parts: Parameters) -> Self {
+    pub fn new(breakdown: Parameters) -> Self {
         Self {
-            parts,
+            breakdown,
             free: SimTime::ZERO,
             told_until: SimTime::ZERO,
             untold: [SimDuration::ZERO; 3],
             wake_set: false,
             free_blocks_told: u32::MAX,
             stamps: Vec::new(),
-            undo: Undo::default(),
+            undo: InFlightWrites::default(),
             asked: Contents::default(),
             recovering: None,
             waiting: Vec::new(),
@@ -83,23 +84,23 @@ impl SlcMlcSsd {
 
     /// What it remembers from run to run.
     pub(super) const fn remembered(&self) -> (&Store, Option<&Buffer>) {
-        (&self.parts.store, self.parts.buffer.as_ref())
+        (&self.breakdown.store, self.breakdown.buffer.as_ref())
     }
 
     /// The same, to be changed.
     pub(super) const fn remembered_mut(&mut self) -> (&mut Store, Option<&mut Buffer>) {
-        (&mut self.parts.store, self.parts.buffer.as_mut())
+        (&mut self.breakdown.store, self.breakdown.buffer.as_mut())
     }
 
     /// The flash and its tables; for tests.
     pub fn store(&mut self) -> &mut Store {
-        &mut self.parts.store
+        &mut self.breakdown.store
     }
 
     fn serve(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
         self.tell_states(ctx, now);
-        let Parameters { store, buffer, .. } = &mut self.parts;
+        let Parameters { store, buffer, .. } = &mut self.breakdown;
         let (first, sectors) = (request.lba.0 as u32, request.sectors);
         let done = match request.op {
             Op::Read => {
@@ -128,11 +129,11 @@ impl SlcMlcSsd {
             Op::Flush => Ok(()),
         };
         let start = now.max(self.free);
-        let mut parts = Parts::NONE;
-        parts.add(Part::Queue, start.since(ctx.issued(id)));
-        parts.add(Part::Overhead, self.parts.overhead);
-        let overhead = self.parts.overhead;
-        let took = overhead + self.tell_work(ctx, start + overhead, &mut parts);
+        let mut breakdown = LatencyBreakdown::NONE;
+        breakdown.add(LatencyPhase::Queue, start.since(ctx.issued(id)));
+        breakdown.add(LatencyPhase::Overhead, self.breakdown.overhead);
+        let overhead = self.breakdown.overhead;
+        let took = overhead + self.tell_work(ctx, start + overhead, &mut breakdown);
         self.free = start + took;
         self.check(ctx, done);
         if ctx.power_may_fail() && request.op == Op::Write {
@@ -141,42 +142,47 @@ impl SlcMlcSsd {
             self.undo.note(&self.asked, at, stamps, durable, now, |_| false);
             self.asked.write(at, stamps);
         }
-        ctx.complete_at(id, self.free, parts);
+        ctx.complete_at(id, self.free, breakdown);
         self.set_wake(ctx);
     }
 
     /// Times the noted work, which begins at `begin`, and tells it; how long it takes.
-    fn tell_work(&mut self, ctx: &mut Ctx<'_>, begin: SimTime, parts: &mut Parts) -> SimDuration {
-        let Parameters { store, times, slc_blocks, .. } = &mut self.parts;
+    fn tell_work(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        begin: SimTime,
+        breakdown: &mut LatencyBreakdown,
+    ) -> SimDuration {
+        let Parameters { store, times, slc_blocks, .. } = &mut self.breakdown;
         let mut took = SimDuration::ZERO;
         for run in store.work.runs() {
             let medium = if run.dense { 2 } else { run.medium as usize };
             let time = times[medium].of(run.act, run.count);
             let (part, state) = match run.act {
-                Act::Read => (Part::FlashRead, 0),
-                Act::Program => (Part::FlashProgram, 1),
-                Act::Erase => (Part::FlashErase, 2),
+                Act::Read => (LatencyPhase::FlashRead, 0),
+                Act::Program => (LatencyPhase::FlashProgram, 1),
+                Act::Erase => (LatencyPhase::FlashErase, 2),
             };
             let own = matches!(run.cause, Cause::Host | Cause::Partial | Cause::Mapping);
-            parts.add(if own { part } else { Part::Gc }, time);
+            breakdown.add(if own { part } else { LatencyPhase::Gc }, time);
             self.untold[state] += time;
-            if ctx.tells_flash_busy() {
+            if ctx.flash_busy_enabled() {
                 tell_busy(ctx, run, begin + took, time);
             }
             took += time;
             tell_run(ctx, run, *slc_blocks);
         }
         for &(number, value) in store.work.numbers() {
-            ctx.observe(Fact::Custom { name: number as u8, value });
+            ctx.emit(Event::Custom { name: number as u8, value });
         }
         if store.work.unwritten > 0 {
-            ctx.observe(Fact::ReadUnwritten { pages: store.work.unwritten });
+            ctx.emit(Event::ReadUnwritten { pages: store.work.unwritten });
         }
         store.work.clear();
         let free = store.mlc.spares.len() as u32;
         if free != self.free_blocks_told {
             self.free_blocks_told = free;
-            ctx.observe(Fact::FreeBlocks { free });
+            ctx.emit(Event::FreeBlocks { free });
         }
         took
     }
@@ -186,7 +192,7 @@ impl SlcMlcSsd {
         if let Err(error) = done {
             ctx.device_fault(error.to_string());
         }
-        if let Some(violation) = self.parts.store.violation() {
+        if let Some(violation) = self.breakdown.store.violation() {
             let message = format!("{}: {violation}", ctx.path());
             ctx.fault(Fault::Invariant(message));
         }
@@ -201,18 +207,18 @@ impl SlcMlcSsd {
         for (state, time) in STATES.into_iter().zip(&mut self.untold) {
             let told = left.min(std::mem::take(time));
             if !told.is_zero() {
-                ctx.observe(Fact::StateTime { state, time: told });
+                ctx.emit(Event::StateTime { state, time: told });
             }
             left = left.saturating_sub(told);
         }
         if !left.is_zero() {
-            ctx.observe(Fact::StateTime { state: PowerState::Idle, time: left });
+            ctx.emit(Event::StateTime { state: PowerState::Idle, time: left });
         }
         self.told_until = until;
     }
 
     fn set_wake(&mut self, ctx: &mut Ctx<'_>) {
-        if let Some(delay) = self.parts.idle_after.filter(|_| !self.wake_set) {
+        if let Some(delay) = self.breakdown.idle_after.filter(|_| !self.wake_set) {
             self.wake_set = true;
             ctx.wake_at(self.free.max(ctx.now()) + delay, IDLE);
         }
@@ -222,7 +228,7 @@ impl SlcMlcSsd {
     /// request came meanwhile.
     fn work_in_the_background(&mut self, ctx: &mut Ctx<'_>, goes_on: bool) {
         self.wake_set = false;
-        let Some(delay) = self.parts.idle_after else { return };
+        let Some(delay) = self.breakdown.idle_after else { return };
         let delay = if goes_on { SimDuration::ZERO } else { delay };
         if ctx.now() < self.free + delay {
             self.set_wake(ctx);
@@ -230,9 +236,9 @@ impl SlcMlcSsd {
         }
         let now = ctx.now();
         self.tell_states(ctx, now);
-        let worked = self.parts.store.idle();
-        let mut parts = Parts::NONE;
-        self.free = now + self.tell_work(ctx, now, &mut parts);
+        let worked = self.breakdown.store.idle();
+        let mut breakdown = LatencyBreakdown::NONE;
+        self.free = now + self.tell_work(ctx, now, &mut breakdown);
         if worked == Ok(true) {
             // Go on at once: a request that comes meanwhile waits for one block at most.
             self.wake_set = true;
@@ -244,7 +250,7 @@ impl SlcMlcSsd {
     /// Makes the device hold what the sector held before the write that was lost.
     fn put_back(&mut self, sector: u64) {
         let stamp = self.asked.get(sector);
-        let Parameters { store, buffer, .. } = &mut self.parts;
+        let Parameters { store, buffer, .. } = &mut self.breakdown;
         let number = sector as u32;
         if buffer.as_mut().is_some_and(|buffer| buffer.put_back(number, stamp)) {
             return;
@@ -264,7 +270,7 @@ impl SlcMlcSsd {
     }
 }
 
-/// A run works on one medium; all dies of a medium are one here (paper 004, section 5.1).
+/// A run works on one medium; all dies of a medium are one here (chang-slc-mlc, section 5.1).
 fn tell_busy(ctx: &mut Ctx<'_>, run: &Run, begin: SimTime, time: SimDuration) {
     let act = match run.act {
         Act::Read => FlashAct::Read,
@@ -273,7 +279,7 @@ fn tell_busy(ctx: &mut Ctx<'_>, run: &Run, begin: SimTime, time: SimDuration) {
     };
     if !time.is_zero() {
         let (unit, cause, end) = (FlashUnit::Die(run.medium as u16), run.cause, begin + time);
-        ctx.observe(Fact::FlashBusy { unit, act, cause, begin, end });
+        ctx.emit(Event::FlashBusy { unit, act, cause, begin, end });
     }
 }
 
@@ -282,21 +288,21 @@ fn tell_run(ctx: &mut Ctx<'_>, run: &Run, slc_blocks: u32) {
     let die = run.medium as u16;
     let block = run.block + if run.medium == Medium::Mlc { slc_blocks } else { 0 };
     for _ in 0..run.count {
-        ctx.observe(match run.act {
-            Act::Read => Fact::FlashRead { cause, die },
-            Act::Program => Fact::FlashProgram { cause, die },
-            Act::Erase => Fact::FlashErase { cause, die, block, erases },
+        ctx.emit(match run.act {
+            Act::Read => Event::FlashRead { cause, die },
+            Act::Program => Event::FlashProgram { cause, die },
+            Act::Erase => Event::FlashErase { cause, die, block, erases },
         });
     }
 }
 
-impl Layer for SlcMlcSsd {
+impl Component for SlcMlcSsd {
     fn capacity(&self) -> u64 {
-        self.parts.capacity
+        self.breakdown.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { custom: NAMES, ..self.parts.info.clone() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { custom: NAMES, ..self.breakdown.info.clone() }
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
@@ -315,7 +321,7 @@ impl Layer for SlcMlcSsd {
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         if ctx.verifying() {
-            self.parts.store.verify();
+            self.breakdown.store.verify();
         }
         self.check(ctx, Ok(()));
         self.set_wake(ctx);
@@ -336,7 +342,7 @@ impl Layer for SlcMlcSsd {
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         match (token, self.recovering.take()) {
             (RECOVERED, Some(took)) => {
-                ctx.observe(Fact::Recovered { took });
+                ctx.emit(Event::Recovered { took });
                 for (id, request) in std::mem::take(&mut self.waiting) {
                     self.serve(ctx, id, &request);
                 }
@@ -353,9 +359,9 @@ impl Layer for SlcMlcSsd {
         self.waiting.clear();
         self.recovering = None;
         self.wake_set = false;
-        self.parts.store.work.clear();
-        self.parts.store.rebuild()?;
-        let power = &mut self.parts.power;
+        self.breakdown.store.work.clear();
+        self.breakdown.store.rebuild()?;
+        let power = &mut self.breakdown.power;
         let mut undone = self.undo.cut(&mut self.asked, now, power, |_| false);
         undone.sort_unstable();
         undone.dedup();
@@ -368,7 +374,7 @@ impl Layer for SlcMlcSsd {
         // What was under way is cut short.
         self.free = now;
         self.tell_states(ctx, now);
-        let took = self.tell_work(ctx, now, &mut Parts::default());
+        let took = self.tell_work(ctx, now, &mut LatencyBreakdown::default());
         self.free = now + took;
         self.recovering = Some(took);
         ctx.wake_at(self.free, RECOVERED);
@@ -378,7 +384,7 @@ impl Layer for SlcMlcSsd {
         let now = ctx.now();
         self.free = self.free.min(now);
         self.tell_states(ctx, now);
-        let Store { mlc, cache, .. } = &self.parts.store;
+        let Store { mlc, cache, .. } = &self.breakdown.store;
         let slc = cache.as_ref().map(|cache| &cache.log.array);
         let media = [(Number::MlcWear, Some(&mlc.array)), (Number::SlcWear, slc)];
         let mut wear = std::collections::BTreeMap::new();
@@ -387,11 +393,11 @@ impl Layer for SlcMlcSsd {
             for block in 0..array.geometry().blocks() {
                 let erases = array.erases(BlockId(block));
                 *wear.entry(erases).or_insert(0) += 1;
-                ctx.observe(Fact::Custom { name: number as u8, value: u64::from(erases) });
+                ctx.emit(Event::Custom { name: number as u8, value: u64::from(erases) });
             }
         }
         for (erases, blocks) in wear {
-            ctx.observe(Fact::Wear { erases, blocks });
+            ctx.emit(Event::Wear { erases, blocks });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The hot-data filter (paper 004, section 3.2): a write is hot when it is small, and what is
+//! The hot-data filter (chang-slc-mlc, section 3.2): a write is hot when it is small, and what is
 //! small the sizes of past writes say.
 //!
 //! Eleven counters hold how many writes were of about 2^0 to 2^10 sectors. Their histogram has two

@@ -1,4 +1,4 @@
-//! The hash table that finds data on the SLC flash (paper 004, sections 3.3 and 5.4).
+//! The hash table that finds data on the SLC flash (chang-slc-mlc, sections 3.3 and 5.4).
 //!
 //! Sector `s` belongs into one of a few buckets from `s mod H_d` on, `H_d` being the greatest
 //! prime below the number of buckets. Buckets are freed in any order, so a lookup looks at all of

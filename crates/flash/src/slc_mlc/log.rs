@@ -1,4 +1,4 @@
-//! The SLC flash (paper 004, section 3.3): a circular log.
+//! The SLC flash (chang-slc-mlc, section 3.3): a circular log.
 //!
 //! Blocks form a ring. New data go to the head block; what is still valid in the tail block was
 //! not written for a whole round and is cold. Sectors are found by the hash table; the spare area

@@ -1,4 +1,4 @@
-//! The MLC flash (paper 004, section 3.5): logical blocks are chains of one data block and some
+//! The MLC flash (chang-slc-mlc, section 3.5): logical blocks are chains of one data block and some
 //! log blocks, and a small cache knows where the sectors of a chain are.
 //!
 //! The first block of a chain is in the L2P table, each next one in the LB table. What the two
@@ -126,7 +126,7 @@ impl Mlc {
         mlc
     }
 
-    /// Gives `logical` a data block full of what was there before (paper 004, section 5.1).
+    /// Gives `logical` a data block full of what was there before (chang-slc-mlc, section 5.1).
     fn map_in_factory(&mut self, logical: u32) {
         let Some(block) = self.open(true) else { return };
         for offset in 0..self.per_block {

@@ -1,4 +1,4 @@
-//! The hybrid SSD of paper 004: a little SLC flash for hot data in front of MLC flash.
+//! The hybrid SSD of chang-slc-mlc: a little SLC flash for hot data in front of MLC flash.
 //!
 //! A write first meets the hot-data filter ([`filter`]): small ones are hot. Then the utilization
 //! throttle ([`throttle`]), which spares the SLC flash when it wears too fast. What passes both is

@@ -1,4 +1,4 @@
-//! What paper 004 computes: expected write costs (section 4.1), memory (section 4.2), and cost
+//! What chang-slc-mlc computes: expected write costs (section 4.1), memory (section 4.2), and cost
 //! (section 5.6).
 
 use crate::geometry::Geometry;

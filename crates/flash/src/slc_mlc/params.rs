@@ -1,5 +1,5 @@
 //! The parameters of a hybrid SSD, and how one is built from them. Defaults are configuration C3
-//! of paper 004 (tables 1 and 2) with 256 MB of SLC flash, unless their help says assumed.
+//! of chang-slc-mlc (tables 1 and 2) with 256 MB of SLC flash, unless their help says assumed.
 
 use super::buffer::Buffer;
 use super::density::Density;
@@ -15,17 +15,17 @@ use super::work::Times;
 use crate::array::{Array, ProgramOrder};
 use crate::geometry::{Geometry, Shape};
 use crate::wear::{WearEntry, WearInput};
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Layer, LayerInfo, PowerState, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration};
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "slc-mlc-ssd",
         summary: "A flash device with a little SLC flash as a log for hot data in front of MLC.",
-        origin: "paper 004 (L.-P. Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
+        origin: "chang-slc-mlc (L.-P. Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
         params: PARAMS,
     },
     build,
@@ -186,7 +186,7 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::with(
         "wear_levelling",
-        Kind::Plug(WearEntry::SLOT),
+        Kind::Entry(WearEntry::CATEGORY),
         "\"dual-pool\"",
         "Keeps the MLC flash evenly worn; the paper takes the dual pool with a threshold of 16.",
     ),
@@ -224,7 +224,7 @@ pub const PARAMS: &[Param] = &[
     ),
 ];
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_slc_mlc(input)?))
 }
 
@@ -301,7 +301,7 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
     let mlc = geometry(settings, ["mlc_size", "mlc_page_size", "mlc_pages_per_block"])?;
     let blocks = offered(settings, &mlc)?;
     check_memory(u64::from(mlc.pages()) * 18)?;
-    let (wear, wear_settings) = input.plugged::<WearEntry>("wear_levelling");
+    let (wear, wear_settings) = input.chosen::<WearEntry>("wear_levelling");
     let wear = (wear.build)(&WearInput { settings: wear_settings, geometry: &mlc, pools: 1 })?;
     let cache = match settings.bytes("slc_size") {
         0 => None,
@@ -337,7 +337,7 @@ pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> 
     }))
 }
 
-/// Buckets of the hash table (paper 004, section 5.1: half the SLC pages).
+/// Buckets of the hash table (chang-slc-mlc, section 5.1: half the SLC pages).
 fn hash_entries(settings: &Settings) -> u32 {
     let pages = settings.bytes("slc_size") / settings.bytes("slc_page_size").max(1);
     settings.count_opt("hash_entries").unwrap_or((pages / 2).clamp(2, 1 << 28)) as u32
@@ -417,14 +417,14 @@ fn info(
     blocks: u32,
     cache: Option<&Cache>,
     ram: Ram,
-) -> LayerInfo {
+) -> ComponentInfo {
     let mut watts = [settings.number("active_power"); PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Standby as usize] = settings.number("idle_power");
     let slc = cache.map(|cache| cache.log.array.geometry());
     let slc_pages = slc.map_or(0, Geometry::pages);
     let slc_blocks = slc.map_or(0, Geometry::blocks);
-    LayerInfo {
+    ComponentInfo {
         kind: "slc-mlc-ssd",
         watts: Some(watts),
         constants: vec![
@@ -440,6 +440,6 @@ fn info(
             ("ram_block_tables_bytes", ram.block_tables_bytes as f64),
             ("ram_hash_table_bytes", ram.hash_table_bytes as f64),
         ],
-        ..LayerInfo::default()
+        ..ComponentInfo::default()
     }
 }

@@ -9,7 +9,7 @@ use crate::defaults;
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Problem, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Layer, Stream};
+use hybridsim_engine::{Component, Stream};
 
 fn settings(registry: &Registry) -> Settings {
     defaults::settings(PARAMS, registry)
@@ -72,9 +72,9 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
         with("mlc_page_size", Value::Bytes(512)).and("slc_pages_per_block", Value::Count(1));
     all.push(("pages of a sector", narrow.and("slc_page_size", Value::Bytes(4096))));
     let level = defaults::plug("wear-levelling", "dual-pool", registry);
-    let Value::Plug(mut level) = level else { panic!("a plug") };
+    let Value::Entry(mut level) = level else { panic!("a plug") };
     level.settings.set("threshold", Value::Count(2));
-    all.push(("eager levelling", with("wear_levelling", Value::Plug(level))));
+    all.push(("eager levelling", with("wear_levelling", Value::Entry(level))));
     all.into_iter().map(|(name, settings)| (name.to_owned(), settings)).collect()
 }
 

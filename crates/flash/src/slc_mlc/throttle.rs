@@ -1,4 +1,4 @@
-//! The utilization throttle (paper 004, section 3.4, Algorithm 2), and the watch over the
+//! The utilization throttle (chang-slc-mlc, section 3.4, Algorithm 2), and the watch over the
 //! write-back policy (section 3.6).
 
 use hybridsim_engine::state::{Loader, Saver, StateError};

@@ -43,7 +43,7 @@ pub struct Run {
     pub erases: u32,
 }
 
-/// Numbers told as facts, by their place in [`NAMES`].
+/// Numbers told as events, by their place in [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Number {

@@ -1,5 +1,5 @@
 //! A shared wire as a timeline of reservations: a slot goes into the first gap that is long
-//! enough (paper 002, figure 4), so transfers planned for later do not block the time before them.
+//! enough (flashsim, figure 4), so transfers planned for later do not block the time before them.
 
 use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_engine::{SimDuration, SimTime};

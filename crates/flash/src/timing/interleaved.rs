@@ -3,7 +3,7 @@
 //! Each die works on one operation at a time, in the order the operations were noted. A channel
 //! carries commands and data. A read takes a command slot, leaves the channel free while the
 //! cells are read, and takes a data slot; a program takes one slot for command and data, then the
-//! cells are programmed (paper 002, figure 4 and algorithm 1). A die has one page register: it is
+//! cells are programmed (flashsim, figure 4 and algorithm 1). A die has one page register: it is
 //! busy until the data of a read are out, and takes the next data only when it is free.
 
 use super::{Delays, Journal, Path, Reached, Timed, Wires, serves_request};
@@ -101,7 +101,7 @@ impl Interleaved {
     #[inline]
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         let mut ready = self.page_ready(bytes_behind);
-        // Data go through the controller's memory on their way in (paper 002, section 3.2).
+        // Data go through the controller's memory on their way in (flashsim, section 3.2).
         if self.op == Op::Write && !ops.is_empty() {
             ready = ready.through_ram(self.delays.ram);
         }
@@ -176,7 +176,7 @@ impl Interleaved {
             self.last = self.base;
         }
         let end = self.last.at;
-        Timed { end, parts: self.last.path.parts(), settled: self.settled.max(end) }
+        Timed { end, breakdown: self.last.path.breakdown(), settled: self.settled.max(end) }
     }
 
     /// When the data of a page are in the device: those behind it are still on the way.

@@ -1,13 +1,13 @@
 //! What dies and channels do when, for those who want to see it.
 
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::{Cause, Fact, FlashAct, FlashUnit, SimDuration, SimTime};
+use hybridsim_engine::{Cause, Event, FlashAct, FlashUnit, SimDuration, SimTime};
 
 /// Facts that wait to be told; empty unless somebody looks.
 #[derive(Debug, Default)]
 pub struct Journal {
     on: bool,
-    facts: Vec<Fact>,
+    events: Vec<Event>,
 }
 
 impl Journal {
@@ -50,13 +50,13 @@ impl Journal {
         end: SimTime,
     ) {
         if self.on && begin < end {
-            self.facts.push(Fact::FlashBusy { unit, act, cause, begin, end });
+            self.events.push(Event::FlashBusy { unit, act, cause, begin, end });
         }
     }
 
     /// What was noted since the last call.
-    pub fn take(&mut self) -> impl Iterator<Item = Fact> + '_ {
-        self.facts.drain(..)
+    pub fn take(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.drain(..)
     }
 }
 

@@ -22,7 +22,8 @@ pub use wires::Wires;
 use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
 use hybridsim_engine::{
-    Cause, Fact, Loader, Op, Part, Parts, Saver, SimDuration, SimTime, StateError,
+    Cause, Event, LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime,
+    StateError,
 };
 
 /// How far a copy has to go, if nothing but the chips decides.
@@ -43,9 +44,9 @@ pub struct Delays {
     pub read: SimDuration,
     /// Through the page register, and to the cells.
     pub program: SimDuration,
-    /// A copy that stays inside its plane (paper 002, algorithm 2).
+    /// A copy that stays inside its plane (flashsim, algorithm 2).
     pub copy_plane: SimDuration,
-    /// A copy that stays inside its die, between planes (paper 002, algorithm 2).
+    /// A copy that stays inside its die, between planes (flashsim, algorithm 2).
     pub copy_die: SimDuration,
     /// Erasing a block.
     pub erase: SimDuration,
@@ -121,16 +122,16 @@ pub struct Path {
 }
 
 impl Path {
-    fn parts(&self) -> Parts {
-        Parts::NONE
-            .plus(Part::Queue, self.queue)
-            .plus(Part::Overhead, self.overhead)
-            .plus(Part::Bus, self.bus)
-            .plus(Part::FlashRead, self.read)
-            .plus(Part::FlashProgram, self.program)
-            .plus(Part::FlashErase, self.erase)
-            .plus(Part::FlashBus, self.flash_bus)
-            .plus(Part::Gc, self.gc)
+    fn breakdown(&self) -> LatencyBreakdown {
+        LatencyBreakdown::NONE
+            .plus(LatencyPhase::Queue, self.queue)
+            .plus(LatencyPhase::Overhead, self.overhead)
+            .plus(LatencyPhase::Bus, self.bus)
+            .plus(LatencyPhase::FlashRead, self.read)
+            .plus(LatencyPhase::FlashProgram, self.program)
+            .plus(LatencyPhase::FlashErase, self.erase)
+            .plus(LatencyPhase::FlashBus, self.flash_bus)
+            .plus(LatencyPhase::Gc, self.gc)
     }
 }
 
@@ -157,7 +158,7 @@ pub struct Timed {
     /// When the host has its answer.
     pub end: SimTime,
     /// Where the time since the arrival went; adds up to it.
-    pub parts: Parts,
+    pub breakdown: LatencyBreakdown,
     /// When the last operation it caused ends, which may be later.
     pub settled: SimTime,
 }
@@ -210,7 +211,7 @@ impl Clock {
 
     /// Hands `tell` what dies and channels do, as far as it is certain at `now` and was not
     /// handed on before; at the end of a run `everything` else as well.
-    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(Fact)) {
+    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(Event)) {
         let journal = match self {
             Self::Interleaved(clock) => clock.journal(),
             Self::Queued(clock) => clock.journal_until(now, everything),
@@ -273,7 +274,11 @@ impl Clock {
             Self::Untimed(arrived) => {
                 let tick = SimDuration::from_ns(1);
                 let end = *arrived + tick;
-                Timed { end, parts: Parts::NONE.plus(Part::Overhead, tick), settled: end }
+                Timed {
+                    end,
+                    breakdown: LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick),
+                    settled: end,
+                }
             }
         }
     }

@@ -304,7 +304,7 @@ impl Queued {
 
     pub(super) fn end(&mut self) -> Timed {
         let end = self.last.at;
-        Timed { end, parts: self.last.path.parts(), settled: self.settled.max(end) }
+        Timed { end, breakdown: self.last.path.breakdown(), settled: self.settled.max(end) }
     }
 
     fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {

@@ -1,7 +1,7 @@
 //! One plane, one operation at a time: the mode of the older papers.
 //!
 //! A request takes its overhead and the sum of its operations, n pages read in `overhead + n *
-//! read` (paper 000, table 4.1).
+//! read` (konanki, table 4.1).
 
 use super::{Delays, Journal, Path, Timed, serves_request};
 use crate::geometry::{Geometry, Ppn};
@@ -123,6 +123,6 @@ impl Serial {
     }
 
     pub(super) fn end(&mut self) -> Timed {
-        Timed { end: self.free, parts: self.path.parts(), settled: self.free }
+        Timed { end: self.free, breakdown: self.path.breakdown(), settled: self.free }
     }
 }

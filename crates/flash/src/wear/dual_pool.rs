@@ -31,7 +31,7 @@ pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "dual-pool",
         summary: "Cold data goes to worn blocks, which rest until they are no longer ahead.",
-        origin: "Chang, SAC 2007; paper 004, section 5.1 (TH = 16)",
+        origin: "Chang, SAC 2007; chang-slc-mlc, section 5.1 (TH = 16)",
         params: &PARAMS,
     },
     build,
@@ -41,7 +41,7 @@ const PARAMS: [Param; 1] = [Param::with(
     "threshold",
     Kind::Count { min: 1, max: 1 << 30 },
     "16",
-    "Erases (TH) the sides may drift apart before data is swapped; paper 004 takes 16.",
+    "Erases (TH) the sides may drift apart before data is swapped; chang-slc-mlc takes 16.",
 )];
 
 /// What is known of a block.

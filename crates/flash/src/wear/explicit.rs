@@ -13,7 +13,7 @@ pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "static",
         summary: "Data of the least worn block moves to a block worn by a threshold more.",
-        origin: "static wear levelling; paper 002, table 2 (explicit)",
+        origin: "static wear levelling; flashsim, table 2 (explicit)",
         params: &PARAMS,
     },
     build,

@@ -9,7 +9,7 @@ pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "implicit",
         summary: "The least worn free block takes the host's data, the most worn one moved data.",
-        origin: "dynamic wear levelling; paper 002, table 2 (implicit)",
+        origin: "dynamic wear levelling; flashsim, table 2 (implicit)",
         params: &[],
     },
     build,

@@ -2,7 +2,7 @@
 //! alike. One file per policy, listed in [`ENTRIES`].
 //!
 //! Levelling is *implicit* when it only chooses among free blocks, and *explicit* when it moves
-//! data nobody asked to move (paper 002, table 2, names both). A policy is passive and belongs to
+//! data nobody asked to move (flashsim, table 2, names both). A policy is passive and belongs to
 //! no translation layer: it is told what happens to blocks, and answers each erase with the block
 //! whose data should go into the block just erased, if any. Wearing blocks get data that does not
 //! change, and rest; the block that held it is free to be worn.
@@ -117,7 +117,7 @@ pub struct WearEntry {
 }
 
 impl Entry for WearEntry {
-    const SLOT: &'static str = "wear-levelling";
+    const CATEGORY: &'static str = "wear-levelling";
     fn description(&self) -> Description {
         self.description
     }

@@ -3,10 +3,10 @@
 
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Problem, Settings, Value};
-use hybridsim_engine::shadow::Shadow;
+use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
-    Completion, Ctx, Fault, Layer, LayerInfo, Lba, Machine, Node, Op, Parts, Request, RequestId,
-    RunEnd, SimDuration, SimTime, Stamped, Stream,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, Fault, LatencyBreakdown,
+    Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
@@ -47,7 +47,7 @@ pub struct Done {
     pub request: Request,
     pub issued: SimTime,
     pub completed: SimTime,
-    pub parts: Parts,
+    pub breakdown: LatencyBreakdown,
 }
 
 /// Issues listed requests at their times, or random ones in a closed loop, and checks all reads.
@@ -57,7 +57,7 @@ pub struct Host {
     pub depth: u64,
     pub capacity: u64,
     pub stream: Stream,
-    pub shadow: Shadow,
+    pub reference: ReferenceModel,
     pub done: Rc<RefCell<Vec<Done>>>,
     outstanding: Vec<(SimTime, u64)>,
 }
@@ -70,7 +70,7 @@ impl Host {
             depth: 0,
             capacity: 0,
             stream: Stream::new(5, "host"),
-            shadow: Shadow::default(),
+            reference: ReferenceModel::default(),
             done: Rc::default(),
             outstanding: Vec::new(),
         }
@@ -82,16 +82,16 @@ impl Host {
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, mut request: Request) {
         let now = ctx.now();
-        let stamp = self.shadow.stamp();
+        let stamp = self.reference.stamp();
         if matches!(request.op, Op::Read | Op::Write) {
             request.data = ctx.take_data(request.sectors);
         }
         if request.op == Op::Write {
             ctx.data().stamps_mut(request.data, request.sectors).fill(stamp);
-            self.shadow.write_begins(request.lba, request.sectors, stamp, now);
+            self.reference.write_begins(request.lba, request.sectors, stamp, now);
         }
         if request.op == Op::Trim {
-            self.shadow.trim(request.lba, request.sectors, now);
+            self.reference.trim(request.lba, request.sectors, now);
         }
         self.outstanding.push((now, stamp));
         ctx.issue(0, request, stamp);
@@ -118,13 +118,13 @@ impl Host {
     }
 }
 
-impl Layer for Host {
+impl Component for Host {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
@@ -144,34 +144,34 @@ impl Layer for Host {
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let now = ctx.now();
-        let Completion { request, tag, parts, .. } = *done;
+        let Completion { request, tag, breakdown, .. } = *done;
         let at = self.outstanding.iter().position(|(_, stamp)| *stamp == tag).expect("issued");
         let (issued, _) = self.outstanding.swap_remove(at);
         let oldest = self.outstanding.iter().map(|(from, _)| *from).min().unwrap_or(now);
         if request.op == Op::Write {
-            self.shadow.write_ends(request.lba, request.sectors, tag, now, oldest);
+            self.reference.write_ends(request.lba, request.sectors, tag, now, oldest);
         }
         if request.op == Op::Read {
             let stamps = ctx.data().stamps(request.data, request.sectors);
             if !stamps.is_empty() {
-                self.shadow.check_read(request.lba, stamps, issued).expect("the last write");
+                self.reference.check_read(request.lba, stamps, issued).expect("the last write");
             }
         }
         ctx.data().give_back(request.data);
-        self.done.borrow_mut().push(Done { request, issued, completed: now, parts });
+        self.done.borrow_mut().push(Done { request, issued, completed: now, breakdown });
         self.issue_random(ctx);
     }
 }
 
 /// Runs `host` over `ssd`; what was done and told, and how it ended.
 pub fn run(
-    ssd: impl Layer + 'static,
+    ssd: impl Component + 'static,
     host: Host,
-) -> (Vec<Done>, Vec<Stamped>, Result<RunEnd, Fault>) {
+) -> (Vec<Done>, Vec<EventRecord>, Result<RunEnd, Fault>) {
     let done = host.done.clone();
-    let root = Node::inner("host", host, vec![Node::leaf("ssd", ssd)]);
-    let mut facts: Vec<Stamped> = Vec::new();
-    let end = Machine::new(root, true).run(&mut facts, &mut |_| true);
+    let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("ssd", ssd)]);
+    let mut events: Vec<EventRecord> = Vec::new();
+    let end = Machine::new(root, true).run(&mut events, &mut |_| true);
     let done = done.take();
-    (done, facts, end)
+    (done, events, end)
 }

@@ -1,6 +1,6 @@
 //! What a verified run holds every answer against.
 
-use hybridsim_engine::shadow::Shadow;
+use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{Completion, Ctx, Fault, Op, Outcome, Request, RequestId, SimTime};
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
 /// What a verified run remembers.
 #[derive(Default)]
 pub struct Check {
-    shadow: Shadow,
-    /// Counts beginnings and ends. The shadow model is told this instead of the time, because
+    reference: ReferenceModel,
+    /// Counts beginnings and ends. The reference model is told this instead of the time, because
     /// what happens at one instant happens in order all the same.
     tick: u64,
     /// Beginnings that are not yet past, ascending, and whether the request is still in flight.
@@ -31,7 +31,7 @@ impl Check {
             return;
         }
         if request.op == Op::Trim {
-            self.shadow.trim_begins(lba, sectors);
+            self.reference.trim_begins(lba, sectors);
         } else if request.op != Op::Flush {
             if sectors > VERIFIED_SECTORS_MAX {
                 ctx.fault(Fault::Workload(format!(
@@ -42,9 +42,9 @@ impl Check {
             }
             request.data = ctx.take_data(sectors);
             if request.op == Op::Write {
-                let stamp = self.shadow.stamp();
+                let stamp = self.reference.stamp();
                 ctx.data().stamps_mut(request.data, sectors).fill(stamp);
-                self.shadow.write_begins(lba, sectors, stamp, now);
+                self.reference.write_begins(lba, sectors, stamp, now);
             }
         }
     }
@@ -56,15 +56,15 @@ impl Check {
         let began = self.began[done.id.0 as usize];
         let oldest = self.oldest_after(began).unwrap_or(now);
         match (op, done.outcome) {
-            (Op::Trim, _) => self.shadow.trim_ends(lba, sectors, now),
+            (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
             // A write that failed may have happened or not: for ever in flight.
             (Op::Write, Outcome::Done) => {
                 let stamp = ctx.data().stamps(data, 1)[0];
-                self.shadow.write_ends(lba, sectors, stamp, now, oldest);
+                self.reference.write_ends(lba, sectors, stamp, now, oldest);
             }
             (Op::Read, Outcome::Done) => {
                 let stamps = ctx.data().stamps(data, sectors);
-                if let Err(wrong) = self.shadow.check_read(lba, stamps, began) {
+                if let Err(wrong) = self.reference.check_read(lba, stamps, began) {
                     ctx.fault(Fault::WrongData {
                         lba: wrong.lba,
                         time: ctx.now(),
@@ -81,7 +81,7 @@ impl Check {
     /// Everything in flight is lost.
     pub fn power_cut(&mut self) {
         let now = self.next_tick();
-        self.shadow.power_cut(now);
+        self.reference.power_cut(now);
         self.in_flight.clear();
     }
 

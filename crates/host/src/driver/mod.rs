@@ -1,6 +1,6 @@
 //! The root of the system: takes requests from a workload, gives them to the device below.
 //!
-//! Time from arrival to issue is told as [`Part::Queue`]; the rest is what the device told. At
+//! Time from arrival to issue is told as [`LatencyPhase::Queue`]; the rest is what the device told. At
 //! most `queue_depth` requests are at the device, the others wait in the scheduler.
 //!
 //! Invariant: no request is read from the workload before it is due, but for a look-ahead of one,
@@ -16,8 +16,8 @@ use crate::scheduler;
 use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Arrival, Completion, Ctx, DataSlice, Fact, Fault, Layer, LayerInfo, Lba, Op, Outcome, Part,
-    Request, RequestId, SimTime, Source,
+    Arrival, Completion, Component, ComponentInfo, Ctx, DataSlice, Event, Fault, LatencyPhase, Lba,
+    Op, Outcome, Request, RequestId, SimTime, Source,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ const HELD: u64 = 1;
 /// So many requests are read from a workload at once that does not depend on what happens.
 const AHEAD_MAX: usize = 16;
 
-/// The root layer. It has one child, the device the workload speaks to.
+/// The root component. It has one child, the device the workload speaks to.
 pub struct Host {
     options: HostOptions,
     source: Box<dyn Source>,
@@ -101,7 +101,7 @@ impl Host {
         Self::new(options, Box::new(source), Box::new(scheduler::fcfs::Fcfs::default()))
     }
 
-    /// Gives the scheduler the device's own estimates ([`Layer::positioner`] of the child).
+    /// Gives the scheduler the device's own estimates ([`Component::positioner`] of the child).
     #[must_use]
     pub fn with_positioner(mut self, positioner: Option<Rc<dyn Positioner>>) -> Self {
         self.positioner = positioner;
@@ -194,7 +194,7 @@ impl Host {
     }
 
     fn arrive(&mut self, ctx: &mut Ctx<'_>, request: Request) {
-        ctx.observe(Fact::Arrived { op: request.op, sectors: request.sectors, lba: request.lba });
+        ctx.emit(Event::Arrived { op: request.op, sectors: request.sectors, lba: request.lba });
         self.outstanding += 1;
         if self.outstanding > self.options.outstanding_max && self.options.mode == Mode::Open {
             self.overload(ctx);
@@ -266,23 +266,23 @@ impl Host {
         let depth = self.scheduler.len() as u32;
         if depth != self.depth_told {
             self.depth_told = depth;
-            ctx.observe(Fact::QueueDepth { depth });
+            ctx.emit(Event::QueueDepth { depth });
         }
     }
 
     fn tell_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Request { op, sectors, lba, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
-        let parts = done.parts.plus(Part::Queue, latency - done.latency);
-        for part in Part::ALL {
-            let time = parts.get(part);
+        let breakdown = done.breakdown.plus(LatencyPhase::Queue, latency - done.latency);
+        for phase in LatencyPhase::ALL {
+            let time = breakdown.get(phase);
             if !time.is_zero() {
-                ctx.observe(Fact::Spent { op, part, time });
+                ctx.emit(Event::PhaseTime { op, phase, time });
             }
         }
-        ctx.observe(Fact::Completed { op, sectors, lba, latency });
+        ctx.emit(Event::Completed { op, sectors, lba, latency });
         if done.outcome == Outcome::Failed {
-            ctx.observe(Fact::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
+            ctx.emit(Event::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
         }
     }
 
@@ -302,13 +302,13 @@ impl Host {
     }
 }
 
-impl Layer for Host {
+impl Component for Host {
     fn capacity(&self) -> u64 {
         0
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "host", custom: &["failed_requests"], ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "host", custom: &["failed_requests"], ..ComponentInfo::default() }
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
@@ -352,7 +352,7 @@ impl Layer for Host {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.observe(Fact::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
+        ctx.emit(Event::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
         self.tell_depth(ctx);
         self.go_on(ctx);
     }

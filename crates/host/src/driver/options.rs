@@ -27,7 +27,7 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::with(
         "scheduler",
-        Kind::Plug(SchedulerEntry::SLOT),
+        Kind::Entry(SchedulerEntry::CATEGORY),
         "\"fcfs\"",
         "Which waiting request goes to the device next",
     ),

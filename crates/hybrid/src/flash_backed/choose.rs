@@ -4,7 +4,7 @@ use super::rule::{Times, redirects};
 use super::work::Flushing;
 use super::{FlashBacked, Told};
 use hybridsim_engine::schedule::{Head, Queued};
-use hybridsim_engine::{Ctx, Fact, Lba, Op, Request, SimDuration};
+use hybridsim_engine::{Ctx, Event, Lba, Op, Request, SimDuration};
 
 impl FlashBacked {
     /// Begins what is next, if nothing is under way.
@@ -38,7 +38,7 @@ impl FlashBacked {
     }
 
     pub(super) fn tell(&self, ctx: &mut Ctx<'_>, what: Told, value: u64) {
-        ctx.observe(Fact::Custom { name: what as u8, value });
+        ctx.emit(Event::Custom { name: what as u8, value });
     }
 
     fn look_at_watermarks(&mut self) {
@@ -111,7 +111,7 @@ impl FlashBacked {
         self.beside.iter().flatten().any(|active| meets(active.range()))
     }
 
-    /// Paper 001, figure 6. Whether it could be started.
+    /// bisson-fqueue, figure 6. Whether it could be started.
     fn start_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) -> bool {
         let Request { lba, sectors, .. } = item.request;
         let (first, end) = (lba.0, item.request.end().0);
@@ -147,7 +147,7 @@ impl FlashBacked {
         self.options.redirect && !self.broken && !self.flushing && self.fqueue.size() > 0
     }
 
-    /// Paper 001, section III.B: the inequality.
+    /// bisson-fqueue, section III.B: the inequality.
     fn rule_says_so(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> bool {
         let now = ctx.now();
         if self.staged.is_none() && self.waiting > 0 {

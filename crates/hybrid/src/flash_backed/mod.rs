@@ -1,4 +1,4 @@
-//! Flash-backed I/O requests (paper 001): a host's I/O scheduler over a drive with an NV cache.
+//! Flash-backed I/O requests (bisson-fqueue): a host's I/O scheduler over a drive with an NV cache.
 //!
 //! Requests wait in the request queue, ordered by a scheduler. A write the disk would take long to
 //! reach is redirected: pinned and written to the NV cache, kept in memory, and done. Memory and NV
@@ -28,24 +28,24 @@ mod work;
 
 use fqueue::FQueue;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, Completion, Ctx, Layer, LayerInfo, Lba, Request, RequestId, SECTOR_BYTES, SimDuration,
-    SimTime, Stream,
+    Command, Completion, Component, ComponentInfo, Ctx, Lba, Request, RequestId, SECTOR_BYTES,
+    SimDuration, SimTime, Stream,
 };
 use rule::Access;
 use std::rc::Rc;
 use work::{Active, Step};
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "flash-backed",
         summary: "an I/O scheduler that redirects writes to the NV cache of the drive below",
-        origin: "paper 001, section III",
+        origin: "bisson-fqueue, section III",
         params: PARAMS,
     },
     build,
@@ -53,12 +53,16 @@ pub const ENTRY: LayerEntry = LayerEntry {
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PARAMS: &[Param] = &[
-    Param::required("drive", Kind::Part, "A part that knows NV cache commands: `nv-cache-disk`"),
+    Param::required(
+        "drive",
+        Kind::Component,
+        "A part that knows NV cache commands: `nv-cache-disk`",
+    ),
     Param::with(
         "scheduler",
-        Kind::Plug(SchedulerEntry::SLOT),
+        Kind::Entry(SchedulerEntry::CATEGORY),
         "\"c-look\"",
-        "The order of the request queue; paper 001 tries fcfs, sstf and c-look",
+        "The order of the request queue; bisson-fqueue tries fcfs, sstf and c-look",
     ),
     Param::with(
         "redirect",
@@ -96,7 +100,7 @@ const PARAMS: &[Param] = &[
         "ties",
         Kind::Choice(&["redirect", "disk"]),
         "\"redirect\"",
-        "Where both ways cost the same: paper 001's text redirects, its figure 6 does not",
+        "Where both ways cost the same: bisson-fqueue's text redirects, its figure 6 does not",
     ),
     Param::with(
         "coalesce",
@@ -136,7 +140,7 @@ const PARAMS: &[Param] = &[
     ),
 ];
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(make(input)?))
 }
 
@@ -150,7 +154,7 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
             .push(Problem::new("drive", "is larger than 2 TiB, more than one command can name"));
     }
     let access = access(input, options.redirect, &mut problems);
-    let (entry, own) = input.plugged::<SchedulerEntry>("scheduler");
+    let (entry, own) = input.chosen::<SchedulerEntry>("scheduler");
     let scheduler = (entry.build)(own).map_err(|more| problems.extend(more)).ok();
     let beside = match settings.count("flash_in_flight") {
         1 => 0,
@@ -287,7 +291,7 @@ pub struct FlashBacked {
     level_told: u64,
 }
 
-/// Names of [`hybridsim_engine::Fact::Custom`], in the order of [`Told`].
+/// Names of [`hybridsim_engine::Event::Custom`], in the order of [`Told`].
 const CUSTOM: &[&str] = &[
     "disk_write_ns",
     "flash_write_ns",
@@ -337,20 +341,20 @@ enum Told {
     IdleSynced,
 }
 
-impl Layer for FlashBacked {
+impl Component for FlashBacked {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         // Where it is left out, the drive tells when the run begins.
         let size = self.options.fqueue.map(|size| ("fqueue_sectors_max", size as f64));
         let constants = size.into_iter().collect();
-        LayerInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants,
             custom: CUSTOM,
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 

@@ -1,4 +1,4 @@
-//! When a write is redirected (paper 001, section III.B and figure 6).
+//! When a write is redirected (bisson-fqueue, section III.B and figure 6).
 
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};

@@ -3,10 +3,10 @@
 use super::*;
 use crate::nv_cache::{self, NvCacheDisk};
 use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
-use hybridsim_config::param::{Plug, Value};
+use hybridsim_config::param::{EntryChoice, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
-use hybridsim_engine::{Arrival, Fact, Fault, Node, Op, PowerCuts};
+use hybridsim_engine::{Arrival, ComponentTree, Event, Fault, Op, PowerFailureInjector};
 use hybridsim_host::HostOptions;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -14,14 +14,14 @@ use std::cell::RefCell;
 /// Sectors of the disk.
 const DISK: u64 = 400;
 
-/// A layer that others may look into.
+/// A component that others may look into.
 struct Shared<L>(Rc<RefCell<L>>, Box<dyn Fn()>);
 
-impl<L: Layer> Layer for Shared<L> {
+impl<L: Component> Component for Shared<L> {
     fn capacity(&self) -> u64 {
         self.0.borrow().capacity()
     }
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         self.0.borrow().info()
     }
     fn start(&mut self, ctx: &mut Ctx<'_>) {
@@ -64,9 +64,9 @@ impl Positioner for Linear {
 
 fn settings(scheduler: &str) -> Settings {
     let text = |value: &str| Value::Text(value.to_owned());
-    let plug = Plug { name: scheduler.to_owned(), settings: Settings::default() };
+    let plug = EntryChoice { name: scheduler.to_owned(), settings: Settings::default() };
     Settings::default()
-        .and("scheduler", Value::Plug(by_address(plug)))
+        .and("scheduler", Value::Entry(by_address(plug)))
         .and("redirect", Value::Flag(true))
         .and("access", text("exact"))
         .and("flash_latency", Value::Duration(SimDuration::from_us(100)))
@@ -83,8 +83,8 @@ fn settings(scheduler: &str) -> Settings {
         .and("order", text("safe"))
 }
 
-fn by_address(plug: Plug) -> Plug {
-    Plug { settings: plug.settings.and("by", Value::Text("lbn".to_owned())), ..plug }
+fn by_address(plug: EntryChoice) -> EntryChoice {
+    EntryChoice { settings: plug.settings.and("by", Value::Text("lbn".to_owned())), ..plug }
 }
 
 fn registry() -> Registry {
@@ -94,7 +94,7 @@ fn registry() -> Registry {
 }
 
 /// The scheduler over a drive with `flash` sectors; after every message the FQueues are compared.
-fn system(settings: &Settings, flash: u64, seed: u64) -> (Node, Rc<RefCell<FlashBacked>>) {
+fn system(settings: &Settings, flash: u64, seed: u64) -> (ComponentTree, Rc<RefCell<FlashBacked>>) {
     shared_system(settings, flash, 0, seed)
 }
 
@@ -104,13 +104,13 @@ fn shared_system(
     flash: u64,
     taken: u64,
     seed: u64,
-) -> (Node, Rc<RefCell<FlashBacked>>) {
+) -> (ComponentTree, Rc<RefCell<FlashBacked>>) {
     let registry = registry();
     let input = |settings, children| BuildInput {
         settings,
         registry: &registry,
         seed,
-        path: "layer",
+        path: "component",
         children,
     };
     let of_drive = views(&[flash, DISK], Some(Rc::new(Linear)));
@@ -127,8 +127,11 @@ fn shared_system(
         Place::new("flash", flash, 40).restless(seed),
         Place::new("disk", DISK, 400).restless(seed),
     ];
-    let drive = Node::inner("host/layer/nv", Shared(drive, Box::new(|| ())), children);
-    (Node::inner("host/layer", Shared(Rc::clone(&scheduler), compare), vec![drive]), scheduler)
+    let drive = ComponentTree::inner("host/component/nv", Shared(drive, Box::new(|| ())), children);
+    (
+        ComponentTree::inner("host/component", Shared(Rc::clone(&scheduler), compare), vec![drive]),
+        scheduler,
+    )
 }
 
 /// Sector by sector, what is in memory is what is pinned with data, but for what the operation
@@ -159,13 +162,13 @@ fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
     assert!(used <= scheduler.fqueue.size());
 }
 
-fn told(facts: &[hybridsim_engine::Stamped], what: Told) -> u64 {
-    let value = |fact: &Fact| match fact {
-        Fact::Custom { name, value } if *name == what as u8 => *value,
+fn told(events: &[hybridsim_engine::EventRecord], what: Told) -> u64 {
+    let value = |event: &Event| match event {
+        Event::Custom { name, value } if *name == what as u8 => *value,
         _ => 0,
     };
     // The drive below tells its own number 0, but no times of writes are asked for here.
-    facts.iter().map(|stamped| value(&stamped.fact)).sum()
+    events.iter().map(|stamped| value(&stamped.event)).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
@@ -185,13 +188,13 @@ fn every_order_and_option_returns_what_was_written() {
                         let settings = option(settings, "order", order);
                         let load = Load { requests: 700, sectors_max: 30, seed }.draw(DISK);
                         let (system, _) = system(&settings, flash.max(1), seed);
-                        let Outcome { fault, facts } = run(system, &load, depth, None);
+                        let Outcome { fault, events } = run(system, &load, depth, None);
                         assert_eq!(fault, None, "{scheduler} {coalesce} {overwrites} {order}");
-                        redirected += told(&facts, Told::Redirected);
-                        along += told(&facts, Told::Coalesced);
-                        obsolete += told(&facts, Told::Overwritten);
-                        back += told(&facts, Told::FlushedBack);
-                        idle += told(&facts, Told::IdleSynced);
+                        redirected += told(&events, Told::Redirected);
+                        along += told(&events, Told::Coalesced);
+                        obsolete += told(&events, Told::Overwritten);
+                        back += told(&events, Told::FlushedBack);
+                        idle += told(&events, Told::IdleSynced);
                     }
                 }
             }
@@ -214,9 +217,9 @@ fn nothing_old_is_read_when_somebody_else_pins_too() {
             let settings = settings.and("flash_in_flight", Value::Count(1 + seed % 4));
             let load = Load { requests: 500, sectors_max: 30, seed }.draw(DISK);
             let (system, _) = shared_system(&settings, 100, 60, seed);
-            let Outcome { fault, facts } = run(system, &load, 8, None);
+            let Outcome { fault, events } = run(system, &load, 8, None);
             assert_eq!(fault, None, "{overwrites} {seed}");
-            assert!(told(&facts, Told::Redirected) > 0);
+            assert!(told(&events, Told::Redirected) > 0);
         }
     }
 }
@@ -240,7 +243,7 @@ proptest! {
         let settings = option(settings, "overwrites", if replace { "replace" } else { "coalesce" });
         let settings = settings.and("flash_in_flight", Value::Count(in_flight));
         let load = Load { requests: 300, sectors_max: 30, seed }.draw(DISK);
-        let cuts = every.map(|mean| PowerCuts::new(mean, 10_000, Stream::new(seed, "cuts")));
+        let cuts = every.map(|mean| PowerFailureInjector::new(mean, 10_000, Stream::new(seed, "cuts")));
         let (system, _) = system(&settings, flash, seed);
         let fault = run(system, &load, depth, cuts).fault;
         prop_assert_eq!(fault, None);
@@ -257,9 +260,9 @@ fn is_redirected(lba: u64, next: Option<u64>, ties: &str) -> bool {
     let arrival = |request| Arrival { at: SimTime::ZERO, request };
     let mut arrivals = vec![arrival(Request::new(Op::Write, Lba(lba), 2))];
     arrivals.extend(next.map(|next| arrival(Request::new(Op::Read, Lba(next), 2))));
-    let Outcome { fault, facts } = play(system, arrivals, HostOptions::open(8), None);
+    let Outcome { fault, events } = play(system, arrivals, HostOptions::open(8), None);
     assert_eq!(fault, None);
-    told(&facts, Told::Redirected) > 0
+    told(&events, Told::Redirected) > 0
 }
 
 #[test]
@@ -283,10 +286,10 @@ fn fails(scheduler: &str, order: &str, in_flight: u64, seed: u64) -> (Option<Fau
     let settings = option(settings(scheduler), "order", order);
     let settings = settings.and("flash_in_flight", Value::Count(in_flight));
     let load = Load { requests: 8000, sectors_max: 20, seed }.draw(DISK);
-    let cuts = PowerCuts::new(25, 100_000, Stream::new(seed, "cuts"));
+    let cuts = PowerFailureInjector::new(25, 100_000, Stream::new(seed, "cuts"));
     let (system, _) = system(&settings, 100, seed);
     let seen = run(system, &load, 8, Some(cuts));
-    let cuts = seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
+    let cuts = seen.events.iter().filter(|s| matches!(s.event, Event::PowerCut { .. })).count();
     (seen.fault, cuts)
 }
 
@@ -318,19 +321,19 @@ fn burst() -> Vec<Arrival> {
 fn flushing_alternates_with_requests_down_to_the_low_watermark() {
     let settings = settings("fcfs").and("idle", Value::Flag(false));
     let (system, _) = system(&settings, 20, 1);
-    let Outcome { fault, facts } = play(system, burst(), HostOptions::open(64), None);
+    let Outcome { fault, events } = play(system, burst(), HostOptions::open(64), None);
     assert_eq!(fault, None);
     let mut flushes = Vec::new();
     let mut foreground = 0;
     let mut level = 0;
-    for stamped in &facts {
-        match stamped.fact {
-            Fact::Custom { name, value } if name == Told::Level as u8 => level = value,
-            Fact::Custom { name, .. } if name == Told::FlushedBack as u8 => {
+    for stamped in &events {
+        match stamped.event {
+            Event::Custom { name, value } if name == Told::Level as u8 => level = value,
+            Event::Custom { name, .. } if name == Told::FlushedBack as u8 => {
                 flushes.push((foreground, level));
                 foreground = 0;
             }
-            Fact::Completed { .. } => foreground += 1,
+            Event::Completed { .. } => foreground += 1,
             _ => {}
         }
     }
@@ -347,10 +350,10 @@ fn writes_to_flash_may_overlap() {
         let settings = settings("fcfs").and("idle", Value::Flag(false));
         let settings = settings.and("flash_in_flight", Value::Count(in_flight));
         let (system, _) = system(&settings, 100, 1);
-        let Outcome { fault, facts } = play(system, burst(), HostOptions::open(64), None);
+        let Outcome { fault, events } = play(system, burst(), HostOptions::open(64), None);
         assert_eq!(fault, None);
-        assert!(told(&facts, Told::Redirected) > 30);
-        (facts.last().expect("some").time.as_ns(), told(&facts, Told::FlashWrite))
+        assert!(told(&events, Told::Redirected) > 30);
+        (events.last().expect("some").time.as_ns(), told(&events, Told::FlashWrite))
     };
     let ((one, flash), (four, _)) = (took(1), took(4));
     assert!(one - four > flash * 7 / 10, "{one} ns, of which {flash} of flash; then {four}");
@@ -365,11 +368,11 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     let sectors = |at| if at < 9 { 4 } else { 10 };
     let write = |at| Request::new(Op::Write, Lba(place(at)), sectors(at));
     let arrivals = (0..24).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect();
-    let Outcome { fault, facts } = play(system, arrivals, HostOptions::open(64), None);
+    let Outcome { fault, events } = play(system, arrivals, HostOptions::open(64), None);
     assert_eq!(fault, None);
     let redirected = Told::Redirected as u8;
-    let long = facts.iter().filter(
-        |stamped| matches!(stamped.fact, Fact::Custom { name, value: 10 } if name == redirected),
+    let long = events.iter().filter(
+        |stamped| matches!(stamped.event, Event::Custom { name, value: 10 } if name == redirected),
     );
     assert!(long.count() > 2);
 }
@@ -386,13 +389,13 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
         let us = at / 2 * 4000 + at % 2 * 300;
         Arrival { at: SimTime::ZERO + SimDuration::from_us(us), request }
     });
-    let Outcome { fault, facts } = play(system, arrivals.collect(), HostOptions::open(64), None);
+    let Outcome { fault, events } = play(system, arrivals.collect(), HostOptions::open(64), None);
     assert_eq!(fault, None);
-    assert!(told(&facts, Told::IdleSynced) > 100);
-    assert_eq!(told(&facts, Told::FlushedBack), 0);
+    assert!(told(&events, Told::IdleSynced) > 100);
+    assert_eq!(told(&events, Told::FlushedBack), 0);
     // A disk write takes 400 to 800 µs, an unpin 11: nobody waits for more than one of them.
-    let longest = facts.iter().filter_map(|stamped| match stamped.fact {
-        Fact::Spent { part: hybridsim_engine::Part::Queue, time, .. } => Some(time),
+    let longest = events.iter().filter_map(|stamped| match stamped.event {
+        Event::PhaseTime { phase: hybridsim_engine::LatencyPhase::Queue, time, .. } => Some(time),
         _ => None,
     });
     let longest = longest.max().expect("some wait");
@@ -422,7 +425,11 @@ fn a_device_that_knows_no_commands_says_so() {
         children: &views,
     };
     let scheduler = make(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let system = Node::inner("host/layer", scheduler, vec![Place::new("disk", DISK, 10).steady()]);
+    let system = ComponentTree::inner(
+        "host/component",
+        scheduler,
+        vec![Place::new("disk", DISK, 10).steady()],
+    );
     let fault = run(system, &[], 1, None).fault.expect("it is not a drive with an NV cache");
     assert!(fault.to_string().contains("knows no NV cache commands"), "{fault}");
 }

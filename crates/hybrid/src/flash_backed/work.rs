@@ -3,8 +3,8 @@
 use super::{FlashBacked, Told};
 use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
-    Command, Completion, Ctx, DataSlice, Fact, Fault, Flags, Lba, Op, Outcome, Part, Parts,
-    Request, RequestId, SimTime,
+    Command, Completion, Ctx, DataSlice, Event, Fault, Flags, LatencyBreakdown, LatencyPhase, Lba,
+    Op, Outcome, Request, RequestId, SimTime,
 };
 
 /// Where an operation is.
@@ -60,7 +60,7 @@ pub struct Active {
     /// Requests at the drive not done.
     left: u32,
     failed: bool,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
 }
 
 impl Active {
@@ -78,7 +78,7 @@ impl Active {
             started: now,
             left: 1,
             failed: false,
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
         }
     }
 }
@@ -104,7 +104,7 @@ impl FlashBacked {
             lba: item.request.lba.0,
             end: item.request.end().0,
             left: 0,
-            parts: Parts::NONE.plus(Part::Queue, waited),
+            breakdown: LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited),
             ..Active::own(step, ctx.now())
         });
     }
@@ -152,7 +152,7 @@ impl FlashBacked {
             self.fqueue.data.read(from, stamps);
         }
         let (hits, misses) = (found as u32, request.sectors - found as u32);
-        ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
         if found > 0 {
             self.tell(ctx, Told::MemoryRead, found);
         }
@@ -300,8 +300,8 @@ impl FlashBacked {
             return;
         }
         // What goes out at once is done when the last of it is; its time is that of the step.
-        for part in Part::ALL {
-            active.parts.add(part, done.parts.get(part));
+        for part in LatencyPhase::ALL {
+            active.breakdown.add(part, done.breakdown.get(part));
         }
         let (step, failed) = (active.step, active.failed);
         match (step, failed) {
@@ -397,7 +397,7 @@ impl FlashBacked {
         self.fqueue.remove(lba, end);
         let sectors = end - lba;
         if let Some(why) = flushing {
-            ctx.observe(Fact::Destaged { sectors: sectors as u32 });
+            ctx.emit(Event::Destaged { sectors: sectors as u32 });
             let what = match why {
                 Flushing::Watermark => Told::FlushedBack,
                 Flushing::Idle => Told::IdleSynced,
@@ -429,9 +429,9 @@ impl FlashBacked {
         let Some((id, _)) = active.request else { return };
         self.idle_since = ctx.now();
         if active.failed {
-            ctx.fail_request(id, active.parts);
+            ctx.fail_request(id, active.breakdown);
         } else {
-            ctx.complete(id, active.parts);
+            ctx.complete(id, active.breakdown);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a page access costs on average, given how flash is divided (paper 003; the full model is
+//! What a page access costs on average, given how flash is divided (op-fcl; the full model is
 //! that of its authors' released code).
 
 /// What single operations cost, in seconds.

@@ -1,4 +1,4 @@
-//! Keeping the map on flash (paper 003, mapping manager): the last page of every block names what
+//! Keeping the map on flash (op-fcl, mapping manager): the last page of every block names what
 //! is in the other 63, so a page of map is written for every 63 pages of data.
 //!
 //! Modelled as a part of flash of its own, a sixty-fourth of it, that map pages go round in. After
@@ -8,7 +8,7 @@
 use super::FlashCache;
 use super::serve::Kind;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Fact, Flags, Lba, Op, Request, RequestId, SimTime,
+    Completion, Ctx, DataSlice, Event, Flags, Lba, Op, Request, RequestId, SimTime,
 };
 
 /// Data pages per map page.
@@ -103,7 +103,7 @@ impl FlashCache {
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         if self.mapping.pages == 0 {
-            ctx.observe(Fact::Recovered { took: Default::default() });
+            ctx.emit(Event::Recovered { took: Default::default() });
             self.trim_again(ctx);
             self.settle(ctx);
             return;
@@ -134,7 +134,7 @@ impl FlashCache {
             return;
         }
         self.mapping.recovering = None;
-        ctx.observe(Fact::Recovered { took: ctx.now().since(since) });
+        ctx.emit(Event::Recovered { took: ctx.now().since(since) });
         self.trim_again(ctx);
         for (id, request) in std::mem::take(&mut self.mapping.waiting) {
             self.take(ctx, id, &request);

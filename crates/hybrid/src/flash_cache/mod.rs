@@ -1,5 +1,5 @@
 //! A flash cache in front of a disk that divides its flash into read cache, write cache and
-//! over-provisioned space (paper 003: FP-FCL, RW-FCL and OP-FCL).
+//! over-provisioned space (op-fcl: FP-FCL, RW-FCL and OP-FCL).
 //!
 //! - `serve`: requests from above. `evict`: making room, destaging. `resize`: the partition
 //!   resizer.
@@ -33,11 +33,11 @@ use hybridsim_cache::paged::flow::Flow;
 use hybridsim_cache::paged::trimmed::Trimmed;
 use hybridsim_cache::replacement::CachedPage;
 use hybridsim_cache::streams::Streams;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
+    Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES, SimTime,
 };
 use mapping::Mapping;
 use observed::Observed;
@@ -50,19 +50,19 @@ use std::collections::VecDeque;
 use tracker::Tracker;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "flash-cache",
         summary: "a flash cache that sizes its own read, write and over-provisioned space",
-        origin: "paper 003 (OP-FCL) and its authors' released code",
+        origin: "op-fcl (OP-FCL) and its authors' released code",
         params: PARAMS,
     },
     build,
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Part, "The flash device below"),
-    Param::required("disk", Kind::Part, "What is cached: a disk, or a volume of several"),
+    Param::required("flash", Kind::Component, "The flash device below"),
+    Param::required("disk", Kind::Component, "What is cached: a disk, or a volume of several"),
     Param::with(
         "scheme",
         Kind::Choice(&["fp", "rw", "op"]),
@@ -146,7 +146,7 @@ const PARAMS: &[Param] = &[
     ),
     Param::with(
         "replacement",
-        Kind::Plug("replacement"),
+        Kind::Entry("replacement"),
         "\"lru\"",
         "Which pages go first; the model judges by last use whatever is chosen (beyond the paper)",
     ),
@@ -222,7 +222,7 @@ fn costs(settings: &Settings) -> Costs {
     }
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let page_bytes = settings.bytes("page_bytes");
     let page_sectors = page_bytes / SECTOR_BYTES;
@@ -345,13 +345,13 @@ pub struct FlashCache {
 /// Names of the numbers told at the end of every period: see [`resize`].
 const CUSTOM: &[&str] = &["read_cache_pages", "write_cache_pages", "over_provisioned_pages"];
 
-impl Layer for FlashCache {
+impl Component for FlashCache {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
                 ("cache_pages_max", f64::from(self.cache.pages)),
@@ -359,7 +359,7 @@ impl Layer for FlashCache {
                 ("page_sectors", self.cache.page_sectors as f64),
             ],
             custom: CUSTOM,
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 

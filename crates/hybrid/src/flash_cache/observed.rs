@@ -3,7 +3,7 @@
 
 use super::cost::Costs;
 use hybridsim_cache::paged::cut::Medium;
-use hybridsim_engine::{Completion, Op, Part};
+use hybridsim_engine::{Completion, LatencyPhase, Op};
 
 /// Fewer pages than this say nothing.
 const PAGES_MIN: f64 = 100.0;
@@ -41,7 +41,7 @@ impl Observed {
             (Op::Write, false) => &mut self.disk_write,
             (Op::Trim | Op::Flush, _) => return,
         };
-        let waited = done.parts.get(Part::Queue).min(done.latency);
+        let waited = done.breakdown.get(LatencyPhase::Queue).min(done.latency);
         taken.seconds += (done.latency - waited).as_ns() as f64 / 1e9;
         taken.pages += f64::from(done.request.sectors) / page_sectors as f64;
     }

@@ -1,4 +1,4 @@
-//! The division of flash that costs least (paper 003, algorithm 1).
+//! The division of flash that costs least (op-fcl, algorithm 1).
 
 use super::cost::{Costs, Demand, access};
 

@@ -1,4 +1,4 @@
-//! Requests from above (paper 003, page replacer).
+//! Requests from above (op-fcl, page replacer).
 
 use super::sides::Why;
 use super::{FlashCache, Scheme};
@@ -7,7 +7,8 @@ use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_cache::replacement::CachedPage;
 use hybridsim_engine::{
-    Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
+    Completion, Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request,
+    RequestId, SimTime,
 };
 
 /// What a parent is there for.
@@ -35,9 +36,9 @@ pub struct Parent {
     /// Since when it has been doing what it does.
     since: SimTime,
     /// What it waits for.
-    waits: Part,
+    waits: LatencyPhase,
     /// Its own waiting so far.
-    own: Parts,
+    own: LatencyBreakdown,
     /// Runs not done.
     pub(super) left: u32,
     pub(super) failed: bool,
@@ -45,9 +46,16 @@ pub struct Parent {
 
 impl FlashCache {
     pub(super) fn open(&mut self, kind: Kind, request: Request, since: SimTime) -> u32 {
-        let waits = Part::Queue;
-        let parent =
-            Parent { kind, request, since, waits, own: Parts::NONE, left: 0, failed: false };
+        let waits = LatencyPhase::Queue;
+        let parent = Parent {
+            kind,
+            request,
+            since,
+            waits,
+            own: LatencyBreakdown::NONE,
+            left: 0,
+            failed: false,
+        };
         self.parents.insert(parent) as u32
     }
 
@@ -119,9 +127,9 @@ impl FlashCache {
             }
         }
         let misses = clamp(last - first + 1 - hits);
-        ctx.observe(Fact::CacheLookup { op: Op::Read, hits: clamp(hits), misses });
+        ctx.emit(Event::CacheLookup { op: Op::Read, hits: clamp(hits), misses });
         if sequential {
-            ctx.observe(Fact::Bypassed { op: Op::Read, sectors: request.sectors });
+            ctx.emit(Event::Bypassed { op: Op::Read, sectors: request.sectors });
         }
         cut(&self.cache, request.lba.0, request.sectors, Cut::Read, &mut self.runs);
         self.execute(ctx, slot);
@@ -133,7 +141,7 @@ impl FlashCache {
         let pages = last - first + 1;
         let hits = self.cache.count(first, last);
         let (hits, misses) = (clamp(hits), clamp(pages - hits));
-        ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
         if !sequential {
             self.track(ctx, &request);
         }
@@ -146,7 +154,7 @@ impl FlashCache {
         } else if self.short_of_space.is_empty() {
             self.write_or_wait(ctx, slot);
         } else {
-            self.parent(slot).waits = Part::Destage;
+            self.parent(slot).waits = LatencyPhase::Destage;
             self.short_of_space.push_back(slot);
         }
     }
@@ -174,7 +182,7 @@ impl FlashCache {
         if self.make_room(ctx, more, new) {
             self.write_to_flash(ctx, slot);
         } else if self.destaging > 0 || self.executing > 0 {
-            self.parent(slot).waits = Part::Destage;
+            self.parent(slot).waits = LatencyPhase::Destage;
             self.short_of_space.push_front(slot);
         } else {
             self.go_round(ctx, slot);
@@ -217,7 +225,7 @@ impl FlashCache {
             parent.request.flags = parent.request.flags.with(Flags::FUA);
         }
         let Request { op, lba, sectors, .. } = parent.request;
-        ctx.observe(Fact::Bypassed { op, sectors });
+        ctx.emit(Event::Bypassed { op, sectors });
         self.runs.clear();
         self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
         self.execute(ctx, slot);
@@ -336,16 +344,17 @@ impl FlashCache {
             }
             Op::Trim | Op::Flush => {}
         }
-        let mut parts = done.parts.plus(Part::Queue, now.since(since) - done.latency);
-        for part in Part::ALL {
-            parts.add(part, own.get(part));
+        let mut breakdown =
+            done.breakdown.plus(LatencyPhase::Queue, now.since(since) - done.latency);
+        for part in LatencyPhase::ALL {
+            breakdown.add(part, own.get(part));
         }
         let stages = request.op == Op::Read && !sequential && !failed;
         let staged = if stages { self.copy_of(ctx, &request) } else { None };
         if failed {
-            ctx.fail_request(id, parts);
+            ctx.fail_request(id, breakdown);
         } else {
-            ctx.complete(id, parts);
+            ctx.complete(id, breakdown);
         }
         self.executing -= 1;
         self.ahead.served(ctx.now());
@@ -446,7 +455,7 @@ impl FlashCache {
         let pages = self.sides.dirty.len() as u32;
         if pages != self.dirty_told {
             self.dirty_told = pages;
-            ctx.observe(Fact::DirtyPages { pages });
+            ctx.emit(Event::DirtyPages { pages });
         }
     }
 }

@@ -87,7 +87,7 @@ pub struct Sides {
 impl Sides {
     /// What builds them with the policy of the scenario for a cache of `pages`.
     pub fn builder(input: &BuildInput<'_>, pages: u32, together: bool) -> Fresh {
-        let (entry, own) = input.plugged::<ReplacementEntry>(ReplacementEntry::SLOT);
+        let (entry, own) = input.chosen::<ReplacementEntry>(ReplacementEntry::CATEGORY);
         let own = own.clone();
         Box::new(move || {
             let order = || (entry.build)(&own, pages).map(Order::new);

@@ -1,5 +1,5 @@
 //! Hit rates a cache of any size would have had: stacks of page numbers by last use, in segments
-//! (paper 003, workload tracker).
+//! (op-fcl, workload tracker).
 //!
 //! LRU is inclusive, so one stack as long as the largest cache tells the hits of all sizes at once;
 //! a segment counts the hits at its depth. At the end of a period all counts are halved.

@@ -1,12 +1,14 @@
 //! Writing cached pages back: read from flash, sorted and merged by disk address, written to the
-//! disk, freed (`cache_cleanup` in paper 000, figure 3.7).
+//! disk, freed (`cache_cleanup` in konanki, figure 3.7).
 
 use super::HybridDisk;
 use super::serve::{Kind, Parent};
 use hybridsim_cache::cleanup::{CacheState, Plan};
 use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::replacement::CachedPage;
-use hybridsim_engine::{Ctx, Fact, Flags, Lba, Op, Part, Parts, Request, SimDuration};
+use hybridsim_engine::{
+    Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request, SimDuration,
+};
 
 /// How far cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +139,7 @@ impl HybridDisk {
         let some = !cleaning.pages.is_empty();
         cleaning.stage = if some { Stage::Running } else { Stage::Off };
         if some {
-            ctx.observe(Fact::CleanupStarted);
+            ctx.emit(Event::CleanupStarted);
         }
         some
     }
@@ -165,7 +167,7 @@ impl HybridDisk {
             return false;
         }
         self.cleaning.stage = Stage::Off;
-        ctx.observe(Fact::CleanupEnded { pages: self.cleaning.freed });
+        ctx.emit(Event::CleanupEnded { pages: self.cleaning.freed });
         // The next pause is counted from here.
         self.idle_since = ctx.now();
         true
@@ -205,8 +207,8 @@ impl HybridDisk {
             kind: Kind::DestageRead,
             request,
             since: ctx.now(),
-            waits: Part::Destage,
-            own: Parts::NONE,
+            waits: LatencyPhase::Destage,
+            own: LatencyBreakdown::NONE,
             left: 0,
             failed: false,
         });

@@ -1,4 +1,4 @@
-//! Flash in front of a disk: the hybrid controller of paper 000 (configuration 2, section 3.3,
+//! Flash in front of a disk: the hybrid controller of konanki (configuration 2, section 3.3,
 //! figures 3.3, 3.7, 3.8, 4.8 and 4.9) with its policies as plugs.
 //!
 //! Flash is a write cache: reads are never promoted, so every cached page is dirty. A read is cut
@@ -32,11 +32,11 @@ use hybridsim_cache::paged::flow::Flow;
 use hybridsim_cache::paged::trimmed::Trimmed;
 use hybridsim_cache::replacement::{Replacement, ReplacementEntry};
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES, SimTime,
+    Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES, SimTime,
 };
 use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
@@ -45,19 +45,19 @@ use slab::Slab;
 use std::collections::VecDeque;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "hybrid-disk",
         summary: "flash as a write cache in front of a disk, one device to the outside",
-        origin: "paper 000, configuration 2: sections 3.3 and 4.2",
+        origin: "konanki, configuration 2: sections 3.3 and 4.2",
         params: PARAMS,
     },
     build,
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Part, "The cache; all of its capacity is used"),
-    Param::required("disk", Kind::Part, "The backing store; its capacity is the hybrid's"),
+    Param::required("flash", Kind::Component, "The cache; all of its capacity is used"),
+    Param::required("disk", Kind::Component, "The backing store; its capacity is the hybrid's"),
     Param::with(
         "page_bytes",
         Kind::Bytes,
@@ -66,19 +66,19 @@ const PARAMS: &[Param] = &[
     ),
     Param::with(
         "admission",
-        Kind::Plug(AdmissionEntry::SLOT),
+        Kind::Entry(AdmissionEntry::CATEGORY),
         "\"threshold\"",
         "Which writes go to flash",
     ),
     Param::with(
         "replacement",
-        Kind::Plug(ReplacementEntry::SLOT),
+        Kind::Entry(ReplacementEntry::CATEGORY),
         "\"lru\"",
         "Which pages go first when not all are written back",
     ),
     Param::with(
         "cleanup",
-        Kind::Plug(CleanupEntry::SLOT),
+        Kind::Entry(CleanupEntry::CATEGORY),
         "\"on-demand-complete\"",
         "When pages are written back, and how many",
     ),
@@ -87,7 +87,7 @@ const PARAMS: &[Param] = &[
         Kind::Tables(RANGE),
         "[]",
         "Ranges the host wants to stay in flash once written, as `{ start = \"0B\", length = \
-         \"4MiB\" }` (paper 000, section 3.5); requests may also carry the flag themselves",
+         \"4MiB\" }` (konanki, section 3.5); requests may also carry the flag themselves",
     ),
     Param::with(
         "flash_depth",
@@ -103,7 +103,7 @@ const PARAMS: &[Param] = &[
     ),
     Param::with(
         "disk_scheduler",
-        Kind::Plug(SchedulerEntry::SLOT),
+        Kind::Entry(SchedulerEntry::CATEGORY),
         "\"fcfs\"",
         "Which request of the disk dispatch queue goes next",
     ),
@@ -160,7 +160,7 @@ fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u6
     ranges
 }
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let (flash, disk) = (&input.children[0], &input.children[1]);
@@ -189,7 +189,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
     let pages = pages as u32;
     let fresh = Policies::builder(input, pages);
     let policies = keep(fresh(), &mut problems);
-    let (scheduler, own) = input.plugged::<SchedulerEntry>("disk_scheduler");
+    let (scheduler, own) = input.chosen::<SchedulerEntry>("disk_scheduler");
     let scheduler = keep((scheduler.build)(own), &mut problems);
     let (Some(policies), Some(scheduler), true) = (policies, scheduler, problems.is_empty()) else {
         return Err(problems);
@@ -240,13 +240,13 @@ struct Policies {
 
 impl Policies {
     fn builder(input: &BuildInput<'_>, pages: u32) -> Fresh {
-        fn plugged<E: Entry>(input: &BuildInput<'_>) -> (E, Settings) {
-            let (entry, own) = input.plugged::<E>(E::SLOT);
+        fn chosen<E: Entry>(input: &BuildInput<'_>) -> (E, Settings) {
+            let (entry, own) = input.chosen::<E>(E::CATEGORY);
             (entry, own.clone())
         }
-        let (admission, of_admission) = plugged::<AdmissionEntry>(input);
-        let (replacement, of_replacement) = plugged::<ReplacementEntry>(input);
-        let (cleanup, of_cleanup) = plugged::<CleanupEntry>(input);
+        let (admission, of_admission) = chosen::<AdmissionEntry>(input);
+        let (replacement, of_replacement) = chosen::<ReplacementEntry>(input);
+        let (cleanup, of_cleanup) = chosen::<CleanupEntry>(input);
         Box::new(move || {
             let mut problems = Vec::new();
             let admission = keep((admission.build)(&of_admission), &mut problems);
@@ -295,19 +295,19 @@ pub struct HybridDisk {
     dirty_told: u32,
 }
 
-impl Layer for HybridDisk {
+impl Component for HybridDisk {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
                 ("cache_pages", f64::from(self.cache.pages)),
                 ("page_sectors", self.cache.page_sectors as f64),
             ],
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 

@@ -6,7 +6,8 @@ use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_cache::replacement::{Access, CachedPage};
 use hybridsim_engine::{
-    Completion, Ctx, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request, RequestId, SimTime,
+    Completion, Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request,
+    RequestId, SimTime,
 };
 
 /// What a parent is there for.
@@ -32,9 +33,9 @@ pub struct Parent {
     /// Since when it has been doing what it does: waiting, or being executed.
     pub since: SimTime,
     /// What it waits for, as a part of its latency.
-    pub waits: Part,
+    pub waits: LatencyPhase,
     /// Its own waiting so far.
-    pub own: Parts,
+    pub own: LatencyBreakdown,
     /// Runs not done.
     pub left: u32,
     /// One of them failed.
@@ -58,8 +59,8 @@ impl HybridDisk {
             request: *request,
             // It may have come while the controller was recovering.
             since: ctx.issued(id),
-            waits: Part::Destage,
-            own: Parts::NONE,
+            waits: LatencyPhase::Destage,
+            own: LatencyBreakdown::NONE,
             left: 0,
             failed: false,
         });
@@ -67,7 +68,7 @@ impl HybridDisk {
         match self.flow.enter(slot, self.cache.pages_of(request), exclusive, false) {
             Entered::Free => self.start(ctx, slot),
             Entered::Blocked if !self.cleaning.gate_closed() => {
-                self.parent(slot).waits = Part::Queue;
+                self.parent(slot).waits = LatencyPhase::Queue;
             }
             Entered::Blocked | Entered::BlockedByCleaning => {}
         }
@@ -77,7 +78,7 @@ impl HybridDisk {
     fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.charge_wait(ctx, slot);
         if self.cleaning.gate_closed() {
-            self.parent(slot).waits = Part::Destage;
+            self.parent(slot).waits = LatencyPhase::Destage;
             self.ready.push_back(slot);
             return;
         }
@@ -97,7 +98,7 @@ impl HybridDisk {
         parent.since = now;
     }
 
-    /// Paper 000, figure 4.8.
+    /// konanki, figure 4.8.
     fn start_read(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
         let (first, last) = self.cache.pages_of(&request);
@@ -113,7 +114,7 @@ impl HybridDisk {
             }
         }
         let misses = clamp(last - first + 1).saturating_sub(hits);
-        ctx.observe(Fact::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
         self.cut_and_execute(ctx, slot, Cut::Read);
     }
 
@@ -128,14 +129,14 @@ impl HybridDisk {
         }
     }
 
-    /// Paper 000, figure 4.9; room for all pages is made before the first is written.
+    /// konanki, figure 4.9; room for all pages is made before the first is written.
     fn start_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
         let (first, last) = self.cache.pages_of(&request);
         let pages = last - first + 1;
         let cached = self.cache.count(first, last);
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
-        ctx.observe(Fact::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
         let pinned = self.is_pinned(&request);
         if !pinned && !self.policies.admission.admit(&request, pages, cached) {
             self.go_round(ctx, slot);
@@ -147,7 +148,7 @@ impl HybridDisk {
         } else if needed > 0
             && (needed > u64::from(self.cache.free()) || !self.short_of_space.is_empty())
         {
-            self.parent(slot).waits = Part::Destage;
+            self.parent(slot).waits = LatencyPhase::Destage;
             self.short_of_space.push_back(slot);
         } else {
             self.write_to_flash(ctx, slot);
@@ -200,7 +201,7 @@ impl HybridDisk {
     /// Pages that are cached are written to flash all the same, so that flash stays newest.
     fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        ctx.observe(Fact::Bypassed { op: request.op, sectors: request.sectors });
+        ctx.emit(Event::Bypassed { op: request.op, sectors: request.sectors });
         let (first, last) = self.cache.pages_of(&request);
         if self.cache.count(first, last) > 0 {
             for page in first..=last {
@@ -297,7 +298,7 @@ impl HybridDisk {
             self.cache.acknowledge(done.request.lba.0, done.request.sectors);
         }
         if kind == Kind::DestageWrite {
-            ctx.observe(Fact::Destaged { sectors: done.request.sectors });
+            ctx.emit(Event::Destaged { sectors: done.request.sectors });
         }
         if left > 0 {
             return;
@@ -321,14 +322,15 @@ impl HybridDisk {
             Op::Write => self.trimmed.written(self.cache.page_sectors, &request),
             Op::Trim | Op::Flush => {}
         }
-        let mut parts = done.parts.plus(Part::Queue, now.since(since) - done.latency);
-        for part in Part::ALL {
-            parts.add(part, own.get(part));
+        let mut breakdown =
+            done.breakdown.plus(LatencyPhase::Queue, now.since(since) - done.latency);
+        for part in LatencyPhase::ALL {
+            breakdown.add(part, own.get(part));
         }
         if failed {
-            ctx.fail_request(id, parts);
+            ctx.fail_request(id, breakdown);
         } else {
-            ctx.complete(id, parts);
+            ctx.complete(id, breakdown);
         }
         self.executing -= 1;
         self.present -= 1;
@@ -363,7 +365,7 @@ impl HybridDisk {
         let pages = self.cache.used();
         if pages != self.dirty_told {
             self.dirty_told = pages;
-            ctx.observe(Fact::DirtyPages { pages });
+            ctx.emit(Event::DirtyPages { pages });
         }
         self.set_idle_timer(ctx);
         self.lanes.iter_mut().for_each(|lane| lane.dispatch(ctx));

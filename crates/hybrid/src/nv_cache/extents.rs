@@ -188,7 +188,7 @@ impl Extents {
 
     /// A free place for `sectors`: one of the next few that is long enough, so that what is written
     /// together lies together; or the shortest of all that is long enough, as one access to flash
-    /// is what a request costs (paper 001, section III.B); or the longest, if all are too short.
+    /// is what a request costs (bisson-fqueue, section III.B); or the longest, if all are too short.
     fn allocate(&mut self, sectors: u64) -> (u64, u64) {
         let (at, length) = self.choose(sectors);
         self.take_free(at);

@@ -1,28 +1,28 @@
 //! A host that uses a drive's NV cache by rule: what a scenario names is pinned, given back,
-//! queried and flushed, and the power mode entered (paper 001, section II.B: the host controls
+//! queried and flushed, and the power mode entered (bisson-fqueue, section II.B: the host controls
 //! the pinned set).
 //!
 //! Requests pass unchanged. Commands go out one after the other, when the run begins and after a
 //! power failure (which the drive's reservations and its power mode do not survive), and then at
 //! the times the scenario gives.
 
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Ctx, Fact, Layer, LayerInfo, Lba, Outcome, Request, RequestId,
+    Command, Completion, Component, ComponentInfo, Ctx, Event, Lba, Outcome, Request, RequestId,
     SECTOR_BYTES, SimDuration, SimTime,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "nv-cache-host",
         summary: "a host that pins, queries and flushes the NV cache of the drive below by rule",
-        origin: "paper 001, section II.B; T13 ATA8-ACS, NV cache feature set",
+        origin: "bisson-fqueue, section II.B; T13 ATA8-ACS, NV cache feature set",
         params: PARAMS,
     },
     build,
@@ -34,7 +34,11 @@ const RANGE: &[Param] = &[
 ];
 
 const PARAMS: &[Param] = &[
-    Param::required("drive", Kind::Part, "A part that knows NV cache commands: `nv-cache-disk`"),
+    Param::required(
+        "drive",
+        Kind::Component,
+        "A part that knows NV cache commands: `nv-cache-disk`",
+    ),
     Param::with("pin", Kind::Tables(RANGE), "[]", "Ranges that are pinned when the run begins"),
     Param::with(
         "populate",
@@ -64,7 +68,7 @@ const EVERY_MIN: SimDuration = SimDuration::from_ms(1);
 /// The tag of commands; requests carry their own number.
 const COMMAND: u64 = u64::MAX;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (settings, drive) = (input.settings, &input.children[0]);
     let mut problems = Vec::new();
     let pin = ranges(settings, drive.capacity, &mut problems);
@@ -200,7 +204,7 @@ impl NvCacheHost {
             Command::QuerySize => self.room = Some(u32::try_from(sectors).unwrap_or(u32::MAX)),
             Command::QueryPinned if sectors != self.pinned => {
                 self.pinned = sectors;
-                ctx.observe(Fact::Custom { name: 0, value: sectors });
+                ctx.emit(Event::Custom { name: 0, value: sectors });
             }
             _ => {}
         }
@@ -217,14 +221,14 @@ impl NvCacheHost {
     }
 }
 
-impl Layer for NvCacheHost {
+impl Component for NvCacheHost {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         let kind = ENTRY.description.name;
-        LayerInfo { kind, custom: &["pinned_sectors"], ..LayerInfo::default() }
+        ComponentInfo { kind, custom: &["pinned_sectors"], ..ComponentInfo::default() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
@@ -245,8 +249,8 @@ impl Layer for NvCacheHost {
         }
         let id = RequestId(done.tag as u32);
         match done.outcome {
-            Outcome::Done => ctx.complete(id, done.parts),
-            Outcome::Failed => ctx.fail_request(id, done.parts),
+            Outcome::Done => ctx.complete(id, done.breakdown),
+            Outcome::Failed => ctx.fail_request(id, done.breakdown),
         }
     }
 

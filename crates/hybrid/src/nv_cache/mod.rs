@@ -7,7 +7,7 @@
 //!
 //! Rules where the standard leaves room:
 //! - A pinned sector has its data on the medium until they are written to the cache.
-//! - Unpinned sectors leave the cache with their data (`unpin = "discard"`, as paper 001 uses it)
+//! - Unpinned sectors leave the cache with their data (`unpin = "discard"`, as bisson-fqueue uses it)
 //!   or become the drive's own (`"keep"`) and are written back when asked for.
 //! - A trim of cached sectors changes nothing; it is passed on for the others.
 //! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: whoever does that to
@@ -28,12 +28,12 @@ pub use extents::{Extent, Extents};
 
 use extents::Piece;
 use hybridsim_cache::paged::flow::Flow;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Ctx, Fact, Layer, LayerInfo, Request, RequestId, SECTOR_BYTES,
+    Command, Completion, Component, ComponentInfo, Ctx, Event, Request, RequestId, SECTOR_BYTES,
     SimDuration, SimTime,
 };
 use serve::Job;
@@ -42,24 +42,24 @@ use spindle::Spindle;
 use std::rc::Rc;
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "nv-cache-disk",
         summary: "a disk with a flash cache that the host controls by ATA-8 NV cache commands",
-        origin: "paper 001, section II.B; T13 ATA8-ACS, NV cache feature set",
+        origin: "bisson-fqueue, section II.B; T13 ATA8-ACS, NV cache feature set",
         params: PARAMS,
     },
     build,
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Part, "The NV cache"),
-    Param::required("disk", Kind::Part, "The rotating medium; its capacity is the drive's"),
+    Param::required("flash", Kind::Component, "The NV cache"),
+    Param::required("disk", Kind::Component, "The rotating medium; its capacity is the drive's"),
     Param::with(
         "command_time",
         Kind::Duration,
         "\"10us\"",
-        "Time of an NV cache command; paper 001 says microseconds",
+        "Time of an NV cache command; bisson-fqueue says microseconds",
     ),
     Param::with(
         "entry_time",
@@ -71,7 +71,7 @@ const PARAMS: &[Param] = &[
         "size",
         Kind::Bytes,
         "The NV cache's size, whole sectors of 512 bytes; all of the flash when absent. On larger \
-         flash what is written together finds room together, and takes one access (paper 001 has \
+         flash what is written together finds room together, and takes one access (bisson-fqueue has \
          one access for each request)",
     ),
     Param::with(
@@ -85,7 +85,7 @@ const PARAMS: &[Param] = &[
 /// Sectors an LBA range entry describes at most: its length has 16 bits.
 pub const ENTRY_SECTORS_MAX: u64 = 65_535;
 
-fn build(input: &BuildInput<'_>) -> Result<Box<dyn Layer>, Vec<Problem>> {
+fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (size, flash) = (size(input), input.children[0].capacity);
     if size == 0 || size > flash {
         let message = format!("is {size} sectors; the flash has {flash}, and some are needed");
@@ -136,7 +136,7 @@ pub struct NvCacheDisk {
     told: u64,
 }
 
-/// Names of [`Fact::Custom`].
+/// Names of [`Event::Custom`].
 const CUSTOM: &[&str] = &["cached_sectors"];
 
 impl NvCacheDisk {
@@ -146,22 +146,22 @@ impl NvCacheDisk {
         let cached = self.extents.size() - self.extents.free();
         if cached != self.told {
             self.told = cached;
-            ctx.observe(Fact::Custom { name: 0, value: cached });
+            ctx.emit(Event::Custom { name: 0, value: cached });
         }
     }
 }
 
-impl Layer for NvCacheDisk {
+impl Component for NvCacheDisk {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![("nv_cache_sectors", self.extents.size() as f64)],
             custom: CUSTOM,
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
@@ -177,7 +177,7 @@ impl Layer for NvCacheDisk {
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
         if command.is_about_spindle() {
             self.spindle.told(ctx.now(), command);
-            ctx.pass_down(id, command);
+            ctx.broadcast(id, command);
             return self.settle(ctx);
         }
         self.take(ctx, Some(id), request, Some(command));
@@ -207,6 +207,6 @@ impl Layer for NvCacheDisk {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.observe(Fact::Recovered { took: SimDuration::ZERO });
+        ctx.emit(Event::Recovered { took: SimDuration::ZERO });
     }
 }

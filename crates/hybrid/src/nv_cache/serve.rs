@@ -3,8 +3,8 @@
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_engine::{
-    Command, Completion, Ctx, DataSlice, Fact, Flags, Lba, Op, Outcome, Part, Parts, Request,
-    RequestId, SimTime,
+    Command, Completion, Ctx, DataSlice, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op,
+    Outcome, Request, RequestId, SimTime,
 };
 
 /// The children.
@@ -27,7 +27,7 @@ pub struct Job {
     failed: bool,
     /// When the phase began.
     since: SimTime,
-    parts: Parts,
+    breakdown: LatencyBreakdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl NvCacheDisk {
             left: 0,
             failed: false,
             since: ctx.now(),
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
         };
         let slot = self.jobs.insert(job) as u32;
         let (range, shared) = self.claims(id, request, command);
@@ -95,7 +95,7 @@ impl NvCacheDisk {
     /// Begins what nothing conflicts with any more; whether it is over at once.
     fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
         let job = &mut self.jobs[slot as usize];
-        job.parts.add(Part::Queue, ctx.now().since(job.since));
+        job.breakdown.add(LatencyPhase::Queue, ctx.now().since(job.since));
         job.since = ctx.now();
         job.phase = Phase::Serving;
         let (request, command, own) = (job.request, job.command, job.id.is_none());
@@ -146,7 +146,7 @@ impl NvCacheDisk {
             }
         }
         if request.op != Op::Trim {
-            ctx.observe(Fact::CacheLookup { op: request.op, hits, misses });
+            ctx.emit(Event::CacheLookup { op: request.op, hits, misses });
         }
         self.pieces = pieces;
     }
@@ -194,7 +194,7 @@ impl NvCacheDisk {
         }
         let time = self.command_time + self.entry_time * entries;
         let job = &mut self.jobs[slot as usize];
-        job.parts.add(Part::Overhead, time);
+        job.breakdown.add(LatencyPhase::Overhead, time);
         job.phase = Phase::Answering;
         ctx.wake_at(ctx.now() + time, u64::from(slot));
     }
@@ -247,8 +247,8 @@ impl NvCacheDisk {
             return;
         }
         // All of a phase went out at once, so the last of them took as long as the phase.
-        for part in Part::ALL {
-            job.parts.add(part, done.parts.get(part));
+        for part in LatencyPhase::ALL {
+            job.breakdown.add(part, done.breakdown.get(part));
         }
         job.since = ctx.now();
         let Job { phase, failed, request, moves, .. } = *job;
@@ -294,8 +294,8 @@ impl NvCacheDisk {
         let job = self.jobs.remove(slot as usize);
         ctx.data().give_back(job.data);
         match job.id {
-            Some(id) if job.failed => ctx.fail_request(id, job.parts),
-            Some(id) => ctx.complete(id, job.parts),
+            Some(id) if job.failed => ctx.fail_request(id, job.breakdown),
+            Some(id) => ctx.complete(id, job.breakdown),
             None => self.spindle.drained(job.failed),
         }
         self.flow.leave(slot);
@@ -371,7 +371,7 @@ impl NvCacheDisk {
         if matches!(job.command, Some(Command::Pin { .. })) {
             self.extents.change(lba, end, |extent| extent.valid = true);
         } else {
-            ctx.observe(Fact::Destaged { sectors });
+            ctx.emit(Event::Destaged { sectors });
             self.extents.remove(lba, end, |extent| !extent.pinned);
         }
         self.leave(ctx, slot);

@@ -1,14 +1,16 @@
 //! The disk's spindle in the NV cache power mode: stopped as soon as it may be, and kept turning
 //! for a minimum time once an access has started it (ATA8-ACS: minimum high-power time).
 //!
-//! Paper 001 says of the mode that all I/O goes to the cache if possible and the spin-down is
+//! bisson-fqueue says of the mode that all I/O goes to the cache if possible and the spin-down is
 //! aggressive. What it leaves open (assumed): the disk stops as soon as nothing is under way at it
 //! and the minimum time is over; that time runs from the first access it served; and whenever it
 //! turns, the drive's own set is written back, oldest first, to have room for the next rest.
 
 use super::NvCacheDisk;
 use super::serve::DISK;
-use hybridsim_engine::{Command, Completion, Ctx, Lba, Op, Part, Request, SimDuration, SimTime};
+use hybridsim_engine::{
+    Command, Completion, Ctx, LatencyPhase, Lba, Op, Request, SimDuration, SimTime,
+};
 
 /// The tag of commands and timers about the spindle.
 pub const TAG: u64 = u64::MAX;
@@ -65,8 +67,13 @@ impl Spindle {
     /// The disk has served a request; was the medium needed for it?
     pub fn served(&mut self, now: SimTime, done: &Completion) {
         self.busy -= 1;
-        let moving = [Part::SpinUp, Part::Seek, Part::Rotate, Part::Transfer];
-        let medium = moving.iter().any(|part| !done.parts.get(*part).is_zero());
+        let moving = [
+            LatencyPhase::SpinUp,
+            LatencyPhase::Seek,
+            LatencyPhase::Rotate,
+            LatencyPhase::Transfer,
+        ];
+        let medium = moving.iter().any(|part| !done.breakdown.get(*part).is_zero());
         // A write may be in a buffer now, from where it goes to the medium.
         if done.request.op == Op::Write || medium {
             self.turns(now);

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
-use hybridsim_engine::{Arrival, Flags, Lba, Node, Op, PowerCuts, Stream};
+use hybridsim_engine::{Arrival, ComponentTree, Flags, Lba, Op, PowerFailureInjector, Stream};
 
 /// Passes requests on and sends a random command with every other one.
 struct Whimsical {
@@ -13,13 +13,13 @@ struct Whimsical {
     refused: u64,
 }
 
-impl Layer for Whimsical {
+impl Component for Whimsical {
     fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "whimsical", ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "whimsical", ..ComponentInfo::default() }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -41,7 +41,7 @@ impl Layer for Whimsical {
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.tag != u64::MAX {
-            ctx.complete(RequestId(done.tag as u32), done.parts);
+            ctx.complete(RequestId(done.tag as u32), done.breakdown);
             return;
         }
         ctx.take_answer(done.id);
@@ -63,14 +63,14 @@ fn drive(unpin: &str, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
     make(&input)
 }
 
-fn system(seed: u64, flash: u64, disk: u64) -> Node {
+fn system(seed: u64, flash: u64, disk: u64) -> ComponentTree {
     let children = vec![
         Place::new("flash", flash, 30).restless(seed),
         Place::new("disk", disk, 300).restless(seed),
     ];
-    let drive = Node::inner("host/w/nv", drive("keep", seed, flash, disk), children);
+    let drive = ComponentTree::inner("host/w/nv", drive("keep", seed, flash, disk), children);
     let stream = Stream::new(seed, "whimsical");
-    Node::inner("host/w", Whimsical { capacity: disk, stream, refused: 0 }, vec![drive])
+    ComponentTree::inner("host/w", Whimsical { capacity: disk, stream, refused: 0 }, vec![drive])
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn nothing_a_host_commands_changes_what_is_read() {
     for seed in 0..30 {
         for (flash, depth) in [(40, 1), (64, 8), (7, 32), (300, 8)] {
             let load = Load { requests: 800, sectors_max: 40, seed }.draw(300);
-            let Outcome { fault, facts, .. } = run(system(seed, flash, 300), &load, depth, None);
+            let Outcome { fault, events, .. } = run(system(seed, flash, 300), &load, depth, None);
             assert_eq!(fault, None, "seed {seed}, flash {flash}, depth {depth}");
-            let moved = |fact: &Fact| matches!(fact, Fact::Destaged { .. });
-            let cached = |fact: &Fact| matches!(fact, Fact::CacheLookup { hits: 1.., .. });
-            assert!(flash < 10 || facts.iter().filter(|s| moved(&s.fact)).count() > 5);
-            assert!(flash < 10 || facts.iter().filter(|s| cached(&s.fact)).count() > 50);
+            let moved = |event: &Event| matches!(event, Event::Destaged { .. });
+            let cached = |event: &Event| matches!(event, Event::CacheLookup { hits: 1.., .. });
+            assert!(flash < 10 || events.iter().filter(|s| moved(&s.event)).count() > 5);
+            assert!(flash < 10 || events.iter().filter(|s| cached(&s.event)).count() > 50);
         }
     }
 }
@@ -93,10 +93,10 @@ fn nothing_acknowledged_is_lost_when_the_power_fails() {
     let mut all = 0;
     for seed in 0..20 {
         let load = Load { requests: 6000, sectors_max: 40, seed }.draw(300);
-        let cuts = PowerCuts::new(25, 100_000, Stream::new(seed, "cuts"));
+        let cuts = PowerFailureInjector::new(25, 100_000, Stream::new(seed, "cuts"));
         let seen = run(system(seed, 64, 300), &load, 8, Some(cuts));
         assert_eq!(seen.fault, None, "seed {seed}");
-        all += seen.facts.iter().filter(|s| matches!(s.fact, Fact::PowerCut { .. })).count();
+        all += seen.events.iter().filter(|s| matches!(s.event, Event::PowerCut { .. })).count();
     }
     assert!(all >= 10_000, "{all} power failures");
 }
@@ -131,21 +131,21 @@ impl Script {
             None => {
                 let id = self.root.take().expect("it began with a request");
                 let waited = ctx.now().since(ctx.issued(id));
-                let parts = hybridsim_engine::Parts::NONE;
-                ctx.complete(id, parts.plus(hybridsim_engine::Part::Queue, waited));
+                let breakdown = hybridsim_engine::LatencyBreakdown::NONE;
+                ctx.complete(id, breakdown.plus(hybridsim_engine::LatencyPhase::Queue, waited));
             }
         }
         self.at += 1;
     }
 }
 
-impl Layer for Script {
+impl Component for Script {
     fn capacity(&self) -> u64 {
         1000
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "script", ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "script", ..ComponentInfo::default() }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, _request: &Request) {
@@ -167,14 +167,14 @@ fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
 }
 
 /// The same on other flash.
-fn play_on(unpin: &str, steps: &[Step], flash: Node) -> Vec<Seen> {
+fn play_on(unpin: &str, steps: &[Step], flash: ComponentTree) -> Vec<Seen> {
     let children = vec![flash, Place::new("disk", 1000, 300).steady()];
-    let drive = Node::inner("host/s/nv", drive(unpin, 1, 50, 1000), children);
+    let drive = ComponentTree::inner("host/s/nv", drive(unpin, 1, 50, 1000), children);
     let seen = std::rc::Rc::default();
     let script =
         Script { steps: steps.to_vec(), at: 0, root: None, seen: std::rc::Rc::clone(&seen) };
     let load = [Request::new(Op::Flush, Lba(0), 0)];
-    let outcome = run(Node::inner("host/s", script, vec![drive]), &load, 1, None);
+    let outcome = run(ComponentTree::inner("host/s", script, vec![drive]), &load, 1, None);
     assert_eq!(outcome.fault, None);
     seen.take()
 }
@@ -258,13 +258,13 @@ fn hits_and_misses_are_sectors_however_scattered() {
     drive.extents.change(20, 27, |extent| extent.valid = true);
     let children =
         vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
-    let system = Node::inner("host/nv", drive, children);
+    let system = ComponentTree::inner("host/nv", drive, children);
     let request = |op| Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(10), 20) };
     let options = hybridsim_host::HostOptions::closed(1);
     let arrivals = vec![request(Op::Write), request(Op::Read)];
-    let facts = crate::testing::play(system, arrivals, options, None).facts;
-    let looked = facts.iter().filter_map(|stamped| match stamped.fact {
-        Fact::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+    let events = crate::testing::play(system, arrivals, options, None).events;
+    let looked = events.iter().filter_map(|stamped| match stamped.event {
+        Event::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
         _ => None,
     });
     assert_eq!(looked.collect::<Vec<_>>(), [(Op::Write, 15, 5), (Op::Read, 15, 5)]);
@@ -273,17 +273,17 @@ fn hits_and_misses_are_sectors_however_scattered() {
 /// A device that fails writes.
 struct NoWrites(u64);
 
-impl Layer for NoWrites {
+impl Component for NoWrites {
     fn capacity(&self) -> u64 {
         self.0
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo { kind: "no-writes", ..LayerInfo::default() }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "no-writes", ..ComponentInfo::default() }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let none = hybridsim_engine::Parts::NONE;
+        let none = hybridsim_engine::LatencyBreakdown::NONE;
         if request.op == Op::Write {
             ctx.fail_request(id, none);
         } else {
@@ -303,7 +303,7 @@ fn a_write_that_fails_leaves_no_reservation_behind() {
         // All of the cache is free again.
         Tell(PIN, 300, 50),
     ];
-    let flash = Node::leaf("host/s/nv/flash", NoWrites(50));
+    let flash = ComponentTree::leaf("host/s/nv/flash", NoWrites(50));
     let seen = play_on("keep", &steps, flash);
     let done: Vec<bool> = seen.iter().map(|(_, done, _)| *done).collect();
     assert_eq!(done, [true, false, true]);
@@ -321,7 +321,7 @@ fn a_long_queue_of_trims_takes_no_stack() {
     drive.spindle.enter(0);
     let children =
         vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 100, 300).steady()];
-    let system = Node::inner("host/nv", drive, children);
+    let system = ComponentTree::inner("host/nv", drive, children);
     let options = hybridsim_host::HostOptions::open(u32::MAX);
     let run = move || crate::testing::play(system, arrivals, options, None).fault;
     assert_eq!(run(), None);

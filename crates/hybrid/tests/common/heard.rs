@@ -2,7 +2,8 @@
 
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Node, Request, RequestId, SimDuration, SimTime,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, Request, RequestId, SimDuration,
+    SimTime,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,18 +17,18 @@ struct Heard {
 }
 
 /// A device of `capacity` sectors that takes `us` microseconds for everything, and its notes.
-pub fn heard(path: &str, capacity: u64, us: u64) -> (Node, Notes) {
+pub fn heard(path: &str, capacity: u64, us: u64) -> (ComponentTree, Notes) {
     let device = ConstantDevice::new(Timing::fixed(capacity, SimDuration::from_us(us)));
     let notes = Notes::default();
-    (Node::leaf(path, Heard { device, notes: notes.clone() }), notes)
+    (ComponentTree::leaf(path, Heard { device, notes: notes.clone() }), notes)
 }
 
-impl Layer for Heard {
+impl Component for Heard {
     fn capacity(&self) -> u64 {
         self.device.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
+    fn info(&self) -> ComponentInfo {
         self.device.info()
     }
 

@@ -4,12 +4,12 @@
 
 pub mod heard;
 
-use hybridsim_config::build::LayerEntry;
-use hybridsim_config::param::{Plug, Settings, Value};
+use hybridsim_config::build::ComponentEntry;
+use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Fact, SimDuration, Stamped};
+use hybridsim_engine::{Event, EventRecord, SimDuration};
 
-/// Everything a hybrid disk can be plugged together from.
+/// Everything a hybrid disk can be chosen together from.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     hybridsim_cache::register(&mut registry);
@@ -19,13 +19,13 @@ pub fn registry() -> Registry {
 }
 
 /// The controller under test.
-pub fn hybrid_disk() -> &'static LayerEntry {
+pub fn hybrid_disk() -> &'static ComponentEntry {
     &hybridsim_hybrid::hybrid_disk::ENTRY
 }
 
 /// A plug with these settings.
 pub fn plug(name: &str, settings: Settings) -> Value {
-    Value::Plug(Plug { name: name.to_owned(), settings })
+    Value::Entry(EntryChoice { name: name.to_owned(), settings })
 }
 
 /// The cleanup policy of this name, cleaning early and small so that tests see much of it.
@@ -95,7 +95,7 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("mapping", Value::Flag(mapping))
 }
 
-/// How many facts are so.
-pub fn count(facts: &[Stamped], is: impl Fn(&Fact) -> bool) -> usize {
-    facts.iter().filter(|stamped| is(&stamped.fact)).count()
+/// How many events are so.
+pub fn count(events: &[EventRecord], is: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|stamped| is(&stamped.event)).count()
 }

@@ -4,11 +4,11 @@
 use super::SimulateArgs;
 use super::output::{Exit, Failure, note, write_file};
 use hybridsim_config::units;
-use hybridsim_engine::{FactSink, Stamped};
+use hybridsim_engine::{EventRecord, EventSink};
 use hybridsim_observe::spans::SpanFold;
 use hybridsim_report::timeline;
 use hybridsim_simulation::exports::{self, RequestLog};
-use hybridsim_simulation::run::Done;
+use hybridsim_simulation::run::RunOutput;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Window {
     }
 }
 
-/// Takes the facts of a run for the files that were asked for.
+/// Takes the events of a run for the files that were asked for.
 pub struct Exports {
     requests: Option<RequestLog>,
     spans: Option<SpanFold>,
@@ -57,13 +57,13 @@ impl Exports {
         Ok(Self { requests, spans: args.timeline.map(fold) })
     }
 
-    /// Whether it wants facts at all.
+    /// Whether it wants events at all.
     pub fn listens(&self) -> bool {
         self.requests.is_some() || self.spans.is_some()
     }
 
     /// Writes what came of it, and takes away what an earlier run left there.
-    pub fn save(self, folder: &Path, done: &Done) -> Result<(), Failure> {
+    pub fn save(self, folder: &Path, done: &RunOutput) -> Result<(), Failure> {
         for name in exports::NAMES.iter().chain(&[REQUESTS, TIMELINE]) {
             drop(fs::remove_file(folder.join(name)));
         }
@@ -84,7 +84,7 @@ fn begin_log(folder: &Path) -> Result<RequestLog, Failure> {
     made.map_err(|error| unwritable(&path, &error))
 }
 
-fn save_timeline(folder: &Path, done: &Done, fold: SpanFold) -> Result<(), Failure> {
+fn save_timeline(folder: &Path, done: &RunOutput, fold: SpanFold) -> Result<(), Failure> {
     let title = &done.results.label.title;
     let (left_out, window_ns) = (fold.left_out(), fold.window_ns());
     let spans = fold.finish();
@@ -103,13 +103,13 @@ fn save_timeline(folder: &Path, done: &Done, fold: SpanFold) -> Result<(), Failu
     write_file(folder, TIMELINE, &String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-impl FactSink for Exports {
-    fn take(&mut self, facts: &[Stamped]) {
+impl EventSink for Exports {
+    fn take(&mut self, events: &[EventRecord]) {
         if let Some(log) = &mut self.requests {
-            log.take(facts);
+            log.take(events);
         }
         if let Some(spans) = &mut self.spans {
-            spans.take(facts);
+            spans.take(events);
         }
     }
 }

@@ -15,7 +15,7 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
         if args.resolved {
             print(&resolve(&scenario, registry))?;
         } else {
-            let gib = system.layer.capacity() as f64 * 512.0 / f64::from(1 << 30);
+            let gib = system.component.capacity() as f64 * 512.0 / f64::from(1 << 30);
             note(&format!("{}: fine; `{}` offers {gib:.1} GiB", path.display(), system.path));
         }
     }

@@ -12,7 +12,7 @@ use hybridsim_mrc::{Ask, Curves, MrcError, Policy, Size};
 use hybridsim_report::chart;
 use hybridsim_report::figures::number;
 use hybridsim_report::study::{Axis, Curve, Plot};
-use hybridsim_simulation::run::Beat;
+use hybridsim_simulation::run::RunProgress;
 use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
 use serde_json::json;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ fn page(text: &str) -> Result<u64, String> {
 /// The `--policy` option means what a scenario's `replacement` means.
 const POLICY: &[Param] = &[Param::optional(
     "policy",
-    Kind::Plug(ReplacementEntry::SLOT),
+    Kind::Entry(ReplacementEntry::CATEGORY),
     "A replacement policy with its parameters.",
 )];
 
@@ -86,7 +86,7 @@ fn policies(registry: &Registry, options: &[String]) -> Result<Vec<Policy>, Fail
     let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
     for name in names {
         let settings = trace::plug_option(registry, POLICY, &name)?;
-        let plug = settings.plug("policy");
+        let plug = settings.entry("policy");
         let entry = registry.find::<ReplacementEntry>(&plug.name);
         let entry = entry.expect("a checked option names a registered policy");
         policies.push(Policy { entry, settings: plug.settings.clone() });
@@ -130,12 +130,17 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
         || open_with(&formats, &args.open.file, &options),
         &ask,
         &mut |fraction| {
-            progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+            progress.update(&RunProgress {
+                fraction,
+                requests: 0,
+                now: SimTime::ZERO,
+                preparing: false,
+            });
         },
     );
     progress.finish();
     let found = found?;
-    if let Some(words) = hybridsim_simulation::run::ailment() {
+    if let Some(words) = hybridsim_simulation::run::plugin_error() {
         return Err(Failure::Message(Exit::Run, words));
     }
     trace::warn(&args.open.file, &found.warnings);

@@ -1,7 +1,7 @@
 //! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
 
 use clap::ValueEnum;
-use hybridsim_simulation::run::Beat;
+use hybridsim_simulation::run::RunProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -52,11 +52,11 @@ impl Progress {
     }
 
     /// Shows how far the run is.
-    pub fn update(&self, beat: &Beat) {
+    pub fn update(&self, beat: &RunProgress) {
         if self.bar.is_hidden() {
             return;
         }
-        let Beat { fraction, requests, now, preparing } = *beat;
+        let RunProgress { fraction, requests, now, preparing } = *beat;
         if preparing {
             self.bar.set_message("preconditioning");
             self.began.set(Instant::now());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce: a source (002, disk) or one of its artefacts (002/fig6); all without any
+    /// What to reproduce: a source (flashsim, disk) or one of its artefacts (flashsim/fig6); all without any
     ids: Vec<String>,
     /// Only list what can be reproduced
     #[arg(long, conflicts_with_all = ["json", "out"])]

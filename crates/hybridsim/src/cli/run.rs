@@ -5,12 +5,12 @@ use super::output::{Exit, Failure, note, print, report, write_file};
 use super::progress::Progress;
 use super::{RunArgs, SimulateArgs};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{FactSink, Fault};
+use hybridsim_engine::{EventSink, Fault};
 use hybridsim_fuzz::Verdict;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
-use hybridsim_simulation::run::{self, Done, Options, RunError};
+use hybridsim_simulation::run::{self, Options, RunError, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, Cache};
 use hybridsim_simulation::workload;
@@ -66,7 +66,7 @@ pub fn simulate(
     }
     let kept = Arc::new(AtomicBool::new(false));
     let interrupted = interrupts(args.json, Arc::clone(&kept));
-    let mut runs: Vec<Done> = Vec::new();
+    let mut runs: Vec<RunOutput> = Vec::new();
     // What a run found must not be lost because a disk is full: it is printed all the same.
     let mut saved = Ok(());
     for (scenario, name) in scenarios.iter().zip(&names) {
@@ -95,7 +95,8 @@ pub fn simulate(
         note(&format!("report: {}", out.join("report.html").display()));
     }
     verdict(&runs)?;
-    if let (Kind::Single(Some(path)), Some(Done { state: Some(state), .. })) = (kind, runs.first())
+    if let (Kind::Single(Some(path)), Some(RunOutput { state: Some(state), .. })) =
+        (kind, runs.first())
     {
         state::write(path, state).map_err(|error| {
             Failure::AfterResults(Exit::Run, format!("cannot write {}: {error}", path.display()))
@@ -208,9 +209,9 @@ fn one(
     save_state: bool,
     exports: Option<&mut Exports>,
     (interrupted, kept): (&AtomicBool, &AtomicBool),
-) -> Result<Done, Failure> {
+) -> Result<RunOutput, Failure> {
     let progress = Progress::new(args.progress, &scenario.title);
-    let mut watch = |beat: &run::Beat| {
+    let mut watch = |beat: &run::RunProgress| {
         progress.update(beat);
         if !beat.preparing {
             kept.store(true, Ordering::Relaxed);
@@ -220,7 +221,7 @@ fn one(
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
     let cache = if args.no_cache { None } else { Cache::standard() };
     let sink = exports.filter(|exports| exports.listens());
-    let sink = sink.map(|exports| exports as &mut dyn FactSink);
+    let sink = sink.map(|exports| exports as &mut dyn EventSink);
     let options = Options { detail, watch: Some(&mut watch), sink, save_state, cache };
     let done = run::run(scenario, registry, options);
     progress.finish();
@@ -230,7 +231,7 @@ fn one(
     })
 }
 
-fn save(folder: &Path, done: &Done) -> Result<(), Failure> {
+fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     write_file(folder, "scenario.toml", &done.resolved)?;
     write_file(folder, "results.json", &json(&done.results)?)
@@ -242,14 +243,14 @@ fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-fn save_report(args: &SimulateArgs, runs: &[Done]) -> Result<(), Failure> {
+fn save_report(args: &SimulateArgs, runs: &[RunOutput]) -> Result<(), Failure> {
     let Some(out) = &args.out else { return Ok(()) };
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
-    let shown: Vec<Run> = runs.iter().map(Done::shown).collect();
+    let shown: Vec<Run> = runs.iter().map(RunOutput::shown).collect();
     write_file(out, "report.html", &hybridsim_report::html::page(&title(&results), &shown))
 }
 
-fn show(args: &SimulateArgs, runs: &[Done], compare: bool) -> Result<(), Failure> {
+fn show(args: &SimulateArgs, runs: &[RunOutput], compare: bool) -> Result<(), Failure> {
     let results: Vec<&RunResults> = runs.iter().map(|done| &done.results).collect();
     if args.json {
         print(&match (compare, results.as_slice()) {
@@ -286,7 +287,7 @@ pub(super) fn wants_ansi() -> bool {
 }
 
 /// The exit code of everything that was run.
-fn verdict(runs: &[Done]) -> Result<(), Failure> {
+fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     for done in runs {
         if let Some(fault) = &done.fault {
             let exit = match fault {

@@ -8,7 +8,7 @@ use hybridsim_config::document::{self, Item, Table};
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimTime;
-use hybridsim_simulation::run::Beat;
+use hybridsim_simulation::run::RunProgress;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile;
 use hybridsim_workload::record::{RecordReader, TraceError, Warning};
@@ -73,7 +73,7 @@ impl From<TraceError> for Failure {
 /// The `--format` option means what a scenario's `workload.format` means.
 const FORMAT: &[Param] = &[Param::optional(
     "format",
-    Kind::Plug("trace-format"),
+    Kind::Entry("trace-format"),
     "The trace's format, with its options.",
 )];
 
@@ -93,7 +93,7 @@ pub(super) fn plug_option(
         Ok(table) => table,
         Err(list) => return Err(Diagnostics { sources, list }),
     };
-    let mut checker = Checker { registry, problems: Vec::new() };
+    let mut checker = Checker::new(registry);
     let place = table.get(name).map(|item: &Item| item.span.clone());
     let settings = checker.settings(&table, &[param], &[], "", place.as_ref());
     match checker.problems.is_empty() {
@@ -110,7 +110,7 @@ pub(super) fn options(
 ) -> Result<OpenOptions, Failure> {
     if let Some(format) = &args.format {
         let settings = plug_option(registry, FORMAT, format)?;
-        let plug = settings.plug("format");
+        let plug = settings.entry("format");
         options.format = Some(plug.name.clone());
         options.settings = plug.settings.clone();
     }
@@ -149,7 +149,12 @@ fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError>
         records += 1;
         if records % 65_536 == 0 {
             let fraction = reader.progress();
-            progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+            progress.update(&RunProgress {
+                fraction,
+                requests: 0,
+                now: SimTime::ZERO,
+                preparing: false,
+            });
         }
     }
     Ok(records)
@@ -161,7 +166,12 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     let mut reader = open(registry, &args.open, in_order)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {
-        progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+        progress.update(&RunProgress {
+            fraction,
+            requests: 0,
+            now: SimTime::ZERO,
+            preparing: false,
+        });
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());
@@ -202,7 +212,12 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
     let writer = (entry.create)(Box::new(BufWriter::new(file)), &header).map_err(unwritable)?;
     let progress = Progress::new(args.open.progress, "converting");
     let result = write::convert(&mut reader, writer, &mut |fraction| {
-        progress.update(&Beat { fraction, requests: 0, now: SimTime::ZERO, preparing: false });
+        progress.update(&RunProgress {
+            fraction,
+            requests: 0,
+            now: SimTime::ZERO,
+            preparing: false,
+        });
     });
     progress.finish();
     warn(&args.open.file, reader.warnings());

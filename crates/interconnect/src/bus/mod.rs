@@ -9,7 +9,7 @@
 //!   decided by slot (the device listed first wins) or by order of asking.
 //! - An *interleaved* bus is shared: each of n transfers goes on at the nth part of its speed.
 //!
-//! What a read moved before the bus was asked for is claimed after the fact: exact as long as
+//! What a read moved before the bus was asked for is claimed after the event: exact as long as
 //! nobody else used the bus then, and nothing is claimed if somebody did.
 //!
 //! A device whose own link takes time (`host_rate`) adds it; leave it out below a bus.
@@ -18,11 +18,11 @@ mod params;
 mod shared;
 mod tenured;
 
-use crate::lanes::Lanes;
+use crate::targets::Targets;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Ctx, Fact, Lane, Layer, LayerInfo, Op, Outcome, Part, Parts, Request, RequestId,
-    SimDuration, SimTime,
+    Completion, Component, ComponentInfo, Ctx, Event, LatencyBreakdown, LatencyPhase, Op, Outcome,
+    Request, RequestId, SimDuration, SimTime, Target,
 };
 use shared::Shared;
 use slab::Slab;
@@ -71,10 +71,10 @@ struct Operation {
     id: RequestId,
     /// In the device's addresses.
     request: Request,
-    lane: usize,
+    target: usize,
     issued: SimTime,
     /// What the device told.
-    parts: Parts,
+    breakdown: LatencyBreakdown,
     /// Time the command took once the bus was won, and time data need on the bus.
     command: SimDuration,
     transfer: SimDuration,
@@ -90,7 +90,7 @@ enum Medium {
 
 /// A bus.
 pub struct Bus {
-    lanes: Lanes,
+    targets: Targets,
     times: Times,
     overlap: bool,
     disconnect: bool,
@@ -133,7 +133,7 @@ impl Bus {
             Phase::Message => times.message,
             Phase::Data if reads => {
                 let ahead = if overlap {
-                    op.parts.get(Part::Transfer).min(idle)
+                    op.breakdown.get(LatencyPhase::Transfer).min(idle)
                 } else {
                     SimDuration::ZERO
                 };
@@ -145,7 +145,7 @@ impl Bus {
     }
 
     fn claim(&mut self, ctx: &mut Ctx<'_>, op: u32, phase: Phase) {
-        let slot = self.ops[op as usize].lane;
+        let slot = self.ops[op as usize].target;
         let claim = Claim { op, phase, slot, since: ctx.now() };
         match &mut self.medium {
             Medium::Tenured(bus) => bus.waiting.push_back(claim),
@@ -188,10 +188,10 @@ impl Bus {
                     let time = self.times.arbitration + time;
                     let wait = now.since(claim.since);
                     if !wait.is_zero() {
-                        ctx.observe(Fact::Custom { name: WAIT_NS, value: wait.as_ns() });
+                        ctx.emit(Event::Custom { name: WAIT_NS, value: wait.as_ns() });
                     }
                     if !time.is_zero() {
-                        ctx.observe(Fact::Custom { name: BUSY_NS, value: time.as_ns() });
+                        ctx.emit(Event::Custom { name: BUSY_NS, value: time.as_ns() });
                         bus.take(claim);
                         ctx.wake_after(time, 0);
                         return;
@@ -215,10 +215,10 @@ impl Bus {
             Phase::Command => {
                 let spent = ctx.now().since(claim.since);
                 op.command = spent.min(self.times.arbitration + self.times.command);
-                let (request, lane) = (op.request, op.lane);
+                let (request, target) = (op.request, op.target);
                 let overlaps = request.op == Op::Write && self.overlap && !op.transfer.is_zero();
                 op.left = 1 + u8::from(overlaps);
-                ctx.issue(lane, request, u64::from(claim.op));
+                ctx.issue(target, request, u64::from(claim.op));
                 if overlaps {
                     self.claim(ctx, claim.op, Phase::Data);
                 }
@@ -252,53 +252,53 @@ impl Bus {
             bus.let_go(index, ctx.now());
         }
         let total = ctx.now().since(op.issued);
-        let mut parts = op.parts.plus(Part::Overhead, op.command);
-        let rest = total.saturating_sub(parts.total());
+        let mut breakdown = op.breakdown.plus(LatencyPhase::Overhead, op.command);
+        let rest = total.saturating_sub(breakdown.total());
         let moving = rest.min(op.transfer + self.times.message);
-        parts.add(Part::Bus, moving);
-        parts.add(Part::Queue, rest - moving);
+        breakdown.add(LatencyPhase::Bus, moving);
+        breakdown.add(LatencyPhase::Queue, rest - moving);
         if op.failed {
-            ctx.fail_request(op.id, parts);
+            ctx.fail_request(op.id, breakdown);
         } else {
-            ctx.complete(op.id, parts);
+            ctx.complete(op.id, breakdown);
         }
     }
 }
 
-impl Layer for Bus {
+impl Component for Bus {
     fn capacity(&self) -> u64 {
-        self.lanes.capacity()
+        self.targets.capacity()
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo {
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo {
             kind: params::ENTRY.description.name,
             constants: vec![
-                ("devices", self.lanes.len() as f64),
+                ("devices", self.targets.len() as f64),
                 ("read_block_ns", self.times.read_block.as_ns() as f64),
                 ("write_block_ns", self.times.write_block.as_ns() as f64),
             ],
             custom: &["bus_busy_ns", "bus_wait_ns"],
-            ..LayerInfo::default()
+            ..ComponentInfo::default()
         }
     }
 
-    fn lanes(&self) -> Vec<Lane> {
-        self.lanes.all()
+    fn targets(&self) -> Vec<Target> {
+        self.targets.all()
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        self.lanes.only_positioner()
+        self.targets.only_positioner()
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        let (lane, request) = self.lanes.split(request);
+        let (target, request) = self.targets.split(request);
         let op = self.open(Operation {
             id,
             request,
-            lane,
+            target,
             issued: ctx.now(),
-            parts: Parts::NONE,
+            breakdown: LatencyBreakdown::NONE,
             command: SimDuration::ZERO,
             transfer: self.data_time(&request),
             left: 0,
@@ -311,7 +311,7 @@ impl Layer for Bus {
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let index = done.tag as u32;
         let op = &mut self.ops[index as usize];
-        op.parts = done.parts;
+        op.breakdown = done.breakdown;
         op.failed = done.outcome == Outcome::Failed;
         self.one_less(ctx, index);
         self.settle(ctx);

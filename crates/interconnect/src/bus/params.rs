@@ -1,14 +1,14 @@
 //! The parameters of a bus.
 
 use super::{Bus, Medium, Order, Shared, Tenured, Times};
-use crate::lanes::Lanes;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use crate::targets::Targets;
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Layer, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{Component, SECTOR_BYTES, SimDuration};
 use slab::Slab;
 
-/// Devices on a bus at most (paper 000, section 2.3: as in DiskSim).
+/// Devices on a bus at most (konanki, section 2.3: as in DiskSim).
 const DEVICES_MAX: usize = 15;
 /// No phase may be longer: such a value is a slip of the unit.
 const DURATION_MAX: SimDuration = SimDuration::from_s(60);
@@ -18,7 +18,7 @@ const fn time(name: &'static str, help: &'static str) -> Param {
 }
 
 /// The registered entry.
-pub const ENTRY: LayerEntry = LayerEntry {
+pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "bus",
         summary: "A bus devices and controllers share: arbitration, commands, data, messages",
@@ -26,7 +26,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
         params: &[
             Param::required(
                 "devices",
-                Kind::Parts,
+                Kind::Components,
                 "The devices and controllers on it, at most 15; the one listed first has the \
                  highest priority",
             ),
@@ -74,7 +74,7 @@ pub const ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let listed = settings.texts("devices").len();
@@ -120,12 +120,13 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Layer> {
             "an interleaved bus has no owner that could hold it; use `type = \"tenured\"`";
         problems.push(Problem::new("disconnect", message));
     }
-    let lanes = Lanes::new(input.children, "devices").map_err(|more| problems.extend(more)).ok();
-    let (Some(lanes), true) = (lanes, problems.is_empty()) else { return Err(problems) };
+    let targets =
+        Targets::new(input.children, "devices").map_err(|more| problems.extend(more)).ok();
+    let (Some(targets), true) = (targets, problems.is_empty()) else { return Err(problems) };
     let least = settings.duration("block_time_min");
     let by_slot = settings.text("arbitration") == "slot-priority";
     Ok(Box::new(Bus {
-        lanes,
+        targets,
         times: Times {
             arbitration: settings.duration("arbitration_time"),
             command: settings.duration("command_time"),

@@ -115,7 +115,7 @@ fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>
         };
         let default = default.map(leak);
         let help = "A keyword argument of the Python class.";
-        list.push(Param { name: leak(name), help, kind, default });
+        list.push(Param { name: leak(name), help, kind, default, formerly: &[] });
     }
     Description {
         name: leak(name.to_owned()),
@@ -131,13 +131,13 @@ fn leak(text: String) -> &'static str {
 
 /// Whether a policy of `scenario` is written in Python.
 pub fn uses_python(scenario: &Scenario) -> bool {
-    scenario.parts.iter().any(|part| asks_for_python(&part.settings))
+    scenario.components.iter().any(|component| asks_for_python(&component.settings))
 }
 
 fn asks_for_python(settings: &Settings) -> bool {
     settings.iter().any(|(_, value)| match value {
         // No built-in policy has a parameter of this name.
-        Value::Plug(plug) => plug.settings.has("class") || asks_for_python(&plug.settings),
+        Value::Entry(plug) => plug.settings.has("class") || asks_for_python(&plug.settings),
         Value::Tables(tables) => tables.iter().any(asks_for_python),
         _ => false,
     })

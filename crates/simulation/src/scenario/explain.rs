@@ -36,7 +36,7 @@ pub fn all(registry: &Registry) -> Vec<Known> {
             gather(&mut known, owner, "", params);
         }
     }
-    for slot in registry.slots() {
+    for slot in registry.categories() {
         for entry in registry.descriptions(slot) {
             gather(&mut known, entry.name, entry.origin, entry.params);
         }
@@ -60,10 +60,10 @@ fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [P
 pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
     let key = key.trim().trim_start_matches('[').trim_end_matches(']');
     explain_word(registry, key).or_else(|problem| {
-        // A path as scenarios and messages have it: in `part.ssd.ftl.gc` the name of the part is
-        // the user's, and what is plugged in on the way is not known here.
+        // A path as scenarios and messages have it: in `component.ssd.ftl.gc` the name of the component is
+        // the user's, and what is chosen in on the way is not known here.
         let steps: Vec<&str> = key.split('.').collect();
-        let own = if steps[0] == "part" { 2 } else { 1 };
+        let own = if steps[0] == "component" { 2 } else { 1 };
         let ends = (own..steps.len()).map(|from| steps[from..].join("."));
         ends.map(|end| explain_word(registry, &end)).find_map(Result::ok).ok_or(problem)
     })
@@ -71,7 +71,7 @@ pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
 
 fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
     let mut out = String::new();
-    for slot in registry.slots() {
+    for slot in registry.categories() {
         for entry in registry.descriptions(slot).filter(|entry| entry.name == key) {
             out += &format!("{} ({slot}): {}\n", entry.name, entry.summary);
             if !entry.origin.is_empty() {
@@ -91,14 +91,14 @@ fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
             out += &describe(known);
         }
     }
-    if out.is_empty() && registry.slots().any(|slot| slot == key) {
+    if out.is_empty() && registry.categories().any(|slot| slot == key) {
         return Ok(list(registry, Some(key)).unwrap_or_default());
     }
     if out.is_empty() {
         let keys: Vec<String> = known.iter().map(Known::key).collect();
         let mut names: Vec<&str> = keys.iter().map(String::as_str).collect();
         names.extend(known.iter().map(|known| known.param.name));
-        for slot in registry.slots() {
+        for slot in registry.categories() {
             names.push(slot);
             names.extend(registry.descriptions(slot).map(|entry| entry.name));
         }
@@ -134,7 +134,7 @@ fn describe(known: &Known) -> String {
 pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
     let mut out = String::new();
     let Some(slot) = slot else {
-        for slot in registry.slots() {
+        for slot in registry.categories() {
             let names: Vec<&str> = registry.descriptions(slot).map(|entry| entry.name).collect();
             out += &format!("{slot:<14} {}\n", names.join(", "));
         }
@@ -152,7 +152,7 @@ pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
         out += &format!("{:<20} {}\n", entry.name, entry.summary);
     }
     if out.is_empty() {
-        let slots: Vec<&str> = registry.slots().chain(["preset"]).collect();
+        let slots: Vec<&str> = registry.categories().chain(["preset"]).collect();
         let hint = near(&slot.to_lowercase(), slots.iter().copied())
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(format!(

@@ -1,7 +1,7 @@
 //! Scenario files: from text to a checked description of a system, its workload and the run.
 
+mod components;
 pub mod explain;
-mod parts;
 pub mod resolve;
 pub mod schema;
 
@@ -14,7 +14,7 @@ use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Registry;
 use std::path::{Path, PathBuf};
 
-pub use parts::Part;
+pub use components::ScenarioComponent;
 
 /// Keys of the `[run]` table.
 pub const RUN: &[Param] = &[
@@ -33,7 +33,7 @@ pub const RUN: &[Param] = &[
     Param::optional(
         "power_cut_every",
         Kind::Count { min: 1, max: u64::MAX },
-        "Power failures at random, one in so many messages between parts on average. With `verify` \
+        "Power failures at random, one in so many messages between components on average. With `verify` \
          it is checked that nothing acknowledged is lost.",
     ),
     Param::with(
@@ -72,12 +72,12 @@ pub const WORKLOAD: &[Param] = &[
     ),
     Param::optional(
         "format",
-        Kind::Plug("trace-format"),
+        Kind::Entry("trace-format"),
         "The trace's format, where its content leaves a doubt or options are needed.",
     ),
     Param::optional(
         "generator",
-        Kind::Plug("generator"),
+        Kind::Entry("generator"),
         "A generator of requests, instead of a trace.",
     ),
 ];
@@ -86,7 +86,7 @@ pub const WORKLOAD: &[Param] = &[
 pub const STANDARD_INPUT: &str = "-";
 
 /// Keys at the top of a scenario.
-const TOP: &[&str] = &["title", "system", "run", "workload", "host", "part"];
+const TOP: &[&str] = &["title", "system", "run", "workload", "host", "component"];
 
 /// A scenario without errors.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub struct Scenario {
     /// Checked `[host]`.
     pub host: Settings,
     /// All parts; children come before their parents.
-    pub parts: Vec<Part>,
+    pub components: Vec<ScenarioComponent>,
     /// Index of the top part.
     pub system: usize,
     /// Folder that relative paths start from.
@@ -179,10 +179,14 @@ impl Scenario {
         for set in &input.sets {
             document::apply_set(&mut root, set, &mut sources)?;
         }
-        let mut checker = Checker { registry, problems: Vec::new() };
+        if root.rename("part", "component") {
+            notes.push("`part` is now called `component`: write [component.NAME]".to_owned());
+        }
+        let mut checker = Checker::new(registry);
         let scenario = check_root(&mut checker, &root, input.base, &mut sources);
         match scenario {
             Some(mut scenario) if checker.problems.is_empty() => {
+                notes.append(&mut checker.warnings);
                 (scenario.sources, scenario.notes) = (sources, notes);
                 Ok(scenario)
             }
@@ -217,10 +221,10 @@ fn check_root(
     }
     let host = section(checker, root, "host", &[hybridsim_host::driver::PARAMS]);
     let workload = workload(checker, root);
-    let (parts, system) = parts::check(checker, root, &base, sources)?;
+    let (components, system) = components::check(checker, root, &base, sources)?;
     let name = sources[0].name.clone();
     let (sources, notes) = (Vec::new(), Vec::new());
-    Some(Scenario { title, name, run, workload, host, parts, system, base, sources, notes })
+    Some(Scenario { title, name, run, workload, host, components, system, base, sources, notes })
 }
 
 /// Takes out the workload of a scenario that has one, and tells what else went with it: how one

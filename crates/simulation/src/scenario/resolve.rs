@@ -1,7 +1,7 @@
 //! A checked scenario written back as TOML with every value spelt out, so that a result can be
 //! run again from itself.
 
-use super::{Part, RUN, Scenario, WORKLOAD};
+use super::{RUN, Scenario, ScenarioComponent, WORKLOAD};
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
@@ -11,7 +11,7 @@ use toml::{Table, Value as Toml};
 pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
     let mut root = Table::new();
     root.insert("title".into(), scenario.title.clone().into());
-    root.insert("system".into(), scenario.parts[scenario.system].name.clone().into());
+    root.insert("system".into(), scenario.components[scenario.system].name.clone().into());
     let mut run = write(&scenario.run, &[RUN], registry);
     if let Some(state) = scenario.run.text_opt("state") {
         let path = scenario.base.join(state);
@@ -32,9 +32,10 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
         "host".into(),
         write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into(),
     );
-    let parts = scenario.parts.iter();
-    let parts = parts.map(|part| (part.name.clone(), Toml::from(write_part(part, registry))));
-    root.insert("part".into(), Toml::Table(parts.collect()));
+    let components = scenario.components.iter();
+    let components = components
+        .map(|component| (component.name.clone(), Toml::from(write_part(component, registry))));
+    root.insert("component".into(), Toml::Table(components.collect()));
     text(&root)
 }
 
@@ -42,26 +43,27 @@ pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
 /// was done to it nor the seed.
 pub fn system(scenario: &Scenario, registry: &Registry) -> String {
     let mut root = Table::new();
-    root.insert("system".into(), scenario.parts[scenario.system].name.clone().into());
-    let parts = scenario.parts.iter();
-    let parts = parts.map(|part| (part.name.clone(), Toml::from(write_part(part, registry))));
-    root.insert("part".into(), Toml::Table(parts.collect()));
+    root.insert("system".into(), scenario.components[scenario.system].name.clone().into());
+    let components = scenario.components.iter();
+    let components = components
+        .map(|component| (component.name.clone(), Toml::from(write_part(component, registry))));
+    root.insert("component".into(), Toml::Table(components.collect()));
     text(&root)
 }
 
 /// One part, resolved.
-pub fn part(part: &Part, registry: &Registry) -> String {
-    text(&write_part(part, registry))
+pub fn component(component: &ScenarioComponent, registry: &Registry) -> String {
+    text(&write_part(component, registry))
 }
 
 fn text(root: &Table) -> String {
     toml::to_string(root).expect("tables of plain values are TOML")
 }
 
-fn write_part(part: &Part, registry: &Registry) -> Table {
+fn write_part(component: &ScenarioComponent, registry: &Registry) -> Table {
     let mut table = Table::new();
-    table.insert("kind".into(), part.description.name.into());
-    table.extend(write(&part.settings, &[part.description.params], registry));
+    table.insert("kind".into(), component.description.name.into());
+    table.extend(write(&component.settings, &[component.description.params], registry));
     table
 }
 
@@ -97,8 +99,8 @@ fn write_value(value: &Value, kind: Kind, registry: &Registry) -> Toml {
             };
             list(points.iter().map(pair))
         }
-        Value::Plug(plug) => {
-            let Kind::Plug(slot) = kind else { unreachable!("a plug is declared as one") };
+        Value::Entry(plug) => {
+            let Kind::Entry(slot) = kind else { unreachable!("a plug is declared as one") };
             let description = registry.descriptions(slot).find(|d| d.name == plug.name);
             let params = description.map_or(&[][..], |description| description.params);
             let mut table = Table::new();

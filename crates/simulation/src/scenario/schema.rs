@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 /// The schema of a scenario file.
 pub fn schema(registry: &Registry) -> Value {
     let mut definitions = Map::new();
-    for slot in registry.slots() {
+    for slot in registry.categories() {
         let entries: Vec<Value> = registry
             .descriptions(slot)
             .map(|entry| {
                 let mut table = table(&[entry.params], false);
                 table["description"] = json!(entry.summary);
                 table["properties"]["kind"] = json!({ "const": entry.name });
-                if slot == "part" {
+                if slot == "component" {
                     table["properties"]["preset"] = json!({ "type": "string" });
                 }
                 push_required(&mut table, "kind");
@@ -24,7 +24,7 @@ pub fn schema(registry: &Registry) -> Value {
             })
             .collect();
         let names: Vec<&str> = registry.descriptions(slot).map(|entry| entry.name).collect();
-        let choices = if slot == "part" {
+        let choices = if slot == "component" {
             // A preset may name the kind and anything else.
             let preset = json!({ "type": "object", "required": ["preset"],
                 "properties": { "preset": { "type": "string" } } });
@@ -40,14 +40,14 @@ pub fn schema(registry: &Registry) -> Value {
         "title": "hybridsim scenario",
         "type": "object",
         "additionalProperties": false,
-        "required": ["part"],
+        "required": ["component"],
         "properties": {
             "title": { "type": "string", "description": "What to call the run in results." },
-            "system": { "type": "string", "description": "The top part." },
+            "system": { "type": "string", "description": "The top component." },
             "run": table(&[RUN], true),
             "host": table(&[hybridsim_host::driver::PARAMS], true),
             "workload": table(&[WORKLOAD, hybridsim_workload::shape::PARAMS], true),
-            "part": { "type": "object", "additionalProperties": { "$ref": "#/$defs/part" } },
+            "component": { "type": "object", "additionalProperties": { "$ref": "#/$defs/component" } },
         },
         "$defs": definitions,
     })
@@ -91,10 +91,10 @@ fn value(kind: Kind) -> Value {
             json!({ "type": "string", "pattern": "^[0-9][0-9_.]* ?[A-Za-zµ]+(/s)?$" })
         }
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Text | Kind::Part => json!({ "type": "string" }),
+        Kind::Text | Kind::Component => json!({ "type": "string" }),
         Kind::Choice(words) => json!({ "enum": words }),
-        Kind::Plug(slot) => json!({ "$ref": format!("#/$defs/{slot}") }),
-        Kind::Parts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Entry(slot) => json!({ "$ref": format!("#/$defs/{slot}") }),
+        Kind::Components => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Counts => json!({ "type": "array", "items": { "type": "integer" } }),
         Kind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
         Kind::Curve => json!({ "type": "array", "items": { "type": "array",

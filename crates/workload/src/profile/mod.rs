@@ -101,7 +101,7 @@ pub struct Distribution {
     pub max: u64,
 }
 
-/// How often writes of one class of lengths overwrote each other (paper 004, Figure 7b).
+/// How often writes of one class of lengths overwrote each other (chang-slc-mlc, Figure 7b).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct UpdateClass {
     /// Longest write of the class; the class below ends at half of it.

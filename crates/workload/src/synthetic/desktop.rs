@@ -1,4 +1,4 @@
-//! Desktop loads of paper 004: small writes to a small hot set, large writes to fresh extents.
+//! Desktop loads of chang-slc-mlc: small writes to a small hot set, large writes to fresh extents.
 //!
 //! The paper gives shapes (Figure 7), not tables. What is fixed by it: two peaks of write sizes
 //! (8 sectors, and 128 under NTFS or 256 under ext3), 68 % of writes of at most 8 sectors, high
@@ -469,7 +469,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "desktop",
         summary: "A desktop PC: small writes to a hot set, large writes to fresh extents, bursts.",
-        origin: "paper 004, Figure 7 (workload recipe W9)",
+        origin: "chang-slc-mlc, Figure 7 (workload recipe W9)",
         params: PARAMS,
     },
     build,

@@ -1,4 +1,4 @@
-//! Distributions as plugs: a generator declares a parameter of kind `Plug("distribution")`, and a
+//! Distributions as plugs: a generator declares a parameter of kind `EntryChoice("distribution")`, and a
 //! scenario writes `{ kind = "normal", mean = 10, stddev = 2 }`.
 
 use hybridsim_config::param::{Kind, Param, Settings};
@@ -15,14 +15,14 @@ pub struct DistributionEntry {
 }
 
 impl Entry for DistributionEntry {
-    const SLOT: &'static str = "distribution";
+    const CATEGORY: &'static str = "distribution";
     fn description(&self) -> Description {
         self.description
     }
 }
 
 /// The kind of a parameter that takes a distribution.
-pub const KIND: Kind = Kind::Plug(DistributionEntry::SLOT);
+pub const KIND: Kind = Kind::Entry(DistributionEntry::CATEGORY);
 
 const ANY: Kind = Kind::Number { min: -1e15, max: 1e15 };
 const POSITIVE: Kind = Kind::Number { min: 0.0, max: 1e15 };

@@ -1,6 +1,6 @@
 //! Requests whose sizes follow a histogram and of which a given share is random.
 //!
-//! Random means what paper 000 means by it: not contiguous with the write before.
+//! Random means what konanki means by it: not contiguous with the write before.
 
 use super::mixes::{MIXES, NAMES};
 use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
@@ -124,7 +124,7 @@ const MIX: Param = Param::with(
     "mix",
     Kind::Choice(NAMES),
     "\"custom\"",
-    "An application of paper 000, or `custom` for `sizes_sectors`, `weights` and `random`.",
+    "An application of konanki, or `custom` for `sizes_sectors`, `weights` and `random`.",
 );
 const RANDOM: Param = Param::optional(
     "random",
@@ -158,7 +158,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "histogram",
         summary: "Sizes by a histogram, a given share of requests random.",
-        origin: "paper 000, Tables 5.1 to 5.4 (workload recipe W2)",
+        origin: "konanki, Tables 5.1 to 5.4 (workload recipe W2)",
         params: &[
             REQUESTS,
             BYTES,

@@ -1,4 +1,4 @@
-//! Named size mixes of paper 000: what its applications wrote.
+//! Named size mixes of konanki: what its applications wrote.
 
 /// Sizes with their shares, and how often a write does not follow the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ const fn mix(name: &'static str, random: f64, sizes: &'static [(u32, f64)]) -> M
     Mix { name, sizes, random }
 }
 
-/// Paper 000, Tables 5.1 and 5.2 (the flash-stick set), then 5.3 and 5.4 (the analysis set). The
+/// konanki, Tables 5.1 and 5.2 (the flash-stick set), then 5.3 and 5.4 (the analysis set). The
 /// classes of Table 5.3 are taken as the sizes themselves.
 pub const MIXES: &[Mix] = &[
     mix("bonnie", 0.061, &[(8, 0.02), (32, 0.03), (256, 0.95)]),

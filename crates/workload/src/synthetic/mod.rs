@@ -27,7 +27,7 @@ pub mod zipf;
 pub use distribution::DistributionEntry;
 pub use pace::{Generate, Paced};
 
-use hybridsim_config::param::{Plug, Problem, Settings};
+use hybridsim_config::param::{EntryChoice, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::{Source, Stream};
 
@@ -57,7 +57,7 @@ impl GeneratorInput<'_> {
         name: &'static str,
         problems: &mut Vec<Problem>,
     ) -> Option<hybridsim_engine::sample::Distribution> {
-        let Plug { name: kind, settings } = self.settings.plug_opt(name)?;
+        let EntryChoice { name: kind, settings } = self.settings.entry_opt(name)?;
         let Some(entry) = self.registry.find::<DistributionEntry>(kind) else {
             problems.push(Problem::new(name, format!("there is no distribution `{kind}`")));
             return None;
@@ -85,7 +85,7 @@ pub struct GeneratorEntry {
 }
 
 impl Entry for GeneratorEntry {
-    const SLOT: &'static str = "generator";
+    const CATEGORY: &'static str = "generator";
     fn description(&self) -> Description {
         self.description
     }

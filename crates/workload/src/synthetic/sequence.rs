@@ -185,7 +185,7 @@ pub const ROUND_TRIP: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "round-trip",
         summary: "A file is written to flash, read back and written to the disk, sequentially.",
-        origin: "paper 000, Figure 5.6 (workload recipe W3)",
+        origin: "konanki, Figure 5.6 (workload recipe W3)",
         params: &[
             REQUESTS,
             BYTES,
@@ -226,7 +226,7 @@ pub const FILL: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "fill",
         summary: "An 85 MB file is written to flash, once unaligned or 15 times aligned.",
-        origin: "paper 000, Figures 5.7 and 5.8 (workload recipe W4)",
+        origin: "konanki, Figures 5.7 and 5.8 (workload recipe W4)",
         params: &[
             REQUESTS,
             BYTES,

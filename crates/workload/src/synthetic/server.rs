@@ -75,7 +75,7 @@ impl Generate for Server {
     }
 }
 
-/// A server the papers describe. Sources: F is paper 002, Table 3; W is the public 60-second
+/// A server the papers describe. Sources: F is flashsim, Table 3; W is the public 60-second
 /// sample of WebSearch1 (sizes, rate, sequential share).
 struct Preset {
     name: &'static str,
@@ -111,7 +111,7 @@ const PRESETS: &[Preset] = &[
         volumes: 1,
         requests: 238_223,
     },
-    // Paper 003: 77 % writes over 24 units; size, sequential share and rate assumed as in F.
+    // op-fcl: 77 % writes over 24 units; size, sequential share and rate assumed as in F.
     Preset {
         name: "financial-24",
         mean_size_bytes: 4.38 * 1024.0,
@@ -238,7 +238,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "server",
         summary: "A server known by its totals: mean size, reads, sequential share, rate, volumes.",
-        origin: "paper 002, Table 3; paper 003 (workload recipes W6 and W8)",
+        origin: "flashsim, Table 3; op-fcl (workload recipes W6 and W8)",
         params: PARAMS,
     },
     build,

@@ -1,5 +1,5 @@
 //! One size, one direction or a mix, and a given share of sequential requests: a point of the
-//! sweeps of paper 002, Figure 5.
+//! sweeps of flashsim, Figure 5.
 
 use super::histogram::{Histogram, Sizes};
 use super::pace::{BYTES, DURATION, INTERARRIVAL, Limits, REQUESTS, finish};
@@ -36,7 +36,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "sweep",
         summary: "Requests of one size, a given share of them sequential.",
-        origin: "paper 002, Figure 5 (workload recipe W7)",
+        origin: "flashsim, Figure 5 (workload recipe W7)",
         params: &[REQUESTS, BYTES, DURATION, INTERARRIVAL, START, SIZE, BLOCK, READ, SEQUENTIAL],
     },
     build,

@@ -1,4 +1,4 @@
-//! Seven days of a desktop computer, after the four traces of paper 001 (workload recipe W5).
+//! Seven days of a desktop computer, after the four traces of bisson-fqueue (workload recipe W5).
 //!
 //! The traces are not to be had; the paper shows the distances between successive requests, of
 //! writes (figures 3 and 4): the count at a particular distance falls until about 1 MB and stays
@@ -157,7 +157,7 @@ const BLOCK: u64 = 8;
 /// traces the twelve groups most written take 0.72 to 0.90 of all writes.
 const HOT: u64 = 12;
 const IN_USE: f64 = 0.7;
-/// Sectors that "near" reaches: 1 MiB (paper 001, figure 4).
+/// Sectors that "near" reaches: 1 MiB (bisson-fqueue, figure 4).
 const NEAR: f64 = 2048.0;
 /// From one request of a clump to the next (assumed; the logs' clocks do not tell).
 const CLUMP_S: f64 = 0.000_2;
@@ -356,7 +356,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "week",
         summary: "Seven days of a desktop computer: bursts, block groups, metadata and a journal.",
-        origin: "paper 001, Table II, figures 3 and 4 (workload recipe W5)",
+        origin: "bisson-fqueue, Table II, figures 3 and 4 (workload recipe W5)",
         params: PARAMS,
     },
     build,

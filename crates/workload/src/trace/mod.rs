@@ -72,7 +72,7 @@ pub struct FormatEntry {
 }
 
 impl Entry for FormatEntry {
-    const SLOT: &'static str = "trace-format";
+    const CATEGORY: &'static str = "trace-format";
     fn description(&self) -> Description {
         self.description
     }

@@ -50,7 +50,7 @@ pub struct WriterEntry {
 }
 
 impl Entry for WriterEntry {
-    const SLOT: &'static str = "trace-writer";
+    const CATEGORY: &'static str = "trace-writer";
     fn description(&self) -> Description {
         self.description
     }

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn they_are_parameters_of_the_drive() {
         let registry = hybridsim_simulation::registry::standard();
-        let disk = registry.find::<hybridsim_config::build::LayerEntry>("hard-disk");
+        let disk = registry.find::<hybridsim_config::build::ComponentEntry>("hard-disk");
         let params = disk.expect("it is registered").description.params;
         for constant in CONSTANTS {
             let param = params.iter().find(|param| param.name == constant.name);

@@ -2,7 +2,7 @@
 //!
 //! The drive's overheads, settling times and link rate are moved until the response times of one
 //! part of the log come out as measured, class of request by class of request as distributions;
-//! the other part says whether that is the drive or chance. Requests are not compared one by one:
+//! the other component says whether that is the drive or chance. Requests are not compared one by one:
 //! where the platter stands when a random request comes is chance, unless the layout is known to
 //! the sector, and then the distributions agree as well.
 
@@ -45,7 +45,7 @@ pub struct DiskCalibration {
     pub logs: Vec<String>,
     /// Requests in them.
     pub requests: usize,
-    /// Demerit over the whole of the logs, each part with the constants fitted to the others.
+    /// Demerit over the whole of the logs, each component with the constants fitted to the others.
     pub crossed: Change,
     /// The fits.
     pub fits: Vec<DiskFit>,
@@ -60,15 +60,15 @@ pub struct DiskFit {
     pub fitted: String,
     /// The part it was not fitted to, if there is one.
     pub held_out: Option<String>,
-    /// Demerit over the part it was fitted to, in ms.
+    /// Demerit over the component it was fitted to, in ms.
     pub on_fitted: Change,
-    /// Demerit over the part it was not fitted to.
+    /// Demerit over the component it was not fitted to.
     pub on_held_out: Option<Change>,
-    /// By class of request, on the part held out (on the fitted one where there is none).
+    /// By class of request, on the component held out (on the fitted one where there is none).
     pub classes: Vec<ClassChange>,
     /// All constants.
     pub constants: Vec<ConstantChange>,
-    /// Sorted latencies of the part held out with the drive's own values and with the fitted ones,
+    /// Sorted latencies of the component held out with the drive's own values and with the fitted ones,
     /// and those measured; in ms.
     #[serde(skip)]
     pub held_out_ms: [Vec<f64>; 3],
@@ -126,8 +126,8 @@ pub fn calibrate_disk(
     logs: &[Log],
     split: Split,
 ) -> Result<DiskCalibration, CalibrateError> {
-    let layer = drive.build().map_err(CalibrateError::Start)?;
-    let capacity = layer.capacity();
+    let component = drive.build().map_err(CalibrateError::Start)?;
+    let capacity = component.capacity();
     for log in logs {
         if let Some((number, end)) = log.beyond(capacity) {
             return Err(CalibrateError::Readings(format!(
@@ -137,7 +137,7 @@ pub fn calibrate_disk(
             )));
         }
     }
-    let positioner = layer.positioner();
+    let positioner = component.positioner();
     let (classes, numbers) = log::classify(logs, positioner.as_deref());
     let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
     let work = Work { drive, bench: &bench, parts: split.parts };
@@ -240,26 +240,28 @@ impl Work<'_> {
     fn sample(&self, wanted: impl Fn(usize) -> bool) -> Sample<'_> {
         let mut of = Vec::new();
         for (at, log) in self.bench.logs.iter().enumerate() {
-            let part = |line: usize| line * self.parts / log.lines.len();
-            of.extend((0..log.lines.len()).filter(|&line| wanted(part(line))).map(|it| (at, it)));
+            let component = |line: usize| line * self.parts / log.lines.len();
+            of.extend(
+                (0..log.lines.len()).filter(|&line| wanted(component(line))).map(|it| (at, it)),
+            );
         }
         Sample::new(self.bench, of)
     }
 
     fn one(&self, held_out: Option<usize>) -> DiskFit {
-        let fitted = self.sample(|part| Some(part) != held_out);
+        let fitted = self.sample(|component| Some(component) != held_out);
         let moved = fit(self.drive, &fitted);
         let value = |(constant, moved): (Constant, &Moved)| Some((constant, moved.value?));
         let after = self.drive.with(CONSTANTS.into_iter().zip(&moved).filter_map(value));
         let both = |of: &Sample<'_>| {
             [self.drive, &after].map(|drive| of.latencies(drive, &self.bench.exact))
         };
-        let rest = held_out.map(|held_out| self.sample(|part| part == held_out));
+        let rest = held_out.map(|held_out| self.sample(|component| component == held_out));
         let told = rest.as_ref().unwrap_or(&fitted);
         let latencies = both(told);
         DiskFit {
-            fitted: held_out.map_or("the whole".to_owned(), |part| self.others(part)),
-            held_out: held_out.map(|part| self.part(part)),
+            fitted: held_out.map_or("the whole".to_owned(), |component| self.others(component)),
+            held_out: held_out.map(|component| self.component(component)),
             on_fitted: match rest {
                 Some(_) => fitted.change(&both(&fitted)),
                 None => fitted.change(&latencies),
@@ -271,18 +273,18 @@ impl Work<'_> {
         }
     }
 
-    fn part(&self, part: usize) -> String {
-        match (self.parts, part) {
+    fn component(&self, component: usize) -> String {
+        match (self.parts, component) {
             (2, 0) => "first half".to_owned(),
             (2, _) => "second half".to_owned(),
-            (parts, part) => format!("part {} of {parts}", part + 1),
+            (parts, component) => format!("component {} of {parts}", component + 1),
         }
     }
 
-    fn others(&self, part: usize) -> String {
+    fn others(&self, component: usize) -> String {
         match self.parts {
-            2 => self.part(1 - part),
-            _ => format!("all but {}", self.part(part)),
+            2 => self.component(1 - component),
+            _ => format!("all but {}", self.component(component)),
         }
     }
 }
@@ -317,8 +319,8 @@ impl DiskCalibration {
         let fitted = drive.with(CONSTANTS.into_iter().zip(&fit.constants).filter_map(value));
         let logs = self.logs.join(", ");
         let held_out = match (&fit.held_out, fit.on_held_out) {
-            (Some(part), Some(change)) => format!(
-                "On {part}, which they were not fitted to: {:.4} ms, before {:.4} ms.",
+            (Some(component), Some(change)) => format!(
+                "On {component}, which they were not fitted to: {:.4} ms, before {:.4} ms.",
                 change.after_ms, change.before_ms
             ),
             _ => "Nothing was held out of this fit.".to_owned(),

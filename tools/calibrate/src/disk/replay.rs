@@ -2,7 +2,8 @@
 
 use super::start::Drive;
 use hybridsim_engine::{
-    Completion, Ctx, Layer, LayerInfo, Machine, Node, Request, RequestId, SimDuration, SimTime,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, Machine, Request, RequestId,
+    SimDuration, SimTime,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -72,13 +73,13 @@ impl Driver {
     }
 }
 
-impl Layer for Driver {
+impl Component for Driver {
     fn capacity(&self) -> u64 {
         0
     }
 
-    fn info(&self) -> LayerInfo {
-        LayerInfo::default()
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
@@ -104,7 +105,7 @@ impl Layer for Driver {
 /// # Errors
 /// When the drive cannot be built, or stops early.
 pub(super) fn replay(drive: &Drive, script: &Script, until: usize) -> Result<Vec<f64>, String> {
-    let layer = drive.build()?;
+    let component = drive.build()?;
     let latencies_ms = Rc::new(RefCell::new(Vec::with_capacity(until)));
     let driver = Driver {
         script: script.clone(),
@@ -113,8 +114,8 @@ pub(super) fn replay(drive: &Drive, script: &Script, until: usize) -> Result<Vec
         pausing: false,
         latencies_ms: Rc::clone(&latencies_ms),
     };
-    let disk = Node { path: "disk".to_owned(), layer, children: Vec::new() };
-    let mut machine = Machine::new(Node::inner("driver", driver, vec![disk]), false);
+    let disk = ComponentTree { path: "disk".to_owned(), component, children: Vec::new() };
+    let mut machine = Machine::new(ComponentTree::inner("driver", driver, vec![disk]), false);
     machine.run(&mut (), &mut |_| true).map_err(|fault| fault.to_string())?;
     Ok(latencies_ms.take())
 }

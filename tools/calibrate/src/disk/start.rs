@@ -2,10 +2,10 @@
 
 use super::constants::{CONSTANTS, Constant};
 use crate::CalibrateError;
-use hybridsim_config::build::{BuildInput, LayerEntry};
+use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{Layer, SimDuration};
-use hybridsim_simulation::scenario::{Input, Part, Scenario, resolve};
+use hybridsim_engine::{Component, SimDuration};
+use hybridsim_simulation::scenario::{Input, Scenario, ScenarioComponent, resolve};
 use hybridsim_simulation::{presets, registry};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ const KIND: &str = "hard-disk";
 pub struct Drive {
     /// What it was called when it was asked for.
     pub name: String,
-    part: Part,
+    component: ScenarioComponent,
     /// The parameters that are written where it comes from.
     written: BTreeSet<String>,
     seed: u64,
@@ -35,14 +35,14 @@ impl Drive {
         let source = presets::load(name, Path::new("")).map_err(CalibrateError::Start)?;
         // What cannot be read is said when it is checked, with its place.
         let table: Table = source.text.parse().unwrap_or_default();
-        if table.contains_key("part") {
+        if table.contains_key("component") {
             return Self::of_scenario(
                 name,
                 source,
                 Path::new(name).parent().unwrap_or(Path::new("")),
             );
         }
-        let text = format!("[part.disk]\npreset = {}\n", Toml::from(name));
+        let text = format!("[component.disk]\npreset = {}\n", Toml::from(name));
         Self::of_scenario(name, SourceText { name: name.to_owned(), text }, Path::new(""))
     }
 
@@ -63,20 +63,27 @@ impl Drive {
         let input = Input { source, base: base.to_owned(), sets: Vec::new(), trace };
         let registry = registry::standard();
         let scenario = Scenario::check(input, &registry).map_err(|all| wrong(all.to_string()))?;
-        let part = only_disk(&scenario).map_err(|message| wrong(format!("{name}: {message}")))?;
-        let own = table.get("part").and_then(|parts| parts.get(&part.name));
-        let written = keys(own.and_then(Toml::as_table), part.preset.as_deref(), &scenario.base);
-        Ok(Self { name: name.to_owned(), part: part.clone(), written, seed: scenario.seed() })
+        let component =
+            only_disk(&scenario).map_err(|message| wrong(format!("{name}: {message}")))?;
+        let own = table.get("component").and_then(|components| components.get(&component.name));
+        let written =
+            keys(own.and_then(Toml::as_table), component.preset.as_deref(), &scenario.base);
+        Ok(Self {
+            name: name.to_owned(),
+            component: component.clone(),
+            written,
+            seed: scenario.seed(),
+        })
     }
 
     /// The built drive.
     ///
     /// # Errors
     /// When its parameters do not fit together.
-    pub fn build(&self) -> Result<Box<dyn Layer>, String> {
+    pub fn build(&self) -> Result<Box<dyn Component>, String> {
         let registry = registry::standard();
-        let entry = registry.find::<LayerEntry>(KIND).expect("it is registered");
-        let (settings, seed, path) = (&self.part.settings, self.seed, "disk");
+        let entry = registry.find::<ComponentEntry>(KIND).expect("it is registered");
+        let (settings, seed, path) = (&self.component.settings, self.seed, "disk");
         let input = BuildInput { settings, registry: &registry, seed, path, children: &[] };
         (entry.build)(&input).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -86,13 +93,13 @@ impl Drive {
 
     /// Values of the constants; `None` where the drive has none.
     pub(super) fn constants(&self) -> Vec<Option<f64>> {
-        CONSTANTS.iter().map(|constant| constant.read(&self.part.settings)).collect()
+        CONSTANTS.iter().map(|constant| constant.read(&self.component.settings)).collect()
     }
 
     /// Whether response times tell anything of a constant. How long the arm settles before a write
     /// nobody waits for, they do not; requests come one at a time, so a write cache has room.
     pub(super) fn shows(&self, constant: &Constant) -> bool {
-        constant.name != "write_settle" || !self.part.settings.flag("write_cache")
+        constant.name != "write_settle" || !self.component.settings.flag("write_cache")
     }
 
     /// The drive with other values of some constants.
@@ -100,14 +107,14 @@ impl Drive {
     pub(super) fn with(&self, values: impl Iterator<Item = (Constant, f64)>) -> Self {
         let mut other = self.clone();
         for (constant, value) in values {
-            constant.write(&mut other.part.settings, value);
+            constant.write(&mut other.component.settings, value);
         }
         other
     }
 
     /// A turn of its platters.
     pub(super) fn turn(&self) -> SimDuration {
-        SimDuration::from_ns_f64(60e9 / self.part.settings.number("rpm"))
+        SimDuration::from_ns_f64(60e9 / self.component.settings.number("rpm"))
     }
 
     /// Whether parameter `key` is written where the drive comes from.
@@ -120,7 +127,7 @@ impl Drive {
     pub(super) fn preset(&self, head: &str, source: impl Fn(&str) -> Option<String>) -> String {
         let mut text = String::new();
         head.lines().for_each(|line| text += &format!("# {line}\n"));
-        let resolved = resolve::part(&self.part, &registry::standard());
+        let resolved = resolve::component(&self.component, &registry::standard());
         let table: Table = resolved.parse().expect("what is written can be read");
         for (key, value) in &table {
             let told = source(key).or_else(|| {
@@ -136,13 +143,15 @@ impl Drive {
 }
 
 /// The scenario's hard disk, if there is one and only one.
-fn only_disk(scenario: &Scenario) -> Result<&Part, String> {
-    let parts = &scenario.parts;
-    let disks: Vec<&Part> = parts.iter().filter(|part| part.description.name == KIND).collect();
+fn only_disk(scenario: &Scenario) -> Result<&ScenarioComponent, String> {
+    let components = &scenario.components;
+    let disks: Vec<&ScenarioComponent> =
+        components.iter().filter(|component| component.description.name == KIND).collect();
     match disks.as_slice() {
         [only] => Ok(only),
         [] => {
-            let kinds: Vec<&str> = parts.iter().map(|part| part.description.name).collect();
+            let kinds: Vec<&str> =
+                components.iter().map(|component| component.description.name).collect();
             Err(format!(
                 "is no hard disk ({}); name a preset of `hybridsim list preset` that is one, or \
                  a file of `hybridsim import disksim`; for a flash device leave out --disk",
@@ -150,7 +159,8 @@ fn only_disk(scenario: &Scenario) -> Result<&Part, String> {
             ))
         }
         several => {
-            let names: Vec<&str> = several.iter().map(|part| part.name.as_str()).collect();
+            let names: Vec<&str> =
+                several.iter().map(|component| component.name.as_str()).collect();
             Err(format!("has {} hard disks ({}); leave one in it", several.len(), names.join(", ")))
         }
     }

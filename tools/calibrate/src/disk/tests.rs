@@ -206,9 +206,9 @@ fn what_is_no_drive_says_so() {
     check("nowhere.toml", None, "cannot read");
     check("broken.toml", Some("kind = "), "broken.toml");
     check("other.toml", Some("kind = \"hard-disk\"\nrmp = 3\n"), "rmp");
-    let disk = |name: &str| format!("[part.{name}]\npreset = \"{START}\"\n");
+    let disk = |name: &str| format!("[component.{name}]\npreset = \"{START}\"\n");
     let two = format!(
-        "system = \"all\"\n[part.all]\nkind = \"stripe\"\nmembers = [\"a\", \"b\"]\n{}{}",
+        "system = \"all\"\n[component.all]\nkind = \"stripe\"\nmembers = [\"a\", \"b\"]\n{}{}",
         disk("a"),
         disk("b")
     );

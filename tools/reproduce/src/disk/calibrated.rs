@@ -59,14 +59,14 @@ fn calibrated(drive: &super::Drive, disks: &Path) -> Result<DiskCalibration, Cal
 /// Figures before and after, and what moved.
 fn told(found: &DiskCalibration) -> String {
     let half = |fit: &DiskFit| {
-        let (part, change) = fit.held_out.as_deref().zip(fit.on_held_out)?;
+        let (component, change) = fit.held_out.as_deref().zip(fit.on_held_out)?;
         let moved = fit.constants.iter().filter_map(|constant| {
             Some(format!("{} {} to {}", constant.name, constant.from, constant.to.as_ref()?))
         });
         let moved: Vec<String> = moved.collect();
         let moved = if moved.is_empty() { "nothing moved".to_owned() } else { moved.join(", ") };
         Some(format!(
-            "{part} {:.3} before, {:.3} after ({moved})",
+            "{component} {:.3} before, {:.3} after ({moved})",
             change.before_ms, change.after_ms
         ))
     };
@@ -93,7 +93,7 @@ fn left(found: &DiskCalibration) -> String {
         before => format!(" after a {before}"),
     };
     format!(
-        "none of these constants tells the rest, whose largest part, class by class ({:.0} % of \
+        "none of these constants tells the rest, whose largest component, class by class ({:.0} % of \
          the squares of one half), are {} {}s{after} (docs/disk.md)",
         share * 100.0,
         class.place,

@@ -26,7 +26,7 @@ fn job(preset: &str, scheduler: &str) -> Job {
         format!(
             "[workload]\ngenerator = {{ kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
              requests = 20000, norandommap = true }}\n[host]\nmode = \"closed\"\n\
-             queue_depth = 32\n[part.disk]\npreset = \"{preset}\"\n\
+             queue_depth = 32\n[component.disk]\npreset = \"{preset}\"\n\
              queue_depth = 32\nscheduler = \"{scheduler}\"\n"
         ),
     )

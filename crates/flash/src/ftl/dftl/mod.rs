@@ -1,6 +1,6 @@
 //! DFTL: page mapping with the map in flash, and only the entries in use in memory.
 //!
-//! Gupta, Kim, Urgaonkar, ASPLOS 2009; compared with others in paper 002, section 4. The map is cut
+//! Gupta, Kim, Urgaonkar, ASPLOS 2009; compared with others in flashsim, section 4. The map is cut
 //! into translation pages. A directory in memory knows where each is; entries are fetched when they
 //! are needed and written back when they leave. Garbage collection moves data and translation
 //! pages apart: entries of moved data that are cached change in the cache alone (lazy copying),
@@ -37,7 +37,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "dftl",
         summary: "Page map kept in flash; the entries in use are cached in memory.",
-        origin: "Gupta, Kim, Urgaonkar, ASPLOS 2009; paper 002, section 4. Unlike there, each \
+        origin: "Gupta, Kim, Urgaonkar, ASPLOS 2009; flashsim, section 4. Unlike there, each \
                  plane's data and the map's blocks are collected apart, not the worst block of \
                  the device",
         params: &PARAMS,
@@ -70,7 +70,7 @@ const PARAMS: [Param; 7] = [
         "true",
         "Whether writing a translation page takes along all changed entries that belong to it.",
     ),
-    Param::with("gc", Kind::Plug("gc-policy"), "\"greedy\"", "Which block to collect next."),
+    Param::with("gc", Kind::Entry("gc-policy"), "\"greedy\"", "Which block to collect next."),
     Param::with(
         "gc_free_blocks",
         Kind::Count { min: 1, max: 1 << 20 },
@@ -224,9 +224,9 @@ fn build_policy(
     translation_pools: u32,
     problems: &mut Vec<Problem>,
 ) -> Option<Box<dyn VictimPolicy>> {
-    let plug = input.settings.plug("gc");
+    let plug = input.settings.entry("gc");
     let Some(entry) = input.registry.find::<GcEntry>(&plug.name) else {
-        problems.push(Problem::new("gc", format!("no {} called {}", GcEntry::SLOT, plug.name)));
+        problems.push(Problem::new("gc", format!("no {} called {}", GcEntry::CATEGORY, plug.name)));
         return None;
     };
     let policy = (entry.build)(&GcInput {

@@ -1,6 +1,6 @@
 //! The log-block scheme: blocks are mapped whole, and pages written again go to logs.
 //!
-//! Paper 000, figures 4.2 and 4.3. Every logical block has a data block; `x` blocks are set aside
+//! konanki, figures 4.2 and 4.3. Every logical block has a data block; `x` blocks are set aside
 //! as logs, of which each serves one data block and takes its pages in the order they come. A log
 //! that is full is merged: it becomes the data block itself if its pages are all of the block in
 //! order (switch merge), otherwise the newest pages of both are copied to a free block (full
@@ -33,7 +33,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "log-block",
         summary: "Maps whole blocks; writes go to log blocks, merged when full or needed.",
-        origin: "paper 000, figures 4.2 and 4.3. Unlike there, a log is merged for want of free \
+        origin: "konanki, figures 4.2 and 4.3. Unlike there, a log is merged for want of free \
                  blocks only when a block without one is written; which one, the paper leaves open",
         params: &PARAMS,
     },

@@ -19,8 +19,8 @@ use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::Run;
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::hotcold::{HotColdClassifier, HotColdEntry};
 use crate::ops::{After, FlashOps};
-use crate::temperature::{Temperature, TemperatureEntry};
 use crate::wear::{FreeBlocks, FreeOrder, WearEntry, WearInput, WearPolicy};
 use collect::Collected;
 use hybridsim_config::param::{Kind, Param, Problem};
@@ -33,7 +33,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "page",
         summary: "Maps every page freely; writes go to a log striped over all planes.",
-        origin: "log-structured page mapping; paper 002's ideal reference, paper 000 chapter 2. \
+        origin: "log-structured page mapping; flashsim's ideal reference, konanki chapter 2. \
                  Unlike there, each plane has logs of its own and is collected by itself",
         params: &PARAMS,
     },
@@ -41,7 +41,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
 };
 
 const PARAMS: [Param; 7] = [
-    Param::with("gc", Kind::Plug("gc-policy"), "\"greedy\"", "Which block to collect next."),
+    Param::with("gc", Kind::Entry("gc-policy"), "\"greedy\"", "Which block to collect next."),
     Param::with(
         "gc_free_blocks",
         Kind::Count { min: 1, max: 1 << 20 },
@@ -70,11 +70,11 @@ const PARAMS: [Param; 7] = [
     ),
     Param::with(
         "hot_cold",
-        Kind::Plug("hot-cold"),
+        Kind::Entry("hot-cold"),
         "\"none\"",
         "Which writes of the host go to blocks for hot data.",
     ),
-    Param::with("wear", Kind::Plug("wear-levelling"), "\"none\"", "How wear is kept even."),
+    Param::with("wear", Kind::Entry("wear-levelling"), "\"none\"", "How wear is kept even."),
 ];
 
 /// Blocks per pool that cannot hold host data: the reserve and the garbage collector's frontier.
@@ -140,7 +140,7 @@ struct PageMap {
     turn: usize,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
-    temperature: Box<dyn Temperature>,
+    temperature: Box<dyn HotColdClassifier>,
     /// Pages on the move; kept for its memory.
     run: Run,
     free_low: usize,
@@ -150,24 +150,24 @@ struct PageMap {
     separate_hot: bool,
 }
 
-/// The policies plugged into the layer.
+/// The policies chosen into the layer.
 struct Plugs {
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
-    temperature: Box<dyn Temperature>,
+    temperature: Box<dyn HotColdClassifier>,
 }
 
 impl Plugs {
     fn build(input: &FtlInput<'_>, pools: usize) -> Result<Self, Vec<Problem>> {
         let FtlInput { geometry, seed, path, .. } = *input;
-        let policy = input.plugged::<GcEntry>("gc").and_then(|(entry, settings)| {
+        let policy = input.chosen::<GcEntry>("gc").and_then(|(entry, settings)| {
             (entry.build)(&GcInput { settings, geometry, pools, seed, path })
         });
         let wear = input
-            .plugged::<WearEntry>("wear")
+            .chosen::<WearEntry>("wear")
             .and_then(|(entry, settings)| (entry.build)(&WearInput { settings, geometry, pools }));
         let temperature = input
-            .plugged::<TemperatureEntry>("hot_cold")
+            .chosen::<HotColdEntry>("hot_cold")
             .and_then(|(entry, settings)| (entry.build)(settings));
         match (policy, wear, temperature) {
             (Ok(policy), Ok(wear), Ok(temperature)) => Ok(Self { policy, wear, temperature }),

@@ -1,0 +1,117 @@
+//! Figures 3 and 4: distances between successive requests, of writes.
+
+use super::machines;
+use crate::{Artefact, Claim, Findings, Lab, LabError};
+use hybridsim_engine::{Op, SimTime};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// The figures.
+pub const ARTEFACT: Artefact = Artefact {
+    id: "bisson-fqueue/fig3-4",
+    title: "Seek distances of writes",
+    method: "Distance from the request before to each write, absolute, in sectors; over seven \
+             days for figure 4, over the first for figure 3. Figure 4 is \"the I/O frequency at a \
+             particular seek distance\": how often a distance comes up that does at all, mean over \
+             an octave of distances. The generators are built to have that shape, so only the \
+             recorded machines are evidence. A band of figure 3 is a distance that comes back: of \
+             1000 equal ranges of distance, the ten fullest.",
+    run: reproduce,
+};
+
+/// One megabyte, as an octave of sectors.
+const MEGABYTE: usize = 11;
+const DAY: SimTime = SimTime::from_ns(86_400_000_000_000);
+
+#[derive(Default)]
+struct Distances {
+    /// All but zero.
+    all: Vec<u64>,
+    /// Those beyond a megabyte on the first day.
+    far: Vec<u64>,
+}
+
+impl Distances {
+    /// How often a distance of each octave comes up that does; `None` where none does.
+    fn counts(&mut self) -> Vec<Option<f64>> {
+        self.all.sort_unstable();
+        let (mut writes, mut distinct) = ([0.0; 64], [0.0; 64]);
+        for same in self.all.chunk_by(|a, b| a == b) {
+            let octave = 63 - same[0].leading_zeros() as usize;
+            writes[octave] += same.len() as f64;
+            distinct[octave] += 1.0;
+        }
+        let mean = |(writes, distinct): (&f64, &f64)| (*distinct > 0.0).then(|| writes / distinct);
+        writes.iter().zip(&distinct).map(mean).collect()
+    }
+
+    fn bands(&self) -> f64 {
+        let widest = self.far.iter().copied().max().unwrap_or(1);
+        let mut ranges = vec![0u64; 1001];
+        for distance in &self.far {
+            ranges[(distance * 1000 / widest) as usize] += 1;
+        }
+        ranges.sort_unstable_by(|a, b| b.cmp(a));
+        ranges[..10].iter().sum::<u64>() as f64 / self.far.len().max(1) as f64
+    }
+}
+
+/// Greatest over least; `None` if one is missing.
+fn unevenness(counts: &[Option<f64>]) -> Option<f64> {
+    let counts: Option<Vec<f64>> = counts.iter().copied().collect();
+    let counts = counts?;
+    let most = counts.iter().copied().fold(0.0, f64::max);
+    Some(most / counts.iter().copied().fold(f64::MAX, f64::min))
+}
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    let mut curves = Vec::new();
+    for machine in machines(lab) {
+        let mut seen = Distances::default();
+        let mut last = None;
+        lab.each(machine.name, &machine.workload, machine.sectors(), &mut |arrival| {
+            let request = arrival.request;
+            let before = last.replace(request.lba.0);
+            let distance = before.map_or(0, |before: u64| before.abs_diff(request.lba.0));
+            if request.op == Op::Write && distance > 0 {
+                seen.all.push(distance);
+                if arrival.at < DAY && distance >= 1 << MEGABYTE {
+                    seen.far.push(distance);
+                }
+            }
+        })?;
+        let (name, counts) = (machine.name, seen.counts());
+        // The generators are built to this shape.
+        let told = |claim: Claim| if machine.real { claim } else { claim.given() };
+        let far = counts[MEGABYTE].unwrap_or(f64::NAN);
+        findings.row(told(
+            Claim::new("B05", format!("{name}: count at a distance of 8-16 KB over 1-2 MB"))
+                .at_least("falls until about 1 MB", 10.0)
+                .ours(counts[4].unwrap_or(f64::NAN) / far),
+        ));
+        // As far as the machine's disk goes, and the last octave is cut by its end.
+        let end = counts.iter().rposition(Option::is_some).unwrap_or(0).min(MEGABYTE + 8);
+        let claim = Claim::new("B05", format!("{name}: the same beyond, most over least"))
+            .at_most("relatively constant", 10.0);
+        findings.row(told(match unevenness(&counts[MEGABYTE..end.max(MEGABYTE + 1)]) {
+            Some(ratio) => claim.ours(ratio),
+            None => claim.not_comparable("an octave of distance has no write at all"),
+        }));
+        findings.row(told(
+            Claim::new("B04", format!("{name}: share of far writes in the ten fullest"))
+                .at_least("horizontal bands; 0.01 without", 0.05)
+                .ours(seen.bands()),
+        ));
+        let point =
+            |(at, count): (usize, &Option<f64>)| Some(((1u64 << at) as f64 / 2048.0, (*count)?));
+        curves.push(Curve::ours(name, counts.iter().enumerate().filter_map(point).collect()));
+    }
+    findings.plot(Plot {
+        title: "Writes at a distance from the request before".to_owned(),
+        caption: "How often a distance comes up that does; mean over an octave.".to_owned(),
+        x: Axis::logarithmic("Distance", "MiB"),
+        y: Axis::logarithmic("Writes at a distance", ""),
+        curves,
+    });
+    Ok(findings)
+}

@@ -1,0 +1,59 @@
+//! Figure 11: faster flash.
+
+use super::{foreground_ns, sum, weeks};
+use crate::{Artefact, Claim, Findings, Lab, LabError, Order};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// The figure.
+pub const ARTEFACT: Artefact = Artefact {
+    id: "bisson-fqueue/fig11",
+    title: "Write access time with faster flash, FQueue of 100 MB",
+    method: "Overhead and transfer time of the card divided by 1, 2, 4 and 8; the host knows it. \
+             The paper shows the figure without discussing it.",
+    run: reproduce,
+};
+
+const SPEEDS: [u32; 4] = [1, 2, 4, 8];
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    let mut curves = Vec::new();
+    for machine in weeks(lab) {
+        let mut jobs = vec![machine.plain("c-look")];
+        jobs.extend(SPEEDS.map(|speed| {
+            let latency = format!("\"{}us\"", 700.0 / f64::from(speed));
+            let rate = format!("\"{}MB/s\"", 9 * speed);
+            machine
+                .backed(100.0)
+                .named(format!("{}, flash {speed} times as fast", machine.name))
+                .set("component.scheduler.flash_latency", &latency)
+                .set("component.scheduler.flash_rate", &rate)
+                .set("component.nv.latency", &latency)
+                .set("component.nv.rate", &rate)
+        }));
+        let ran = lab.run(&jobs)?;
+        let base = sum(&ran[0], "disk_write_ns");
+        let times: Vec<f64> = ran[1..].iter().map(|ran| foreground_ns(ran) / base).collect();
+        let named: Vec<(&str, f64)> =
+            ["1x", "2x", "4x", "8x"].into_iter().zip(times.iter().copied()).collect();
+        let name = machine.name;
+        findings.row(
+            Claim::new("B17", format!("{name}: faster flash, shorter access time"))
+                .ranked(Order::Falling, &named)
+                .remark(&format!(
+                    "from 4x to 8x it saves {:.2} of what is left, of which {:.2} is flash",
+                    (times[2] - times[3]) / times[2],
+                    sum(&ran[3], "flash_write_ns") / foreground_ns(&ran[3])
+                )),
+        );
+        curves.push(Curve::ours(name, SPEEDS.iter().map(|s| f64::from(*s)).zip(times).collect()));
+    }
+    findings.plot(Plot {
+        title: "Write access time by flash speed".to_owned(),
+        caption: "Normalised to the same week without an FQueue.".to_owned(),
+        x: Axis::linear("Flash speed, Ultra II = 1", ""),
+        y: Axis::linear("Write access time, without = 1", ""),
+        curves,
+    });
+    Ok(findings)
+}

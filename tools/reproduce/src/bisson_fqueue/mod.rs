@@ -1,0 +1,121 @@
+//! bisson-fqueue: flash-backed I/O requests.
+
+mod distance;
+mod fig11;
+mod fig2;
+mod fig7;
+mod fqueue;
+mod memory;
+
+use super::{Artefact, Job, Lab, Ran};
+use hybridsim_observe::results::CustomResult;
+
+/// Its artefacts.
+pub const ARTEFACTS: &[Artefact] = &[
+    fig2::ARTEFACT,
+    distance::ARTEFACT,
+    fig7::ARTEFACT,
+    fqueue::ARTEFACT,
+    fig11::ARTEFACT,
+    memory::ARTEFACT,
+];
+
+/// A machine at work.
+#[derive(Clone, Debug)]
+struct Machine {
+    name: &'static str,
+    /// The keys of its `[workload]` table.
+    workload: String,
+    /// Gigabytes of its disk.
+    gigabytes: u64,
+    /// Whether it was recorded, not generated.
+    real: bool,
+}
+
+/// The generators, and the real week where it is at hand.
+fn weeks(lab: &Lab) -> Vec<Machine> {
+    let generated = [("Eng", "eng"), ("HP", "hp"), ("WinPC", "winpc"), ("Mac", "mac")];
+    let mut all: Vec<Machine> = generated
+        .map(|(name, preset)| {
+            let workload = LINE.replace("eng", preset);
+            Machine { name, workload, gigabytes: 120, real: false }
+        })
+        .into();
+    if let Ok(path) = lab.data(REAL) {
+        // The paper's traces are of one disk each: the busier of the two.
+        let workload = format!("trace = {:?}\nvolumes = [1]", path.display().to_string());
+        all.push(Machine { name: "HP, real", workload, gigabytes: 120, real: true });
+    }
+    all
+}
+
+/// The same, and the log of a Windows PC at work, of hours and not of a week.
+fn machines(lab: &Lab) -> Vec<Machine> {
+    let mut all = weeks(lab);
+    if let Ok(path) = lab.data(LOG) {
+        let workload = format!("trace = {:?}", path.display().to_string());
+        all.push(Machine { name: "WinPC, real log", workload, gigabytes: 160, real: true });
+    }
+    all
+}
+
+/// HP Labs' "hplajw", one week of 1992: the same kind of machine as the paper's HP.
+const REAL: &str = "traces/desktop/hpux-hplajw-1992-1week.srt.gz";
+/// DiskMon on a Windows PC, 3.3 hours.
+const LOG: &str = "traces/desktop/diskmon-mayun2.txt.gz";
+/// The line of the scenario that a machine replaces, and that of its disk.
+const LINE: &str = "generator = { kind = \"week\", preset = \"eng\" }";
+const DISK: &str = "kind = \"curve-disk\"\ncapacity = \"120GB\"";
+
+impl Machine {
+    /// The paper's simulator under this week.
+    fn job(&self, what: &str) -> Job {
+        let job =
+            Job::paper("bisson-fqueue/scheduler.toml").named(format!("{}, {what}", self.name));
+        let both = job.text.contains(LINE) && job.text.contains(DISK);
+        assert!(both, "the scenario has the lines that are replaced");
+        let disk = DISK.replace("120", &self.gigabytes.to_string());
+        Job { text: job.text.replace(LINE, &self.workload).replace(DISK, &disk), ..job }
+    }
+
+    /// Without redirection.
+    fn plain(&self, scheduler: &str) -> Job {
+        self.job(&format!("{scheduler} alone"))
+            .set("component.scheduler.redirect", false)
+            .set("component.scheduler.scheduler", format!("\"{scheduler}\""))
+    }
+
+    /// Sectors of its disk.
+    const fn sectors(&self) -> u64 {
+        self.gigabytes * 1_000_000_000 / 512
+    }
+
+    /// With an FQueue of `mb` megabytes.
+    fn backed(&self, mb: f64) -> Job {
+        let bytes = (mb * 1e6 / 512.0).ceil() as u64 * 512;
+        self.job(&format!("{mb} MB")).set("component.drive.size", format!("\"{bytes}B\""))
+    }
+}
+
+/// What the scheduler tells of itself by `name`.
+fn told<'a>(ran: &'a Ran, name: &str) -> Option<&'a CustomResult> {
+    ran.results.components.get("scheduler")?.custom.get(name)
+}
+
+/// The sum of what it tells.
+fn sum(ran: &Ran, name: &str) -> f64 {
+    told(ran, name).map_or(0.0, |told| told.count as f64 * told.mean.unwrap_or(0.0))
+}
+
+/// How often it tells.
+fn count(ran: &Ran, name: &str) -> f64 {
+    told(ran, name).map_or(0.0, |told| told.count as f64)
+}
+
+/// Time of writes that users wait for: to disk, to flash, and flushing between the watermarks.
+fn foreground_ns(ran: &Ran) -> f64 {
+    ["disk_write_ns", "flash_write_ns", "coalesced_write_ns", "flush_back_ns"]
+        .iter()
+        .map(|name| sum(ran, name))
+        .sum()
+}

@@ -1,0 +1,95 @@
+//! Section 6 and after: a third tier, and the SLC cache of today's drives. The paper has no
+//! figures of either.
+
+use super::{NTFS, job};
+use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// The artefact.
+pub const ARTEFACT: Artefact = Artefact {
+    id: "chang-slc-mlc/today",
+    title: "A third tier of non-volatile memory (future work of the paper), SLC caches of today",
+    method: "C3 with 32 MB of SLC flash, with and without 8 MB of non-volatile memory that gathers \
+             small writes in front. The paper names the idea only; what the memory does is \
+             assumed. Caches: the presets `tlc-slc-cache` and `qlc-slc-cache` written in sequence, \
+             1 MiB at a time; rates from runs of different lengths, beside what the presets' times \
+             and sizes add up to.",
+    run: reproduce,
+};
+
+const MIB: [u64; 9] = [128, 256, 384, 512, 768, 1024, 2048, 3072, 4096];
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let plain = job("C3", 32, NTFS);
+    let tiers = job("C3", 32, NTFS).set("component.ssd.nvram", "\"8MiB\"").named("three tiers");
+    let ran = lab.run(&[plain, tiers])?;
+    let mut findings = Findings::default();
+    findings.row(
+        Claim::new("H30", "a write buffer in front of SLC and MLC flash (future work, section 6)")
+            .not_comparable("named only, without a figure")
+            .remark(&format!(
+                "here the mean response is {:.3} ms with 8 MB of it and {:.3} without",
+                ran[1].mean_ms(),
+                ran[0].mean_ms()
+            )),
+    );
+    cliffs(&mut findings, lab)?;
+    Ok(findings)
+}
+
+fn written(preset: &str, mib: u64) -> Job {
+    let text = format!(
+        "[host]\nmode = \"closed\"\nqueue_depth = 1\n[workload]\ngenerator = {{ kind = \
+         \"sequence\", phases = [{{ length = \"{mib}MiB\", request = \"1MiB\" }}] }}\n[component.ssd]\n\
+         preset = \"{preset}\"\n"
+    );
+    Job::new(format!("{preset}, {mib} MiB in sequence"), text)
+}
+
+/// MB/s of what was written between one length and the next, by the middle of the two.
+fn rates(ran: &[Ran]) -> Vec<(f64, f64)> {
+    let ends = MIB.into_iter().zip(ran).map(|(mib, ran)| (mib as f64, ran.results.simulated_ns));
+    let ends: Vec<(f64, f64)> = ends.map(|(mib, ns)| (mib, ns as f64 / 1e9)).collect();
+    let rate = |(from, to): (&(f64, f64), &(f64, f64))| {
+        ((from.0 + to.0) / 2.0, (to.0 - from.0) * 1.048_576 / (to.1 - from.1))
+    };
+    ends.iter().zip(&ends[1..]).map(rate).collect()
+}
+
+/// The write cliff of drives with SLC caches.
+fn cliffs(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
+    let mut curves = Vec::new();
+    for (preset, name, fast, folding) in [
+        // 1 MiB in 0.3 ms and 10 µs of the controller. Folding 8 MiB: as long as writing them, a
+        // round of reads and one of programs, the erase of the SLC block.
+        ("tlc-slc-cache", "3-bit cells, fixed cache", 1.048_576 / 310e-6, {
+            8.388_608 / (8.0 * 310e-6 + 25.5e-6 + 1.91e-3 + 5e-3)
+        }),
+        // Blocks of 8 MiB as well, four rounds each. The cache of 253 blocks shrinks as the drive
+        // of 2,048 fills, and what it gives up for that has to be folded too.
+        ("qlc-slc-cache", "4-bit cells, borrowed cache", 1.048_576 / 310e-6, {
+            let fold = (4.0 * 30e-6 + 4.0 * 3e-3 + 5e-3) / (1.0 - 253.0 / 2048.0);
+            8.388_608 / (8.0 * 310e-6 + fold)
+        }),
+    ] {
+        let ran = lab.run(&MIB.map(|mib| written(preset, mib)))?;
+        let rates = rates(&ran);
+        let row = |what: &str, expected: f64, ours: f64| {
+            let claim = Claim::new("H30", format!("{name}: {what}")).unit("MB/s");
+            claim.within_share(expected.round(), 0.05).ours(ours).given()
+        };
+        findings.row(row("writes the cache has room for, as fast as it", fast, rates[0].1));
+        let last = rates.last().map_or(f64::NAN, |(_, rate)| *rate);
+        findings.row(row("writes past it, as fast as it is folded", folding, last));
+        curves.push(Curve::ours(name, rates));
+    }
+    findings.plot(Plot {
+        title: "The write cliff".to_owned(),
+        caption: "Writes in sequence to drives with SLC caches, until the cache is full and then."
+            .to_owned(),
+        x: Axis::logarithmic("Written before", "MiB"),
+        y: Axis::linear("Rate", "MB/s"),
+        curves,
+    });
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! konanki: Konanki, a hybrid hard disk simulator.
+
+mod applications;
+mod tables5;
+mod validation;
+mod wear;
+
+use super::Artefact;
+
+/// Its artefacts.
+pub const ARTEFACTS: &[Artefact] = &[
+    tables5::VALIDATION,
+    tables5::ANALYSIS,
+    validation::STICK,
+    validation::ROUND_TRIP,
+    wear::ONE_PASS,
+    wear::FIFTEEN_PASSES,
+    applications::FIREFOX,
+    applications::DIA,
+    applications::MP3,
+    applications::UNTAR,
+    applications::POSTMARK,
+];

@@ -1,0 +1,157 @@
+//! The cost model: check values, and its surface over the division of flash.
+
+use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use hybridsim_hybrid::flash_cache::cost::{Demand, access, published, victim_utilisation};
+use hybridsim_hybrid::flash_cache::optimise::{Grid, cheapest};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// The cost model's values.
+pub const MODEL: Artefact = Artefact {
+    id: "op-fcl/model",
+    title: "Cost of garbage collection and of writing a page, by utilisation",
+    method: "The formulas with the constants of the authors' released code: program 200 us, read \
+             25 us, erase 1.5 ms, 64 pages a block, no bus. The values they are compared with were \
+             worked out from the formulas by hand. Space is what the cache of configuration 1 says \
+             of itself.",
+    run: model,
+};
+
+/// Cost over (u, r).
+pub const SURFACE: Artefact = Artefact {
+    id: "op-fcl/surface",
+    title: "Cost of an access over the division of flash",
+    method: "The model on an invented workload: half reads, hit rates that rise with the square \
+             root of the size. Shows where the chosen point lies.",
+    run: surface,
+};
+
+/// u, C_GC and C_PW in microseconds.
+const VALUES: [(f64, f64, f64); 6] = [
+    (0.30, 2088.7, 234.0),
+    (0.50, 4425.9, 286.8),
+    (0.70, 8224.7, 441.1),
+    (0.80, 10552.0, 644.0),
+    (0.92, 13659.0, 1571.5),
+    (0.97, 15045.0, 4157.9),
+];
+
+/// Flash of configuration 1, GB.
+const FLASH_GB: f64 = 4.0;
+
+/// Configuration 1 at its full size with 92 % of flash for caching: a short run, for what the cache
+/// says of itself.
+fn example(lab: &Lab) -> Result<Ran, LabError> {
+    let job = Job::paper("op-fcl/config1.toml")
+        .named("4 GB of flash, u = 0.92")
+        .set("component.flash.blocks_per_plane", 16_384)
+        .set("component.cache.scheme", "\"fp\"")
+        .set("component.cache.caching_space", 0.92)
+        .set("workload.generator.requests", 1000)
+        .set("run.warmup_requests", 0)
+        .with_numbers();
+    Ok(lab.run(&[job])?.remove(0))
+}
+
+fn model(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    let costs = published(0.0);
+    let away = |ours: f64, by_hand: f64| (ours * 1e6 / by_hand - 1.0).abs();
+    let collecting =
+        VALUES.map(|(u, by_hand, _)| away(costs.collection(victim_utilisation(u)), by_hand));
+    let writing = VALUES.map(|(u, _, by_hand)| away(costs.page_write(u), by_hand));
+    for (what, farthest) in [("collecting a block", collecting), ("writing a page", writing)] {
+        let claim = format!("{what} at u = 0.3 to 0.97: farthest from the formula by hand");
+        let claim = Claim::new("O04", claim).at_most("the formula", 1e-3);
+        findings.row(claim.ours(farthest.into_iter().fold(0.0, f64::max)).given());
+    }
+    let error = (1..1000)
+        .map(|step| f64::from(step) / 1000.0)
+        .map(|victim| (victim_utilisation((victim - 1.0) / libm::log(victim)) - victim).abs())
+        .fold(0.0, f64::max);
+    findings.row(
+        Claim::new("O05", "largest error of u' over a thousand utilisations")
+            .at_most("below a millionth", 1e-6)
+            .ours(error)
+            .given(),
+    );
+    let ran = example(lab)?;
+    let constant = |name: &str| {
+        let component = ran.results.components.get("cache");
+        component.and_then(|component| component.constants.get(name).copied()).unwrap_or(f64::NAN)
+    };
+    // The device keeps a twentieth to itself; of the rest, what the cache cannot use is the map.
+    let offered = constant("flash_pages") * 0.95;
+    findings.row(
+        Claim::new("O12", "share of flash that keeps the map, of a cache of 4 GB: 1.6 %")
+            .within(0.016, 0.001)
+            .ours(1.0 - constant("cache_pages_max") / offered),
+    );
+    let last = |number: u8| {
+        let told = ran.numbers.iter().rev().find(|(_, name, _)| *name == number);
+        told.map_or(f64::NAN, |(.., pages)| *pages as f64)
+    };
+    let (cached, spare) = (last(0) + last(1), last(2));
+    findings.row(
+        Claim::new("O20", "cached data of 4 GB at u = 0.92")
+            .unit("GB")
+            .within(3.68, 0.001)
+            .ours(FLASH_GB * cached / (cached + spare))
+            .given(),
+    );
+    Ok(findings)
+}
+
+/// Hit rates that rise with the square root of the size.
+struct Rising;
+
+const PAGES: f64 = 65_536.0;
+
+impl Demand for Rising {
+    fn read_hits(&self, pages: f64) -> f64 {
+        0.6 * (pages / PAGES).sqrt()
+    }
+    fn write_hits(&self, pages: f64) -> f64 {
+        0.9 * (pages / PAGES).sqrt()
+    }
+    fn read_share(&self) -> f64 {
+        0.5
+    }
+    fn reads_of_write_hits(&self) -> f64 {
+        0.3
+    }
+}
+
+fn surface(_lab: &Lab) -> Result<Findings, LabError> {
+    let costs = published(102.4e-6);
+    let grid = Grid { u_steps: 16, r_steps: 32, u_max: 0.95 };
+    let chosen = cheapest(&grid, &costs, &Rising, PAGES, 0.0, None);
+    let cost = |u, r| access(&costs, &Rising, PAGES, u, r, 0.0) * 1e3;
+    let least = (1..=15)
+        .flat_map(|u| (0..=32).map(move |r| (f64::from(u) / 16.0, f64::from(r) / 32.0)))
+        .map(|(u, r)| cost(u, r))
+        .fold(f64::INFINITY, f64::min);
+    let mut findings = Findings::default();
+    findings.row(
+        Claim::new("O07", "cost at the chosen point over the least of the grid")
+            .at_most("the least", 1.0 + 1e-12)
+            .ours(cost(chosen.u, chosen.r) / least)
+            .given(),
+    );
+    let line = |r: f64| {
+        let points = (1..=39).map(|step| f64::from(step) / 40.0).map(|u| (u, cost(u, r)));
+        Curve::ours(&format!("r = {r}"), points.collect())
+    };
+    let mut curves: Vec<Curve> = [0.0, 0.25, 0.5, 0.75, 1.0].map(line).to_vec();
+    let at = (chosen.u, cost(chosen.u, chosen.r));
+    let mark = format!("chosen: u = {:.3}, r = {:.3}", chosen.u, chosen.r);
+    curves.push(Curve::ours(&mark, vec![(at.0 - 0.01, at.1), at, (at.0 + 0.01, at.1)]));
+    findings.plot(Plot {
+        title: "Cost of an access".to_owned(),
+        caption: "By the share of flash that caches, one line for each share of that for reads."
+            .to_owned(),
+        x: Axis::linear("Caching space", "share"),
+        y: Axis::linear("Mean cost", "ms"),
+        curves,
+    });
+    Ok(findings)
+}

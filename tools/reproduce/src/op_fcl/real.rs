@@ -1,0 +1,129 @@
+//! The three schemes on pieces of the traces the paper used, or of their kind.
+
+use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// Real traces.
+pub const REAL: Artefact = Artefact {
+    id: "op-fcl/real",
+    title: "Three schemes on pieces of real traces",
+    method: "Pieces of Financial, WebSearch, a Microsoft file server and an FIU mail server, gone \
+             through again and again, four requests at a time, over flash of about half of what \
+             the piece touches. A piece that is repeated is a loop, which caches by last use like \
+             least; what the full traces would give cannot be told from it.",
+    run: reproduce,
+};
+
+struct Piece {
+    name: &'static str,
+    file: &'static str,
+    /// How often it is gone through.
+    loops: u32,
+    /// Requests left out at the beginning: half of all.
+    warmup: u32,
+    /// Blocks of 256 KiB of flash.
+    blocks: u32,
+}
+
+const PIECES: [Piece; 4] = [
+    Piece {
+        name: "Financial",
+        file: "traces/oltp/financial1-first10000.ssdsim.ascii.gz",
+        loops: 20,
+        warmup: 100_000,
+        blocks: 54,
+    },
+    Piece {
+        name: "WebSearch",
+        file: "traces/search/websearch1-first24783.mqsim.trace.gz",
+        loops: 4,
+        warmup: 49_566,
+        blocks: 710,
+    },
+    Piece {
+        name: "MSN",
+        file: "traces/msprod/msn-fs-first100000.trace.gz",
+        loops: 2,
+        warmup: 100_000,
+        blocks: 3400,
+    },
+    Piece {
+        name: "FIU mail",
+        file: "traces/fiu/fiu-mail-cheetah-sample10000.blkparse.gz",
+        loops: 20,
+        warmup: 100_000,
+        blocks: 80,
+    },
+];
+
+const SIZES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
+
+fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+    let mut findings = Findings::default();
+    for piece in &PIECES {
+        let trace = lab.data(piece.file)?;
+        let trace = toml::Value::from(trace.to_string_lossy().into_owned());
+        let job = |scheme: &str, space: f64| {
+            Job::paper("op-fcl/real.toml")
+                .named(format!("{}, {scheme} {space}", piece.name))
+                .set("workload.trace", &trace)
+                .set("workload.loops", piece.loops)
+                .set("run.warmup_requests", piece.warmup)
+                .set("component.flash.blocks_per_plane", piece.blocks)
+                .set("component.cache.scheme", format!("\"{scheme}\""))
+                .set("component.cache.caching_space", space)
+        };
+        let mut jobs: Vec<Job> = SIZES.iter().map(|size| job("fp", *size)).collect();
+        jobs.push(job("op", 0.95));
+        let mut ran = lab.run(&jobs)?;
+        let full = ran.pop().expect("one for each job");
+        tell(&mut findings, piece, &ran, &full);
+    }
+    Ok(findings)
+}
+
+/// The least and the greatest share of flash left to the device.
+fn free_share(ran: &Ran) -> (f64, f64) {
+    let cache = ran.results.components.get("cache");
+    let told = cache.and_then(|cache| {
+        let free = cache.custom.get("over_provisioned_pages")?;
+        let pages = cache.constants.get("flash_pages")?;
+        Some((free.min as f64 / pages, free.max as f64 / pages))
+    });
+    told.unwrap_or((f64::NAN, f64::NAN))
+}
+
+fn tell(findings: &mut Findings, piece: &Piece, fixed: &[Ran], full: &Ran) {
+    let means = SIZES.iter().zip(fixed).map(|(size, ran)| (*size, ran.mean_ms()));
+    let best = means.clone().min_by(|a, b| a.1.total_cmp(&b.1)).expect("five sizes");
+    let free = free_share(full);
+    let remark = format!(
+        "{:.3} ms; best fixed {:.3} ms at {}; OP-FCL left {:.0} to {:.0} % of flash free",
+        full.mean_ms(),
+        best.1,
+        best.0,
+        free.0 * 100.0,
+        free.1 * 100.0
+    );
+    findings.row(
+        Claim::new("O03", format!("{}: OP-FCL over the best fixed partition", piece.name))
+            .at_most("about 1", 1.15)
+            .ours(full.mean_ms() / best.1)
+            .remark(&remark)
+            .if_it_differs(
+                "while the piece is gone through the first time hardly anything comes again, so \
+                 the stacks promise no gain from space and the model leaves most of flash free; \
+                 when it is gone through again, the cache that would have had it was given up",
+            ),
+    );
+    findings.plot(Plot {
+        title: format!("{}: response time", piece.name),
+        caption: "Against the share of flash that caches; OP-FCL chooses its own.".to_owned(),
+        x: Axis::linear("Caching space", "share"),
+        y: Axis::linear("Response time", "ms"),
+        curves: vec![
+            Curve::ours("FP-FCL", means.collect()),
+            Curve::ours("OP-FCL", SIZES.iter().map(|size| (*size, full.mean_ms())).collect()),
+        ],
+    });
+}
