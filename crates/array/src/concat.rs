@@ -5,8 +5,8 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, Lba, Loader, Op, Request, RequestId, Saver, SimTime,
-    StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Lba, Loader, Op, PowerFailure, Request,
+    RequestId, Saver, SimTime, StateError,
 };
 
 /// The registered entry.
@@ -96,6 +96,23 @@ impl Component for Concat {
     }
 
     // All it remembers is of requests in flight.
+
+    // Members that were written to and others that were not are what a write in flight leaves.
+
+    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
+        self.fanout.close(ctx, done);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Concat {
     fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
         Ok(())
     }
@@ -103,14 +120,11 @@ impl Component for Concat {
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
         Ok(())
     }
+}
 
-    // Members that were written to and others that were not are what a write in flight leaves.
+impl PowerFailure for Concat {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.fanout.clear();
         Ok(())
-    }
-
-    fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        self.fanout.close(ctx, done);
     }
 }

@@ -20,7 +20,7 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase,
-    Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimTime, Stream,
+    Lba, Op, Outcome, PowerFailure, Request, RequestId, SECTOR_BYTES, SimTime, Stream,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -636,24 +636,6 @@ impl Component for Mirror {
         self.settle(ctx);
     }
 
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.members.power_cut(now);
-        self.resync.power_cut(now, false);
-        self.parents.clear();
-        self.ops.clear();
-        self.ready.clear();
-        self.locks = RangeLocks::default();
-        self.in_flight.fill(0);
-        (self.active, self.flushes) = (0, 0);
-        Ok(())
-    }
-
-    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.members.power_on(ctx);
-        self.resync.power_on(ctx, &self.members);
-        self.settle(ctx);
-    }
-
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
             self.members.fail(ctx, done.child);
@@ -680,6 +662,30 @@ impl Component for Mirror {
         }
         self.members.wake(ctx, token);
         self.tell_if_beyond(ctx);
+        self.settle(ctx);
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for Mirror {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.members.power_cut(now);
+        self.resync.power_cut(now, false);
+        self.parents.clear();
+        self.ops.clear();
+        self.ready.clear();
+        self.locks = RangeLocks::default();
+        self.in_flight.fill(0);
+        (self.active, self.flushes) = (0, 0);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.members.power_on(ctx);
+        self.resync.power_on(ctx, &self.members);
         self.settle(ctx);
     }
 }

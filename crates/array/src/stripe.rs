@@ -9,8 +9,8 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Loader, Op, Request, RequestId,
-    SECTOR_BYTES, Saver, SimTime, StateError,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Lba, Loader, Op,
+    PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
 };
 
 /// The registered entry.
@@ -106,19 +106,8 @@ impl Component for Stripe {
     }
 
     // All it remembers is of requests in flight.
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
 
     // Members that were written to and others that were not are what a write in flight leaves.
-    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.fanout.clear();
-        Ok(())
-    }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.request.data != DataSlice::NONE && done.request.op != Op::Flush {
@@ -129,5 +118,30 @@ impl Component for Stripe {
             ctx.data().give_back(done.request.data);
         }
         self.fanout.close(ctx, done);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Stripe {
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+impl PowerFailure for Stripe {
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.fanout.clear();
+        Ok(())
     }
 }

@@ -9,9 +9,9 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::state;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites, LatencyBreakdown,
-    LatencyPhase, Loader, Op, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime,
-    StateError, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
+    LatencyBreakdown, LatencyPhase, Loader, Op, PowerFailure, Request, RequestId, SECTOR_BYTES,
+    Saver, SimDuration, SimTime, StateError, Stream,
 };
 use slab::Slab;
 
@@ -168,18 +168,6 @@ impl Component for ConstantDevice {
         ComponentInfo { kind: ENTRY.description.name, ..ComponentInfo::default() }
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.free_at, &self.timing.stream));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
-        state::same_length("the list of servers", free_at.len(), self.free_at.len())?;
-        (self.free_at, self.timing.stream) = (free_at, stream);
-        Ok(())
-    }
-
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
         let moves_data = matches!(request.op, Op::Read | Op::Write);
@@ -205,13 +193,6 @@ impl Component for ConstantDevice {
         ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
     }
 
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
-        self.pending.clear();
-        self.free_at.fill(now);
-        Ok(())
-    }
-
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
@@ -219,5 +200,36 @@ impl Component for ConstantDevice {
         // Any bit of the end will do as a coin; a draw would make verified runs differ.
         self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
         ctx.complete_at(id, end, breakdown);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for ConstantDevice {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.free_at, &self.timing.stream));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
+        state::same_length("the list of servers", free_at.len(), self.free_at.len())?;
+        (self.free_at, self.timing.stream) = (free_at, stream);
+        Ok(())
+    }
+}
+
+impl PowerFailure for ConstantDevice {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
+        self.pending.clear();
+        self.free_at.fill(now);
+        Ok(())
     }
 }

@@ -12,8 +12,8 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, InFlightWrites,
-    LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime, Stream,
+    LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
 use std::rc::Rc;
 
@@ -204,14 +204,20 @@ impl Component for CurveDisk {
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        self.account(ctx);
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for CurveDisk {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.undo.cut(&mut self.contents, now, &mut self.stream, |_| false);
         self.busy_until = self.busy_until.min(now);
         Ok(())
-    }
-
-    fn finish(&mut self, ctx: &mut Ctx<'_>) {
-        self.account(ctx);
     }
 }
 

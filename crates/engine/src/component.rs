@@ -4,7 +4,6 @@ use crate::event::{LatencyBreakdown, PowerState};
 use crate::machine::Ctx;
 use crate::request::{Command, Request, RequestId};
 use crate::schedule::Positioner;
-use crate::source::Source;
 use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 use std::rc::Rc;
@@ -75,38 +74,24 @@ pub trait Component {
         None
     }
 
-    /// Whether [`Component::prepare`] has work to do that is worth remembering.
-    fn prepares(&self) -> bool {
-        false
+    /// How it is brought into its initial state, if there is anything to do.
+    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
+        None
     }
 
-    /// Brings the component into the state a run starts from, without time and without events: writes
-    /// a device full, say. `watch` is told the share that is done now and then; when it returns
-    /// `false` the component gives up at once, with whatever result. Called once, before
-    /// [`Component::start`], unless [`Component::restore`] took its place.
-    ///
-    /// # Errors
-    /// When the component cannot get there.
-    fn prepare(&mut self, _watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        Ok(())
+    /// How its state is saved and restored, if it can be.
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        None
     }
 
-    /// Puts down everything a later run has to know to go on as if this one had not ended. Called
-    /// while no request is in flight. Stamps of verified runs are no part of it.
-    ///
-    /// # Errors
-    /// When this kind of component cannot.
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Err(StateError(format!("a `{}` cannot save its state", self.info().kind)))
+    /// What a power failure does to it, if that is modelled.
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        None
     }
 
-    /// Takes back what [`Component::save`] put down. [`Component::start`] follows, at the time of the
-    /// save; timers that were set then still go off.
-    ///
-    /// # Errors
-    /// When the state is not of this system; the component must not be used afterwards.
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Err(StateError(format!("a `{}` cannot take its state back", self.info().kind)))
+    /// How it uses advance notice of requests, if at all.
+    fn lookahead(&self) -> Option<&dyn Lookahead> {
+        None
     }
 
     /// The devices it gives access to without combining them, in order: a bus, or a controller on
@@ -135,42 +120,67 @@ pub trait Component {
     /// A request issued to a child is done, or a command.
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion);
 
-    /// `requests` will probably come next, in this order; a component with large tables may look up
-    /// early what they need. Nothing that happens may depend on it. Addresses are unchecked.
-    fn expect(&self, _requests: &[Request]) {}
-
     /// A timer set with [`Ctx::wake_at`] went off.
     fn wake(&mut self, _ctx: &mut Ctx<'_>, _token: u64) {}
 
-    /// The power fails, now: everything volatile is lost, and with it every request in flight,
-    /// from above and to children. No completion, timer or buffer of stamps from before comes
-    /// back. What a medium held of writes in flight is for it to say, see [`crate::InFlightWrites`].
-    ///
-    /// A disk that keeps acknowledged writes in its buffer loses them, but for those it was told
-    /// to force ([`crate::Flags::FUA`]) or to [flush](crate::Op::Flush): whoever writes back to
-    /// it from a durable copy has to ask for that before giving the copy up.
-    ///
-    /// # Errors
-    /// When this kind of component does not model it.
-    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        Err(format!("a `{}` does not model power failures", self.info().kind))
-    }
-
-    /// The power is back, at the same instant; children are told first. Account for time not told
-    /// yet and recover: requests to children may be issued and timers set. Requests from above
-    /// may come at once and have to wait until the component can serve them.
-    fn power_on(&mut self, _ctx: &mut Ctx<'_>) {}
-
     /// Called once after the last request: account for time not told yet.
     fn finish(&mut self, _ctx: &mut Ctx<'_>) {}
+}
 
-    /// Runs `workload` through the component's state without taking time and without telling events.
+/// Bringing a component into the state a run starts from.
+pub trait Prepare {
+    /// Reaches the initial state without taking simulated time and without emitting events: fills
+    /// a drive, for example. Reports the share that is done to `progress` now and then, and gives
+    /// up when it returns `false`. Called once, before [`Component::start`], unless
+    /// [`Checkpoint::restore`] took its place.
     ///
     /// # Errors
-    /// When the workload breaks off, or the component has no untimed mode.
-    fn precondition(&mut self, _workload: &mut dyn Source) -> Result<(), String> {
-        Err("this component cannot be preconditioned; precondition the devices below it".to_owned())
-    }
+    /// When the component cannot reach that state.
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String>;
+}
+
+/// Saving and restoring a component's state.
+pub trait Checkpoint {
+    /// Writes everything a later run needs in order to continue. Called while no request is in
+    /// flight. The data versions of verified runs are not part of it.
+    ///
+    /// # Errors
+    /// When the state cannot be saved as configured.
+    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
+
+    /// Reads back what [`Checkpoint::save`] wrote. [`Component::start`] follows, at the time of
+    /// the save; timers set before still expire.
+    ///
+    /// # Errors
+    /// When the state belongs to another system; the component must not be used afterwards.
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
+}
+
+/// What a power failure does to a component.
+pub trait PowerFailure {
+    /// The power fails now: all volatile state is lost, and with it every request in flight, from
+    /// the parent and to children. No completion, timer or data buffer from before comes back.
+    /// What a medium holds of the writes in flight is up to it, see [`crate::InFlightWrites`].
+    ///
+    /// A disk that acknowledges writes from its buffer loses them, except those it was asked to
+    /// force ([`crate::Flags::FUA`]) or to [flush](crate::Op::Flush): a component that destages to
+    /// it from a durable copy has to flush before it drops the copy.
+    ///
+    /// # Errors
+    /// When the component, as configured, does not model it.
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String>;
+
+    /// The power is back, at the same instant; children are called first. Recovers: requests to
+    /// children may be issued and timers set. The parent may issue requests immediately; they wait
+    /// until the component can serve them.
+    fn power_on(&mut self, _ctx: &mut Ctx<'_>) {}
+}
+
+/// Using advance notice of requests.
+pub trait Lookahead {
+    /// `requests` will probably arrive next, in this order; a component with large tables may
+    /// prefetch the entries they need. No result may depend on it. Addresses are unchecked.
+    fn expect(&self, requests: &[Request]);
 }
 
 /// A device that a component gives access to; see [`Component::targets`].

@@ -44,6 +44,14 @@ pub enum Fault {
         /// What happened, and what to do.
         reason: String,
     },
+    /// The power failed, and a component does not model that.
+    #[error("{device}: a `{kind}` does not model power failures")]
+    PowerFailureUnsupported {
+        /// Path of the component.
+        device: String,
+        /// Its kind.
+        kind: &'static str,
+    },
     /// The workload cannot go on (a broken trace).
     #[error("{0}")]
     Workload(String),

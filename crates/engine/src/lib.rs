@@ -25,7 +25,10 @@ pub mod state;
 pub mod time;
 pub mod timer;
 
-pub use component::{Completion, Component, ComponentInfo, ComponentTree, Outcome, Target};
+pub use component::{
+    Checkpoint, Completion, Component, ComponentInfo, ComponentTree, Lookahead, Outcome,
+    PowerFailure, Prepare, Target,
+};
 pub use contents::{Contents, DataPool, DataSlice};
 pub use event::{
     Cause, ComponentId, DiskCacheOutcome, Event, EventRecord, EventSink, FlashAct, FlashUnit,

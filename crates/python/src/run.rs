@@ -193,7 +193,7 @@ fn kind(fault: &Fault) -> &'static str {
     match fault {
         Fault::WrongData { .. } => "wrong-data",
         Fault::OutOfRange { .. } => "out-of-range",
-        Fault::Device { .. } => "device",
+        Fault::Device { .. } | Fault::PowerFailureUnsupported { .. } => "device",
         Fault::Workload(_) => "workload",
         Fault::Invariant(_) => "invariant",
         Fault::Interrupted => "interrupted",

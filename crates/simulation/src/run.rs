@@ -181,7 +181,7 @@ pub fn run(
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes() };
     let (fault, events) = (ended.err(), machine.events_handled());
     let state = match fault {
-        None if save_state => Some(save(&machine, scenario, registry)?),
+        None if save_state => Some(save(&mut machine, scenario, registry)?),
         _ => None,
     };
     let ending = Ending { time: machine.now() - base, events, complete: fault.is_none() };
@@ -210,7 +210,11 @@ fn state_problem(what: &str, error: &StateError) -> RunError {
     RunError::Scenario(Diagnostics::single(format!("{what}: {error}")))
 }
 
-fn save(machine: &Machine, scenario: &Scenario, registry: &Registry) -> Result<Vec<u8>, RunError> {
+fn save(
+    machine: &mut Machine,
+    scenario: &Scenario,
+    registry: &Registry,
+) -> Result<Vec<u8>, RunError> {
     let state = machine.save();
     let state = state.map_err(|error| state_problem("the state cannot be saved", &error))?;
     Ok(state::pack(&resolve::system(scenario, registry), &state))

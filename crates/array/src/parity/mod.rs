@@ -41,7 +41,7 @@ use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Op, Outcome,
-    Request, RequestId, SECTOR_BYTES, SimTime,
+    PowerFailure, Request, RequestId, SECTOR_BYTES, SimTime,
 };
 use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
@@ -462,28 +462,6 @@ impl Component for ParityArray {
         self.settle(ctx);
     }
 
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.members.power_cut(now);
-        // What the journal knows is done again; nothing else was under way.
-        let knows_all = self.cut_journal();
-        self.resync.power_cut(now, knows_all);
-        self.parents.clear();
-        self.queue.clear();
-        self.ops.clear();
-        self.units.clear();
-        self.ready.clear();
-        self.locks = RangeLocks::default();
-        (self.active, self.flushes) = (0, 0);
-        Ok(())
-    }
-
-    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.members.power_on(ctx);
-        self.resync.power_on(ctx, &self.members);
-        self.read_journal(ctx);
-        self.settle(ctx);
-    }
-
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let served = self.served(ctx, done);
         if done.tag & JOURNAL_TAG != 0 {
@@ -510,6 +488,34 @@ impl Component for ParityArray {
         }
         self.members.wake(ctx, token);
         self.tell_if_beyond(ctx);
+        self.settle(ctx);
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for ParityArray {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.members.power_cut(now);
+        // What the journal knows is done again; nothing else was under way.
+        let knows_all = self.cut_journal();
+        self.resync.power_cut(now, knows_all);
+        self.parents.clear();
+        self.queue.clear();
+        self.ops.clear();
+        self.units.clear();
+        self.ready.clear();
+        self.locks = RangeLocks::default();
+        (self.active, self.flushes) = (0, 0);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.members.power_on(ctx);
+        self.resync.power_on(ctx, &self.members);
+        self.read_journal(ctx);
         self.settle(ctx);
     }
 }

@@ -24,8 +24,8 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Command, Completion, Component, ComponentInfo, Contents, Ctx, DiskCacheOutcome, Event, Flags,
-    InFlightWrites, LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
-    Source, Stream,
+    InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
+    SimDuration, SimTime, Stream,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -394,6 +394,16 @@ impl Component for HardDisk {
         self.pump(ctx);
     }
 
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        self.catch_up(ctx);
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for HardDisk {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.lose_power(now);
         Ok(())
@@ -401,16 +411,6 @@ impl Component for HardDisk {
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.spin_up_again(ctx);
-    }
-
-    fn finish(&mut self, ctx: &mut Ctx<'_>) {
-        self.catch_up(ctx);
-    }
-
-    /// A disk keeps no trace of old requests but its buffer, which is left empty.
-    fn precondition(&mut self, workload: &mut dyn Source) -> Result<(), String> {
-        while workload.next()?.is_some() {}
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, Contents, Ctx, Event, LatencyBreakdown, LatencyPhase,
-    Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime, Source,
+    Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
 };
 use sled::{Sled, SledSpec, Spot};
 use std::collections::VecDeque;
@@ -293,11 +293,5 @@ impl Component for Mems {
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
-    }
-
-    /// The device keeps no trace of old requests.
-    fn precondition(&mut self, workload: &mut dyn Source) -> Result<(), String> {
-        while workload.next()?.is_some() {}
-        Ok(())
     }
 }

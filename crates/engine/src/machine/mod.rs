@@ -140,15 +140,20 @@ impl Machine {
             }
             let (component, path) = (&mut self.components[node], &self.core.positions[node].path);
             let fault = |reason| Fault::Device { device: path.clone(), reason };
-            let mut keeper = keeper.as_mut().filter(|_| component.prepares());
+            if component.preparation().is_none() {
+                continue;
+            }
+            let mut keeper = keeper.as_mut().filter(|_| component.checkpoint().is_some());
             if let Some(state) = keeper.as_mut().and_then(|keeper| keeper.load(path)) {
                 let mut loader = Loader::new(&state);
-                let restored = component.restore(&mut loader).and_then(|()| loader.end());
+                let checkpoint = component.checkpoint().expect("only then there is a keeper");
+                let restored = checkpoint.restore(&mut loader).and_then(|()| loader.end());
                 restored.map_err(|error| fault(format!("a remembered state is unfit: {error}")))?;
                 continue;
             }
             let mut wanted = true;
-            let prepared = component.prepare(&mut |share| {
+            let preparation = component.preparation().expect("checked above");
+            let prepared = preparation.prepare(&mut |share| {
                 wanted &= watch(share);
                 wanted
             });
@@ -157,7 +162,10 @@ impl Machine {
             }
             prepared.map_err(fault)?;
             let mut saver = Saver::default();
-            if let Some(keeper) = keeper.filter(|_| component.save(&mut saver).is_ok()) {
+            let (Some(keeper), Some(checkpoint)) = (keeper, component.checkpoint()) else {
+                continue;
+            };
+            if checkpoint.save(&mut saver).is_ok() {
                 keeper.store(path, saver.into_bytes());
             }
         }
@@ -194,12 +202,21 @@ impl Machine {
         core.free.clear();
         core.data.reset();
         for (component, place) in self.components.iter_mut().zip(&self.core.positions) {
-            component
+            let device = || place.path.clone();
+            let Some(power) = component.power_failure() else {
+                let kind = component.info().kind;
+                return Err(Fault::PowerFailureUnsupported { device: device(), kind });
+            };
+            power
                 .power_cut(self.core.now)
-                .map_err(|reason| Fault::Device { device: place.path.clone(), reason })?;
+                .map_err(|reason| Fault::Device { device: device(), reason })?;
         }
         for node in (0..self.components.len()).rev() {
-            self.with_layer(ComponentId(node as u16), |component, ctx| component.power_on(ctx));
+            self.with_layer(ComponentId(node as u16), |component, ctx| {
+                if let Some(power) = component.power_failure() {
+                    power.power_on(ctx);
+                }
+            });
         }
         Ok(())
     }
@@ -321,7 +338,9 @@ impl Machine {
                     self.with_layer(parent, |component, ctx| component.completion(ctx, &done));
                 }
                 Message::Expect(child) => {
-                    self.components[child.0 as usize].expect(&self.core.expected);
+                    if let Some(lookahead) = self.components[child.0 as usize].lookahead() {
+                        lookahead.expect(&self.core.expected);
+                    }
                     self.core.expected.clear();
                 }
             }

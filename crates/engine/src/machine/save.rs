@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::traffic::Timer;
+use crate::component::{Checkpoint, Component};
 use crate::event::ComponentId;
 use crate::state::{Loader, Saver, StateError};
 use crate::time::SimTime;
@@ -12,7 +13,7 @@ impl Machine {
     ///
     /// # Errors
     /// When requests are in flight, or a component cannot save itself.
-    pub fn save(&self) -> Result<Vec<u8>, StateError> {
+    pub fn save(&mut self) -> Result<Vec<u8>, StateError> {
         if self.in_flight() > 0 {
             return Err(StateError(format!("{} requests are in flight", self.in_flight())));
         }
@@ -29,8 +30,9 @@ impl Machine {
             })
             .collect();
         saver.put(&(self.core.now, wakes));
-        for (component, place) in self.components.iter().zip(&self.core.positions).skip(1) {
-            component.save(&mut saver).map_err(|error| located(&place.path, &error))?;
+        for (component, place) in self.components.iter_mut().zip(&self.core.positions).skip(1) {
+            let saved = checkpoint(component.as_mut()).and_then(|state| state.save(&mut saver));
+            saved.map_err(|error| located(&place.path, &error))?;
         }
         Ok(saver.into_bytes())
     }
@@ -44,7 +46,9 @@ impl Machine {
         let mut loader = Loader::new(state);
         let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;
         for (component, place) in self.components.iter_mut().zip(&self.core.positions).skip(1) {
-            component.restore(&mut loader).map_err(|error| located(&place.path, &error))?;
+            let restored =
+                checkpoint(component.as_mut()).and_then(|state| state.restore(&mut loader));
+            restored.map_err(|error| located(&place.path, &error))?;
         }
         loader.end()?;
         self.core.now = now;
@@ -57,6 +61,11 @@ impl Machine {
         self.prepared[1..].fill(true);
         Ok(())
     }
+}
+
+fn checkpoint(component: &mut dyn Component) -> Result<&mut dyn Checkpoint, StateError> {
+    let kind = component.info().kind;
+    component.checkpoint().ok_or_else(|| StateError(format!("a `{kind}` cannot save its state")))
 }
 
 fn located(path: &str, error: &StateError) -> StateError {

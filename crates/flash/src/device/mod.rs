@@ -14,11 +14,11 @@ use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Completion, Component, ComponentInfo, Contents, Ctx, Event, Fault, LatencyPhase, Loader,
-    Op, PowerState, Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, Source,
-    StateError, Stream,
+    Cause, Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Event, Fault,
+    LatencyPhase, Loader, Lookahead, Op, PowerFailure, PowerState, Prepare, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
-use pieces::{Piece, pieces, serve_untimed, write_run};
+use pieces::{Piece, pieces, write_run};
 use power_cut::{InFlight, RECOVERED};
 use stamps::is_host_read;
 use std::collections::BTreeMap;
@@ -312,42 +312,6 @@ impl Component for Ssd {
         self.parts.info.clone()
     }
 
-    fn prepares(&self) -> bool {
-        self.parts.precondition != Precondition::None
-    }
-
-    fn prepare(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        let SsdParts { ftl, flash, precondition, precondition_pages, stream, .. } = &mut self.parts;
-        flash.set_recording(false);
-        let prepared = ftl.prepare(flash);
-        flash.set_recording(true);
-        prepared
-            .and_then(|()| {
-                let pages = *precondition_pages;
-                precondition::run(*precondition, pages, &mut **ftl, flash, stream, watch)
-            })
-            .map_err(|error| error.to_string())
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
-        flash.save(to);
-        ftl.save(to)?;
-        clock.save(to);
-        to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let SsdParts { ftl, flash, clock, stream, .. } = &mut self.parts;
-        flash.restore(from)?;
-        ftl.restore(from)?;
-        clock.restore(from)?;
-        (*stream, self.told_until, self.active_until, self.free_told, self.wake_set) =
-            from.take()?;
-        Ok(())
-    }
-
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         if ctx.flash_busy_enabled() {
             self.parts.clock.watch();
@@ -366,25 +330,6 @@ impl Component for Ssd {
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {
         unreachable!("a device has no children");
-    }
-
-    fn expect(&self, requests: &[Request]) {
-        let mut lpns = [Lpn(0); EXPECTED_MAX];
-        let count = requests.len().min(EXPECTED_MAX);
-        for (lpn, request) in lpns.iter_mut().zip(requests) {
-            let number = request.lba.0 / u64::from(self.sectors_per_page);
-            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
-        }
-        self.parts.ftl.expect(&lpns[..count], &self.parts.flash);
-    }
-
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.lose_power(now);
-        Ok(())
-    }
-
-    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.recover(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
@@ -434,26 +379,78 @@ impl Component for Ssd {
         }
     }
 
-    fn precondition(&mut self, workload: &mut dyn Source) -> Result<(), String> {
-        let SsdParts { ftl, flash, exported_pages, ftl_name, .. } = &mut self.parts;
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+
+    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
+        (self.parts.precondition != Precondition::None).then_some(self as &mut dyn Prepare)
+    }
+
+    fn lookahead(&self) -> Option<&dyn Lookahead> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Ssd {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &self.parts;
+        flash.save(to);
+        ftl.save(to)?;
+        clock.save(to);
+        to.put(&(stream, self.told_until, self.active_until, self.free_told, self.wake_set));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let SsdParts { ftl, flash, clock, stream, .. } = &mut self.parts;
+        flash.restore(from)?;
+        ftl.restore(from)?;
+        clock.restore(from)?;
+        (*stream, self.told_until, self.active_until, self.free_told, self.wake_set) =
+            from.take()?;
+        Ok(())
+    }
+}
+
+impl PowerFailure for Ssd {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.lose_power(now);
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.recover(ctx);
+    }
+}
+
+impl Prepare for Ssd {
+    fn prepare(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        let SsdParts { ftl, flash, precondition, precondition_pages, stream, .. } = &mut self.parts;
         flash.set_recording(false);
-        let end = u64::from(*exported_pages) * u64::from(self.sectors_per_page);
-        while let Some(arrival) = workload.next()? {
-            let request = arrival.request;
-            if request.op != Op::Flush && (request.sectors == 0 || request.end().0 > end) {
-                return Err(format!(
-                    "preconditioning: sectors {}..{} exceed the device's {end} sectors",
-                    request.lba,
-                    request.end()
-                ));
-            }
-            serve_untimed(&mut **ftl, flash, &request, self.sectors_per_page)
-                .map_err(|error| format!("preconditioning: {error}"))?;
-        }
+        let prepared = ftl.prepare(flash);
         flash.set_recording(true);
-        match flash.violation() {
-            Some(violation) => Err(format!("translation layer `{ftl_name}`: {violation}")),
-            None => Ok(()),
+        prepared
+            .and_then(|()| {
+                let pages = *precondition_pages;
+                precondition::run(*precondition, pages, &mut **ftl, flash, stream, watch)
+            })
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Lookahead for Ssd {
+    fn expect(&self, requests: &[Request]) {
+        let mut lpns = [Lpn(0); EXPECTED_MAX];
+        let count = requests.len().min(EXPECTED_MAX);
+        for (lpn, request) in lpns.iter_mut().zip(requests) {
+            let number = request.lba.0 / u64::from(self.sectors_per_page);
+            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
         }
+        self.parts.ftl.expect(&lpns[..count], &self.parts.flash);
     }
 }

@@ -1,9 +1,8 @@
 //! Requests cut into pages.
 
-use crate::ftl::{Ftl, FtlError, Hint, WriteRun};
+use crate::ftl::WriteRun;
 use crate::geometry::Lpn;
-use crate::ops::FlashOps;
-use hybridsim_engine::{Op, Request};
+use hybridsim_engine::Request;
 
 /// The part of a request that lies in one page.
 #[derive(Clone, Copy, Debug)]
@@ -44,38 +43,4 @@ pub fn write_run(request: &Request, sectors_per_page: u32) -> WriteRun {
         pages: (last - first + 1) as u32,
         last_whole: request.end().0.is_multiple_of(per_page),
     }
-}
-
-/// Has `ftl` do what `request` asks for, page by page as a run would, but without a clock.
-pub fn serve_untimed(
-    ftl: &mut dyn Ftl,
-    flash: &mut FlashOps,
-    request: &Request,
-    sectors_per_page: u32,
-) -> Result<(), FtlError> {
-    if request.op == Op::Flush {
-        return Ok(());
-    }
-    let run = write_run(request, sectors_per_page);
-    if request.op == Op::Write {
-        ftl.begin_write(run);
-    }
-    let hint = Hint { request_pages: run.pages };
-    pieces(request, sectors_per_page).try_for_each(|piece| {
-        let whole = piece.sectors == sectors_per_page;
-        match request.op {
-            Op::Write => {
-                if !whole && ftl.holds(piece.lpn, flash) {
-                    ftl.read(piece.lpn, flash);
-                }
-                ftl.write(piece.lpn, hint, flash)
-            }
-            Op::Read => {
-                ftl.read(piece.lpn, flash);
-                Ok(())
-            }
-            Op::Trim if whole => ftl.trim(piece.lpn, flash),
-            Op::Trim | Op::Flush => Ok(()),
-        }
-    })
 }

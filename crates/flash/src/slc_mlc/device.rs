@@ -8,9 +8,9 @@ use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
-    Cause, Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, Fault, FlashAct,
-    FlashUnit, InFlightWrites, LatencyBreakdown, LatencyPhase, Op, PowerState, Request, RequestId,
-    SimDuration, SimTime, Stream,
+    Cause, Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, Fault,
+    FlashAct, FlashUnit, InFlightWrites, LatencyBreakdown, LatencyPhase, Op, PowerFailure,
+    PowerState, Request, RequestId, SimDuration, SimTime, Stream,
 };
 
 /// The timer for background work.
@@ -305,20 +305,6 @@ impl Component for SlcMlcSsd {
         ComponentInfo { custom: NAMES, ..self.breakdown.info.clone() }
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        self.put_down(to);
-        to.put(&(self.free, self.told_until, self.untold, self.wake_set));
-        to.put(&(self.free_blocks_told, self.recovering));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.take_back(from)?;
-        (self.free, self.told_until, self.untold, self.wake_set) = from.take()?;
-        (self.free_blocks_told, self.recovering) = from.take()?;
-        Ok(())
-    }
-
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         if ctx.verifying() {
             self.breakdown.store.verify();
@@ -355,6 +341,53 @@ impl Component for SlcMlcSsd {
         }
     }
 
+    fn finish(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        self.free = self.free.min(now);
+        self.tell_states(ctx, now);
+        let Store { mlc, cache, .. } = &self.breakdown.store;
+        let slc = cache.as_ref().map(|cache| &cache.log.array);
+        let media = [(Number::MlcWear, Some(&mlc.array)), (Number::SlcWear, slc)];
+        let mut wear = std::collections::BTreeMap::new();
+        for (number, array) in media {
+            let Some(array) = array else { continue };
+            for block in 0..array.geometry().blocks() {
+                let erases = array.erases(BlockId(block));
+                *wear.entry(erases).or_insert(0) += 1;
+                ctx.emit(Event::Custom { name: number as u8, value: u64::from(erases) });
+            }
+        }
+        for (erases, blocks) in wear {
+            ctx.emit(Event::Wear { erases, blocks });
+        }
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for SlcMlcSsd {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.put_down(to);
+        to.put(&(self.free, self.told_until, self.untold, self.wake_set));
+        to.put(&(self.free_blocks_told, self.recovering));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.take_back(from)?;
+        (self.free, self.told_until, self.untold, self.wake_set) = from.take()?;
+        (self.free_blocks_told, self.recovering) = from.take()?;
+        Ok(())
+    }
+}
+
+impl PowerFailure for SlcMlcSsd {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.waiting.clear();
         self.recovering = None;
@@ -378,26 +411,5 @@ impl Component for SlcMlcSsd {
         self.free = now + took;
         self.recovering = Some(took);
         ctx.wake_at(self.free, RECOVERED);
-    }
-
-    fn finish(&mut self, ctx: &mut Ctx<'_>) {
-        let now = ctx.now();
-        self.free = self.free.min(now);
-        self.tell_states(ctx, now);
-        let Store { mlc, cache, .. } = &self.breakdown.store;
-        let slc = cache.as_ref().map(|cache| &cache.log.array);
-        let media = [(Number::MlcWear, Some(&mlc.array)), (Number::SlcWear, slc)];
-        let mut wear = std::collections::BTreeMap::new();
-        for (number, array) in media {
-            let Some(array) = array else { continue };
-            for block in 0..array.geometry().blocks() {
-                let erases = array.erases(BlockId(block));
-                *wear.entry(erases).or_insert(0) += 1;
-                ctx.emit(Event::Custom { name: number as u8, value: u64::from(erases) });
-            }
-        }
-        for (erases, blocks) in wear {
-            ctx.emit(Event::Wear { erases, blocks });
-        }
     }
 }

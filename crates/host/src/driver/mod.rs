@@ -17,7 +17,7 @@ use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Arrival, Completion, Component, ComponentInfo, Ctx, DataSlice, Event, Fault, LatencyPhase, Lba,
-    Op, Outcome, Request, RequestId, SimTime, Source,
+    Op, Outcome, PowerFailure, Request, RequestId, SimTime, Source,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -330,33 +330,6 @@ impl Component for Host {
         ctx.device_fault("the host is the root and takes no requests");
     }
 
-    /// The host loses power too: requests that had not completed are lost, and the workload goes
-    /// on behind them.
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        if self.reacts {
-            return Err(
-                "this workload waits for completions, some of which a power failure would \
-                 take away; use times that do not depend on them"
-                    .to_owned(),
-            );
-        }
-        let head = Head { now, last: self.last, positioner: None };
-        while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
-        self.thinking.clear();
-        self.lost = std::mem::take(&mut self.outstanding);
-        (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
-        if let Some(check) = &mut self.check {
-            check.power_cut();
-        }
-        Ok(())
-    }
-
-    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.emit(Event::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
-        self.tell_depth(ctx);
-        self.go_on(ctx);
-    }
-
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         self.tell_completed(ctx, done);
         self.at_device -= 1;
@@ -405,5 +378,38 @@ impl Component for Host {
                 "{count} requests had not completed when nothing was left to happen at {now}"
             )));
         }
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for Host {
+    /// The host loses power too: requests that had not completed are lost, and the workload goes
+    /// on behind them.
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        if self.reacts {
+            return Err(
+                "this workload waits for completions, some of which a power failure would \
+                 take away; use times that do not depend on them"
+                    .to_owned(),
+            );
+        }
+        let head = Head { now, last: self.last, positioner: None };
+        while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
+        self.thinking.clear();
+        self.lost = std::mem::take(&mut self.outstanding);
+        (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
+        if let Some(check) = &mut self.check {
+            check.power_cut();
+        }
+        Ok(())
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.emit(Event::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
+        self.tell_depth(ctx);
+        self.go_on(ctx);
     }
 }

@@ -33,8 +33,8 @@ use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Lba, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime, Stream,
+    Command, Completion, Component, ComponentInfo, Ctx, Lba, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
 use rule::Access;
 use std::rc::Rc;
@@ -382,6 +382,12 @@ impl Component for FlashBacked {
         self.advance(ctx);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for FlashBacked {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.lose_power();
         Ok(())

@@ -6,7 +6,9 @@ use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
 use hybridsim_config::param::{EntryChoice, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
-use hybridsim_engine::{Arrival, ComponentTree, Event, Fault, Op, PowerFailureInjector};
+use hybridsim_engine::{
+    Arrival, ComponentTree, Event, Fault, Op, PowerFailure, PowerFailureInjector,
+};
 use hybridsim_host::HostOptions;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -42,11 +44,19 @@ impl<L: Component> Component for Shared<L> {
         self.0.borrow_mut().wake(ctx, token);
         (self.1)();
     }
-    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.0.borrow_mut().power_cut(now)
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
     }
+}
+
+impl<L: Component> PowerFailure for Shared<L> {
+    fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
+        self.0.borrow_mut().power_failure().expect("modelled").power_cut(now)
+    }
+
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.0.borrow_mut().power_on(ctx);
+        self.0.borrow_mut().power_failure().expect("modelled").power_on(ctx);
     }
 }
 

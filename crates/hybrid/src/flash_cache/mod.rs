@@ -37,7 +37,8 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES, SimTime,
+    Completion, Component, ComponentInfo, Ctx, PowerFailure, Request, RequestId, SECTOR_BYTES,
+    SimTime,
 };
 use mapping::Mapping;
 use observed::Observed;
@@ -389,6 +390,12 @@ impl Component for FlashCache {
         self.settle(ctx);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for FlashCache {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.lose_power()
     }

@@ -36,7 +36,8 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, Request, RequestId, SECTOR_BYTES, SimTime,
+    Completion, Component, ComponentInfo, Ctx, PowerFailure, Request, RequestId, SECTOR_BYTES,
+    SimTime,
 };
 use lane::{HELD, Lane, Order};
 use power_cut::{Durability, JOURNAL_PAGES};
@@ -311,14 +312,6 @@ impl Component for HybridDisk {
         }
     }
 
-    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.lose_power()
-    }
-
-    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        self.recover(ctx);
-    }
-
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if self.durability.holds_back(id, request) {
             return;
@@ -343,5 +336,19 @@ impl Component for HybridDisk {
             self.clean_when_idle(ctx);
         }
         self.settle(ctx);
+    }
+
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for HybridDisk {
+    fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
+        self.lose_power()
+    }
+
+    fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.recover(ctx);
     }
 }

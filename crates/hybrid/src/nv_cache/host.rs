@@ -11,8 +11,8 @@ use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Event, Lba, Outcome, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime,
+    Command, Completion, Component, ComponentInfo, Ctx, Event, Lba, Outcome, PowerFailure, Request,
+    RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -282,6 +282,12 @@ impl Component for NvCacheHost {
         self.send(ctx);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for NvCacheHost {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.queue.clear();
         self.under_way = None;

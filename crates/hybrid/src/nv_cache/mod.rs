@@ -33,8 +33,8 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Event, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime,
+    Command, Completion, Component, ComponentInfo, Ctx, Event, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime,
 };
 use serve::Job;
 use slab::Slab;
@@ -198,6 +198,12 @@ impl Component for NvCacheDisk {
         self.settle(ctx);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for NvCacheDisk {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.extents.remove(0, self.capacity, |extent| !extent.valid);
         self.spindle = Spindle::default();

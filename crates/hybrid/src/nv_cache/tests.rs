@@ -4,7 +4,9 @@ use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
-use hybridsim_engine::{Arrival, ComponentTree, Flags, Lba, Op, PowerFailureInjector, Stream};
+use hybridsim_engine::{
+    Arrival, ComponentTree, Flags, Lba, Op, PowerFailure, PowerFailureInjector, Stream,
+};
 
 /// Passes requests on and sends a random command with every other one.
 struct Whimsical {
@@ -48,6 +50,12 @@ impl Component for Whimsical {
         self.refused += u64::from(done.outcome == hybridsim_engine::Outcome::Failed);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for Whimsical {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         Ok(())
     }

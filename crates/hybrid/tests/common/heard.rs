@@ -2,8 +2,8 @@
 
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, ComponentTree, Ctx, Request, RequestId, SimDuration,
-    SimTime,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, PowerFailure, Request, RequestId,
+    SimDuration, SimTime,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -45,6 +45,12 @@ impl Component for Heard {
         self.device.wake(ctx, token);
     }
 
+    fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
+        Some(self)
+    }
+}
+
+impl PowerFailure for Heard {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.device.power_cut(now)
     }
