@@ -6,6 +6,8 @@
 //! - [`diagnostic`]: messages that point into the text.
 //! - [`registry`], [`build`]: what can be chosen by name, and how it is built.
 
+#![warn(missing_docs)]
+
 pub mod build;
 pub mod check;
 pub mod diagnostic;

@@ -7,6 +7,8 @@
 //!
 //! What a component did is told as [`Event`]s; nothing in here counts, averages or prints.
 
+#![warn(missing_docs)]
+
 pub mod component;
 pub mod contents;
 pub mod event;
