@@ -1,6 +1,8 @@
 //! A claim, what came out, and the verdict: computed, never written down.
 
+use crate::published::{self, PublishedClaim, PublishedValue};
 use hybridsim_report::study::{Plot, Quantity, Row, Verdict};
+use serde::Deserialize;
 
 /// A bound as it is told: whole, or with four digits that matter.
 fn short(value: f64) -> String {
@@ -10,7 +12,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// What an artefact found.
+/// What an experiment found.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(super) rows: Vec<Claim>,
@@ -30,7 +32,8 @@ impl Findings {
 }
 
 /// How named values have to follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Each greater than the next.
     Falling,
@@ -65,37 +68,94 @@ impl Order {
 /// One claim of a source. Built up by its methods; without a result it is not comparable.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    id: &'static str,
+    row: String,
     claim: String,
     published: Option<Quantity>,
     ours: Option<Quantity>,
-    unit: &'static str,
+    unit: String,
     tolerance: String,
     /// Agreement is from here to there.
     bounds: (f64, f64),
+    /// How ranked values have to follow one another.
+    order: Option<Order>,
     verdict: Option<Verdict>,
     /// Whether the source's number went into what was run.
     given: bool,
-    /// Why it differs, or is not comparable.
+    /// Why it is not comparable.
     reason: Option<String>,
+    /// Why it differs, if it does.
+    differs_because: Option<String>,
     /// What is told in any case.
     remark: Option<String>,
 }
 
 impl Claim {
-    /// Row `id` of the checklist claims `claim`.
-    pub fn new(id: &'static str, claim: impl Into<String>) -> Self {
+    /// The published claim `id`, such as `flashsim/erases-fast-over-dftl`, from
+    /// `papers/flashsim/claims.toml`.
+    pub fn of(id: &str) -> Self {
+        let published = published::claim(id);
+        let claim = Self::new(&published.row, &published.claim).judged_by(published);
+        let unit = published.unit.clone();
+        let given = published.given;
+        let remark = published.remark.clone();
+        let differs_because = published.if_it_differs.clone();
+        let claim = Self { unit, given, remark, differs_because, ..claim };
+        match &published.not_comparable {
+            Some(reason) => claim.not_comparable(reason),
+            None => claim,
+        }
+    }
+
+    /// This claim with what `published` says about agreement.
+    fn judged_by(self, published: &PublishedClaim) -> Self {
+        let (number, words) = match &published.published {
+            Some(PublishedValue::Number(value)) => (*value, ""),
+            Some(PublishedValue::Words(words)) => (f64::NAN, words.as_str()),
+            None => (f64::NAN, ""),
+        };
+        let claim = match published {
+            PublishedClaim { exactly: Some(value), .. } => self.exactly(*value),
+            PublishedClaim { within: Some(delta), .. } => self.within(number, *delta),
+            PublishedClaim { within_share: Some(share), .. } => self.within_share(number, *share),
+            PublishedClaim { between: Some((low, high)), .. } => self.between(words, *low, *high),
+            PublishedClaim { at_least: Some(low), .. } => self.at_least(words, *low),
+            PublishedClaim { at_most: Some(high), .. } if words.is_empty() => {
+                Self { ..self.at_most("", *high) }
+            }
+            PublishedClaim { at_most: Some(high), .. } => self.at_most(words, *high),
+            _ => self,
+        };
+        let claim = Self { order: published.order, ..claim };
+        match &published.published {
+            Some(PublishedValue::Number(value)) => {
+                Self { published: Some(Quantity::Number(*value)), ..claim }
+            }
+            _ => claim,
+        }
+    }
+
+    /// Fills `value` in where the claim says `{name}`.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        self.claim = self.claim.replace(&format!("{{{name}}}"), &value.to_string());
+        self
+    }
+
+    /// Row `row` of the checklist claims `claim`, which follows from what is computed.
+    pub fn new(row: &str, claim: impl Into<String>) -> Self {
         Self {
-            id,
+            row: row.to_owned(),
             claim: claim.into(),
             published: None,
             ours: None,
-            unit: "",
+            unit: String::new(),
             tolerance: "–".to_owned(),
             bounds: (f64::NEG_INFINITY, f64::INFINITY),
+            order: None,
             verdict: None,
             given: false,
             reason: None,
+            differs_because: None,
             remark: None,
         }
     }
@@ -109,8 +169,8 @@ impl Claim {
 
     /// Unit of all its numbers.
     #[must_use]
-    pub fn unit(self, unit: &'static str) -> Self {
-        Self { unit, ..self }
+    pub fn unit(self, unit: &str) -> Self {
+        Self { unit: unit.to_owned(), ..self }
     }
 
     /// The source gives `value`, exactly.
@@ -178,9 +238,19 @@ impl Claim {
         Self { ours: Some(Quantity::Number(value)), verdict: Some(verdict(agrees)), ..self }
     }
 
+    /// The source says that values follow one another in this order.
+    #[must_use]
+    pub fn ordered(self, order: Order) -> Self {
+        Self { order: Some(order), ..self }
+    }
+
     /// The source ranks; `ours` are the values in its order. NaN among them is no result.
     #[must_use]
-    pub fn ranked(self, order: Order, ours: &[(&str, f64)]) -> Self {
+    ///
+    /// # Panics
+    /// When the claim names no order.
+    pub fn ranked(self, ours: &[(&str, f64)]) -> Self {
+        let order = self.order.expect("a ranking names its order");
         if ours.iter().any(|(_, value)| value.is_nan()) {
             return self.not_comparable("nothing was measured");
         }
@@ -210,10 +280,7 @@ impl Claim {
     /// Why it differs; told only if it does.
     #[must_use]
     pub fn if_it_differs(self, reason: &str) -> Self {
-        match self.verdict {
-            Some(Verdict::Differs) => Self { reason: Some(reason.to_owned()), ..self },
-            _ => self,
-        }
+        Self { differs_because: Some(reason.to_owned()), ..self }
     }
 
     /// A remark that is told in any case. It is no reason: a row that differs still needs one.
@@ -223,28 +290,30 @@ impl Claim {
     }
 
     /// The row with its verdict.
-    pub(super) fn judged(self, artefact: &str) -> Row {
+    pub(super) fn judged(self, experiment: &str) -> Row {
         let claim = match self.verdict {
             None => self.not_comparable("nothing was measured"),
-            Some(Verdict::Differs) if self.reason.is_none() => {
-                self.if_it_differs("the cause has not been found")
-            }
             Some(_) => self,
         };
-        let told: Vec<String> = [claim.reason, claim.remark].into_iter().flatten().collect();
+        let unknown = || "the cause has not been found".to_owned();
+        let reason = match claim.verdict {
+            Some(Verdict::Differs) => Some(claim.differs_because.unwrap_or_else(unknown)),
+            _ => claim.reason,
+        };
+        let notes: Vec<String> = [reason, claim.remark].into_iter().flatten().collect();
         Row {
-            id: claim.id.to_owned(),
-            artefact: artefact.to_owned(),
+            id: claim.row,
+            artefact: experiment.to_owned(),
             claim: claim.claim,
             published: claim.published,
             ours: claim.ours,
-            unit: claim.unit.to_owned(),
+            unit: claim.unit,
             tolerance: claim.tolerance,
             verdict: match claim.verdict.unwrap_or(Verdict::NotComparable) {
                 Verdict::Reproduced if claim.given => Verdict::Given,
                 verdict => verdict,
             },
-            reason: (!told.is_empty()).then(|| told.join("; ")),
+            reason: (!notes.is_empty()).then(|| notes.join("; ")),
         }
     }
 }
@@ -307,7 +376,7 @@ mod tests {
         use Verdict::{Differs, NotComparable, Reproduced};
         let ranked = |order, values: &[f64]| {
             let named: Vec<(&str, f64)> = values.iter().map(|value| ("a", *value)).collect();
-            Claim::new("X1", "ranked").ranked(order, &named)
+            Claim::new("X1", "ranked").ordered(order).ranked(&named)
         };
         check(ranked(Order::Falling, &[3.0, 2.0, 1.0]), Reproduced, "order");
         check(ranked(Order::Falling, &[3.0, 3.0]), Differs, "order");

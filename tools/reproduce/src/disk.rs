@@ -4,7 +4,7 @@ mod calibrated;
 mod regressions;
 mod schedulers;
 
-use super::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_calibrate::disk::{demerit, quantile};
 use hybridsim_engine::Op;
 use hybridsim_import::folder::Folder;
@@ -14,21 +14,11 @@ use hybridsim_workload::record::RecordReader;
 use hybridsim_workload::trace::{self, OpenOptions};
 use std::path::Path;
 
-/// The artefacts.
-pub const ARTEFACTS: &[Artefact] =
-    &[DRIVES_REPLAYED, calibrated::ARTEFACT, regressions::ARTEFACT, schedulers::ARTEFACT];
+/// The experiments.
+pub const EXPERIMENTS: &[Experiment] =
+    &[DRIVES_REPLAYED, calibrated::EXPERIMENT, regressions::EXPERIMENT, schedulers::EXPERIMENT];
 
-const DRIVES_REPLAYED: Artefact = Artefact {
-    id: "disk/drives",
-    title: "Measured drives, replayed",
-    method: "The logs of the DiskSim distribution hold the response time of every request on a \
-             real drive. Each log is replayed through the drive's own parameter files, one request \
-             at a time with the pauses of the log. The figure is the rms demerit of Ruemmler and \
-             Wilkes: the root mean square horizontal distance of the two distributions of response \
-             times, on quantiles (i + 0.5) / 10000. Published is what DiskSim 4.0 scores on the \
-             same log with the same parameters (ST41601N: DiskSim 2.0, 4.0 does not finish it).",
-    run: drives,
-};
+const DRIVES_REPLAYED: Experiment = Experiment { id: "disk/drives", run: drives };
 
 /// A drive in the data folder.
 struct Drive {
@@ -85,11 +75,11 @@ const KNOWN: [(&str, &str); 1] = [(
 /// Requests of a log that were measured, by operation, in ms.
 struct Measured(Vec<(Op, f64)>);
 
-fn drives(lab: &Lab) -> Result<Findings, LabError> {
-    let folder = lab.data("disksim/disks")?;
+fn drives(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let folder = runner.data("disksim/disks")?;
     let jobs: Vec<Job> =
         DRIVES.iter().map(|drive| job(drive, &folder)).collect::<Result<_, _>>()?;
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     let mut findings = Findings::default();
     for (drive, ran) in DRIVES.iter().zip(&ran) {
         let known = KNOWN.iter().find(|(name, _)| *name == drive.name).map_or("", |known| known.1);
@@ -116,14 +106,14 @@ fn log_name(drive: &Drive) -> String {
 }
 
 /// The imported drive under its log.
-fn job(drive: &Drive, disks: &Path) -> Result<Job, LabError> {
+fn job(drive: &Drive, disks: &Path) -> Result<Job, ExperimentError> {
     Ok(Job::new(drive.name, imported(drive, disks)?)
         .set("workload.times", "\"after-completions\"")
         .with_latencies())
 }
 
 /// The scenario of a drive and its log.
-fn imported(drive: &Drive, disks: &Path) -> Result<String, LabError> {
+fn imported(drive: &Drive, disks: &Path) -> Result<String, ExperimentError> {
     let folder = disks.join(drive.folder);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let trace =
@@ -144,13 +134,14 @@ fn imported(drive: &Drive, disks: &Path) -> Result<String, LabError> {
     let imported = disksim(&request, &mut Folder { include: vec![folder] });
     imported
         .map(|imported| imported.text)
-        .map_err(|error| LabError::Failed(format!("{}: {error}", drive.name)))
+        .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))
 }
 
 /// The response times in the log at `path`.
-fn measured(path: &Path) -> Result<Measured, LabError> {
-    let failed =
-        |error: &dyn std::fmt::Display| LabError::Failed(format!("{}: {error}", path.display()));
+fn measured(path: &Path) -> Result<Measured, ExperimentError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        ExperimentError::Failed(format!("{}: {error}", path.display()))
+    };
     let opened = trace::open(path, &OpenOptions::default());
     let mut reader = opened.map_err(|error| failed(&error))?;
     let mut all = Vec::new();
@@ -172,7 +163,7 @@ fn means(ours: &[f64], theirs: &[f64]) -> String {
     format!("mean {:.3} ms, measured {:.3} ms", mean(ours), mean(theirs))
 }
 
-fn plot(drive: &Drive, ran: &Ran, theirs: &[f64]) -> Plot {
+fn plot(drive: &Drive, ran: &JobOutput, theirs: &[f64]) -> Plot {
     const POINTS: usize = 400;
     let points = |sorted: &[f64]| -> Vec<(f64, f64)> {
         let share = |at: usize| at as f64 / POINTS as f64;

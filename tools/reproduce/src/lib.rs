@@ -1,8 +1,8 @@
 //! Published figures and measured drives, each beside what comes out here.
 //!
-//! One file per artefact (a figure, a table, a set of drives): it says which scenarios to run,
+//! One file per experiment (a figure, a table, a set of drives): it says which scenarios to run,
 //! what the source claims, with which tolerance, and draws the curves. Scenarios are in `papers/`.
-//! An artefact never judges with a number tuned to pass: tolerances are those of the checklist
+//! An experiment never judges with a number tuned to pass: tolerances are those of the checklist
 //! the project was begun with, parameters come from the paper or a datasheet, and where a claim
 //! does not hold, the row says `differs` and why.
 
@@ -12,40 +12,45 @@ mod claim;
 mod disk;
 mod flashsim;
 mod konanki;
-mod lab;
 mod op_fcl;
+mod published;
+mod runner;
 
 pub use claim::{Claim, Findings, Order};
-pub use lab::{Job, Lab, LabError, Ran};
+pub use published::ExperimentText;
+pub use runner::{ExperimentError, Job, JobOutput, Runner};
 
 use hybridsim_report::study::Study;
 
 /// A figure, a table, or a set of measurements that can be reproduced.
 #[derive(Clone, Copy, Debug)]
-pub struct Artefact {
-    /// Its name, such as `flashsim/fig6`: the source, then the artefact.
+pub struct Experiment {
+    /// Its name, such as `flashsim/fig6`: the source, then the experiment.
     pub id: &'static str,
-    /// What it shows.
-    pub title: &'static str,
-    /// What is done here and what is assumed, in a few sentences.
-    pub method: &'static str,
-    /// Does it.
-    pub run: fn(&Lab) -> Result<Findings, LabError>,
+    /// Runs its scenarios and compares.
+    pub run: fn(&Runner) -> Result<Findings, ExperimentError>,
 }
 
-/// All artefacts, in the order they are told.
-pub const ARTEFACTS: &[&[Artefact]] = &[
-    disk::ARTEFACTS,
-    konanki::ARTEFACTS,
-    bisson_fqueue::ARTEFACTS,
-    flashsim::ARTEFACTS,
-    op_fcl::ARTEFACTS,
-    chang_slc_mlc::ARTEFACTS,
+impl Experiment {
+    /// Its title, what is run and what is assumed.
+    pub fn text(&self) -> &'static ExperimentText {
+        published::experiment(self.id)
+    }
+}
+
+/// All experiments, in the order they are told.
+pub const EXPERIMENTS: &[&[Experiment]] = &[
+    disk::EXPERIMENTS,
+    konanki::EXPERIMENTS,
+    bisson_fqueue::EXPERIMENTS,
+    flashsim::EXPERIMENTS,
+    op_fcl::EXPERIMENTS,
+    chang_slc_mlc::EXPERIMENTS,
 ];
 
-/// All artefacts in one row.
-pub fn all() -> impl Iterator<Item = &'static Artefact> {
-    ARTEFACTS.iter().copied().flatten()
+/// All experiments in one row.
+pub fn all() -> impl Iterator<Item = &'static Experiment> {
+    EXPERIMENTS.iter().copied().flatten()
 }
 
 /// Numbers that earlier versions named the papers by, and the keys that replaced them.
@@ -64,43 +69,44 @@ fn with_key(id: &str) -> String {
     format!("{key}{rest}")
 }
 
-/// The artefacts `ids` name: a whole source (`flashsim`) or one of its artefacts (`flashsim/fig6`);
+/// The experiments `ids` name: a whole source (`flashsim`) or one of its experiments (`flashsim/fig6`);
 /// all without any. The former number of a paper (`002`) stands for its key.
 ///
 /// # Errors
 /// The id that names nothing.
-pub fn select(ids: &[String]) -> Result<Vec<&'static Artefact>, String> {
-    let names = |id: &str, artefact: &Artefact| {
+pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, String> {
+    let names = |id: &str, experiment: &Experiment| {
         let id = with_key(id);
-        let rest = artefact.id.strip_prefix(id.trim_end_matches('/'));
+        let rest = experiment.id.strip_prefix(id.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    if let Some(unknown) = ids.iter().find(|id| !all().any(|artefact| names(id, artefact))) {
+    if let Some(unknown) = ids.iter().find(|id| !all().any(|experiment| names(id, experiment))) {
         return Err(unknown.clone());
     }
-    let wanted = |artefact: &&Artefact| ids.is_empty() || ids.iter().any(|id| names(id, artefact));
+    let wanted =
+        |experiment: &&Experiment| ids.is_empty() || ids.iter().any(|id| names(id, experiment));
     Ok(all().filter(wanted).collect())
 }
 
-/// Runs `artefact`.
+/// Runs `experiment`.
 ///
 /// # Errors
 /// When a scenario does not run, or the run was interrupted. Missing data is no error: its rows
 /// say so.
-pub fn run(artefact: &Artefact, lab: &Lab) -> Result<Study, LabError> {
-    let findings = match (artefact.run)(lab) {
-        Err(LabError::NoData(reason)) => {
+pub fn run(experiment: &Experiment, runner: &Runner) -> Result<Study, ExperimentError> {
+    let findings = match (experiment.run)(runner) {
+        Err(ExperimentError::NoData(reason)) => {
             let mut findings = Findings::default();
-            findings.row(Claim::new("–", artefact.title).not_comparable(&reason));
+            findings.row(Claim::new("–", &experiment.text().title).not_comparable(&reason));
             findings
         }
         other => other?,
     };
     Ok(Study {
-        artefact: artefact.id.to_owned(),
-        title: artefact.title.to_owned(),
-        method: artefact.method.to_owned(),
-        rows: findings.rows.into_iter().map(|claim| claim.judged(artefact.id)).collect(),
+        artefact: experiment.id.to_owned(),
+        title: experiment.text().title.clone(),
+        method: experiment.text().method.clone(),
+        rows: findings.rows.into_iter().map(|claim| claim.judged(experiment.id)).collect(),
         plots: findings.plots,
     })
 }
@@ -127,7 +133,7 @@ mod tests {
 
     #[test]
     fn ids_are_unique() {
-        let ids: BTreeSet<&str> = all().map(|artefact| artefact.id).collect();
+        let ids: BTreeSet<&str> = all().map(|experiment| experiment.id).collect();
         assert_eq!(ids.len(), all().count());
     }
 }

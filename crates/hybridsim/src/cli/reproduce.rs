@@ -6,12 +6,12 @@ use super::run::{interrupt_flag, prepare, wants_ansi};
 use hybridsim_config::check::near;
 use hybridsim_report::study::{self, Study};
 use hybridsim_report::terminal::Style;
-use hybridsim_reproduce::{Lab, LabError};
+use hybridsim_reproduce::{ExperimentError, Runner};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce: a source (flashsim, disk) or one of its artefacts (flashsim/fig6); all without any
+    /// What to reproduce: a source (flashsim, disk) or one of its experiments (flashsim/fig6); all without any
     ids: Vec<String>,
     /// Only list what can be reproduced
     #[arg(long, conflicts_with_all = ["json", "out"])]
@@ -32,29 +32,29 @@ pub struct ReproduceArgs {
 
 /// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    let artefacts = hybridsim_reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
+    let experiments = hybridsim_reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
     if args.list {
-        let width = artefacts.iter().map(|artefact| artefact.id.len()).max().unwrap_or(0);
-        let line = |artefact: &&hybridsim_reproduce::Artefact| {
-            format!("{:<width$}  {}\n", artefact.id, artefact.title)
+        let width = experiments.iter().map(|experiment| experiment.id.len()).max().unwrap_or(0);
+        let line = |experiment: &&hybridsim_reproduce::Experiment| {
+            format!("{:<width$}  {}\n", experiment.id, experiment.text().title)
         };
-        return print(&artefacts.iter().map(line).collect::<String>());
+        return print(&experiments.iter().map(line).collect::<String>());
     }
     if let Some(out) = &args.out {
         prepare(out, args.force)?;
     }
     let interrupted = interrupt_flag();
-    let steps = Steps::new(args.progress, artefacts.len());
+    let steps = Steps::new(args.progress, experiments.len());
     let tell = |name: &str| steps.tell(name);
-    let lab = Lab::new(&interrupted, &tell);
-    let mut studies: Vec<Study> = Vec::with_capacity(artefacts.len());
+    let runner = Runner::new(&interrupted, &tell);
+    let mut studies: Vec<Study> = Vec::with_capacity(experiments.len());
     let mut stopped = None;
-    for artefact in artefacts {
-        steps.begin(artefact.id);
-        match hybridsim_reproduce::run(artefact, &lab) {
+    for experiment in experiments {
+        steps.begin(experiment.id);
+        match hybridsim_reproduce::run(experiment, &runner) {
             Ok(study) => studies.push(study),
             Err(error) => {
-                stopped = Some((artefact.id, error));
+                stopped = Some((experiment.id, error));
                 break;
             }
         }
@@ -64,7 +64,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     show(args, &studies)?;
     match stopped {
         None => Ok(()),
-        Some((id, LabError::Interrupted)) => {
+        Some((id, ExperimentError::Interrupted)) => {
             Err(Failure::AfterResults(Exit::Interrupted, format!("{id}: interrupted")))
         }
         Some((id, error)) => Err(Failure::AfterResults(Exit::Run, format!("{id}: {error}"))),
@@ -72,7 +72,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 fn unknown(id: &str) -> Failure {
-    let hint = near(id, hybridsim_reproduce::all().map(|artefact| artefact.id));
+    let hint = near(id, hybridsim_reproduce::all().map(|experiment| experiment.id));
     let hint = hint.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Failure::usage(format!(
         "nothing called `{id}` can be reproduced{hint}; see `hybridsim reproduce --list`"

@@ -1,22 +1,12 @@
 //! Figures 3 and 4: distances between successive requests, of writes.
 
 use super::machines;
-use crate::{Artefact, Claim, Findings, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_engine::{Op, SimTime};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figures.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "bisson-fqueue/fig3-4",
-    title: "Seek distances of writes",
-    method: "Distance from the request before to each write, absolute, in sectors; over seven \
-             days for figure 4, over the first for figure 3. Figure 4 is \"the I/O frequency at a \
-             particular seek distance\": how often a distance comes up that does at all, mean over \
-             an octave of distances. The generators are built to have that shape, so only the \
-             recorded machines are evidence. A band of figure 3 is a distance that comes back: of \
-             1000 equal ranges of distance, the ten fullest.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig3-4", run: reproduce };
 
 /// One megabyte, as an octave of sectors.
 const MEGABYTE: usize = 11;
@@ -63,13 +53,13 @@ fn unevenness(counts: &[Option<f64>]) -> Option<f64> {
     Some(most / counts.iter().copied().fold(f64::MAX, f64::min))
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
-    for machine in machines(lab) {
+    for machine in machines(runner) {
         let mut seen = Distances::default();
         let mut last = None;
-        lab.each(machine.name, &machine.workload, machine.sectors(), &mut |arrival| {
+        runner.each(machine.name, &machine.workload, machine.sectors(), &mut |arrival| {
             let request = arrival.request;
             let before = last.replace(request.lba.0);
             let distance = before.map_or(0, |before: u64| before.abs_diff(request.lba.0));
@@ -85,21 +75,20 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         let told = |claim: Claim| if machine.real { claim } else { claim.given() };
         let far = counts[MEGABYTE].unwrap_or(f64::NAN);
         findings.row(told(
-            Claim::new("B05", format!("{name}: count at a distance of 8-16 KB over 1-2 MB"))
-                .at_least("falls until about 1 MB", 10.0)
+            Claim::of("bisson-fqueue/count-distance-8-16-kb-1")
+                .with("name", name)
                 .ours(counts[4].unwrap_or(f64::NAN) / far),
         ));
         // As far as the machine's disk goes, and the last octave is cut by its end.
         let end = counts.iter().rposition(Option::is_some).unwrap_or(0).min(MEGABYTE + 8);
-        let claim = Claim::new("B05", format!("{name}: the same beyond, most over least"))
-            .at_most("relatively constant", 10.0);
+        let claim = Claim::of("bisson-fqueue/same-beyond-most-least").with("name", name);
         findings.row(told(match unevenness(&counts[MEGABYTE..end.max(MEGABYTE + 1)]) {
             Some(ratio) => claim.ours(ratio),
             None => claim.not_comparable("an octave of distance has no write at all"),
         }));
         findings.row(told(
-            Claim::new("B04", format!("{name}: share of far writes in the ten fullest"))
-                .at_least("horizontal bands; 0.01 without", 0.05)
+            Claim::of("bisson-fqueue/share-far-writes-ten-fullest")
+                .with("name", name)
                 .ours(seen.bands()),
         ));
         let point =

@@ -1,24 +1,18 @@
 //! Figure 11: faster flash.
 
 use super::{foreground_ns, sum, weeks};
-use crate::{Artefact, Claim, Findings, Lab, LabError, Order};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figure.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "bisson-fqueue/fig11",
-    title: "Write access time with faster flash, FQueue of 100 MB",
-    method: "Overhead and transfer time of the card divided by 1, 2, 4 and 8; the host knows it. \
-             The paper shows the figure without discussing it.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig11", run: reproduce };
 
 const SPEEDS: [u32; 4] = [1, 2, 4, 8];
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
-    for machine in weeks(lab) {
+    for machine in weeks(runner) {
         let mut jobs = vec![machine.plain("c-look")];
         jobs.extend(SPEEDS.map(|speed| {
             let latency = format!("\"{}us\"", 700.0 / f64::from(speed));
@@ -31,15 +25,16 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .set("component.nv.latency", &latency)
                 .set("component.nv.rate", &rate)
         }));
-        let ran = lab.run(&jobs)?;
+        let ran = runner.run(&jobs)?;
         let base = sum(&ran[0], "disk_write_ns");
         let times: Vec<f64> = ran[1..].iter().map(|ran| foreground_ns(ran) / base).collect();
         let named: Vec<(&str, f64)> =
             ["1x", "2x", "4x", "8x"].into_iter().zip(times.iter().copied()).collect();
         let name = machine.name;
         findings.row(
-            Claim::new("B17", format!("{name}: faster flash, shorter access time"))
-                .ranked(Order::Falling, &named)
+            Claim::of("bisson-fqueue/faster-flash-shorter-access-time")
+                .with("name", name)
+                .ranked(&named)
                 .remark(&format!(
                     "from 4x to 8x it saves {:.2} of what is left, of which {:.2} is flash",
                     (times[2] - times[3]) / times[2],

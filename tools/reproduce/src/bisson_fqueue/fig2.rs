@@ -1,19 +1,10 @@
 //! Figure 2 and Table I: access times by distance, and sequential ones.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Order};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figure.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "bisson-fqueue/fig2",
-    title: "Access time by distance: disk and flash",
-    method: "Writes of 4 KiB at random within the first part of the device, one at a time; the \
-             mean distance is a third of the component. The disk as a curve, as the paper's simulator \
-             has it, and the full mechanical model of the same generation (Travelstar 5K160, \
-             write cache off); the flash card as a fixed time plus 9 MB/s. Sequential: 1 MiB. \
-             Curve and card are put in; the mechanical model is not.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig2", run: reproduce };
 
 /// Sizes of the component, MiB.
 const PARTS: [u64; 7] = [1, 8, 64, 512, 4096, 32_768, 110_000];
@@ -35,7 +26,7 @@ fn replaced(job: Job, by: &str) -> Job {
     Job { text: job.text.replace("kind = \"curve-disk\"", by), ..job }
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
     for device in ["curve", "mechanics", "flash"] {
@@ -44,16 +35,14 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 Job::paper("bisson-fqueue/access.toml").named(format!("{device}, {component} MiB"));
             on(device, job).set("workload.generator.size", format!("\"{component}MiB\""))
         };
-        let ran = lab.run(&PARTS.map(job))?;
-        let times: Vec<f64> = ran.iter().map(crate::Ran::mean_ms).collect();
+        let ran = runner.run(&PARTS.map(job))?;
+        let times: Vec<f64> = ran.iter().map(crate::JobOutput::mean_ms).collect();
         if device == "flash" {
             let least = times.iter().copied().fold(f64::MAX, f64::min);
             let most = times.iter().copied().fold(0.0, f64::max);
             findings.row(
-                Claim::new("B03", "flash: longest over shortest mean access time")
-                    .within(1.0, 0.01)
-                    .ours(most / least)
-                    .given(),
+                Claim::of("bisson-fqueue/flash-longest-shortest-mean-access-time")
+                    .ours(most / least),
             );
         } else {
             let named: Vec<(&str, f64)> = ["1 MiB", "64 MiB", "4 GiB", "whole disk"]
@@ -61,7 +50,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 .zip([times[0], times[2], times[4], times[6]])
                 .collect();
             let name = format!("disk ({device}): mean access time rises with distance, ms");
-            let claim = Claim::new("B03", name).ranked(Order::Rising, &named);
+            let claim = Claim::new("B03", name).ordered(Order::Rising).ranked(&named);
             // The curve is put in; that the mechanics give one like it is a result.
             findings.row(if device == "curve" { claim.given() } else { claim });
         }
@@ -82,11 +71,10 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             .set("workload.generator.size", "\"1GiB\"")
             .set("workload.generator.requests", 500)
     });
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     findings.row(
-        Claim::new("B01", "sequential access is slower on flash: ms per MiB")
-            .ranked(Order::Falling, &[("flash", ran[1].mean_ms()), ("disk", ran[0].mean_ms())])
-            .given(),
+        Claim::of("bisson-fqueue/sequential-access-slower-flash-ms-per")
+            .ranked(&[("flash", ran[1].mean_ms()), ("disk", ran[0].mean_ms())]),
     );
     Ok(findings)
 }

@@ -1,28 +1,19 @@
 //! Figure 7 (the text's; the caption says 8): schedulers.
 
 use super::{count, foreground_ns, machines, sum};
-use crate::{Artefact, Claim, Findings, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
 /// The figure.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "bisson-fqueue/fig7",
-    title: "Write access time by scheduler",
-    method: "Each week with an FQueue of 80 MB and without, under three schedulers. Access time is \
-             that of writes users wait for: from leaving the request queue to disk or flash, and \
-             flushing between the watermarks. Each scheduler is normalised to itself without. \
-             Everything the paper says about the simulator is in the scenario; what it does not \
-             say is marked assumed there.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig7", run: reproduce };
 
 const SCHEDULERS: [&str; 3] = ["fcfs", "sstf", "c-look"];
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut reductions = Vec::new();
-    for machine in machines(lab) {
-        let plain = lab.run(&SCHEDULERS.map(|scheduler| machine.plain(scheduler)))?;
-        let backed = lab.run(&SCHEDULERS.map(|scheduler| {
+    for machine in machines(runner) {
+        let plain = runner.run(&SCHEDULERS.map(|scheduler| machine.plain(scheduler)))?;
+        let backed = runner.run(&SCHEDULERS.map(|scheduler| {
             let job = machine.backed(80.0).named(format!("{}, {scheduler}", machine.name));
             job.set("component.scheduler.scheduler", format!("\"{scheduler}\""))
         }))?;
@@ -39,18 +30,18 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             .collect();
         let name = machine.name;
         findings.row(
-            Claim::new("B11", format!("{name}: spread of the schedulers, each over itself"))
-                .at_most("does not differ significantly", 0.10)
+            Claim::of("bisson-fqueue/spread-schedulers-each-itself")
+                .with("name", name)
                 .ours(most - least)
                 .remark(&values.join(", "))
                 .if_it_differs(&sorting(&plain, &backed)),
         );
-        let each = |ran: &Ran, what| sum(ran, what) / count(ran, what) / 1e6;
+        let each = |ran: &JobOutput, what| sum(ran, what) / count(ran, what) / 1e6;
         let times = [each(&backed[2], "flash_write_ns"), each(&plain[2], "disk_write_ns")];
         reductions.push((machine.real, name, 1.0 - normalised[2], times));
         findings.row(
-            Claim::new("B12", format!("{name}: write access time is less than without"))
-                .between("decreases", 0.0, 0.999)
+            Claim::of("bisson-fqueue/write-access-time-less-without")
+                .with("name", name)
                 .ours(normalised[2]),
         );
     }
@@ -69,8 +60,8 @@ fn reduction(findings: &mut Findings, reductions: Vec<Reduction>) {
     };
     for (_, name, reduction, [flash, disk]) in [false, true].into_iter().filter_map(greatest) {
         findings.row(
-            Claim::new("B12", format!("{name}: reduction at 80 MB, C-LOOK (the greatest)"))
-                .within(0.7, 0.1)
+            Claim::of("bisson-fqueue/reduction-80-mb-c-look")
+                .with("name", name)
                 .ours(reduction)
                 .if_it_differs(&format!(
                     "where 0.9 of the work is done in idle time, as the paper has it for HP, what \
@@ -83,9 +74,10 @@ fn reduction(findings: &mut Findings, reductions: Vec<Reduction>) {
 }
 
 /// Why the schedulers differ, in times: what sorting saves without an FQueue, and with one.
-fn sorting(plain: &[Ran], backed: &[Ran]) -> String {
-    let saved =
-        |time: &dyn Fn(&Ran) -> f64, ran: &[Ran]| 100.0 * (1.0 - time(&ran[2]) / time(&ran[0]));
+fn sorting(plain: &[JobOutput], backed: &[JobOutput]) -> String {
+    let saved = |time: &dyn Fn(&JobOutput) -> f64, ran: &[JobOutput]| {
+        100.0 * (1.0 - time(&ran[2]) / time(&ran[0]))
+    };
     format!(
         "the denominators differ: without an FQueue C-LOOK takes {:.0} % less than FCFS, with one \
          {:.0} %, as writing to flash takes as long in any order. The bursts of this generator \

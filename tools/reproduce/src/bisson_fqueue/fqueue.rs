@@ -1,21 +1,11 @@
 //! Figures 8, 9, 10, 12 and 13: what the size of the FQueue does.
 
 use super::{Machine, count, foreground_ns, sum, told, weeks};
-use crate::{Artefact, Claim, Findings, Lab, LabError, Order, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figures.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "bisson-fqueue/fig8-13",
-    title: "Idle synchronisation, flush-back, endurance, overwrites and disk duty by FQueue size",
-    method: "Each week at four sizes of the FQueue, twice: with idle-time processing as section \
-             III.C has it (whenever the request queue is empty), and without any. Bursts fit into \
-             a few MB of FQueue, which idle time empties at once, so under the first the size \
-             makes no difference; the second is the other bound, and where the paper speaks of \
-             size, it is taken, in shares of what the week fills of 100 MB. All times are over the \
-             week's write access time without an FQueue.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig8-13", run: reproduce };
 
 /// Megabytes.
 const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
@@ -31,13 +21,13 @@ const WEEKS_PER_YEAR: f64 = 365.25 / 7.0;
 /// A week's runs.
 struct Week {
     name: &'static str,
-    plain: Ran,
-    idle: Vec<Ran>,
+    plain: JobOutput,
+    idle: Vec<JobOutput>,
     /// Sizes without idle processing, as shares of what the week fills of 100 MB.
     sizes: [f64; 4],
-    never: Vec<Ran>,
+    never: Vec<JobOutput>,
     /// With 100 MB, after the queue was empty for as long as [`WAITS`] says.
-    waited: Vec<Ran>,
+    waited: Vec<JobOutput>,
     /// Writes it has.
     writes: f64,
 }
@@ -47,7 +37,7 @@ impl Week {
         sum(&self.plain, "disk_write_ns")
     }
 
-    fn run(lab: &Lab, machine: &Machine) -> Result<Self, LabError> {
+    fn run(runner: &Runner, machine: &Machine) -> Result<Self, ExperimentError> {
         let never = |mb: f64| {
             let name = format!("{}, {mb:.1} MB, no idle processing", machine.name);
             machine.backed(mb).named(name).set("component.scheduler.idle", false)
@@ -58,21 +48,21 @@ impl Week {
             let job = machine.backed(SIZES[3]).named(format!("{}, idle {wait}", machine.name));
             job.set("component.scheduler.idle_delay", format!("\"{wait}\""))
         }));
-        let mut ran = lab.run(&jobs)?.into_iter();
+        let mut ran = runner.run(&jobs)?.into_iter();
         let plain = ran.next().expect("as many runs as jobs");
         let largest = ran.next().expect("as many runs as jobs");
         let idle = ran.by_ref().take(SIZES.len()).collect();
         let level = told(&largest, "fqueue_sectors").map_or(0.0, |told| told.max as f64);
         let filled = (level * 512.0 / 1e6).min(SIZES[3]);
         let sizes = SIZES.map(|mb| mb / SIZES[3] * filled);
-        let never = lab.run(&[never(sizes[0]), never(sizes[1]), never(sizes[2])])?;
+        let never = runner.run(&[never(sizes[0]), never(sizes[1]), never(sizes[2])])?;
         let never = never.into_iter().chain([largest]).collect();
         let writes = count(&plain, "disk_write_ns");
         Ok(Self { name: machine.name, plain, idle, sizes, never, waited: ran.collect(), writes })
     }
 
     /// `value` of the runs without idle processing, by size.
-    fn by_size(&self, value: impl Fn(&Ran) -> f64) -> Vec<(String, f64)> {
+    fn by_size(&self, value: impl Fn(&JobOutput) -> f64) -> Vec<(String, f64)> {
         let pairs = self.sizes.iter().zip(&self.never);
         pairs.map(|(mb, ran)| (format!("{mb:.1} MB"), value(ran))).collect()
     }
@@ -80,22 +70,22 @@ impl Week {
 
 fn ranked(claim: Claim, order: Order, values: &[(String, f64)]) -> Claim {
     let named: Vec<(&str, f64)> = values.iter().map(|(name, it)| (name.as_str(), *it)).collect();
-    claim.ranked(order, &named)
+    claim.ordered(order).ranked(&named)
 }
 
 /// What `value` is when idle processing waits, in words.
-fn by_wait(week: &Week, value: impl Fn(&Ran) -> f64) -> String {
+fn by_wait(week: &Week, value: impl Fn(&JobOutput) -> f64) -> String {
     let told =
         WAITS.iter().zip(&week.waited).map(|(wait, ran)| format!("{wait} {:.2}", value(ran)));
     let told: Vec<String> = told.collect();
     format!("{}, never {:.2}", told.join(", "), value(&week.never[3]))
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
-    for machine in weeks(lab) {
-        let week = Week::run(lab, &machine)?;
+    for machine in weeks(runner) {
+        let week = Week::run(runner, &machine)?;
         times(&week, &mut findings);
         endurance(&week, &mut findings);
         duty(&week, &mut findings);
@@ -123,20 +113,14 @@ fn times(week: &Week, findings: &mut Findings) {
     findings.row(ranked(Claim::new("B12", claim), Order::Falling, &falls));
     let share = sum(&week.idle[0], "idle_sync_ns") / base;
     findings.row(
-        Claim::new("B13", format!("{name}: synchronised in idle time, 10 MB"))
-            .at_least("at least 0.2", 0.15)
-            .ours(share),
+        Claim::of("bisson-fqueue/synchronised-idle-time-10-mb").with("name", name).ours(share),
     );
     if name.starts_with("HP") {
-        findings.row(
-            Claim::new("B13", format!("{name}: the same, HP's claim"))
-                .at_least("0.9", 0.75)
-                .ours(share),
-        );
+        findings.row(Claim::of("bisson-fqueue/same-hp-s-claim").with("name", name).ours(share));
     }
     // "The percentage of I/O that occurs due to flush-back I/O."
     let operations = [NAMES, &["flash_write_ns", "disk_read_ns"]].concat();
-    let flushed = |ran: &Ran| {
+    let flushed = |ran: &JobOutput| {
         let all: f64 = operations.iter().map(|name| count(ran, name)).sum();
         count(ran, "flush_back_ns") / all
     };
@@ -148,8 +132,8 @@ fn times(week: &Week, findings: &mut Findings) {
     let claim =
         format!("{name}: the more is flushed back, the less is gained (no idle processing)");
     findings.row(ranked(Claim::new("B14", claim), Order::Rising, &by_share));
-    let whole = |ran: &Ran| (foreground_ns(ran) + sum(ran, "idle_sync_ns")) / base;
-    let claim = Claim::new("B15", format!("{name}: with idle-time processing counted, 100 MB"));
+    let whole = |ran: &JobOutput| (foreground_ns(ran) + sum(ran, "idle_sync_ns")) / base;
+    let claim = Claim::of("bisson-fqueue/idle-time-processing-counted-100-mb").with("name", name);
     let claim = match name {
         "Mac" | "WinPC" => claim.at_least("more than without", 1.0),
         _ => claim.between("0.5 to 0.7", 0.4, 0.8),
@@ -172,7 +156,7 @@ fn times(week: &Week, findings: &mut Findings) {
 }
 
 fn endurance(week: &Week, findings: &mut Findings) {
-    let packed = |(mb, ran): (&f64, &Ran)| {
+    let packed = |(mb, ran): (&f64, &JobOutput)| {
         let bytes_per_year = sum(ran, "redirected_sectors") * 512.0 * WEEKS_PER_YEAR;
         (*mb, *mb * 1e6 * ERASES / bytes_per_year)
     };
@@ -185,7 +169,7 @@ fn endurance(week: &Week, findings: &mut Findings) {
     let claim = Claim::new("B16", claim).within_share(1.0, 0.2);
     let ours = each(points[3]) / each(points[0]);
     findings.row(claim.ours(ours).remark("the paper: as many at every size").if_it_differs(&{
-        let sectors = |ran: &Ran| sum(ran, "redirected_sectors");
+        let sectors = |ran: &JobOutput| sum(ran, "redirected_sectors");
         format!(
             "a smaller FQueue is flushed more often, and redirects nothing meanwhile: {:.0} MB a \
              week with the smallest, {:.0} with the largest",
@@ -196,8 +180,8 @@ fn endurance(week: &Week, findings: &mut Findings) {
     let writes = count(&week.idle[3], "redirected_sectors");
     let blocks = SIZES[3] * 1e6 / BLOCK_BYTES;
     findings.row(
-        Claim::new("B16", format!("{}: years to 100,000 erases, 100 MB", week.name))
-            .between("10", 5.0, 20.0)
+        Claim::of("bisson-fqueue/years-100-000-erases-100-mb")
+            .with("name", week.name)
             .ours(blocks * ERASES / (writes * WEEKS_PER_YEAR))
             .remark(&format!(
                 "one erase of 128 KiB for each write to flash (assumed); were its blocks filled \
@@ -213,13 +197,13 @@ fn endurance(week: &Week, findings: &mut Findings) {
 
 fn duty(week: &Week, findings: &mut Findings) {
     let name = week.name;
-    let overwritten = |ran: &Ran| count(ran, "overwritten_sectors") / week.writes;
+    let overwritten = |ran: &JobOutput| count(ran, "overwritten_sectors") / week.writes;
     let claim = format!("{name}: overwrites in memory grow with size (no idle processing)");
     let grows = week.by_size(overwritten);
     findings.row(ranked(Claim::new("B18", claim), Order::Rising, &grows));
     findings.row(
-        Claim::new("B18", format!("{name}: share of writes, 100 MB (no idle processing)"))
-            .at_most("at most 0.15", 0.20)
+        Claim::of("bisson-fqueue/share-writes-100-mb")
+            .with("name", name)
             .ours(overwritten(&week.never[3]))
             .if_it_differs(&format!(
                 "how long the FQueue keeps its data decides: with idle processing at once it is \
@@ -228,12 +212,13 @@ fn duty(week: &Week, findings: &mut Findings) {
                 by_wait(week, overwritten)
             )),
     );
-    let busy = |ran: &Ran| NAMES.iter().map(|name| sum(ran, name)).sum::<f64>();
-    let reads = |ran: &Ran| sum(ran, "disk_read_ns");
-    let time = |ran: &Ran| (busy(ran) + reads(ran)) / (busy(&week.plain) + reads(&week.plain));
+    let busy = |ran: &JobOutput| NAMES.iter().map(|name| sum(ran, name)).sum::<f64>();
+    let reads = |ran: &JobOutput| sum(ran, "disk_read_ns");
+    let time =
+        |ran: &JobOutput| (busy(ran) + reads(ran)) / (busy(&week.plain) + reads(&week.plain));
     findings.row(
-        Claim::new("B19", format!("{name}: disk time over that without, 100 MB"))
-            .at_most("reduces the duty cycle", 1.0)
+        Claim::of("bisson-fqueue/disk-time-without-100-mb")
+            .with("name", name)
             .ours(time(&week.idle[3]))
             .if_it_differs(&format!(
                 "of writes alone it is {:.2}, of reads {:.2}: with idle processing at once {:.2} \
@@ -245,11 +230,11 @@ fn duty(week: &Week, findings: &mut Findings) {
                 by_wait(week, time)
             )),
     );
-    let writes = |ran: &Ran| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
-    let ratio = |ran: &Ran| writes(ran) / writes(&week.plain);
+    let writes = |ran: &JobOutput| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
+    let ratio = |ran: &JobOutput| writes(ran) / writes(&week.plain);
     findings.row(
-        Claim::new("B19", format!("{name}: disk writes over those without, 100 MB"))
-            .between("decreases slightly", 0.85, 1.0)
+        Claim::of("bisson-fqueue/disk-writes-those-without-100-mb")
+            .with("name", name)
             .ours(ratio(&week.idle[3]))
             .if_it_differs(&format!(
                 "a write that lies against something in the FQueue takes it along, which spares \

@@ -7,17 +7,17 @@ mod fig7;
 mod fqueue;
 mod memory;
 
-use super::{Artefact, Job, Lab, Ran};
+use super::{Experiment, Job, JobOutput, Runner};
 use hybridsim_observe::results::CustomResult;
 
-/// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[
-    fig2::ARTEFACT,
-    distance::ARTEFACT,
-    fig7::ARTEFACT,
-    fqueue::ARTEFACT,
-    fig11::ARTEFACT,
-    memory::ARTEFACT,
+/// Its experiments.
+pub const EXPERIMENTS: &[Experiment] = &[
+    fig2::EXPERIMENT,
+    distance::EXPERIMENT,
+    fig7::EXPERIMENT,
+    fqueue::EXPERIMENT,
+    fig11::EXPERIMENT,
+    memory::EXPERIMENT,
 ];
 
 /// A machine at work.
@@ -33,7 +33,7 @@ struct Machine {
 }
 
 /// The generators, and the real week where it is at hand.
-fn weeks(lab: &Lab) -> Vec<Machine> {
+fn weeks(runner: &Runner) -> Vec<Machine> {
     let generated = [("Eng", "eng"), ("HP", "hp"), ("WinPC", "winpc"), ("Mac", "mac")];
     let mut all: Vec<Machine> = generated
         .map(|(name, preset)| {
@@ -41,7 +41,7 @@ fn weeks(lab: &Lab) -> Vec<Machine> {
             Machine { name, workload, gigabytes: 120, real: false }
         })
         .into();
-    if let Ok(path) = lab.data(REAL) {
+    if let Ok(path) = runner.data(REAL) {
         // The paper's traces are of one disk each: the busier of the two.
         let workload = format!("trace = {:?}\nvolumes = [1]", path.display().to_string());
         all.push(Machine { name: "HP, real", workload, gigabytes: 120, real: true });
@@ -50,9 +50,9 @@ fn weeks(lab: &Lab) -> Vec<Machine> {
 }
 
 /// The same, and the log of a Windows PC at work, of hours and not of a week.
-fn machines(lab: &Lab) -> Vec<Machine> {
-    let mut all = weeks(lab);
-    if let Ok(path) = lab.data(LOG) {
+fn machines(runner: &Runner) -> Vec<Machine> {
+    let mut all = weeks(runner);
+    if let Ok(path) = runner.data(LOG) {
         let workload = format!("trace = {:?}", path.display().to_string());
         all.push(Machine { name: "WinPC, real log", workload, gigabytes: 160, real: true });
     }
@@ -98,22 +98,22 @@ impl Machine {
 }
 
 /// What the scheduler tells of itself by `name`.
-fn told<'a>(ran: &'a Ran, name: &str) -> Option<&'a CustomResult> {
+fn told<'a>(ran: &'a JobOutput, name: &str) -> Option<&'a CustomResult> {
     ran.results.components.get("scheduler")?.custom.get(name)
 }
 
 /// The sum of what it tells.
-fn sum(ran: &Ran, name: &str) -> f64 {
+fn sum(ran: &JobOutput, name: &str) -> f64 {
     told(ran, name).map_or(0.0, |told| told.count as f64 * told.mean.unwrap_or(0.0))
 }
 
 /// How often it tells.
-fn count(ran: &Ran, name: &str) -> f64 {
+fn count(ran: &JobOutput, name: &str) -> f64 {
     told(ran, name).map_or(0.0, |told| told.count as f64)
 }
 
 /// Time of writes that users wait for: to disk, to flash, and flushing between the watermarks.
-fn foreground_ns(ran: &Ran) -> f64 {
+fn foreground_ns(ran: &JobOutput) -> f64 {
     ["disk_write_ns", "flash_write_ns", "coalesced_write_ns", "flush_back_ns"]
         .iter()
         .map(|name| sum(ran, name))

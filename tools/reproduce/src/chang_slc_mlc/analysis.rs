@@ -1,17 +1,10 @@
 //! Sections 4.1, 4.2 and 5.6: what the paper computes.
 
-use crate::{Artefact, Claim, Findings, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, Ram, SLC, extra_cost_ratio, operation_uj};
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/analysis",
-    title: "Expected write cost, memory, extra cost, energy by operation",
-    method: "The formulas of sections 4.1, 4.2 and 5.6 with the factors of table 3 and the chips \
-             of table 1; no simulation, so that agreement shows no more than that the formulas are \
-             those of the paper.",
-    run: reproduce,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/analysis", run: reproduce };
 
 /// Table 3 as printed: C3' and C3 under NTFS, then under ext3.
 pub const TABLE_3: [Factors; 4] = [
@@ -21,7 +14,7 @@ pub const TABLE_3: [Factors; 4] = [
     Factors { alpha: 0.23, n1: 10.38, n2: 8.63, n3: 82.18, n4: 1.92, p1: 0.005, p2: 0.009 },
 ];
 
-fn reproduce(_: &Lab) -> Result<Findings, LabError> {
+fn reproduce(_: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let costs = TABLE_3.map(|factors| factors.write_us(&SLC, &MLC));
     let cases = [
@@ -38,17 +31,17 @@ fn reproduce(_: &Lab) -> Result<Findings, LabError> {
         [("NTFS", 1.76, costs[0] / costs[1]), ("ext3", 1.4, costs[2] / costs[3])]
     {
         findings.row(
-            Claim::new("H13", format!("section 5.3.3: expected speed-up, {name}"))
+            Claim::of("chang-slc-mlc/section-5-3-3-expected-speed-up")
+                .with("name", name)
                 .within(published, 0.03)
-                .ours(ours)
-                .given(),
+                .ours(ours),
         );
     }
     let ram = Ram::new(40_960, 43_008, 32_768, 65_536, 20 << 19);
     let kib = |bytes: u64| bytes as f64 / 1024.0;
-    let tables = Claim::new("H14", "L2P and LB tables of 20 GB on 21 GB").unit("KB");
+    let tables = Claim::of("chang-slc-mlc/l2p-lb-tables-20-gb-21");
     findings.row(tables.exactly(164.0).ours(kib(ram.block_tables_bytes)).given());
-    let table = Claim::new("H14", "hash table of 32,768 entries").unit("KB");
+    let table = Claim::of("chang-slc-mlc/hash-table-32-768-entries");
     findings.row(table.exactly(160.0).ours(kib(ram.hash_table_bytes)).given());
     for (slc_mb, percent) in [(32, 100.5), (64, 101.0), (128, 102.0), (256, 104.1), (512, 108.2)] {
         let ours = (extra_cost_ratio(f64::from(slc_mb), 21.0) * 1000.0).round() / 10.0;
@@ -56,7 +49,7 @@ fn reproduce(_: &Lab) -> Result<Findings, LabError> {
         findings.row(Claim::new("H24", claim).unit("%").exactly(percent).ours(ours).given());
     }
     let energy = operation_uj(800.0);
-    let claim = Claim::new("H25", "energy of writing an MLC page").unit("µJ");
+    let claim = Claim::of("chang-slc-mlc/energy-writing-mlc-page");
     findings.row(claim.within(39.6, 1e-9).ours(energy).given());
     Ok(findings)
 }

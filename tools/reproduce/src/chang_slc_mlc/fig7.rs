@@ -1,18 +1,11 @@
 //! Figure 7: profiles of the loads.
 
 use super::{EXT3, NTFS, WRITES, hot_cluster, small_share};
-use crate::{Artefact, Claim, Findings, Lab, LabError, Order};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figure.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/fig7",
-    title: "Profiles of the desktop loads",
-    method: "The generator `desktop` as in papers/chang-slc-mlc/evaluation.toml, a whole month. The paper \
-             gives curves and no table; shares of sizes went into the generator. Update ratios of \
-             8 and of 128 sectors in two public Windows logs are 2.5 to 12.7 and 1.1 to 1.6.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig7", run: reproduce };
 
 /// How far apart "very high" and "low" ratios are at least (assumed; Windows logs: 1.9 and 11).
 const UPDATES_APART: f64 = 3.0;
@@ -20,7 +13,7 @@ const UPDATES_APART: f64 = 3.0;
 /// Sectors of the device.
 const SECTORS: u64 = 40_960 * 1024;
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
     for (file_system, name, peak) in [(NTFS, "NTFS", 128), (EXT3, "ext3", 256)] {
@@ -31,13 +24,13 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
             hot_cluster(file_system),
             small_share(file_system)
         );
-        let profile = lab.profile(name, &text, SECTORS)?;
+        let profile = runner.profile(name, &text, SECTORS)?;
         let writes = profile.writes as f64;
         findings.row(
-            Claim::new("H27", format!("{name}: write requests"))
+            Claim::of("chang-slc-mlc/write-requests")
+                .with("name", name)
                 .within_share(WRITES as f64, 0.01)
-                .ours(writes)
-                .given(),
+                .ours(writes),
         );
         let of_size = |sectors: u64| {
             let class = profile.sizes.iter().find(|class| class.up_to_bytes == sectors * 512);
@@ -46,18 +39,16 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         let least = if peak == 128 { "at least the 0.68 that go to SLC" } else { "more than NTFS" };
         let small: f64 = [1, 2, 4, 8].iter().map(|sectors| of_size(*sectors)).sum();
         findings.row(
-            Claim::new("H26", format!("{name}: write requests of up to 8 sectors"))
+            Claim::of("chang-slc-mlc/write-requests-up-8-sectors")
+                .with("name", name)
                 .between(least, if peak == 128 { 0.68 } else { 0.73 }, 0.95)
-                .ours(small / writes)
-                .given(),
+                .ours(small / writes),
         );
         findings.row(
-            Claim::new("H26", format!("{name}: two humps, at 8 and at {peak} sectors: writes"))
-                .ranked(
-                    Order::Falling,
-                    &[("8", of_size(8)), ("peak", of_size(peak)), ("between", of_size(32))],
-                )
-                .given(),
+            Claim::of("chang-slc-mlc/two-humps-8-sectors-writes")
+                .with("name", name)
+                .with("peak", peak)
+                .ranked(&[("8", of_size(8)), ("peak", of_size(peak)), ("between", of_size(32))]),
         );
         let update = |sectors: u64| {
             let class = profile.updates.iter().find(|class| class.up_to_bytes == sectors * 512);
@@ -65,7 +56,9 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         };
         let gigabytes = of_size(peak) * peak as f64 * 512.0 / 1e9;
         findings.row(
-            Claim::new("H26", format!("{name}: update ratio of 8 sectors over that of {peak}"))
+            Claim::of("chang-slc-mlc/update-ratio-8-sectors")
+                .with("name", name)
+                .with("peak", peak)
                 .at_least("very high over low", UPDATES_APART)
                 .ours(update(8) / update(peak))
                 .remark(&format!("{:.1} and {:.1}", update(8), update(peak)))

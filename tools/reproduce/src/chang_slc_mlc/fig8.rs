@@ -2,26 +2,18 @@
 
 use super::analysis::TABLE_3;
 use super::{EXT3, NTFS, costs, factors, job, mean, number, operation_joules, range};
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figures.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/fig8",
-    title: "Response, wear and energy with 0 to 512 MB of SLC flash, and density control",
-    method: "700,000 requests of the generated loads, one at a time, on the configurations of \
-             table 2; RS ratio: mean response without SLC flash over that with it. Density control \
-             gets twice the SLC size as extra MLC flash. Energy of operations only, as in the \
-             paper.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig8", run: reproduce };
 
 const SIZES_MB: [u64; 5] = [32, 64, 128, 256, 512];
 
 /// One configuration under one load: without SLC flash, then with each size.
 struct Series {
     sizes: Vec<u64>,
-    ran: Vec<Ran>,
+    ran: Vec<JobOutput>,
 }
 
 impl Series {
@@ -29,12 +21,12 @@ impl Series {
         [0].iter().chain(sizes).map(|size| job(name, *size, load)).collect()
     }
 
-    fn take(sizes: &[u64], from: &mut impl Iterator<Item = Ran>) -> Self {
+    fn take(sizes: &[u64], from: &mut impl Iterator<Item = JobOutput>) -> Self {
         let sizes = sizes.to_vec();
         Self { ran: from.take(sizes.len() + 1).collect(), sizes }
     }
 
-    fn with(&self, size: u64) -> &Ran {
+    fn with(&self, size: u64) -> &JobOutput {
         let at = self.sizes.iter().position(|other| *other == size).map_or(0, |at| at + 1);
         &self.ran[at]
     }
@@ -77,7 +69,7 @@ impl Series {
     }
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let small = [8, 16, 32, 256];
     let all: Vec<u64> = [8, 16].into_iter().chain(SIZES_MB).collect();
     let mut jobs = Series::jobs("C3", NTFS, &all);
@@ -85,19 +77,19 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
     jobs.extend(Series::jobs("C1", NTFS, &[256]));
     jobs.extend(Series::jobs("C2", NTFS, &small));
     jobs.extend([64, 256, 512, 1024].map(density));
-    let mut ran = lab.run(&jobs)?.into_iter();
+    let mut ran = runner.run(&jobs)?.into_iter();
     let ntfs = Series::take(&all, &mut ran);
     let ext3 = Series::take(&SIZES_MB, &mut ran);
     let same = Series::take(&[256], &mut ran);
     let durable = Series::take(&small, &mut ran);
-    let dense: Vec<Ran> = ran.collect();
+    let dense: Vec<JobOutput> = ran.collect();
     let mut findings = Findings::default();
     speed(&mut findings, &ntfs, &ext3, &same);
     for size in [8, 16, 32] {
         let claim = format!("{size} MB: C2 is slower than C3, as it throttles sooner: RS");
         let pair = [("C2", durable.speed_up(size)), ("C3", ntfs.speed_up(size))];
         findings
-            .row(Claim::new("H16", claim).ranked(Order::Rising, &pair).if_it_differs(&format!(
+            .row(Claim::new("H16", claim).ordered(Order::Rising).ranked(&pair).if_it_differs(&format!(
             "the two differ in MLC endurance only, which only the throttle looks at. SLC blocks \
              wear {:.0} and {:.0} times as fast as MLC blocks: where both are above 20, it refuses \
              all it can under either, and the two run alike",
@@ -137,7 +129,8 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
         ("C1, NTFS", 1.3, same.speed_up(256), &why_same),
     ] {
         findings.row(
-            Claim::new("H15", format!("RS ratio with 256 MB, {name}"))
+            Claim::of("chang-slc-mlc/rs-ratio-256-mb")
+                .with("name", name)
                 .within(published, 0.15)
                 .ours(ours)
                 .if_it_differs(why),
@@ -150,43 +143,30 @@ fn speed(findings: &mut Findings, ntfs: &Series, ext3: &Series, same: &Series) {
             .collect();
         let named: Vec<(&str, f64)> = rising.iter().map(|(size, rs)| (&**size, *rs)).collect();
         findings.row(
-            Claim::new("H16", format!("{name}: RS rises with the size of the SLC flash"))
-                .ranked(Order::Rising, &named)
-                .if_it_differs("the hash table grows with the flash; see figure 11"),
+            Claim::of("chang-slc-mlc/rs-rises-size-slc-flash").with("name", name).ranked(&named),
         );
         findings.row(
-            Claim::new("H16", format!("{name}: and saturates: gain from 256 to 512 MB"))
-                .at_most("diminishes", 0.05)
-                .ours(series.speed_up(512) / series.speed_up(256) - 1.0)
-                .if_it_differs(
-                    "the default hash table grows with the flash. Measured under NTFS: 512 MB with \
-                     the table of 256 MB are 0.1 % slower than 256 MB; 256 MB with the table of \
-                     512 MB are 7.5 % faster",
-                ),
+            Claim::of("chang-slc-mlc/saturates-gain-256-512-mb")
+                .with("name", name)
+                .ours(series.speed_up(512) / series.speed_up(256) - 1.0),
         );
     }
 }
 
-fn density_rows(findings: &mut Findings, ntfs: &Series, dense: &[Ran]) {
+fn density_rows(findings: &mut Findings, ntfs: &Series, dense: &[JobOutput]) {
     let conventional = ntfs.ran[0].mean_ms();
     let sizes = [32, 128, 256, 512];
     for (ran, size) in dense.iter().zip(sizes) {
         let pair = [("hybrid", ntfs.speed_up(size)), ("density", conventional / ran.mean_ms())];
         findings.row(
-            Claim::new(
-                "H17",
-                format!("RS of {size} MB SLC, and of density control with twice that"),
-            )
-            .ranked(Order::Falling, &pair)
-            .if_it_differs(
-                "density control lets hot chains fold at SLC speed; the paper does not say \
-                     when a block changes its mode, what is assumed may do better",
-            ),
+            Claim::of("chang-slc-mlc/rs-mb-slc-density-control-twice")
+                .with("size", size)
+                .ranked(&pair),
         );
     }
     if let Some(last) = dense.last() {
         findings.row(
-            Claim::new("H17", "RS of density control with 1,024 MB")
+            Claim::of("chang-slc-mlc/rs-density-control-1-024-mb")
                 .at_most("below the ideal, 1.2 on reads and 2 on writes", ideal(&ntfs.ran[0]))
                 .ours(conventional / last.mean_ms()),
         );
@@ -195,7 +175,7 @@ fn density_rows(findings: &mut Findings, ntfs: &Series, dense: &[Ran]) {
 
 /// The speed-up of a load of which reads take 1/1.2 and writes half the time. (Once 1.2 was the
 /// bound here for all, which is that of reads alone.)
-fn ideal(conventional: &Ran) -> f64 {
+fn ideal(conventional: &JobOutput) -> f64 {
     let latency = &conventional.results.latency_ns;
     let total = |what: &hybridsim_observe::results::LatencyResult| {
         what.count as f64 * what.mean.unwrap_or(0.0)
@@ -208,7 +188,7 @@ fn ideal(conventional: &Ran) -> f64 {
 fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes: &[u64]) {
     for size in sizes.iter().copied().filter(|size| *size <= 32 || *size == 256) {
         let ours = series.wear_ratio(size);
-        let claim = Claim::new("H23", format!("{name}, {size} MB: BW ratio"));
+        let claim = Claim::of("chang-slc-mlc/mb-bw-ratio").with("name", name).with("size", size);
         let claim = match size {
             0..=16 => claim.within_share(ratio, 0.05),
             _ => claim.at_most("no higher than the endurance ratio", ratio * 1.05),
@@ -230,14 +210,16 @@ fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
             .collect();
         let named: Vec<(&str, f64)> = falling.iter().map(|(size, es)| (&**size, *es)).collect();
         findings.row(
-            Claim::new("H24", format!("table 4: ES ratio, {name}, falls with the size"))
-                .ranked(Order::Falling, &named)
+            Claim::of("chang-slc-mlc/table-4-es-ratio-falls-size")
+                .with("name", name)
+                .ranked(&named)
                 .if_it_differs(&why),
         );
         for (size, percent) in SIZES_MB.into_iter().zip(published) {
             findings.row(
-                Claim::new("H24", format!("table 4: ES ratio, {name}, {size} MB"))
-                    .unit("%")
+                Claim::of("chang-slc-mlc/table-4-es-ratio-mb")
+                    .with("name", name)
+                    .with("size", size)
                     .within(percent, 5.0)
                     .ours(series.energy_percent(size))
                     .if_it_differs(&why),

@@ -2,21 +2,14 @@
 
 use super::analysis::TABLE_3;
 use super::{EXT3, NTFS, costs, factors, job, mean, number, slc_requests, sum};
-use crate::{Artefact, Claim, Findings, Lab, LabError, Order, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
 use hybridsim_flash::slc_mlc::NAMES;
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
 
 /// The figures.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/fig9",
-    title: "Traffic by cause, performance factors, with and without 256 MB of SLC flash",
-    method: "The loads of figure 8 under C1 and C3; C1' and C3' have no SLC flash. p1 and p2 are \
-             by MLC page written for the user, p1 without the scans for folds, as the paper's is \
-             less than p2; n1 and n2 count SLC pages with any valid sector.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let jobs = [
         job("C1", 0, NTFS),
         job("C1", 256, NTFS),
@@ -26,12 +19,12 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         job("C3", 256, EXT3),
         job("C3", 256, NTFS).set("component.ssd.write_back", false).named("C3 without write-back"),
     ];
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     let mut findings = Findings::default();
     for (name, ran) in [("C1", &ran[1]), ("C3", &ran[3])] {
         findings.row(
-            Claim::new("H18", format!("{name}: write requests handled by the SLC flash"))
-                .within(0.68, 0.10)
+            Claim::of("chang-slc-mlc/write-requests-handled-slc-flash")
+                .with("name", name)
                 .ours(slc_requests(ran))
                 .if_it_differs(&format!(
                     "the throttle refused {:.0} % of write requests, as the SLC flash wears {:.1} \
@@ -42,37 +35,37 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
                 )),
         );
     }
-    let gc = |ran: &Ran| sum(ran, "mlc_gc_write_pages");
+    let gc = |ran: &JobOutput| sum(ran, "mlc_gc_write_pages");
     findings.row(
-        Claim::new("H18", "C3: SLC flash lowers garbage collection of MLC, pages written")
-            .ranked(Order::Falling, &[("C3'", gc(&ran[2])), ("C3", gc(&ran[3]))])
+        Claim::of("chang-slc-mlc/c3-slc-flash-lowers-garbage-collection")
+            .ranked(&[("C3'", gc(&ran[2])), ("C3", gc(&ran[3]))])
             .if_it_differs(&costs([&ran[2], &ran[3]], [&TABLE_3[0], &TABLE_3[1]])),
     );
-    let erased = |ran: &Ran| sum(ran, "mlc_erased_blocks");
+    let erased = |ran: &JobOutput| sum(ran, "mlc_erased_blocks");
     findings.row(
-        Claim::new("H18", "C3: and MLC erases")
-            .ranked(Order::Falling, &[("C3'", erased(&ran[2])), ("C3", erased(&ran[3]))]),
+        Claim::of("chang-slc-mlc/c3-mlc-erases")
+            .ranked(&[("C3'", erased(&ran[2])), ("C3", erased(&ran[3]))]),
     );
     findings.row(
-        Claim::new("H11", "the write-back policy pays: mean response, ms")
-            .ranked(Order::Rising, &[("with", ran[3].mean_ms()), ("without", ran[6].mean_ms())]),
+        Claim::of("chang-slc-mlc/write-back-policy-pays-mean-response")
+            .ranked(&[("with", ran[3].mean_ms()), ("without", ran[6].mean_ms())]),
     );
     let names = ["C3', NTFS", "C3, NTFS", "C3', ext3", "C3, ext3"];
     for ((name, published), ran) in names.into_iter().zip(TABLE_3).zip(&ran[2..6]) {
         table_3(&mut findings, name, &published, &factors(ran));
     }
-    scatter(&mut findings, lab)?;
+    scatter(&mut findings, runner)?;
     Ok(findings)
 }
 
 /// Percent of write requests that were refused.
-fn refused(ran: &Ran, name: &str) -> f64 {
+fn refused(ran: &JobOutput, name: &str) -> f64 {
     let went = ["slc_write_sectors", "mlc_write_sectors"].map(|name| number(ran, name).0);
     100.0 * number(ran, name).0 / went.iter().sum::<f64>()
 }
 
 fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Factors) {
-    let row = |what: &str| Claim::new("H19", format!("table 3, {name}: {what}"));
+    let row = |what: &str| Claim::of("chang-slc-mlc/table-3").with("name", name).with("what", what);
     if published.alpha > 0.0 {
         let alpha = row("alpha").within(published.alpha, 0.08).ours(ours.alpha).given();
         findings.row(alpha.if_it_differs(
@@ -82,7 +75,8 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
         let pair = [("n1", ours.n1), ("n2", ours.n2)];
         findings.row(
             row("n1 above n2")
-                .ranked(Order::Falling, &pair)
+                .ordered(Order::Falling)
+                .ranked(&pair)
                 .if_it_differs("nothing is kept that was valid"),
         );
     }
@@ -120,7 +114,7 @@ fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Fact
 }
 
 /// Figure 10: how far writes to the MLC flash jump about.
-fn scatter(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
+fn scatter(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentError> {
     let fragment = |slc_mb, load: &str| {
         job("C3", slc_mb, load)
             .named(format!("a fragment, {slc_mb} MB SLC, {}", load))
@@ -128,25 +122,19 @@ fn scatter(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
             .with_numbers()
     };
     for (name, load) in [("NTFS", NTFS), ("ext3", EXT3)] {
-        let ran = lab.run(&[fragment(0, load), fragment(256, load)])?;
+        let ran = runner.run(&[fragment(0, load), fragment(256, load)])?;
         let pair = [("without", jumps(&ran[0])), ("with", jumps(&ran[1]))];
         findings.row(
-            Claim::new(
-                "H20",
-                format!(
-                    "{name}: writes reach MLC less at random: share of those to \
-                     another logical block than the one before"
-                ),
-            )
-            .ranked(Order::Falling, &pair)
-            .if_it_differs(SCATTER),
+            Claim::of("chang-slc-mlc/writes-reach-mlc-less-random-share")
+                .with("name", name)
+                .ranked(&pair),
         );
     }
     Ok(())
 }
 
 /// The share of writes to the MLC flash that go to another logical block than the one before.
-fn jumps(ran: &Ran) -> f64 {
+fn jumps(ran: &JobOutput) -> f64 {
     let block = NAMES.iter().position(|name| *name == "mlc_write_block");
     let told = ran.numbers.iter().filter(|(_, name, _)| Some(usize::from(*name)) == block);
     let (mut writes, mut jumps, mut last) = (0.0, 0.0, None);
@@ -158,10 +146,6 @@ fn jumps(ran: &Ran) -> f64 {
     }
     jumps / writes
 }
-
-const SCATTER: &str = "what is left of the generator's load jumps as much as all of it: its small \
-                       writes come in clusters of their own, its large ones in runs that are cut \
-                       by others";
 
 /// How far a calculated cost may be from the paper's. (It was half to twice once, which no factors
 /// within their own bounds could miss.)

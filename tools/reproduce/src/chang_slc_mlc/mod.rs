@@ -9,19 +9,19 @@ mod threshold;
 mod today;
 mod wear;
 
-use super::{Artefact, Job, Ran};
+use super::{Experiment, Job, JobOutput};
 use hybridsim_flash::slc_mlc::model::{Factors, MLC};
 
-/// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[
-    analysis::ARTEFACT,
-    threshold::ARTEFACT,
-    fig7::ARTEFACT,
-    fig8::ARTEFACT,
-    fig9::ARTEFACT,
-    fig11::ARTEFACT,
-    wear::ARTEFACT,
-    today::ARTEFACT,
+/// Its experiments.
+pub const EXPERIMENTS: &[Experiment] = &[
+    analysis::EXPERIMENT,
+    threshold::EXPERIMENT,
+    fig7::EXPERIMENT,
+    fig8::EXPERIMENT,
+    fig9::EXPERIMENT,
+    fig11::EXPERIMENT,
+    wear::EXPERIMENT,
+    today::EXPERIMENT,
 ];
 
 /// Writes of the paper's traces (section 5.3.2).
@@ -49,7 +49,7 @@ fn hot_cluster(file_system: &str) -> u64 {
 
 /// Why response figures differ, by what section 4.1 says they are made of: what scans and folds
 /// add to a page written to MLC flash, here and with the factors of table 3.
-fn costs(ran: [&Ran; 2], published: [&Factors; 2]) -> String {
+fn costs(ran: [&JobOutput; 2], published: [&Factors; 2]) -> String {
     let ours = ran.map(factors);
     let both = |of: &dyn Fn(&Factors) -> f64| {
         [&ours[0], published[0], &ours[1], published[1]].map(|factors| of(factors).round())
@@ -67,7 +67,7 @@ fn costs(ran: [&Ran; 2], published: [&Factors; 2]) -> String {
 
 /// The factors of table 3 as measured. A switch counts as a fold that erases one block: with
 /// every logical block mapped before, other folds erase two at least, and table 3 has 1.92.
-fn factors(ran: &Ran) -> Factors {
+fn factors(ran: &JobOutput) -> Factors {
     let pages = sum(ran, "mlc_user_write_pages");
     let ((folds, erased), (switches, _)) = (number(ran, "fold_erases"), number(ran, "switches"));
     Factors {
@@ -101,7 +101,7 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
 }
 
 /// How often number `name` of the device was told, and what it added up to.
-fn number(ran: &Ran, name: &str) -> (f64, f64) {
+fn number(ran: &JobOutput, name: &str) -> (f64, f64) {
     let found = ran.results.components.values().find_map(|component| component.custom.get(name));
     found.map_or((0.0, 0.0), |told| {
         let count = told.count as f64;
@@ -110,24 +110,24 @@ fn number(ran: &Ran, name: &str) -> (f64, f64) {
 }
 
 /// What number `name` added up to.
-fn sum(ran: &Ran, name: &str) -> f64 {
+fn sum(ran: &JobOutput, name: &str) -> f64 {
     number(ran, name).1
 }
 
 /// The mean of number `name`; NaN when it was never told.
-fn mean(ran: &Ran, name: &str) -> f64 {
+fn mean(ran: &JobOutput, name: &str) -> f64 {
     let (count, sum) = number(ran, name);
     sum / count
 }
 
 /// Smallest and greatest value of number `name`.
-fn range(ran: &Ran, name: &str) -> (f64, f64) {
+fn range(ran: &JobOutput, name: &str) -> (f64, f64) {
     let found = ran.results.components.values().find_map(|component| component.custom.get(name));
     found.map_or((f64::NAN, f64::NAN), |told| (told.min as f64, told.max as f64))
 }
 
 /// Joules of flash operations, standby left out as in the paper.
-fn operation_joules(ran: &Ran) -> f64 {
+fn operation_joules(ran: &JobOutput) -> f64 {
     let power = ran.results.components.values().find_map(|component| component.power.as_ref());
     power.map_or(f64::NAN, |power| {
         ["read", "write", "erase"].iter().filter_map(|name| power.energy_by_j.get(*name)).sum()
@@ -135,13 +135,13 @@ fn operation_joules(ran: &Ran) -> f64 {
 }
 
 /// Share of the user's sectors that went to the SLC flash.
-fn alpha(ran: &Ran) -> f64 {
+fn alpha(ran: &JobOutput) -> f64 {
     let slc = sum(ran, "slc_write_sectors");
     slc / (slc + sum(ran, "mlc_write_sectors"))
 }
 
 /// Share of write requests that went to the SLC flash.
-fn slc_requests(ran: &Ran) -> f64 {
+fn slc_requests(ran: &JobOutput) -> f64 {
     let (slc, mlc) = (number(ran, "slc_write_sectors").0, number(ran, "mlc_write_sectors").0);
     slc / (slc + mlc)
 }

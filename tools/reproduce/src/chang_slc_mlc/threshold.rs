@@ -1,35 +1,26 @@
 //! Section 3.2: the threshold of the hot-data filter.
 
 use super::{EXT3, NTFS, job, range};
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use std::path::Path;
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/threshold",
-    title: "The threshold of small writes",
-    method: "2-means over all splits of the size histogram each 1,000 writes, on the generated \
-             loads and on two public logs of Windows machines. Smallest and greatest threshold of \
-             the run; Algorithm 1 as printed and its loop with the sum it means for comparison.",
-    run: reproduce,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/threshold", run: reproduce };
 
-fn sectors(ran: &Ran, name: &str) -> Claim {
+fn sectors(ran: &JobOutput, name: &str) -> Claim {
     let (low, high) = range(ran, "threshold_sectors");
-    let claim = Claim::new("H04", format!("the threshold, {name}: farthest from 8"))
-        .unit("sectors")
-        .exactly(8.0);
+    let claim = Claim::of("chang-slc-mlc/threshold-farthest-8").with("name", name);
     claim.ours(if (low - 8.0).abs() > (high - 8.0).abs() { low } else { high })
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let short = |load| job("C3", 256, load).set("workload.generator.requests", 200_000);
     let literal = |how: &str| {
         let job = short(NTFS).named(format!("threshold, {how}"));
         job.set("component.ssd.threshold_search", format!("\"{how}\""))
     };
-    let ran = lab.run(&[short(NTFS), short(EXT3), literal("lloyd"), literal("literal")])?;
+    let ran = runner.run(&[short(NTFS), short(EXT3), literal("lloyd"), literal("literal")])?;
     findings.row(sectors(&ran[0], "generated NTFS"));
     findings.row(sectors(&ran[1], "generated ext3"));
     for (name, ran) in [("the loop of Algorithm 1", &ran[2]), ("as printed", &ran[3])] {
@@ -39,12 +30,12 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         ));
     }
     for name in ["sys1", "mayun2"] {
-        let claim = || Claim::new("H04", format!("the threshold, Windows log {name}"));
-        match lab.data(format!("traces/desktop/diskmon-{name}.txt.gz")) {
-            Err(LabError::NoData(reason)) => findings.row(claim().not_comparable(&reason)),
+        let claim = || Claim::of("chang-slc-mlc/threshold-windows-log").with("name", name);
+        match runner.data(format!("traces/desktop/diskmon-{name}.txt.gz")) {
+            Err(ExperimentError::NoData(reason)) => findings.row(claim().not_comparable(&reason)),
             Err(other) => return Err(other),
             Ok(path) => {
-                let ran = lab.run(&[log(&path)])?;
+                let ran = runner.run(&[log(&path)])?;
                 findings.row(sectors(&ran[0], &format!("Windows log {name}")));
             }
         }

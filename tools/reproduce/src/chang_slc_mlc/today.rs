@@ -2,38 +2,25 @@
 //! figures of either.
 
 use super::{NTFS, job};
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "chang-slc-mlc/today",
-    title: "A third tier of non-volatile memory (future work of the paper), SLC caches of today",
-    method: "C3 with 32 MB of SLC flash, with and without 8 MB of non-volatile memory that gathers \
-             small writes in front. The paper names the idea only; what the memory does is \
-             assumed. Caches: the presets `tlc-slc-cache` and `qlc-slc-cache` written in sequence, \
-             1 MiB at a time; rates from runs of different lengths, beside what the presets' times \
-             and sizes add up to.",
-    run: reproduce,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/today", run: reproduce };
 
 const MIB: [u64; 9] = [128, 256, 384, 512, 768, 1024, 2048, 3072, 4096];
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let plain = job("C3", 32, NTFS);
     let tiers = job("C3", 32, NTFS).set("component.ssd.nvram", "\"8MiB\"").named("three tiers");
-    let ran = lab.run(&[plain, tiers])?;
+    let ran = runner.run(&[plain, tiers])?;
     let mut findings = Findings::default();
-    findings.row(
-        Claim::new("H30", "a write buffer in front of SLC and MLC flash (future work, section 6)")
-            .not_comparable("named only, without a figure")
-            .remark(&format!(
-                "here the mean response is {:.3} ms with 8 MB of it and {:.3} without",
-                ran[1].mean_ms(),
-                ran[0].mean_ms()
-            )),
-    );
-    cliffs(&mut findings, lab)?;
+    findings.row(Claim::of("chang-slc-mlc/write-buffer-front-slc-mlc-flash").remark(&format!(
+        "here the mean response is {:.3} ms with 8 MB of it and {:.3} without",
+        ran[1].mean_ms(),
+        ran[0].mean_ms()
+    )));
+    cliffs(&mut findings, runner)?;
     Ok(findings)
 }
 
@@ -47,7 +34,7 @@ fn written(preset: &str, mib: u64) -> Job {
 }
 
 /// MB/s of what was written between one length and the next, by the middle of the two.
-fn rates(ran: &[Ran]) -> Vec<(f64, f64)> {
+fn rates(ran: &[JobOutput]) -> Vec<(f64, f64)> {
     let ends = MIB.into_iter().zip(ran).map(|(mib, ran)| (mib as f64, ran.results.simulated_ns));
     let ends: Vec<(f64, f64)> = ends.map(|(mib, ns)| (mib, ns as f64 / 1e9)).collect();
     let rate = |(from, to): (&(f64, f64), &(f64, f64))| {
@@ -57,7 +44,7 @@ fn rates(ran: &[Ran]) -> Vec<(f64, f64)> {
 }
 
 /// The write cliff of drives with SLC caches.
-fn cliffs(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
+fn cliffs(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentError> {
     let mut curves = Vec::new();
     for (preset, name, fast, folding) in [
         // 1 MiB in 0.3 ms and 10 µs of the controller. Folding 8 MiB: as long as writing them, a
@@ -72,10 +59,10 @@ fn cliffs(findings: &mut Findings, lab: &Lab) -> Result<(), LabError> {
             8.388_608 / (8.0 * 310e-6 + fold)
         }),
     ] {
-        let ran = lab.run(&MIB.map(|mib| written(preset, mib)))?;
+        let ran = runner.run(&MIB.map(|mib| written(preset, mib)))?;
         let rates = rates(&ran);
         let row = |what: &str, expected: f64, ours: f64| {
-            let claim = Claim::new("H30", format!("{name}: {what}")).unit("MB/s");
+            let claim = Claim::of("chang-slc-mlc/of-each").with("name", name).with("what", what);
             claim.within_share(expected.round(), 0.05).ours(ours).given()
         };
         findings.row(row("writes the cache has room for, as fast as it", fast, rates[0].1));

@@ -1,6 +1,6 @@
 //! Measured drives with constants fitted to one half of their log, replayed on the other.
 
-use super::super::{Artefact, Claim, Findings, Lab, LabError};
+use super::super::{Claim, Experiment, ExperimentError, Findings, Runner};
 use super::{DRIVES, FORMAT, imported, log_name};
 use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{
@@ -9,28 +9,18 @@ use hybridsim_calibrate::disk::{
 use hybridsim_config::diagnostic::SourceText;
 use std::path::Path;
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "disk/calibrated",
-    title: "Measured drives, calibrated on the other half of their log",
-    method: "As disk/drives, but with some of the drive's constants (command overheads, settling, \
-             head switch, link rate) fitted to one half of the same log and tried on the other, \
-             both ways: no request is simulated with constants it was fitted by, but all come \
-             from the same drive and the same day. The figure is the rms demerit over the whole \
-             log. There is no published figure for this; half of DiskSim's figure with the \
-             published parameters is set beside it as an aim.",
-    run,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "disk/calibrated", run };
 
 const HALVES: Split = Split { parts: 2, whole: false };
 
-fn run(lab: &Lab) -> Result<Findings, LabError> {
-    let folder = lab.data("disksim/disks")?;
+fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let folder = runner.data("disksim/disks")?;
     let mut findings = Findings::default();
     for drive in &DRIVES {
         let found = calibrated(drive, &folder)
-            .map_err(|error| LabError::Failed(format!("{}: {error}", drive.name)))?;
-        lab.done(drive.name)?;
+            .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
+        runner.done(drive.name)?;
         let claim = format!(
             "{}: rms demerit, constants fitted to the other half of the log; aim: half of \
              DiskSim's {}",

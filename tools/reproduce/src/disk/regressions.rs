@@ -1,24 +1,12 @@
 //! DiskSim's own regression scenarios, imported.
 
-use super::super::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use super::super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_import::folder::Folder;
 use hybridsim_import::{Request, Trace, disksim};
 use std::path::Path;
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "disk/regressions",
-    title: "DiskSim's regression scenarios, imported",
-    method: "The parameter files of DiskSim's regression script are imported and run. Published is \
-             the mean response time the script expects. It is that of requests to the array or \
-             device, but for RAID 5: there the script reads the mean of the driver's requests to \
-             the drives. Workloads are drawn from DiskSim's own random stream in DiskSim's order: \
-             with the seed of the file, the first requests and when a processor of the workload \
-             is first lost are those DiskSim tells. When the others are lost, after which the \
-             workload is slower for the rest of the run, depends on the least difference in \
-             time, so of scenarios with random requests the middle of fifteen seeds counts.",
-    run,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "disk/regressions", run };
 
 /// A scenario.
 struct Regression {
@@ -69,14 +57,14 @@ const SEEDS: u64 = 15;
 const MIXED_PAIR_S: f64 = 11.993;
 const MIXED_SEEDS: usize = 5;
 
-fn run(lab: &Lab) -> Result<Findings, LabError> {
-    let folder = lab.data("disksim")?;
-    let mut findings = means(lab, &folder)?;
-    mixed_without_luck(lab, &folder, &mut findings)?;
+fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let folder = runner.data("disksim")?;
+    let mut findings = means(runner, &folder)?;
+    mixed_without_luck(runner, &folder, &mut findings)?;
     Ok(findings)
 }
 
-fn means(lab: &Lab, folder: &Path) -> Result<Findings, LabError> {
+fn means(runner: &Runner, folder: &Path) -> Result<Findings, ExperimentError> {
     let mut jobs = Vec::new();
     for regression in &REGRESSIONS {
         let text = import(regression, folder)?;
@@ -91,7 +79,7 @@ fn means(lab: &Lab, folder: &Path) -> Result<Findings, LabError> {
             });
         }
     }
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     let mut left = ran.as_slice();
     let mut findings = Findings::default();
     for regression in &REGRESSIONS {
@@ -105,8 +93,9 @@ fn means(lab: &Lab, folder: &Path) -> Result<Findings, LabError> {
             count => format!("{least:.1} to {most:.1} ms over {count} seeds"),
         };
         findings.row(
-            Claim::new("K08", format!("{}: {}, mean response", regression.name, regression.words))
-                .unit("ms")
+            Claim::of("disk/mean-response")
+                .with("name", regression.name)
+                .with("words", regression.words)
                 .within_share(regression.expected_ms, 0.03)
                 .ours(means[means.len() / 2])
                 .remark(&range)
@@ -118,7 +107,11 @@ fn means(lab: &Lab, folder: &Path) -> Result<Findings, LabError> {
 
 /// The mixed workload with as many processors as DiskSim's run had at the time: two at first, then
 /// one. That leaves the drive, its queue and the requests as what can differ.
-fn mixed_without_luck(lab: &Lab, folder: &Path, to: &mut Findings) -> Result<(), LabError> {
+fn mixed_without_luck(
+    runner: &Runner,
+    folder: &Path,
+    to: &mut Findings,
+) -> Result<(), ExperimentError> {
     let mixed = REGRESSIONS.iter().find(|it| it.name == "synthmixed").expect("it is one of them");
     let text = import(mixed, folder)?;
     let mut jobs = Vec::new();
@@ -128,17 +121,17 @@ fn mixed_without_luck(lab: &Lab, folder: &Path, to: &mut Findings) -> Result<(),
         let job = job.set("workload.generator.processors", processors);
         jobs.push(job.set("workload.generator.idle_processors", "\"used\""));
     }
-    let ran = lab.run(&jobs)?;
-    let mean = |skip: usize, of: &dyn Fn(&Ran) -> f64| {
+    let ran = runner.run(&jobs)?;
+    let mean = |skip: usize, of: &dyn Fn(&JobOutput) -> f64| {
         ran.iter().skip(skip).step_by(2).map(of).sum::<f64>() / MIXED_SEEDS as f64
     };
-    let (one, two) = (mean(0, &Ran::mean_ms), mean(1, &Ran::mean_ms));
+    let (one, two) = (mean(0, &JobOutput::mean_ms), mean(1, &JobOutput::mean_ms));
     // With two processors all requests take so long; those of the first seconds have their share.
     let share = MIXED_PAIR_S / mean(1, &|ran| ran.results.simulated_ns as f64 / 1e9);
     let words = "mixed synthetic workload, two processors for 12 s, then one, as in DiskSim's run";
     to.row(
-        Claim::new("K08", format!("synthmixed: {words}, mean response"))
-            .unit("ms")
+        Claim::of("disk/synthmixed-mean-response")
+            .with("words", words)
             .within_share(mixed.expected_ms, 0.03)
             .ours(two * share + one * (1.0 - share))
             .remark(&format!("{one:.1} ms with one, {two:.1} ms with two")),
@@ -152,7 +145,7 @@ impl Regression {
         if self.trace.is_some() { 1 } else { SEEDS }
     }
 
-    fn mean_ms(&self, ran: &Ran) -> f64 {
+    fn mean_ms(&self, ran: &JobOutput) -> f64 {
         if !self.of_drives {
             return ran.mean_ms();
         }
@@ -166,7 +159,7 @@ impl Regression {
     }
 }
 
-fn import(regression: &Regression, folder: &Path) -> Result<String, LabError> {
+fn import(regression: &Regression, folder: &Path) -> Result<String, ExperimentError> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let request = Request {
         file: text(&folder.join(format!("configs/{}.parv", regression.name))),
@@ -179,6 +172,6 @@ fn import(regression: &Regression, folder: &Path) -> Result<String, LabError> {
     let include = ["specs_only/hp_c3323a_simple", "specs_only/hp_c2249a"];
     let include = include.iter().map(|name| folder.join(name)).collect();
     let imported = disksim(&request, &mut Folder { include });
-    let failed = |error| LabError::Failed(format!("{}: {error}", regression.name));
+    let failed = |error| ExperimentError::Failed(format!("{}: {error}", regression.name));
     imported.map(|imported| imported.text).map_err(failed)
 }

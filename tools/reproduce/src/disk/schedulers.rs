@@ -1,17 +1,9 @@
 //! What a drive gains by choosing among its commands.
 
-use super::super::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
+use super::super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 
-/// The artefact.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "disk/schedulers",
-    title: "Schedulers of a drive at 32 commands",
-    method: "Random reads of 4 KiB on drives of three makes and decades, each made to hold 32 \
-             commands and choose among them. Worthington, Ganger and Patt (Scheduling algorithms \
-             for modern disk drives, 1994) rank shortest positioning time over shortest seek over \
-             order of arrival.",
-    run,
-};
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment { id: "disk/schedulers", run };
 
 const SCHEDULERS: [&str; 3] = ["sptf", "sstf", "fcfs"];
 const DRIVES: [(&str, &str); 3] = [
@@ -32,11 +24,11 @@ fn job(preset: &str, scheduler: &str) -> Job {
     )
 }
 
-fn run(lab: &Lab) -> Result<Findings, LabError> {
+fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let each = |&(_, preset): &(_, &'static str)| SCHEDULERS.map(|name| job(preset, name));
     let jobs: Vec<Job> = DRIVES.iter().flat_map(each).collect();
-    let ran = lab.run(&jobs)?;
-    let rate = |ran: &Ran| ran.results.throughput.iops.unwrap_or(f64::NAN);
+    let ran = runner.run(&jobs)?;
+    let rate = |ran: &JobOutput| ran.results.throughput.iops.unwrap_or(f64::NAN);
     let mut findings = Findings::default();
     for ((drive, _), ran) in DRIVES.iter().zip(ran.chunks(SCHEDULERS.len())) {
         let rates: Vec<(&str, f64)> =
@@ -48,9 +40,9 @@ fn run(lab: &Lab) -> Result<Findings, LabError> {
             sstf / fcfs
         );
         findings.row(
-            Claim::new("K08", format!("{drive}, 32 commands: sptf, then sstf, then fcfs"))
-                .unit("requests/s")
-                .ranked(Order::Falling, &rates)
+            Claim::of("disk/32-commands-sptf-then-sstf-then")
+                .with("drive", drive)
+                .ranked(&rates)
                 .remark(&ratios),
         );
     }

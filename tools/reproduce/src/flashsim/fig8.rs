@@ -1,18 +1,11 @@
 //! Figure 8: how much of the blocks garbage collection searches for a victim.
 
 use super::{dftl, flash};
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Order};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The figure.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "flashsim/fig8",
-    title: "Response time against the search for victims, DFTL under Financial",
-    method: "The Financial runs of Figure 6 with a victim search over a fraction of the blocks: 0 \
-             takes a random block, 1 the best of all. Energy per look at a block is not published; \
-             only its number is told, relative to a full search.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig8", run: reproduce };
 
 const FRACTIONS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 /// Entries of the map in memory; about as many as FAST's tables take.
@@ -23,37 +16,32 @@ fn job(fraction: f64) -> Job {
     dftl("financial", ENTRIES).named(format!("search {fraction}")).set("component.ssd.ftl.gc", gc)
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
-    let ran = lab.run(&FRACTIONS.map(job))?;
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let ran = runner.run(&FRACTIONS.map(job))?;
     let full = ran.last().expect("there are fractions");
     let response: Vec<f64> = ran.iter().map(|ran| ran.mean_ms() / full.mean_ms()).collect();
     let mut findings = Findings::default();
     findings.row(
-        Claim::new("F30", "less search, longer response: mean response over that of a full search")
-            .ranked(Order::Falling, &[("random victim", response[0]), ("full search", 1.0)]),
+        Claim::of("flashsim/less-search-longer-response-mean-response")
+            .ranked(&[("random victim", response[0]), ("full search", 1.0)]),
     );
     let copied: Vec<f64> = ran.iter().map(|ran| flash(ran).gc_programs as f64).collect();
     findings.row(
-        Claim::new("F30", "a fuller search finds blocks with fewer valid pages: pages copied")
-            .ranked(Order::Falling, &[("random victim", copied[0]), ("full search", copied[5])]),
+        Claim::of("flashsim/fuller-search-finds-blocks-fewer-valid")
+            .ranked(&[("random victim", copied[0]), ("full search", copied[5])]),
     );
-    findings.row(
-        Claim::new("F30", "a partial search lies between: mean response over that of a full one")
-            .ranked(
-                Order::Falling,
-                &[("random victim", response[0]), ("a fifth", response[1]), ("full search", 1.0)],
-            ),
-    );
+    findings.row(Claim::of("flashsim/partial-search-lies-between-mean-response").ranked(&[
+        ("random victim", response[0]),
+        ("a fifth", response[1]),
+        ("full search", 1.0),
+    ]));
     let searched: Vec<(String, f64)> = FRACTIONS
         .iter()
         .zip(&ran)
         .map(|(fraction, ran)| (format!("{fraction}"), flash(ran).searched_blocks as f64))
         .collect();
     let named: Vec<(&str, f64)> = searched.iter().map(|(name, of)| (&**name, *of)).collect();
-    findings.row(
-        Claim::new("F30", "more search costs more energy: blocks looked at, by fraction")
-            .ranked(Order::Rising, &named),
-    );
+    findings.row(Claim::of("flashsim/more-search-costs-more-energy-blocks").ranked(&named));
     let points = FRACTIONS.iter().copied().zip(response).collect();
     findings.plot(Plot {
         title: "Mean response against the fraction searched".to_owned(),

@@ -8,19 +8,19 @@ mod table1;
 mod table2;
 mod table3;
 
-use super::{Artefact, Job, Lab, LabError, Ran};
+use super::{Experiment, ExperimentError, Job, JobOutput, Runner};
 use hybridsim_observe::results::Flash;
 
-/// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[
-    table1::ARTEFACT,
-    table2::ARTEFACT,
-    table3::ARTEFACT,
-    fig5::ARTEFACT,
+/// Its experiments.
+pub const EXPERIMENTS: &[Experiment] = &[
+    table1::EXPERIMENT,
+    table2::EXPERIMENT,
+    table3::EXPERIMENT,
+    fig5::EXPERIMENT,
     fig6::FINANCIAL,
     fig6::TPC_H,
-    fig7::ARTEFACT,
-    fig8::ARTEFACT,
+    fig7::EXPERIMENT,
+    fig8::EXPERIMENT,
 ];
 
 /// The translation layers of the paper.
@@ -63,23 +63,23 @@ const CACHED_BYTES: f64 = 8.0;
 
 /// What the three components make of a workload.
 struct Evaluated {
-    page: Ran,
-    dftl: Ran,
-    fast: Ran,
+    page: JobOutput,
+    dftl: JobOutput,
+    fast: JobOutput,
 }
 
 impl Evaluated {
-    fn all(&self) -> [(&'static str, &Ran); 3] {
+    fn all(&self) -> [(&'static str, &JobOutput); 3] {
         [("page", &self.page), ("DFTL", &self.dftl), ("FAST", &self.fast)]
     }
 }
 
 /// Runs the three components on `preset`. DFTL gets the memory FAST's tables need (flashsim,
 /// section 4.3).
-fn evaluate(lab: &Lab, preset: &str) -> Result<Evaluated, LabError> {
-    let [fast, page] = take(lab.run(&[evaluation("fast", preset), evaluation("page", preset)])?);
+fn evaluate(runner: &Runner, preset: &str) -> Result<Evaluated, ExperimentError> {
+    let [fast, page] = take(runner.run(&[evaluation("fast", preset), evaluation("page", preset)])?);
     let entries = (constant(&fast, "mapping_ram_bytes") / CACHED_BYTES) as u64;
-    let [dftl] = take(lab.run(&[dftl(preset, entries)])?);
+    let [dftl] = take(runner.run(&[dftl(preset, entries)])?);
     Ok(Evaluated { page, dftl, fast })
 }
 
@@ -89,20 +89,20 @@ fn dftl(preset: &str, entries: u64) -> Job {
 }
 
 /// As many results as jobs were given.
-fn take<const N: usize>(ran: Vec<Ran>) -> [Ran; N] {
-    let Ok(all) = ran.try_into() else { panic!("a lab returns a result for every job") };
+fn take<const N: usize>(ran: Vec<JobOutput>) -> [JobOutput; N] {
+    let Ok(all) = ran.try_into() else { panic!("a runner returns a result for every job") };
     all
 }
 
 /// What the flash device of `ran` did.
-fn flash(ran: &Ran) -> &Flash {
+fn flash(ran: &JobOutput) -> &Flash {
     let mut devices =
         ran.results.components.values().filter_map(|component| component.flash.as_ref());
     devices.next().expect("the scenario has a flash device")
 }
 
 /// A constant of the flash device of `ran`.
-fn constant(ran: &Ran, name: &str) -> f64 {
+fn constant(ran: &JobOutput, name: &str) -> f64 {
     let mut constants =
         ran.results.components.values().filter_map(|component| component.constants.get(name));
     constants.next().copied().unwrap_or(f64::NAN)

@@ -1,16 +1,9 @@
 //! Table 1: delays of the chips.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 
 /// The table.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "flashsim/table1",
-    title: "Delays of the chips",
-    method: "One page read and one page written on each preset, without a controller: the table's \
-             delays include the transfer, which the presets split off. The presets are made of the \
-             table; the rows show that a request takes what it says.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/table1", run: reproduce };
 
 struct Chip {
     preset: &'static str,
@@ -34,10 +27,10 @@ fn job(chip: &Chip, rw: &str) -> Job {
     Job::new(format!("{} {rw}", chip.preset), text)
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for chip in &CHIPS {
-        let ran = lab.run(&[job(chip, "randread"), job(chip, "randwrite")])?;
+        let ran = runner.run(&[job(chip, "randread"), job(chip, "randwrite")])?;
         for (what, ran, published) in
             [("read", &ran[0], chip.read_us), ("written", &ran[1], chip.program_us)]
         {

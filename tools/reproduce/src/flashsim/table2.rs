@@ -1,18 +1,10 @@
 //! Table 2: energies of the chip, and what the drives are sold for.
 
 use super::flash;
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 
 /// The table.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "flashsim/table2",
-    title: "Energies of the chip, rates of the drives",
-    method: "Random writes to a full chip until it collects, energies divided by operations; \
-             requests of 128 KiB one after the other on drives written once. How channels and \
-             dies of the drives are laid out is assumed so that they come to their rates; energies \
-             are the presets'. The rows show that both arrive.",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/table2", run: reproduce };
 
 fn job(preset: &str, (rw, bs, requests): (&str, &str, u32)) -> Job {
     let text = format!(
@@ -24,16 +16,16 @@ fn job(preset: &str, (rw, bs, requests): (&str, &str, u32)) -> Job {
 }
 
 /// Microjoules of one operation: all of `energy` over `count`.
-fn microjoules(ran: &Ran, energy: &str, count: u64) -> f64 {
+fn microjoules(ran: &JobOutput, energy: &str, count: u64) -> f64 {
     let components = ran.results.components.values();
     let all: f64 =
         components.filter_map(|component| component.power.as_ref()?.energy_by_j.get(energy)).sum();
     all / count as f64 * 1e6
 }
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let chip = lab.run(&[job("flashsim-large-block", ("randwrite", "2KiB", 60_000))])?;
+    let chip = runner.run(&[job("flashsim-large-block", ("randwrite", "2KiB", 60_000))])?;
     let counted = flash(&chip[0]);
     for (what, energy, count, published) in [
         ("page read", "flash_reads", counted.reads, 4.72),
@@ -41,11 +33,10 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         ("block erase", "flash_erases", counted.erases, 527.68),
     ] {
         findings.row(
-            Claim::new("F20", format!("large-block chip: energy of a {what}"))
-                .unit("µJ")
+            Claim::of("flashsim/large-block-chip-energy")
+                .with("what", what)
                 .within(published, 0.005)
-                .ours(microjoules(&chip[0], energy, count))
-                .given(),
+                .ours(microjoules(&chip[0], energy, count)),
         );
     }
     for (preset, rw, published) in [
@@ -54,13 +45,13 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         ("supertalent-fsd32-like", "read", 60.0),
         ("supertalent-fsd32-like", "write", 45.0),
     ] {
-        let ran = lab.run(&[job(preset, (rw, "128KiB", 2_000))])?;
+        let ran = runner.run(&[job(preset, (rw, "128KiB", 2_000))])?;
         findings.row(
-            Claim::new("F20", format!("{preset}: sequential {rw}"))
-                .unit("MB/s")
+            Claim::of("flashsim/sequential")
+                .with("preset", preset)
+                .with("rw", rw)
                 .within_share(published, 0.05)
-                .ours(ran[0].results.throughput.bytes_per_s.unwrap_or(f64::NAN) / 1e6)
-                .given(),
+                .ours(ran[0].results.throughput.bytes_per_s.unwrap_or(f64::NAN) / 1e6),
         );
     }
     Ok(findings)

@@ -1,16 +1,9 @@
 //! Table 3: the workloads of the evaluation, as generators.
 
-use crate::{Artefact, Claim, Findings, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 
 /// The table.
-pub const ARTEFACT: Artefact = Artefact {
-    id: "flashsim/table3",
-    title: "Features of the Financial and TPC-H workloads",
-    method: "The whole of each workload from the `server` generator, profiled. The traces \
-             themselves are not public at this length; the generator draws requests with the \
-             table's totals, which these rows show to arrive, and Zipf popularity (assumed).",
-    run: reproduce,
-};
+pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/table3", run: reproduce };
 
 struct Row {
     title: &'static str,
@@ -46,12 +39,13 @@ const ROWS: [Row; 2] = [
 /// 32 GB, the drives of Table 2.
 const CAPACITY_SECTORS: u64 = 62_500_000;
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for row in &ROWS {
         let text = format!("generator = {{ kind = \"server\", preset = \"{}\" }}", row.preset);
-        let profile = lab.profile(row.title, &text, CAPACITY_SECTORS)?;
-        let claim = |what: &str| Claim::new("F21", format!("{}: {what}", row.title)).given();
+        let profile = runner.profile(row.title, &text, CAPACITY_SECTORS)?;
+        let claim =
+            |what: &str| Claim::of("flashsim/of-each").with("title", row.title).with("what", what);
         let size = profile.request_bytes_mean / 1024.0;
         findings
             .row(claim("mean request size").unit("KB").within_share(row.size_kb, 0.02).ours(size));

@@ -5,10 +5,10 @@ mod tables5;
 mod validation;
 mod wear;
 
-use super::Artefact;
+use super::Experiment;
 
-/// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[
+/// Its experiments.
+pub const EXPERIMENTS: &[Experiment] = &[
     tables5::VALIDATION,
     tables5::ANALYSIS,
     validation::STICK,

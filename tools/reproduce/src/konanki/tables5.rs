@@ -1,25 +1,14 @@
 //! Tables 5.1 to 5.4: the applications' request sizes and randomness, as generators.
 
-use crate::{Artefact, Claim, Findings, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 
 /// Tables 5.1 and 5.2, the applications the flash model was validated with.
-pub const VALIDATION: Artefact = Artefact {
-    id: "konanki/tables5.1-5.2",
-    title: "Request sizes and randomness of the validation applications",
-    method: "200,000 requests of the `histogram` generator per application, profiled. Random \
-             means: does not begin where the write before it ended (konanki, section 5.1). The \
-             generators are given the tables; the rows show that they draw what they are given, as \
-             closely as so many draws can.",
-    run: |lab| profile(lab, &VALIDATION_MIXES),
-};
+pub const VALIDATION: Experiment =
+    Experiment { id: "konanki/tables5.1-5.2", run: |runner| profile(runner, &VALIDATION_MIXES) };
 
 /// Tables 5.3 and 5.4, the applications the hybrid disk was analysed with.
-pub const ANALYSIS: Artefact = Artefact {
-    id: "konanki/tables5.3-5.4",
-    title: "Request sizes and randomness of the analysis applications",
-    method: "As for tables 5.1 and 5.2.",
-    run: |lab| profile(lab, &ANALYSIS_MIXES),
-};
+pub const ANALYSIS: Experiment =
+    Experiment { id: "konanki/tables5.3-5.4", run: |runner| profile(runner, &ANALYSIS_MIXES) };
 
 struct Mix {
     title: &'static str,
@@ -126,14 +115,14 @@ fn deviation(share: f64) -> f64 {
 /// An 80 GB disk, as the thesis's.
 const CAPACITY_SECTORS: u64 = 156_250_000;
 
-fn profile(lab: &Lab, mixes: &[Mix]) -> Result<Findings, LabError> {
+fn profile(runner: &Runner, mixes: &[Mix]) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for mix in mixes {
         let text = format!(
             "generator = {{ kind = \"histogram\", mix = \"{}\", requests = {DRAWS} }}",
             mix.generator
         );
-        let profile = lab.profile(mix.title, &text, CAPACITY_SECTORS)?;
+        let profile = runner.profile(mix.title, &text, CAPACITY_SECTORS)?;
         let farthest = mix.sizes.iter().map(|&(sectors, share)| {
             let class = profile.sizes.iter().find(|class| class.up_to_bytes == sectors * 512);
             let found = class.map_or(0.0, |class| (class.reads + class.writes) as f64);

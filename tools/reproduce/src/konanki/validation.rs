@@ -1,27 +1,13 @@
 //! Figures 5.1 to 5.6: the flash model on applications, and configuration 1.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// Figures 5.1 to 5.5.
-pub const STICK: Artefact = Artefact {
-    id: "konanki/fig5.1-5.5",
-    title: "Response times of five applications on the flash stick",
-    method: "The generators of tables 5.1 and 5.2 on the stick's preset with the ANAND component, one \
-             request after the other, on a clean stick. The thesis shows curves of a real \
-             stick and of its simulator and no numbers; its times are not printed and assumed \
-             here, so only shapes can be compared.",
-    run: stick,
-};
+pub const STICK: Experiment = Experiment { id: "konanki/fig5.1-5.5", run: stick };
 
 /// Figure 5.6.
-pub const ROUND_TRIP: Artefact = Artefact {
-    id: "konanki/fig5.6",
-    title: "100 MB to flash, back, and to the disk (configuration 1)",
-    method: "Requests of 128 KiB one after the other, flash and disk in one address space as the \
-             operating system sees them. The stick's times are assumed.",
-    run: round_trip,
-};
+pub const ROUND_TRIP: Experiment = Experiment { id: "konanki/fig5.6", run: round_trip };
 
 const APPLICATIONS: [(&str, &str, f64); 5] = [
     ("Bonnie", "bonnie", 0.061),
@@ -31,14 +17,14 @@ const APPLICATIONS: [(&str, &str, f64); 5] = [
     ("Postmark", "postmark", 0.98),
 ];
 
-fn stick(lab: &Lab) -> Result<Findings, LabError> {
+fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
     let job = |(name, mix, _): &(&str, &str, f64)| {
         Job::paper("konanki/stick.toml")
             .named(*name)
             .set("workload.generator.mix", format!("\"{mix}\""))
     };
     let jobs: Vec<Job> = APPLICATIONS.iter().map(job).collect();
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     let mut findings = Findings::default();
     for ((name, ..), ran) in APPLICATIONS.iter().zip(&ran).take(3) {
         let steep = format!("{name}: one steep step: share of requests within 20 % of the median");
@@ -49,20 +35,9 @@ fn stick(lab: &Lab) -> Result<Findings, LabError> {
         findings.row(Claim::new("K37", spread).at_most("a component", 0.75).ours(at_the_step(ran)));
     }
     let tails: Vec<(&str, f64)> = [4, 3, 0].map(|at| (APPLICATIONS[at].0, tail(&ran[at]))).to_vec();
-    findings.row(
-        Claim::new("K37", "the more random, the longer the tail: 99th percentile over median")
-            .ranked(Order::Falling, &tails)
-            .if_it_differs(
-                "half of Untar's requests are of the largest size, and on a clean stick nothing \
-                 takes longer than writing that; the thesis corrects for a stick that is not clean \
-                 by a measured number of erases it does not print",
-            ),
-    );
+    findings.row(Claim::of("konanki/more-random-longer-tail-99th-percentile").ranked(&tails));
     let medians = [4, 3, 0].map(|at| (APPLICATIONS[at].0, median_ms(&ran[at])));
-    findings.row(
-        Claim::new("K37", "the longer the requests, the longer they take: median, ms")
-            .ranked(Order::NotFalling, &medians),
-    );
+    findings.row(Claim::of("konanki/longer-requests-longer-they-take-median").ranked(&medians));
     findings.plot(Plot {
         title: "Response times".to_owned(),
         caption: "Share of requests that took at most so long.".to_owned(),
@@ -77,22 +52,22 @@ fn stick(lab: &Lab) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn median_ms(ran: &Ran) -> f64 {
+fn median_ms(ran: &JobOutput) -> f64 {
     ran.results.latency_ns.all.p50.map_or(f64::NAN, |ns| ns as f64 / 1e6)
 }
 
-fn at_the_step(ran: &Ran) -> f64 {
+fn at_the_step(ran: &JobOutput) -> f64 {
     let median = median_ms(ran);
     ran.share_within_ms("all", 1.2 * median) - ran.share_within_ms("all", 0.8 * median)
 }
 
-fn tail(ran: &Ran) -> f64 {
+fn tail(ran: &JobOutput) -> f64 {
     let p99 = ran.results.latency_ns.all.p99.map_or(f64::NAN, |ns| ns as f64 / 1e6);
     p99 / median_ms(ran)
 }
 
-fn round_trip(lab: &Lab) -> Result<Findings, LabError> {
-    let ran = lab.run(&[Job::paper("konanki/round-trip.toml").with_latencies()])?;
+fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let ran = runner.run(&[Job::paper("konanki/round-trip.toml").with_latencies()])?;
     let ran = &ran[0];
     let mut findings = Findings::default();
     let third = ran.latencies.len() / 3;
@@ -111,9 +86,7 @@ fn round_trip(lab: &Lab) -> Result<Findings, LabError> {
         ));
         medians.push((*name, median));
     }
-    findings.row(
-        Claim::new("K38", "three plateaus apart: medians, ms").ranked(Order::Falling, &medians),
-    );
+    findings.row(Claim::of("konanki/three-plateaus-apart-medians-ms").ranked(&medians));
     findings.plot(Plot {
         title: "Response times".to_owned(),
         caption: "Share of requests that took at most so long.".to_owned(),

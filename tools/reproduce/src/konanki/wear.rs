@@ -1,29 +1,13 @@
 //! Figures 5.7 and 5.8: how often blocks are erased when a file is written.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// One pass over a partition.
-pub const ONE_PASS: Artefact = Artefact {
-    id: "konanki/fig5.7",
-    title: "Erases per block: an 85 MB file written once over a 100 MB partition",
-    method: "Clean medium of 1 GB with blocks of 64 pages of 2 KiB. The figure says that requests \
-             do not fall on page boundaries; assumed are a partition from sector 63 on and the 240 \
-             sectors Linux sends to USB storage at once. Fractions for pages at fixed places are \
-             of the partition's 800 blocks.",
-    run: one_pass,
-};
+pub const ONE_PASS: Experiment = Experiment { id: "konanki/fig5.7", run: one_pass };
 
 /// Fifteen passes over a small part of a medium.
-pub const FIFTEEN_PASSES: Artefact = Artefact {
-    id: "konanki/fig5.8",
-    title: "Erases per block: an 85 MB file written fifteen times over a 1 GB medium",
-    method: "Clean medium of 1 GB with blocks of 64 pages of 2 KiB, 64 of its blocks set aside for \
-             logs; requests of 256 sectors on block boundaries (misaligned ones do not give the \
-             figure). Chains of at most four units: the paper gives no limit, and of all limits \
-             only 3, 4 and 5 give what it says of its figure.",
-    run: fifteen_passes,
-};
+pub const FIFTEEN_PASSES: Experiment = Experiment { id: "konanki/fig5.8", run: fifteen_passes };
 
 /// The components compared, as the figures name them.
 const LAYERS: [(&str, &str); 4] =
@@ -36,17 +20,17 @@ const PARTITION_BLOCKS: u64 = 800;
 type Wear = Vec<(u32, u64)>;
 
 fn wear(
-    lab: &Lab,
+    runner: &Runner,
     components: &[(&str, &str)],
     sets: &[(&str, &str)],
-) -> Result<Vec<Wear>, LabError> {
+) -> Result<Vec<Wear>, ExperimentError> {
     let job = |(kind, name): &(&str, &str)| {
         let job = Job::paper("konanki/wear.toml").named(*name);
         let job = job.set("component.stick.ftl", format!("\"{kind}\""));
         sets.iter().fold(job, |job, (key, value)| job.set(key, value))
     };
     let jobs: Vec<Job> = components.iter().map(job).collect();
-    let ran = lab.run(&jobs)?;
+    let ran = runner.run(&jobs)?;
     Ok(ran.iter().map(|ran| ran.pictures.wear.values().flatten().copied().collect()).collect())
 }
 
@@ -78,7 +62,7 @@ fn curve(name: &str, wear: &Wear) -> Curve {
     Curve::ours(name, (0..=most).map(point).collect())
 }
 
-fn one_pass(lab: &Lab) -> Result<Findings, LabError> {
+fn one_pass(runner: &Runner) -> Result<Findings, ExperimentError> {
     let sets = [
         ("workload.generator.start", "\"32256B\""),
         ("workload.generator.bs", "\"120KiB\""),
@@ -86,15 +70,15 @@ fn one_pass(lab: &Lab) -> Result<Findings, LabError> {
         ("workload.generator.size", "\"87000KiB\""),
         ("workload.generator.bytes", "\"87000KiB\""),
     ];
-    let found = wear(lab, &LAYERS[..3], &sets)?;
+    let found = wear(runner, &LAYERS[..3], &sets)?;
     let mut findings = Findings::default();
     for ((_, name), wear) in LAYERS.iter().zip(&found[..2]) {
-        let claim = Claim::new("K39", format!("{name}: fraction of blocks never erased"));
+        let claim = Claim::of("konanki/fraction-blocks-never-erased").with("name", name);
         findings.row(claim.exactly(1.0).ours(fraction(wear, 0, 0)));
     }
     let page = &found[2];
     let most = page.last().map_or(f64::NAN, |(erases, _)| f64::from(*erases));
-    findings.row(Claim::new("K39", "page level: most erases of a block").exactly(2.0).ours(most));
+    findings.row(Claim::of("konanki/page-level-most-erases-block").ours(most));
     let outside = blocks(page, 0, u32::MAX) - PARTITION_BLOCKS as f64;
     for (erases, share) in [(0, 0.15), (1, 0.79), (2, 0.06)] {
         let unused = if erases == 0 { outside } else { 0.0 };
@@ -111,10 +95,10 @@ fn one_pass(lab: &Lab) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn fifteen_passes(lab: &Lab) -> Result<Findings, LabError> {
-    let found = wear(lab, &LAYERS, &[])?;
+fn fifteen_passes(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let found = wear(runner, &LAYERS, &[])?;
     let [anand, fmax, page, log] = &found[..] else {
-        return Err(LabError::Failed("a run is missing".to_owned()));
+        return Err(ExperimentError::Failed("a run is missing".to_owned()));
     };
     let mut findings = Findings::default();
     let mut row = |text: &str, words: &str, low, high, ours| {

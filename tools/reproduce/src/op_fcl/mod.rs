@@ -4,10 +4,10 @@ mod model;
 mod real;
 mod schemes;
 
-use super::Artefact;
+use super::Experiment;
 
-/// Its artefacts.
-pub const ARTEFACTS: &[Artefact] = &[
+/// Its experiments.
+pub const EXPERIMENTS: &[Experiment] = &[
     model::MODEL,
     model::SURFACE,
     schemes::FINANCIAL,

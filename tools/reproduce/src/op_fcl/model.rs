@@ -1,29 +1,15 @@
 //! The cost model: check values, and its surface over the division of flash.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_hybrid::flash_cache::cost::{Demand, access, published, victim_utilisation};
 use hybridsim_hybrid::flash_cache::optimise::{Grid, cheapest};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The cost model's values.
-pub const MODEL: Artefact = Artefact {
-    id: "op-fcl/model",
-    title: "Cost of garbage collection and of writing a page, by utilisation",
-    method: "The formulas with the constants of the authors' released code: program 200 us, read \
-             25 us, erase 1.5 ms, 64 pages a block, no bus. The values they are compared with were \
-             worked out from the formulas by hand. Space is what the cache of configuration 1 says \
-             of itself.",
-    run: model,
-};
+pub const MODEL: Experiment = Experiment { id: "op-fcl/model", run: model };
 
 /// Cost over (u, r).
-pub const SURFACE: Artefact = Artefact {
-    id: "op-fcl/surface",
-    title: "Cost of an access over the division of flash",
-    method: "The model on an invented workload: half reads, hit rates that rise with the square \
-             root of the size. Shows where the chosen point lies.",
-    run: surface,
-};
+pub const SURFACE: Experiment = Experiment { id: "op-fcl/surface", run: surface };
 
 /// u, C_GC and C_PW in microseconds.
 const VALUES: [(f64, f64, f64); 6] = [
@@ -40,7 +26,7 @@ const FLASH_GB: f64 = 4.0;
 
 /// Configuration 1 at its full size with 92 % of flash for caching: a short run, for what the cache
 /// says of itself.
-fn example(lab: &Lab) -> Result<Ran, LabError> {
+fn example(runner: &Runner) -> Result<JobOutput, ExperimentError> {
     let job = Job::paper("op-fcl/config1.toml")
         .named("4 GB of flash, u = 0.92")
         .set("component.flash.blocks_per_plane", 16_384)
@@ -49,10 +35,10 @@ fn example(lab: &Lab) -> Result<Ran, LabError> {
         .set("workload.generator.requests", 1000)
         .set("run.warmup_requests", 0)
         .with_numbers();
-    Ok(lab.run(&[job])?.remove(0))
+    Ok(runner.run(&[job])?.remove(0))
 }
 
-fn model(lab: &Lab) -> Result<Findings, LabError> {
+fn model(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let costs = published(0.0);
     let away = |ours: f64, by_hand: f64| (ours * 1e6 / by_hand - 1.0).abs();
@@ -68,13 +54,8 @@ fn model(lab: &Lab) -> Result<Findings, LabError> {
         .map(|step| f64::from(step) / 1000.0)
         .map(|victim| (victim_utilisation((victim - 1.0) / libm::log(victim)) - victim).abs())
         .fold(0.0, f64::max);
-    findings.row(
-        Claim::new("O05", "largest error of u' over a thousand utilisations")
-            .at_most("below a millionth", 1e-6)
-            .ours(error)
-            .given(),
-    );
-    let ran = example(lab)?;
+    findings.row(Claim::of("op-fcl/largest-error-u-thousand-utilisations").ours(error));
+    let ran = example(runner)?;
     let constant = |name: &str| {
         let component = ran.results.components.get("cache");
         component.and_then(|component| component.constants.get(name).copied()).unwrap_or(f64::NAN)
@@ -82,8 +63,7 @@ fn model(lab: &Lab) -> Result<Findings, LabError> {
     // The device keeps a twentieth to itself; of the rest, what the cache cannot use is the map.
     let offered = constant("flash_pages") * 0.95;
     findings.row(
-        Claim::new("O12", "share of flash that keeps the map, of a cache of 4 GB: 1.6 %")
-            .within(0.016, 0.001)
+        Claim::of("op-fcl/share-flash-keeps-map-cache-4")
             .ours(1.0 - constant("cache_pages_max") / offered),
     );
     let last = |number: u8| {
@@ -92,11 +72,7 @@ fn model(lab: &Lab) -> Result<Findings, LabError> {
     };
     let (cached, spare) = (last(0) + last(1), last(2));
     findings.row(
-        Claim::new("O20", "cached data of 4 GB at u = 0.92")
-            .unit("GB")
-            .within(3.68, 0.001)
-            .ours(FLASH_GB * cached / (cached + spare))
-            .given(),
+        Claim::of("op-fcl/cached-data-4-gb-u-0-92").ours(FLASH_GB * cached / (cached + spare)),
     );
     Ok(findings)
 }
@@ -121,7 +97,7 @@ impl Demand for Rising {
     }
 }
 
-fn surface(_lab: &Lab) -> Result<Findings, LabError> {
+fn surface(_lab: &Runner) -> Result<Findings, ExperimentError> {
     let costs = published(102.4e-6);
     let grid = Grid { u_steps: 16, r_steps: 32, u_max: 0.95 };
     let chosen = cheapest(&grid, &costs, &Rising, PAGES, 0.0, None);
@@ -132,10 +108,9 @@ fn surface(_lab: &Lab) -> Result<Findings, LabError> {
         .fold(f64::INFINITY, f64::min);
     let mut findings = Findings::default();
     findings.row(
-        Claim::new("O07", "cost at the chosen point over the least of the grid")
+        Claim::of("op-fcl/cost-chosen-point-least-grid")
             .at_most("the least", 1.0 + 1e-12)
-            .ours(cost(chosen.u, chosen.r) / least)
-            .given(),
+            .ours(cost(chosen.u, chosen.r) / least),
     );
     let line = |r: f64| {
         let points = (1..=39).map(|step| f64::from(step) / 40.0).map(|u| (u, cost(u, r)));

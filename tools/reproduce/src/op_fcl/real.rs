@@ -1,18 +1,10 @@
 //! The three schemes on pieces of the traces the paper used, or of their kind.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// Real traces.
-pub const REAL: Artefact = Artefact {
-    id: "op-fcl/real",
-    title: "Three schemes on pieces of real traces",
-    method: "Pieces of Financial, WebSearch, a Microsoft file server and an FIU mail server, gone \
-             through again and again, four requests at a time, over flash of about half of what \
-             the piece touches. A piece that is repeated is a loop, which caches by last use like \
-             least; what the full traces would give cannot be told from it.",
-    run: reproduce,
-};
+pub const REAL: Experiment = Experiment { id: "op-fcl/real", run: reproduce };
 
 struct Piece {
     name: &'static str,
@@ -58,10 +50,10 @@ const PIECES: [Piece; 4] = [
 
 const SIZES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
 
-fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for piece in &PIECES {
-        let trace = lab.data(piece.file)?;
+        let trace = runner.data(piece.file)?;
         let trace = toml::Value::from(trace.to_string_lossy().into_owned());
         let job = |scheme: &str, space: f64| {
             Job::paper("op-fcl/real.toml")
@@ -75,7 +67,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
         };
         let mut jobs: Vec<Job> = SIZES.iter().map(|size| job("fp", *size)).collect();
         jobs.push(job("op", 0.95));
-        let mut ran = lab.run(&jobs)?;
+        let mut ran = runner.run(&jobs)?;
         let full = ran.pop().expect("one for each job");
         tell(&mut findings, piece, &ran, &full);
     }
@@ -83,7 +75,7 @@ fn reproduce(lab: &Lab) -> Result<Findings, LabError> {
 }
 
 /// The least and the greatest share of flash left to the device.
-fn free_share(ran: &Ran) -> (f64, f64) {
+fn free_share(ran: &JobOutput) -> (f64, f64) {
     let cache = ran.results.components.get("cache");
     let told = cache.and_then(|cache| {
         let free = cache.custom.get("over_provisioned_pages")?;
@@ -93,7 +85,7 @@ fn free_share(ran: &Ran) -> (f64, f64) {
     told.unwrap_or((f64::NAN, f64::NAN))
 }
 
-fn tell(findings: &mut Findings, piece: &Piece, fixed: &[Ran], full: &Ran) {
+fn tell(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &JobOutput) {
     let means = SIZES.iter().zip(fixed).map(|(size, ran)| (*size, ran.mean_ms()));
     let best = means.clone().min_by(|a, b| a.1.total_cmp(&b.1)).expect("five sizes");
     let free = free_share(full);
@@ -106,15 +98,10 @@ fn tell(findings: &mut Findings, piece: &Piece, fixed: &[Ran], full: &Ran) {
         free.1 * 100.0
     );
     findings.row(
-        Claim::new("O03", format!("{}: OP-FCL over the best fixed partition", piece.name))
-            .at_most("about 1", 1.15)
+        Claim::of("op-fcl/op-fcl-best-fixed-partition")
+            .with("name", piece.name)
             .ours(full.mean_ms() / best.1)
-            .remark(&remark)
-            .if_it_differs(
-                "while the piece is gone through the first time hardly anything comes again, so \
-                 the stacks promise no gain from space and the model leaves most of flash free; \
-                 when it is gone through again, the cache that would have had it was given up",
-            ),
+            .remark(&remark),
     );
     findings.plot(Plot {
         title: format!("{}: response time", piece.name),

@@ -1,52 +1,20 @@
 //! The figures of results: response time and erases against caching space for the three schemes,
 //! and how OP-FCL divides flash over time.
 
-use crate::{Artefact, Claim, Findings, Job, Lab, LabError, Order, Ran};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-const CONFIGURATION_1: &str = "Configuration 1, a sixteenth of its size: 256 MiB of flash over one \
-                               10K disk, 200,000 requests of which the second half counts. The \
-                               footprint of Financial is a sixteenth of what its trace touches: \
-                               710,908 distinct start addresses (public statistics), 1.52 blocks \
-                               of 4 KiB for each as in its first 10,000 requests (it was 480 MiB \
-                               once, without a source). Skew, rates and the footprint of the \
-                               other are assumed, and the paper's numbers are readings of axes.";
+/// A workload under the three schemes.
+pub const FINANCIAL: Experiment =
+    Experiment { id: "op-fcl/financial", run: |runner| study(runner, &FINANCIAL_WORKLOAD) };
 
-const CONFIGURATION_2: &str = "Configuration 2, a sixty-fourth of its size: 256 MiB of flash over \
-                               three 10K disks, striped (assumed), 200,000 requests of which the \
-                               second half counts. Of the workload only the mixture is known; \
-                               sizes, footprint and rate are assumed, and the paper's numbers are \
-                               readings of axes.";
+/// A workload under the three schemes.
+pub const SEARCH: Experiment =
+    Experiment { id: "op-fcl/search", run: |runner| study(runner, &SEARCH_WORKLOAD) };
 
-macro_rules! artefact {
-    ($name:ident, $id:literal, $title:literal, $method:expr, $workload:expr) => {
-        /// A workload under the three schemes.
-        pub const $name: Artefact =
-            Artefact { id: $id, title: $title, method: $method, run: |lab| study(lab, &$workload) };
-    };
-}
-
-artefact!(
-    FINANCIAL,
-    "op-fcl/financial",
-    "Three schemes, Financial",
-    CONFIGURATION_1,
-    FINANCIAL_WORKLOAD
-);
-artefact!(
-    SEARCH,
-    "op-fcl/search",
-    "Three schemes, Search Engine",
-    CONFIGURATION_1,
-    SEARCH_WORKLOAD
-);
-artefact!(
-    EXCHANGE,
-    "op-fcl/exchange",
-    "Three schemes, a mail server's mixture",
-    CONFIGURATION_2,
-    EXCHANGE_WORKLOAD
-);
+/// A workload under the three schemes.
+pub const EXCHANGE: Experiment =
+    Experiment { id: "op-fcl/exchange", run: |runner| study(runner, &EXCHANGE_WORKLOAD) };
 
 struct Workload {
     name: &'static str,
@@ -112,53 +80,50 @@ fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
 }
 
 struct Results {
-    fixed: Vec<Ran>,
-    divided: Vec<Ran>,
-    full: Ran,
+    fixed: Vec<JobOutput>,
+    divided: Vec<JobOutput>,
+    full: JobOutput,
 }
 
-fn run(lab: &Lab, workload: &Workload) -> Result<Results, LabError> {
+fn run(runner: &Runner, workload: &Workload) -> Result<Results, ExperimentError> {
     let mut jobs: Vec<Job> = SIZES.iter().map(|space| job(workload, "fp", *space)).collect();
     jobs.extend(SIZES.iter().map(|space| job(workload, "rw", *space)));
     jobs.push(job(workload, "op", 0.95).with_numbers());
-    let mut ran = lab.run(&jobs)?;
+    let mut ran = runner.run(&jobs)?;
     let full = ran.pop().expect("one for each job");
     let divided = ran.split_off(SIZES.len());
     Ok(Results { fixed: ran, divided, full })
 }
 
-fn erases(ran: &Ran) -> f64 {
+fn erases(ran: &JobOutput) -> f64 {
     ran.results.totals.erases.map_or(f64::NAN, |erases| erases as f64)
 }
 
 /// The size with the least of something, and how little.
-fn best(runs: &[Ran], of: fn(&Ran) -> f64) -> (f64, f64) {
+fn best(runs: &[JobOutput], of: fn(&JobOutput) -> f64) -> (f64, f64) {
     let values = SIZES.iter().zip(runs).map(|(size, ran)| (*size, of(ran)));
     values.min_by(|a, b| a.1.total_cmp(&b.1)).expect("nine sizes")
 }
 
-fn study(lab: &Lab, workload: &Workload) -> Result<Findings, LabError> {
-    let results = run(lab, workload)?;
+fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentError> {
+    let results = run(runner, workload)?;
     let mut findings = Findings::default();
-    let mean = |ran: &Ran| ran.mean_ms();
+    let mean = |ran: &JobOutput| ran.mean_ms();
     let (fixed, divided) = (best(&results.fixed, mean), best(&results.divided, mean));
     let full = results.full.mean_ms();
     findings.row(
-        Claim::new("O03", "OP-FCL over the best fixed partition: mean response")
-            .at_most("about 1", 1.15)
+        Claim::of("op-fcl/op-fcl-best-fixed-partition-mean")
             .ours(full / fixed.1)
             .remark(&format!("{full:.3} ms; best fixed {:.3} ms at {}", fixed.1, fixed.0)),
     );
     findings.row(
-        Claim::new("O03", "OP-FCL over the best division at a fixed size: mean response")
-            .at_most("about 1", 1.10)
+        Claim::of("op-fcl/op-fcl-best-division-fixed-size")
             .ours(full / divided.1)
             .remark(&format!("best RW-FCL {:.3} ms at {}", divided.1, divided.0)),
     );
     let at_best = SIZES.iter().position(|size| *size == fixed.0).expect("one of the sizes");
     findings.row(
-        Claim::new("O02", "RW-FCL over FP-FCL at the best size of that")
-            .at_most("no slower", 1.05)
+        Claim::of("op-fcl/rw-fcl-fp-fcl-best-size")
             .ours(results.divided[at_best].mean_ms() / fixed.1),
     );
     shape(&mut findings, workload, &results, fixed.0);
@@ -170,35 +135,21 @@ fn study(lab: &Lab, workload: &Workload) -> Result<Findings, LabError> {
 fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_size: f64) {
     let first_last = results.fixed[0].mean_ms() / results.fixed[SIZES.len() - 1].mean_ms();
     match workload.expect {
-        Expect::Reads => findings.row(
-            Claim::new("O18", "response improves with more caching space: at 10 % over at 90 %")
-                .at_least("above 1", 1.0)
-                .ours(first_last),
-        ),
+        Expect::Reads => findings
+            .row(Claim::of("op-fcl/response-improves-more-caching-space-10").ours(first_last)),
         Expect::Writes => {
-            findings.row(
-                Claim::new("O18", "the best size lies inside: best caching space of FP-FCL")
-                    .between("inside", 0.2, 0.85)
-                    .ours(best_size)
-                    .if_it_differs(
-                        "a miss on the disk costs more than collecting does: 1.28 ms at 0.8, 1.24 \
-                         at 0.9. With a footprint of 480 MiB, nearly twice the flash, the best \
-                         size is 0.8",
-                    ),
-            );
+            findings.row(Claim::of("op-fcl/best-size-lies-inside-best-caching").ours(best_size));
             let wear = best(&results.fixed, erases);
             findings.row(
-                Claim::new("O19", "fewest erases at a smaller size than the best response").ranked(
-                    Order::Rising,
-                    &[("size of fewest erases", wear.0), ("of best response", best_size)],
-                ),
+                Claim::of("op-fcl/fewest-erases-smaller-size-best-response")
+                    .ranked(&[("size of fewest erases", wear.0), ("of best response", best_size)]),
             );
         }
     }
-    let most = results.fixed.iter().map(Ran::mean_ms).fold(0.0, f64::max);
+    let most = results.fixed.iter().map(JobOutput::mean_ms).fold(0.0, f64::max);
     let high = if workload.name == "Financial" { 1.2 } else { 14.0 };
     findings.row(
-        Claim::new("O18", "mean response at the worst size of FP-FCL, ms")
+        Claim::of("op-fcl/mean-response-worst-size-fp-fcl")
             .between(&format!("in the upper half of an axis to {high}"), high / 2.0, high)
             .ours(most)
             .if_it_differs(workload.level),
@@ -206,7 +157,7 @@ fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_s
 }
 
 /// How OP-FCL divided flash at the end.
-fn division(findings: &mut Findings, workload: &Workload, ran: &Ran) {
+fn division(findings: &mut Findings, workload: &Workload, ran: &JobOutput) {
     let last = |name: u8| {
         let told = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
         told.map_or(f64::NAN, |(.., value)| *value as f64)
@@ -215,15 +166,11 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Ran) {
     let all = read + write + spare;
     match workload.expect {
         Expect::Writes => findings.row(
-            Claim::new("O17", "settles on considerable over-provisioned space: its share")
-                .at_least("considerable", 0.10)
-                .ours(spare / all),
+            Claim::of("op-fcl/settles-considerable-provisioned-space-its-share").ours(spare / all),
         ),
-        Expect::Reads => findings.row(
-            Claim::new("O17", "gives most space to what is read: its share of all flash")
-                .at_least("most", 0.5)
-                .ours(read / all),
-        ),
+        Expect::Reads => {
+            findings.row(Claim::of("op-fcl/gives-most-space-what-read-its").ours(read / all))
+        }
     }
     let series = |name: u8| {
         let of = ran.numbers.iter().filter(move |(_, number, _)| *number == name);
@@ -243,10 +190,10 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Ran) {
 }
 
 fn plots(findings: &mut Findings, results: &Results) {
-    let curve = |name: &str, runs: &[Ran], of: fn(&Ran) -> f64| {
+    let curve = |name: &str, runs: &[JobOutput], of: fn(&JobOutput) -> f64| {
         Curve::ours(name, SIZES.iter().zip(runs).map(|(size, ran)| (*size, of(ran))).collect())
     };
-    type Figure = (&'static str, &'static str, fn(&Ran) -> f64);
+    type Figure = (&'static str, &'static str, fn(&JobOutput) -> f64);
     let figures: [Figure; 2] =
         [("Response time", "ms", |ran| ran.mean_ms()), ("Erases", "blocks", erases)];
     for (title, unit, of) in figures {

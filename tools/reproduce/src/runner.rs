@@ -1,5 +1,6 @@
-//! What an artefact may use: scenarios run side by side, workloads profiled, measured data.
+//! What an experiment may use: scenarios run side by side, workloads profiled, measured data.
 
+use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::{Arrival, Event, EventRecord, EventSink, Op};
 use hybridsim_observe::{Detail, Pictures, RunResults};
@@ -10,17 +11,14 @@ use hybridsim_simulation::state::Cache;
 use hybridsim_simulation::workload;
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
-use include_dir::{Dir, include_dir};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use thiserror::Error;
 
-static PAPERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
-
-/// Why an artefact was not reproduced at all.
+/// Why an experiment was not reproduced at all.
 #[derive(Debug, Error)]
-pub enum LabError {
+pub enum ExperimentError {
     /// Measured data is needed and not there.
     #[error("{0}")]
     NoData(String),
@@ -99,7 +97,7 @@ impl Job {
 
 /// What came of a [`Job`].
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct JobOutput {
     /// Its figures.
     pub results: RunResults,
     /// Its distributions and series.
@@ -110,7 +108,7 @@ pub struct Ran {
     pub numbers: Vec<(f64, u8, u64)>,
 }
 
-impl Ran {
+impl JobOutput {
     /// Mean latency of all requests in milliseconds; NaN without any.
     pub fn mean_ms(&self) -> f64 {
         self.results.latency_ns.all.mean.map_or(f64::NAN, |ns| ns / 1e6)
@@ -132,16 +130,16 @@ impl Ran {
     }
 }
 
-/// Where artefacts are reproduced.
-pub struct Lab<'a> {
+/// Where experiments are reproduced.
+pub struct Runner<'a> {
     data: Option<PathBuf>,
     threads: usize,
     interrupted: &'a AtomicBool,
     tell: &'a (dyn Fn(&str) + Sync),
 }
 
-impl<'a> Lab<'a> {
-    /// A lab that stops when `interrupted` is set, tells of finished runs to `tell`, and finds
+impl<'a> Runner<'a> {
+    /// A runner that stops when `interrupted` is set, tells of finished runs to `tell`, and finds
     /// measured data below the folder `HYBRIDSIM_DATA` names.
     pub fn new(interrupted: &'a AtomicBool, tell: &'a (dyn Fn(&str) + Sync)) -> Self {
         let data = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from);
@@ -152,18 +150,18 @@ impl<'a> Lab<'a> {
     /// The path of a measured data file or folder.
     ///
     /// # Errors
-    /// [`LabError::NoData`] when it is not there.
-    pub fn data(&self, path: impl AsRef<Path>) -> Result<PathBuf, LabError> {
+    /// [`ExperimentError::NoData`] when it is not there.
+    pub fn data(&self, path: impl AsRef<Path>) -> Result<PathBuf, ExperimentError> {
         let Some(folder) = &self.data else {
             let message = "needs measured data: set HYBRIDSIM_DATA to its folder";
-            return Err(LabError::NoData(message.to_owned()));
+            return Err(ExperimentError::NoData(message.to_owned()));
         };
         let found = folder.join(path.as_ref());
         match found.exists() {
             true => Ok(found),
             false => {
                 let message = format!("needs {} below HYBRIDSIM_DATA", path.as_ref().display());
-                Err(LabError::NoData(message))
+                Err(ExperimentError::NoData(message))
             }
         }
     }
@@ -171,11 +169,11 @@ impl<'a> Lab<'a> {
     /// Tells of work on `name` that is done outside of scenarios.
     ///
     /// # Errors
-    /// [`LabError::Interrupted`] when there should be no more.
-    pub fn done(&self, name: &str) -> Result<(), LabError> {
+    /// [`ExperimentError::Interrupted`] when there should be no more.
+    pub fn done(&self, name: &str) -> Result<(), ExperimentError> {
         (self.tell)(name);
         match self.interrupted.load(Ordering::Relaxed) {
-            true => Err(LabError::Interrupted),
+            true => Err(ExperimentError::Interrupted),
             false => Ok(()),
         }
     }
@@ -184,7 +182,7 @@ impl<'a> Lab<'a> {
     ///
     /// # Errors
     /// The first job, in order, that does not run to its end.
-    pub fn run(&self, jobs: &[Job]) -> Result<Vec<Ran>, LabError> {
+    pub fn run(&self, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -206,15 +204,16 @@ impl<'a> Lab<'a> {
             }
         });
         drop(send);
-        let mut all: Vec<(usize, Result<Ran, LabError>)> = receive.into_iter().collect();
+        let mut all: Vec<(usize, Result<JobOutput, ExperimentError>)> =
+            receive.into_iter().collect();
         all.sort_by_key(|(at, _)| *at);
         all.into_iter().map(|(_, ran)| ran).collect()
     }
 
-    fn one(&self, job: &Job) -> Result<Ran, LabError> {
+    fn one(&self, job: &Job) -> Result<JobOutput, ExperimentError> {
         // Making a device may take long, and nobody wants it any more.
         if self.interrupted.load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted);
+            return Err(ExperimentError::Interrupted);
         }
         // A registry cannot be shared between threads; making one is cheap.
         let registry = registry::standard();
@@ -232,7 +231,7 @@ impl<'a> Lab<'a> {
         let done = run::run(&scenario, &registry, options).map_err(|error| failed(&error))?;
         let RunOutput { results, pictures, fault, .. } = done;
         if self.interrupted.load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted);
+            return Err(ExperimentError::Interrupted);
         }
         if let Some(fault) = fault {
             return Err(failed(&fault));
@@ -240,15 +239,20 @@ impl<'a> Lab<'a> {
         if let Some(broken) = results.violations.first() {
             return Err(failed(&format!("a check failed: {broken}")));
         }
-        let pictures = pictures.expect("runs of the lab are observed in full");
-        Ok(Ran { results, pictures, latencies: kept.list, numbers: kept.told })
+        let pictures = pictures.expect("runs of the runner are observed in full");
+        Ok(JobOutput { results, pictures, latencies: kept.list, numbers: kept.told })
     }
 
     /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
     ///
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
-    pub fn profile(&self, name: &str, workload: &str, capacity: u64) -> Result<Profile, LabError> {
+    pub fn profile(
+        &self,
+        name: &str,
+        workload: &str,
+        capacity: u64,
+    ) -> Result<Profile, ExperimentError> {
         let mut profiler = Profiler::new(true);
         self.each(name, workload, capacity, &mut |arrival| {
             profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
@@ -256,7 +260,7 @@ impl<'a> Lab<'a> {
         Ok(profiler.finish(&[]))
     }
 
-    /// Shows `visit` every request of `workload`, as for [`Lab::profile`].
+    /// Shows `visit` every request of `workload`, as for [`Runner::profile`].
     ///
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
@@ -266,7 +270,7 @@ impl<'a> Lab<'a> {
         workload: &str,
         capacity: u64,
         visit: &mut dyn FnMut(&Arrival),
-    ) -> Result<(), LabError> {
+    ) -> Result<(), ExperimentError> {
         let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let registry = registry::standard();
@@ -275,7 +279,7 @@ impl<'a> Lab<'a> {
         let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
             if self.interrupted.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted);
+                return Err(ExperimentError::Interrupted);
             }
             visit(&arrival);
         }
@@ -283,11 +287,14 @@ impl<'a> Lab<'a> {
     }
 }
 
-fn failure(job: &Job, error: &dyn std::fmt::Display) -> LabError {
-    LabError::Failed(format!("{}: {error}", job.name))
+fn failure(job: &Job, error: &dyn std::fmt::Display) -> ExperimentError {
+    ExperimentError::Failed(format!("{}: {error}", job.name))
 }
 
-fn check(job: &Job, registry: &hybridsim_config::registry::Registry) -> Result<Scenario, LabError> {
+fn check(
+    job: &Job,
+    registry: &hybridsim_config::registry::Registry,
+) -> Result<Scenario, ExperimentError> {
     let source = SourceText { name: job.name.clone(), text: job.text.clone() };
     let (base, sets) = (job.base.clone(), job.sets.clone());
     let input = Input { source, base, sets, trace: None };
