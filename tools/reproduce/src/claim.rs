@@ -1,10 +1,10 @@
-//! A claim, what came out, and the verdict: computed, never written down.
+//! A published claim, our result, and the verdict, which is always computed.
 
 use crate::published::{self, PublishedClaim, PublishedValue};
 use hybridsim_report::study::{Plot, Quantity, Row, Verdict};
 use serde::Deserialize;
 
-/// A bound as it is told: whole, or with four digits that matter.
+/// A bound as printed: a whole number, or four significant digits.
 fn short(value: f64) -> String {
     match value == value.trunc() {
         true => value.to_string(),
@@ -12,7 +12,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// What an experiment found.
+/// What an experiment found: judged claims and plots.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(super) rows: Vec<Claim>,
@@ -85,7 +85,7 @@ pub struct Claim {
     reason: Option<String>,
     /// Why it differs, if it does.
     differs_because: Option<String>,
-    /// What is told in any case.
+    /// Printed with any verdict.
     remark: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl Claim {
     }
 
     /// The source's number went into what was run, or is worked out by the formula that is
-    /// checked: agreement is told as `given`, not as reproduced.
+    /// checked: agreement counts as `given`, not as reproduced.
     #[must_use]
     pub fn given(self) -> Self {
         Self { given: true, ..self }
@@ -277,13 +277,13 @@ impl Claim {
         Self { ours: None, verdict, reason, ..self }
     }
 
-    /// Why it differs; told only if it does.
+    /// Why it differs; printed only if it does.
     #[must_use]
     pub fn if_it_differs(self, reason: &str) -> Self {
         Self { differs_because: Some(reason.to_owned()), ..self }
     }
 
-    /// A remark that is told in any case. It is no reason: a row that differs still needs one.
+    /// A remark printed with any verdict. It is not a reason: a row that differs still needs one.
     #[must_use]
     pub fn remark(self, remark: &str) -> Self {
         Self { remark: Some(remark.to_owned()), ..self }
@@ -362,13 +362,13 @@ mod tests {
 
     #[test]
     fn a_remark_is_no_reason() {
-        let told = |claim: Claim| claim.judged("009/fig1").reason.expect("something is told");
+        let notes = |claim: Claim| claim.judged("009/fig1").reason.expect("a note");
         let differs = || Claim::new("X1", "something").exactly(3.0).ours(4.0);
-        assert_eq!(told(differs().remark("note")), "the cause has not been found; note");
-        assert_eq!(told(differs().if_it_differs("why").remark("note")), "why; note");
-        assert_eq!(told(differs().remark("note").if_it_differs("why")), "why; note");
+        assert_eq!(notes(differs().remark("note")), "the cause has not been found; note");
+        assert_eq!(notes(differs().if_it_differs("why").remark("note")), "why; note");
+        assert_eq!(notes(differs().remark("note").if_it_differs("why")), "why; note");
         let agrees = Claim::new("X1", "something").exactly(3.0).ours(3.0);
-        assert_eq!(told(agrees.if_it_differs("why").remark("note")), "note");
+        assert_eq!(notes(agrees.if_it_differs("why").remark("note")), "note");
     }
 
     #[test]

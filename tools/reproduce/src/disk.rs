@@ -65,7 +65,7 @@ const DRIVES: [Drive; 8] = [
 /// The logs' format.
 const FORMAT: &str = "disksim-validate";
 
-/// What is known of drives that come out worse; `docs/disk.md` tells more.
+/// What is known of drives that come out worse; see `docs/disk.md`.
 const KNOWN: [(&str, &str); 1] = [(
     "Seagate ST41601N",
     "random writes after reads begin 0.5 ms before its parameter file says (2.059 ms): with 1.6 ms \

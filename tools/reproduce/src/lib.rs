@@ -17,7 +17,6 @@ mod published;
 mod runner;
 
 pub use claim::{Claim, Findings, Order};
-pub use published::ExperimentText;
 pub use runner::{ExperimentError, Job, JobOutput, Runner};
 
 use hybridsim_report::study::Study;
@@ -32,13 +31,18 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Its title, what is run and what is assumed.
-    pub fn text(&self) -> &'static ExperimentText {
-        published::experiment(self.id)
+    /// What it shows.
+    pub fn title(&self) -> &'static str {
+        &published::experiment(self.id).title
+    }
+
+    /// What is run and what is assumed, in a few sentences.
+    pub fn method(&self) -> &'static str {
+        published::method(self.id)
     }
 }
 
-/// All experiments, in the order they are told.
+/// All experiments, in the order of the reports.
 pub const EXPERIMENTS: &[&[Experiment]] = &[
     disk::EXPERIMENTS,
     konanki::EXPERIMENTS,
@@ -97,15 +101,15 @@ pub fn run(experiment: &Experiment, runner: &Runner) -> Result<Study, Experiment
     let findings = match (experiment.run)(runner) {
         Err(ExperimentError::NoData(reason)) => {
             let mut findings = Findings::default();
-            findings.row(Claim::new("–", &experiment.text().title).not_comparable(&reason));
+            findings.row(Claim::new("–", experiment.title()).not_comparable(&reason));
             findings
         }
         other => other?,
     };
     Ok(Study {
         artefact: experiment.id.to_owned(),
-        title: experiment.text().title.clone(),
-        method: experiment.text().method.clone(),
+        title: experiment.title().to_owned(),
+        method: experiment.method().to_owned(),
         rows: findings.rows.into_iter().map(|claim| claim.judged(experiment.id)).collect(),
         plots: findings.plots,
     })

@@ -26,7 +26,9 @@ pub struct ExperimentText {
     /// What it shows.
     pub title: String,
     /// What is run and what is assumed, in a few sentences.
-    pub method: String,
+    method: Option<String>,
+    /// The experiment of the same source that has the same method.
+    method_of: Option<String>,
 }
 
 /// A value as published.
@@ -90,6 +92,20 @@ pub fn experiment(id: &str) -> &'static ExperimentText {
     find(id, |source| &source.experiment)
 }
 
+/// What experiment `id` runs and assumes.
+///
+/// # Panics
+/// As [`experiment`].
+pub fn method(id: &str) -> &'static str {
+    let text = experiment(id);
+    if let Some(method) = &text.method {
+        return method;
+    }
+    let (key, _) = id.split_once('/').expect("found above");
+    let other = text.method_of.as_ref().unwrap_or_else(|| panic!("`{id}` has no method"));
+    method(&format!("{key}/{other}"))
+}
+
 /// The claim `id`, such as `flashsim/erases-fast-over-dftl`.
 ///
 /// # Panics
@@ -129,7 +145,7 @@ mod tests {
             assert!(!claim(id).claim.is_empty(), "{id}");
         }
         for experiment in crate::all() {
-            assert!(!experiment.text().title.is_empty() && !experiment.text().method.is_empty());
+            assert!(!experiment.title().is_empty() && !experiment.method().is_empty());
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an experiment may use: scenarios run side by side, workloads profiled, measured data.
+//! Runs the scenarios of an experiment in parallel, profiles workloads, finds measured data.
 
 use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
@@ -43,7 +43,7 @@ pub struct Job {
     pub base: PathBuf,
     /// Whether every request's latency is wanted, in the order of completion.
     pub latencies: bool,
-    /// Whether the numbers extensions tell are wanted, with their times.
+    /// Whether to keep the custom values that components emit, with their times.
     pub numbers: bool,
 }
 
@@ -82,7 +82,7 @@ impl Job {
         Self { name: name.into(), ..self }
     }
 
-    /// Keeps the numbers extensions tell.
+    /// Keeps the custom values that components emit.
     #[must_use]
     pub fn with_numbers(self) -> Self {
         Self { numbers: true, ..self }
@@ -104,7 +104,7 @@ pub struct JobOutput {
     pub pictures: Pictures,
     /// Operation and latency in ns of every request in the order of completion, where asked for.
     pub latencies: Vec<(Op, u64)>,
-    /// Time in seconds, number of the name, and value of what extensions told, where asked for.
+    /// Custom values, if requested: time in seconds, index of the name, value.
     pub numbers: Vec<(f64, u8, u64)>,
 }
 
@@ -135,16 +135,16 @@ pub struct Runner<'a> {
     data: Option<PathBuf>,
     threads: usize,
     interrupted: &'a AtomicBool,
-    tell: &'a (dyn Fn(&str) + Sync),
+    progress: &'a (dyn Fn(&str) + Sync),
 }
 
 impl<'a> Runner<'a> {
-    /// A runner that stops when `interrupted` is set, tells of finished runs to `tell`, and finds
+    /// A runner that stops when `interrupted` is set, reports finished runs to `progress`, and finds
     /// measured data below the folder `HYBRIDSIM_DATA` names.
-    pub fn new(interrupted: &'a AtomicBool, tell: &'a (dyn Fn(&str) + Sync)) -> Self {
+    pub fn new(interrupted: &'a AtomicBool, progress: &'a (dyn Fn(&str) + Sync)) -> Self {
         let data = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { data, threads, interrupted, tell }
+        Self { data, threads, interrupted, progress }
     }
 
     /// The path of a measured data file or folder.
@@ -171,7 +171,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// [`ExperimentError::Interrupted`] when there should be no more.
     pub fn done(&self, name: &str) -> Result<(), ExperimentError> {
-        (self.tell)(name);
+        (self.progress)(name);
         match self.interrupted.load(Ordering::Relaxed) {
             true => Err(ExperimentError::Interrupted),
             false => Ok(()),
@@ -195,7 +195,7 @@ impl<'a> Runner<'a> {
                     } {
                         let ran = self.one(job);
                         if ran.is_ok() {
-                            (self.tell)(&job.name);
+                            (self.progress)(&job.name);
                         }
                         // The receiver outlives all senders.
                         drop(send.send((at, ran)));
@@ -211,7 +211,7 @@ impl<'a> Runner<'a> {
     }
 
     fn one(&self, job: &Job) -> Result<JobOutput, ExperimentError> {
-        // Making a device may take long, and nobody wants it any more.
+        // Preconditioning may take long, so check before it starts.
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }
@@ -240,7 +240,7 @@ impl<'a> Runner<'a> {
             return Err(failed(&format!("a check failed: {broken}")));
         }
         let pictures = pictures.expect("runs of the runner are observed in full");
-        Ok(JobOutput { results, pictures, latencies: kept.list, numbers: kept.told })
+        Ok(JobOutput { results, pictures, latencies: kept.list, numbers: kept.numbers_seen })
     }
 
     /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
@@ -307,7 +307,7 @@ struct Kept {
     latencies: bool,
     numbers: bool,
     list: Vec<(Op, u64)>,
-    told: Vec<(f64, u8, u64)>,
+    numbers_seen: Vec<(f64, u8, u64)>,
 }
 
 impl EventSink for Kept {
@@ -318,7 +318,7 @@ impl EventSink for Kept {
                     self.list.push((op, latency.as_ns()));
                 }
                 Event::Custom { name, value } if self.numbers => {
-                    self.told.push((stamped.time.as_ns() as f64 / 1e9, name, value));
+                    self.numbers_seen.push((stamped.time.as_ns() as f64 / 1e9, name, value));
                 }
                 _ => {}
             }

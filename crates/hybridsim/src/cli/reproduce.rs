@@ -36,7 +36,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.list {
         let width = experiments.iter().map(|experiment| experiment.id.len()).max().unwrap_or(0);
         let line = |experiment: &&hybridsim_reproduce::Experiment| {
-            format!("{:<width$}  {}\n", experiment.id, experiment.text().title)
+            format!("{:<width$}  {}\n", experiment.id, experiment.title())
         };
         return print(&experiments.iter().map(line).collect::<String>());
     }

@@ -72,9 +72,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         })?;
         let (name, counts) = (machine.name, seen.counts());
         // The generators are built to this shape.
-        let told = |claim: Claim| if machine.real { claim } else { claim.given() };
+        let weighed = |claim: Claim| if machine.real { claim } else { claim.given() };
         let far = counts[MEGABYTE].unwrap_or(f64::NAN);
-        findings.row(told(
+        findings.row(weighed(
             Claim::of("bisson-fqueue/count-distance-8-16-kb-1")
                 .with("name", name)
                 .ours(counts[4].unwrap_or(f64::NAN) / far),
@@ -82,11 +82,11 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         // As far as the machine's disk goes, and the last octave is cut by its end.
         let end = counts.iter().rposition(Option::is_some).unwrap_or(0).min(MEGABYTE + 8);
         let claim = Claim::of("bisson-fqueue/same-beyond-most-least").with("name", name);
-        findings.row(told(match unevenness(&counts[MEGABYTE..end.max(MEGABYTE + 1)]) {
+        findings.row(weighed(match unevenness(&counts[MEGABYTE..end.max(MEGABYTE + 1)]) {
             Some(ratio) => claim.ours(ratio),
             None => claim.not_comparable("an octave of distance has no write at all"),
         }));
-        findings.row(told(
+        findings.row(weighed(
             Claim::of("bisson-fqueue/share-far-writes-ten-fullest")
                 .with("name", name)
                 .ours(seen.bands()),

@@ -6,7 +6,7 @@ use hybridsim_report::study::{Axis, Curve, Plot};
 /// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig2", run: reproduce };
 
-/// Sizes of the component, MiB.
+/// Sizes of the range, MiB.
 const PARTS: [u64; 7] = [1, 8, 64, 512, 4096, 32_768, 110_000];
 
 fn on(device: &str, job: Job) -> Job {
@@ -30,10 +30,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
     for device in ["curve", "mechanics", "flash"] {
-        let job = |component: u64| {
-            let job =
-                Job::paper("bisson-fqueue/access.toml").named(format!("{device}, {component} MiB"));
-            on(device, job).set("workload.generator.size", format!("\"{component}MiB\""))
+        let job = |mib: u64| {
+            let job = Job::paper("bisson-fqueue/access.toml").named(format!("{device}, {mib} MiB"));
+            on(device, job).set("workload.generator.size", format!("\"{mib}MiB\""))
         };
         let ran = runner.run(&PARTS.map(job))?;
         let times: Vec<f64> = ran.iter().map(crate::JobOutput::mean_ms).collect();
@@ -54,7 +53,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
             // The curve is put in; that the mechanics give one like it is a result.
             findings.row(if device == "curve" { claim.given() } else { claim });
         }
-        let points = PARTS.iter().map(|component| *component as f64 / 3.0).zip(times).collect();
+        let points = PARTS.iter().map(|mib| *mib as f64 / 3.0).zip(times).collect();
         curves.push(Curve::ours(device, points));
     }
     findings.plot(Plot {

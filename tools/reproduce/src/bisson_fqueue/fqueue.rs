@@ -1,6 +1,6 @@
 //! Figures 8, 9, 10, 12 and 13: what the size of the FQueue does.
 
-use super::{Machine, count, foreground_ns, sum, told, weeks};
+use super::{Machine, count, foreground_ns, reported, sum, weeks};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -52,7 +52,8 @@ impl Week {
         let plain = ran.next().expect("as many runs as jobs");
         let largest = ran.next().expect("as many runs as jobs");
         let idle = ran.by_ref().take(SIZES.len()).collect();
-        let level = told(&largest, "fqueue_sectors").map_or(0.0, |told| told.max as f64);
+        let level =
+            reported(&largest, "fqueue_sectors").map_or(0.0, |reported| reported.max as f64);
         let filled = (level * 512.0 / 1e6).min(SIZES[3]);
         let sizes = SIZES.map(|mb| mb / SIZES[3] * filled);
         let never = runner.run(&[never(sizes[0]), never(sizes[1]), never(sizes[2])])?;
@@ -75,10 +76,10 @@ fn ranked(claim: Claim, order: Order, values: &[(String, f64)]) -> Claim {
 
 /// What `value` is when idle processing waits, in words.
 fn by_wait(week: &Week, value: impl Fn(&JobOutput) -> f64) -> String {
-    let told =
+    let reported =
         WAITS.iter().zip(&week.waited).map(|(wait, ran)| format!("{wait} {:.2}", value(ran)));
-    let told: Vec<String> = told.collect();
-    format!("{}, never {:.2}", told.join(", "), value(&week.never[3]))
+    let reported: Vec<String> = reported.collect();
+    format!("{}, never {:.2}", reported.join(", "), value(&week.never[3]))
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {

@@ -97,19 +97,19 @@ impl Machine {
     }
 }
 
-/// What the scheduler tells of itself by `name`.
-fn told<'a>(ran: &'a JobOutput, name: &str) -> Option<&'a CustomResult> {
+/// The custom value `name` that the scheduler emits.
+fn reported<'a>(ran: &'a JobOutput, name: &str) -> Option<&'a CustomResult> {
     ran.results.components.get("scheduler")?.custom.get(name)
 }
 
-/// The sum of what it tells.
+/// The sum of its values.
 fn sum(ran: &JobOutput, name: &str) -> f64 {
-    told(ran, name).map_or(0.0, |told| told.count as f64 * told.mean.unwrap_or(0.0))
+    reported(ran, name).map_or(0.0, |reported| reported.count as f64 * reported.mean.unwrap_or(0.0))
 }
 
-/// How often it tells.
+/// The number of its values.
 fn count(ran: &JobOutput, name: &str) -> f64 {
-    told(ran, name).map_or(0.0, |told| told.count as f64)
+    reported(ran, name).map_or(0.0, |reported| reported.count as f64)
 }
 
 /// Time of writes that users wait for: to disk, to flash, and flushing between the watermarks.

@@ -136,9 +136,9 @@ fn scatter(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentErr
 /// The share of writes to the MLC flash that go to another logical block than the one before.
 fn jumps(ran: &JobOutput) -> f64 {
     let block = NAMES.iter().position(|name| *name == "mlc_write_block");
-    let told = ran.numbers.iter().filter(|(_, name, _)| Some(usize::from(*name)) == block);
+    let reported = ran.numbers.iter().filter(|(_, name, _)| Some(usize::from(*name)) == block);
     let (mut writes, mut jumps, mut last) = (0.0, 0.0, None);
-    for (.., to) in told {
+    for (.., to) in reported {
         writes += 1.0;
         if last.replace(to) != Some(to) {
             jumps += 1.0;

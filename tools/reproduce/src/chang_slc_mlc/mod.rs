@@ -34,7 +34,7 @@ const REQUESTS: u64 = 700_000;
 const NTFS: &str = "ntfs";
 const EXT3: &str = "ext3";
 
-/// The share of small writes. Table 3 tells what share of the data goes to the SLC flash, 0.17 and
+/// The share of small writes. Table 3 gives the share of the data goes to the SLC flash, 0.17 and
 /// 0.23; with the generator's 7.55 sectors a small write and 85.9 or 156.3 a large one that is 70
 /// and 86 % of requests. It agrees with the 68 % of the NTFS trace's requests that are handled by
 /// the SLC flash (section 5.3.2), as some small ones are refused.
@@ -100,30 +100,30 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
     }
 }
 
-/// How often number `name` of the device was told, and what it added up to.
+/// Count and sum of the values that the device emitted as `name`.
 fn number(ran: &JobOutput, name: &str) -> (f64, f64) {
     let found = ran.results.components.values().find_map(|component| component.custom.get(name));
-    found.map_or((0.0, 0.0), |told| {
-        let count = told.count as f64;
-        (count, count * told.mean.unwrap_or(0.0))
+    found.map_or((0.0, 0.0), |reported| {
+        let count = reported.count as f64;
+        (count, count * reported.mean.unwrap_or(0.0))
     })
 }
 
-/// What number `name` added up to.
+/// The sum of the values of `name`.
 fn sum(ran: &JobOutput, name: &str) -> f64 {
     number(ran, name).1
 }
 
-/// The mean of number `name`; NaN when it was never told.
+/// The mean of the values of `name`; NaN without any.
 fn mean(ran: &JobOutput, name: &str) -> f64 {
     let (count, sum) = number(ran, name);
     sum / count
 }
 
-/// Smallest and greatest value of number `name`.
+/// Smallest and greatest value of `name`.
 fn range(ran: &JobOutput, name: &str) -> (f64, f64) {
     let found = ran.results.components.values().find_map(|component| component.custom.get(name));
-    found.map_or((f64::NAN, f64::NAN), |told| (told.min as f64, told.max as f64))
+    found.map_or((f64::NAN, f64::NAN), |reported| (reported.min as f64, reported.max as f64))
 }
 
 /// Joules of flash operations, standby left out as in the paper.

@@ -31,7 +31,7 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
                 .unit("ms")
                 .at_most("no such figure; the half is an aim", drive.disksim / 2.0)
                 .ours(found.crossed.after_ms)
-                .remark(&told(&found))
+                .remark(&summary(&found))
                 .if_it_differs(&left(&found)),
         );
     }
@@ -47,16 +47,16 @@ fn calibrated(drive: &super::Drive, disks: &Path) -> Result<DiskCalibration, Cal
 }
 
 /// Figures before and after, and what moved.
-fn told(found: &DiskCalibration) -> String {
+fn summary(found: &DiskCalibration) -> String {
     let half = |fit: &DiskFit| {
-        let (component, change) = fit.held_out.as_deref().zip(fit.on_held_out)?;
+        let (part, change) = fit.held_out.as_deref().zip(fit.on_held_out)?;
         let moved = fit.constants.iter().filter_map(|constant| {
             Some(format!("{} {} to {}", constant.name, constant.from, constant.to.as_ref()?))
         });
         let moved: Vec<String> = moved.collect();
         let moved = if moved.is_empty() { "nothing moved".to_owned() } else { moved.join(", ") };
         Some(format!(
-            "{component} {:.3} before, {:.3} after ({moved})",
+            "{part} {:.3} before, {:.3} after ({moved})",
             change.before_ms, change.after_ms
         ))
     };
@@ -83,7 +83,7 @@ fn left(found: &DiskCalibration) -> String {
         before => format!(" after a {before}"),
     };
     format!(
-        "none of these constants tells the rest, whose largest component, class by class ({:.0} % of \
+        "none of these constants explains the rest, whose largest part, class by class ({:.0} % of \
          the squares of one half), are {} {}s{after} (docs/disk.md)",
         share * 100.0,
         class.place,

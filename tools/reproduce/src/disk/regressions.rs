@@ -12,7 +12,7 @@ pub const EXPERIMENT: Experiment = Experiment { id: "disk/regressions", run };
 struct Regression {
     name: &'static str,
     words: &'static str,
-    /// Its trace, and the format if that cannot be told from the file.
+    /// Its trace, and the format if it cannot be recognised from the file.
     trace: Option<(&'static str, Option<&'static str>)>,
     expected_ms: f64,
     /// Whether the requests to the drives count.
@@ -150,12 +150,12 @@ impl Regression {
             return ran.mean_ms();
         }
         let queues = ran.results.components.values();
-        let told: Vec<(f64, f64)> = queues
+        let reported: Vec<(f64, f64)> = queues
             .filter_map(|queue| queue.custom.get("response_ns"))
-            .map(|told| (told.mean.unwrap_or(0.0), told.count as f64))
+            .map(|reported| (reported.mean.unwrap_or(0.0), reported.count as f64))
             .collect();
-        let count: f64 = told.iter().map(|(_, count)| count).sum();
-        told.iter().map(|(mean, share)| mean * share).sum::<f64>() / count / 1e6
+        let count: f64 = reported.iter().map(|(_, count)| count).sum();
+        reported.iter().map(|(mean, share)| mean * share).sum::<f64>() / count / 1e6
     }
 }
 

@@ -1,6 +1,6 @@
 //! Figure 5: how drives and simulated drives respond to sequentiality.
 
-use super::{LAYERS, with_layer};
+use super::{FTLS, with_ftl};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -8,12 +8,12 @@ use hybridsim_report::study::{Axis, Curve, Plot};
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig5", run: reproduce };
 
 const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
-fn job(component: &str, read: u8, sequential: f64) -> Job {
+fn job(ftl: &str, read: u8, sequential: f64) -> Job {
     let job = Job::paper("flashsim/validation.toml")
-        .named(format!("{component}, {} % sequential", sequential * 100.0))
+        .named(format!("{ftl}, {} % sequential", sequential * 100.0))
         .set("workload.generator.read", read)
         .set("workload.generator.sequential", format!("{sequential:?}"));
-    with_layer(job, component)
+    with_ftl(job, ftl)
 }
 
 /// MB/s.
@@ -22,8 +22,8 @@ fn throughput(ran: &JobOutput) -> f64 {
 }
 
 /// Throughput at every share of sequential requests.
-fn sweep(runner: &Runner, component: &str, read: u8) -> Result<Vec<f64>, ExperimentError> {
-    let jobs: Vec<Job> = SHARES.iter().map(|share| job(component, read, *share)).collect();
+fn sweep(runner: &Runner, ftl: &str, read: u8) -> Result<Vec<f64>, ExperimentError> {
+    let jobs: Vec<Job> = SHARES.iter().map(|share| job(ftl, read, *share)).collect();
     Ok(runner.run(&jobs)?.iter().map(throughput).collect())
 }
 
@@ -40,23 +40,23 @@ fn plot(title: &str, curves: Vec<Curve>) -> Plot {
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
-    for component in LAYERS {
-        let written = sweep(runner, component, 0)?;
+    for ftl in FTLS {
+        let written = sweep(runner, ftl, 0)?;
         let named: Vec<(String, f64)> =
             SHARES.iter().map(|share| format!("{share}")).zip(written.iter().copied()).collect();
         let named: Vec<(&str, f64)> = named.iter().map(|(name, v)| (name.as_str(), *v)).collect();
-        let claim = format!("{component}: throughput rises with the sequentiality of writes, MB/s");
+        let claim = format!("{ftl}: throughput rises with the sequentiality of writes, MB/s");
         findings.row(Claim::new("F22", claim).ordered(Order::Rising).ranked(&named));
-        let read = sweep(runner, component, 1)?;
+        let read = sweep(runner, ftl, 1)?;
         let (low, high) = bounds(&read);
         findings.row(
             Claim::of("flashsim/reads-vary-much-less-highest")
-                .with("component", component)
+                .with("ftl", ftl)
                 .ours((high - low) / high),
         );
         let points = |values: Vec<f64>| SHARES.iter().copied().zip(values).collect();
-        writes.push(Curve::ours(component, points(written)));
-        reads.push(Curve::ours(component, points(read)));
+        writes.push(Curve::ours(ftl, points(written)));
+        reads.push(Curve::ours(ftl, points(read)));
     }
     random_writes(runner, &mut findings)?;
     findings.plot(plot("Writes", writes));
@@ -70,16 +70,16 @@ fn bounds(values: &[f64]) -> (f64, f64) {
 
 /// Figure 5(c): 80 % of the writes random.
 fn random_writes(runner: &Runner, findings: &mut Findings) -> Result<(), ExperimentError> {
-    let ran = runner.run(&LAYERS.map(|component| job(component, 0, 0.2)))?;
+    let ran = runner.run(&FTLS.map(|ftl| job(ftl, 0, 0.2)))?;
     let tail = |ran: &JobOutput| {
         let latency = &ran.results.latency_ns.all;
         let of = |value: Option<u64>| value.map_or(f64::NAN, |ns| ns as f64);
         of(latency.p999) / of(latency.p50)
     };
-    for (component, ran) in LAYERS.iter().zip(&ran) {
+    for (ftl, ran) in FTLS.iter().zip(&ran) {
         findings.row(
             Claim::of("flashsim/long-tail-99-9th-percentile-median")
-                .with("component", component)
+                .with("ftl", ftl)
                 .ours(tail(ran)),
         );
     }
@@ -94,10 +94,10 @@ fn random_writes(runner: &Runner, findings: &mut Findings) -> Result<(), Experim
         caption: "Share of requests that took at most so long.".to_owned(),
         x: Axis::logarithmic("Response time", "ns"),
         y: Axis::linear("Requests", "share"),
-        curves: LAYERS
+        curves: FTLS
             .iter()
             .zip(&ran)
-            .map(|(component, ran)| Curve::ours(component, ran.distribution("all")).stepped())
+            .map(|(ftl, ran)| Curve::ours(ftl, ran.distribution("all")).stepped())
             .collect(),
     });
     Ok(())

@@ -67,7 +67,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         });
         if at > 0 {
             findings.row(
-                Claim::of("flashsim/cost-more-financial-every-component")
+                Claim::of("flashsim/cost-more-financial-every-ftl")
                     .with("operation", operation)
                     .ours(f64::from(u8::from(more))),
             );

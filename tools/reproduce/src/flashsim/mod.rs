@@ -24,21 +24,21 @@ pub const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// The translation layers of the paper.
-const LAYERS: [&str; 3] = ["page", "dftl", "fast"];
+const FTLS: [&str; 3] = ["page", "dftl", "fast"];
 
-/// A device with `component`. All collect garbage when they must and only then, as FlashSim's do.
-fn with_layer(job: Job, component: &str) -> Job {
-    let job = job.set("component.ssd.ftl", format!("\"{component}\""));
-    match component {
+/// A device with `ftl`. All collect garbage when they must and only then, as FlashSim's do.
+fn with_ftl(job: Job, ftl: &str) -> Job {
+    let job = job.set("component.ssd.ftl", format!("\"{ftl}\""));
+    match ftl {
         "page" => job.set("component.ssd.ftl.gc_pace", "\"blocking\""),
         _ => job,
     }
 }
 
-/// The chip of Table 2 with `component`, under the workload `preset`.
-fn evaluation(component: &str, preset: &str) -> Job {
+/// The chip of Table 2 with `ftl`, under the workload `preset`.
+fn evaluation(ftl: &str, preset: &str) -> Job {
     let job = Job::paper("flashsim/evaluation.toml")
-        .named(format!("{component}, {preset}"))
+        .named(format!("{ftl}, {preset}"))
         .set("workload.generator.preset", format!("\"{preset}\""));
     let job = match preset {
         // One pass before statistics begin, one with.
@@ -49,7 +49,7 @@ fn evaluation(component: &str, preset: &str) -> Job {
             .set("component.ssd.precondition", "\"fill\"")
             .set("component.ssd.blocks_per_plane", TPC_H_BLOCKS),
     };
-    with_layer(job, component)
+    with_ftl(job, ftl)
 }
 
 /// Requests of the Financial trace: 43,712 s of one every 133.50 ms (Table 3).

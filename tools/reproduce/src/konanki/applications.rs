@@ -158,7 +158,7 @@ fn untar(runner: &Runner) -> Result<Findings, ExperimentError> {
             .ours(cleanings.map_or(f64::NAN, |cache| cache.cleanups as f64)),
     );
     findings.row(
-        Claim::of("konanki/so-component-takes-longer-standard-disk")
+        Claim::of("konanki/so-part-takes-longer-standard-disk")
             .between("a significant fraction, on an axis of ms", 1.0, TIMES_MAX)
             .ours(systems.anand.mean_ms() / systems.standard.mean_ms()),
     );

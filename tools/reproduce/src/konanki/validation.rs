@@ -32,7 +32,7 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
     }
     for ((name, ..), ran) in APPLICATIONS.iter().zip(&ran).skip(3) {
         let spread = format!("{name}: no single step: share of requests within 20 % of the median");
-        findings.row(Claim::new("K37", spread).at_most("a component", 0.75).ours(at_the_step(ran)));
+        findings.row(Claim::new("K37", spread).at_most("a part", 0.75).ours(at_the_step(ran)));
     }
     let tails: Vec<(&str, f64)> = [4, 3, 0].map(|at| (APPLICATIONS[at].0, tail(&ran[at]))).to_vec();
     findings.row(Claim::of("konanki/more-random-longer-tail-99th-percentile").ranked(&tails));
@@ -73,8 +73,8 @@ fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
     let third = ran.latencies.len() / 3;
     let names = ["written to flash", "read from flash", "written to the disk"];
     let mut medians = Vec::new();
-    for (name, component) in names.iter().zip(ran.latencies.chunks(third.max(1))) {
-        let mut times: Vec<f64> = component.iter().map(|(_, ns)| *ns as f64 / 1e6).collect();
+    for (name, third_of_run) in names.iter().zip(ran.latencies.chunks(third.max(1))) {
+        let mut times: Vec<f64> = third_of_run.iter().map(|(_, ns)| *ns as f64 / 1e6).collect();
         times.sort_by(f64::total_cmp);
         let median = times[times.len() / 2];
         let near = times.iter().filter(|ms| (0.8..1.2).contains(&(*ms / median))).count();

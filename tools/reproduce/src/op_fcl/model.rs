@@ -67,8 +67,8 @@ fn model(runner: &Runner) -> Result<Findings, ExperimentError> {
             .ours(1.0 - constant("cache_pages_max") / offered),
     );
     let last = |number: u8| {
-        let told = ran.numbers.iter().rev().find(|(_, name, _)| *name == number);
-        told.map_or(f64::NAN, |(.., pages)| *pages as f64)
+        let reported = ran.numbers.iter().rev().find(|(_, name, _)| *name == number);
+        reported.map_or(f64::NAN, |(.., pages)| *pages as f64)
     };
     let (cached, spare) = (last(0) + last(1), last(2));
     findings.row(

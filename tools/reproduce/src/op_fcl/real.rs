@@ -69,7 +69,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         jobs.push(job("op", 0.95));
         let mut ran = runner.run(&jobs)?;
         let full = ran.pop().expect("one for each job");
-        tell(&mut findings, piece, &ran, &full);
+        compare(&mut findings, piece, &ran, &full);
     }
     Ok(findings)
 }
@@ -77,15 +77,15 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 /// The least and the greatest share of flash left to the device.
 fn free_share(ran: &JobOutput) -> (f64, f64) {
     let cache = ran.results.components.get("cache");
-    let told = cache.and_then(|cache| {
+    let reported = cache.and_then(|cache| {
         let free = cache.custom.get("over_provisioned_pages")?;
         let pages = cache.constants.get("flash_pages")?;
         Some((free.min as f64 / pages, free.max as f64 / pages))
     });
-    told.unwrap_or((f64::NAN, f64::NAN))
+    reported.unwrap_or((f64::NAN, f64::NAN))
 }
 
-fn tell(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &JobOutput) {
+fn compare(findings: &mut Findings, piece: &Piece, fixed: &[JobOutput], full: &JobOutput) {
     let means = SIZES.iter().zip(fixed).map(|(size, ran)| (*size, ran.mean_ms()));
     let best = means.clone().min_by(|a, b| a.1.total_cmp(&b.1)).expect("five sizes");
     let free = free_share(full);

@@ -159,8 +159,8 @@ fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_s
 /// How OP-FCL divided flash at the end.
 fn division(findings: &mut Findings, workload: &Workload, ran: &JobOutput) {
     let last = |name: u8| {
-        let told = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
-        told.map_or(f64::NAN, |(.., value)| *value as f64)
+        let reported = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
+        reported.map_or(f64::NAN, |(.., value)| *value as f64)
     };
     let (read, write, spare) = (last(0), last(1), last(2));
     let all = read + write + spare;
