@@ -14,7 +14,6 @@ use hybridsim_workload::record::RecordReader;
 use hybridsim_workload::trace::{self, OpenOptions};
 use std::path::Path;
 
-/// The experiments.
 pub const EXPERIMENTS: &[Experiment] =
     &[DRIVES_REPLAYED, calibrated::EXPERIMENT, regressions::EXPERIMENT, schedulers::EXPERIMENT];
 

@@ -1,7 +1,7 @@
-//! Published figures and measured drives, each beside what comes out here.
+//! Published figures and measured drives, each beside our result.
 //!
-//! One file per experiment (a figure, a table, a set of drives): it says which scenarios to run,
-//! what the source claims, with which tolerance, and draws the curves. Scenarios are in `papers/`.
+//! One file per experiment (a figure, a table, a set of drives): it selects the scenarios to
+//! run, computes what has to be computed, and draws the curves. Scenarios and claims are in `papers/`.
 //! An experiment never judges with a number tuned to pass: tolerances are those of the checklist
 //! the project was begun with, parameters come from the paper or a datasheet, and where a claim
 //! does not hold, the row says `differs` and why.

@@ -5,7 +5,6 @@ use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_engine::{Op, SimTime};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figures.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig3-4", run: reproduce };
 
 /// One megabyte, as an octave of sectors.
@@ -21,7 +20,7 @@ struct Distances {
 }
 
 impl Distances {
-    /// How often a distance of each octave comes up that does; `None` where none does.
+    /// Mean count of the distances that occur, per octave; `None` where none does.
     fn counts(&mut self) -> Vec<Option<f64>> {
         self.all.sort_unstable();
         let (mut writes, mut distinct) = ([0.0; 64], [0.0; 64]);

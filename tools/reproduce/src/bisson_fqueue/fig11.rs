@@ -4,7 +4,6 @@ use super::{foreground_ns, sum, weeks};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig11", run: reproduce };
 
 const SPEEDS: [u32; 4] = [1, 2, 4, 8];

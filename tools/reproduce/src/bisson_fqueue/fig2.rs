@@ -3,7 +3,6 @@
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig2", run: reproduce };
 
 /// Sizes of the range, MiB.

@@ -3,7 +3,6 @@
 use super::{count, foreground_ns, machines, sum};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig7", run: reproduce };
 
 const SCHEDULERS: [&str; 3] = ["fcfs", "sstf", "c-look"];

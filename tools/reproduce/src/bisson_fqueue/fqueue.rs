@@ -1,13 +1,11 @@
-//! Figures 8, 9, 10, 12 and 13: what the size of the FQueue does.
+//! Figures 8, 9, 10, 12 and 13: the effect of the FQueue's size.
 
 use super::{Machine, count, foreground_ns, reported, sum, weeks};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figures.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig8-13", run: reproduce };
 
-/// Megabytes.
 const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
 /// Times of writes to the disk.
 const NAMES: &[&str] = &["disk_write_ns", "coalesced_write_ns", "flush_back_ns", "idle_sync_ns"];

@@ -3,7 +3,6 @@
 use super::weeks;
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/memory", run: reproduce };
 
 const SECTOR_BYTES: f64 = 512.0;

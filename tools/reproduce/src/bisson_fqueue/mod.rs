@@ -10,7 +10,6 @@ mod memory;
 use super::{Experiment, Job, JobOutput, Runner};
 use hybridsim_observe::results::CustomResult;
 
-/// Its experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
     fig2::EXPERIMENT,
     distance::EXPERIMENT,
@@ -20,7 +19,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     memory::EXPERIMENT,
 ];
 
-/// A machine at work.
+/// A machine and its week of requests.
 #[derive(Clone, Debug)]
 struct Machine {
     name: &'static str,
@@ -78,7 +77,7 @@ impl Machine {
         Job { text: job.text.replace(LINE, &self.workload).replace(DISK, &disk), ..job }
     }
 
-    /// Without redirection.
+    /// Without redirected writes.
     fn plain(&self, scheduler: &str) -> Job {
         self.job(&format!("{scheduler} alone"))
             .set("component.scheduler.redirect", false)
@@ -112,7 +111,7 @@ fn count(ran: &JobOutput, name: &str) -> f64 {
     reported(ran, name).map_or(0.0, |reported| reported.count as f64)
 }
 
-/// Time of writes that users wait for: to disk, to flash, and flushing between the watermarks.
+/// Time of foreground writes: to disk, to flash, and flushing between the watermarks.
 fn foreground_ns(ran: &JobOutput) -> f64 {
     ["disk_write_ns", "flash_write_ns", "coalesced_write_ns", "flush_back_ns"]
         .iter()

@@ -3,7 +3,6 @@
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, Ram, SLC, extra_cost_ratio, operation_uj};
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/analysis", run: reproduce };
 
 /// Table 3 as printed: C3' and C3 under NTFS, then under ext3.

@@ -4,13 +4,12 @@ use super::{EXT3, NTFS, job, number};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig11", run: reproduce };
 
 const ENTRIES: [u64; 3] = [16_384, 32_768, 65_536];
 const PROBES: [u64; 4] = [1, 4, 8, 32];
 
-/// A table size and a probing method, and what came of each number of probes.
+/// A table size and a probing method, and the result of each number of probes.
 struct Line {
     entries: u64,
     probing: &'static str,

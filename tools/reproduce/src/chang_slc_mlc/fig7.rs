@@ -4,7 +4,6 @@ use super::{EXT3, NTFS, WRITES, hot_cluster, small_share};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig7", run: reproduce };
 
 /// How far apart "very high" and "low" ratios are at least (assumed; Windows logs: 1.9 and 11).

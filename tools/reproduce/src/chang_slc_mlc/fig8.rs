@@ -5,7 +5,6 @@ use super::{EXT3, NTFS, costs, factors, job, mean, number, operation_joules, ran
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figures.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig8", run: reproduce };
 
 const SIZES_MB: [u64; 5] = [32, 64, 128, 256, 512];

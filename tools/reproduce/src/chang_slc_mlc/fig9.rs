@@ -6,7 +6,6 @@ use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runn
 use hybridsim_flash::slc_mlc::NAMES;
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
 
-/// The figures.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
@@ -58,7 +57,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     Ok(findings)
 }
 
-/// Percent of write requests that were refused.
+/// Percentage of write requests that were rejected.
 fn refused(ran: &JobOutput, name: &str) -> f64 {
     let went = ["slc_write_sectors", "mlc_write_sectors"].map(|name| number(ran, name).0);
     100.0 * number(ran, name).0 / went.iter().sum::<f64>()

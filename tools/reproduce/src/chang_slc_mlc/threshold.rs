@@ -4,7 +4,6 @@ use super::{EXT3, NTFS, job, range};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use std::path::Path;
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/threshold", run: reproduce };
 
 fn sectors(ran: &JobOutput, name: &str) -> Claim {

@@ -5,7 +5,6 @@ use super::{NTFS, job};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/today", run: reproduce };
 
 const MIB: [u64; 9] = [128, 256, 384, 512, 768, 1024, 2048, 3072, 4096];

@@ -3,7 +3,6 @@
 use super::{EXT3, NTFS, WRITES, job, mean, number, range};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig12a", run: reproduce };
 
 /// Section 5.1: every trace is replayed ten times. Of all requests 52 % are writes.

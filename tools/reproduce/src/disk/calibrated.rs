@@ -9,7 +9,6 @@ use hybridsim_calibrate::disk::{
 use hybridsim_config::diagnostic::SourceText;
 use std::path::Path;
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "disk/calibrated", run };
 
 const HALVES: Split = Split { parts: 2, whole: false };

@@ -5,10 +5,8 @@ use hybridsim_import::folder::Folder;
 use hybridsim_import::{Request, Trace, disksim};
 use std::path::Path;
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "disk/regressions", run };
 
-/// A scenario.
 struct Regression {
     name: &'static str,
     words: &'static str,

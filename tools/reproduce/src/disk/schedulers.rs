@@ -2,7 +2,6 @@
 
 use super::super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 
-/// The experiment.
 pub const EXPERIMENT: Experiment = Experiment { id: "disk/schedulers", run };
 
 const SCHEDULERS: [&str; 3] = ["sptf", "sstf", "fcfs"];

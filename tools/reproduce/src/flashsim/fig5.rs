@@ -4,7 +4,6 @@ use super::{FTLS, with_ftl};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Order, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig5", run: reproduce };
 
 const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];

@@ -3,7 +3,6 @@
 use super::{Evaluated, constant, evaluate, evaluation, flash};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig7", run: reproduce };
 
 /// Joules of Table 2.

@@ -4,7 +4,6 @@ use super::{dftl, flash};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// The figure.
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig8", run: reproduce };
 
 const FRACTIONS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];

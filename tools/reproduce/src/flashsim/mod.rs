@@ -11,7 +11,6 @@ mod table3;
 use super::{Experiment, ExperimentError, Job, JobOutput, Runner};
 use hybridsim_observe::results::Flash;
 
-/// Its experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
     table1::EXPERIMENT,
     table2::EXPERIMENT,

@@ -4,15 +4,10 @@
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
-/// A figure of section 5.5.
 pub const FIREFOX: Experiment = Experiment { id: "konanki/fig5.9", run: firefox };
-/// A figure of section 5.5.
 pub const DIA: Experiment = Experiment { id: "konanki/fig5.10", run: dia };
-/// A figure of section 5.5.
 pub const MP3: Experiment = Experiment { id: "konanki/fig5.11", run: mp3 };
-/// A figure of section 5.5.
 pub const UNTAR: Experiment = Experiment { id: "konanki/fig5.12", run: untar };
-/// A figure of section 5.5.
 pub const POSTMARK: Experiment = Experiment { id: "konanki/fig5.13", run: postmark };
 
 /// What is not in the tables; all assumed but where `burst` says otherwise.

@@ -7,7 +7,6 @@ mod wear;
 
 use super::Experiment;
 
-/// Its experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
     tables5::VALIDATION,
     tables5::ANALYSIS,

@@ -104,7 +104,7 @@ const ANALYSIS_MIXES: [Mix; 5] = [
 
 /// Requests of each application.
 const DRAWS: u32 = 200_000;
-/// Draws are as close to a share as that, all but once in 16,000 times.
+/// A generated share deviates by more once in 16,000 times.
 const DEVIATIONS_MAX: f64 = 4.0;
 
 /// The standard deviation of a share found in so many draws.

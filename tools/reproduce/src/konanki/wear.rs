@@ -9,7 +9,7 @@ pub const ONE_PASS: Experiment = Experiment { id: "konanki/fig5.7", run: one_pas
 /// Fifteen passes over a small part of a medium.
 pub const FIFTEEN_PASSES: Experiment = Experiment { id: "konanki/fig5.8", run: fifteen_passes };
 
-/// The components compared, as the figures name them.
+/// The FTLs compared, as the figures name them.
 const LAYERS: [(&str, &str); 4] =
     [("anand", "ANAND"), ("fmax", "FMAX"), ("in-place", "page level"), ("log-block", "log block")];
 

@@ -6,7 +6,6 @@ mod schemes;
 
 use super::Experiment;
 
-/// Its experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
     model::MODEL,
     model::SURFACE,

@@ -9,7 +9,7 @@ pub const REAL: Experiment = Experiment { id: "op-fcl/real", run: reproduce };
 struct Piece {
     name: &'static str,
     file: &'static str,
-    /// How often it is gone through.
+    /// How often it is replayed.
     loops: u32,
     /// Requests left out at the beginning: half of all.
     warmup: u32,
