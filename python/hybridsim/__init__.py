@@ -13,7 +13,9 @@ be written in Python: derive from `Ftl` or `Replacement`.
 
 from __future__ import annotations
 
-from . import facts, testing, units
+import importlib
+
+from . import events, testing, units
 from ._core import VERSION as __version__
 from ._core import Device, Flash
 from ._plot import plot
@@ -70,8 +72,8 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "events",
     "explain",
-    "facts",
     "ftl",
     "list",
     "plot",
@@ -85,3 +87,9 @@ __all__ = [
     "units",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "facts":
+        return importlib.import_module(".facts", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from typing import Any, Literal, TextIO
 
 import numpy.typing as npt
 
-from . import _core, _toml, facts
+from . import _core, _toml, events
 from . import plugins as _plugins
 from .errors import Error, RunError, TraceError, path_text
 from .results import Result
@@ -77,7 +77,7 @@ def run(
     then missing, and the run is faster.
 
     `progress` shows progress on standard error, or calls a function now and then. `observe` is
-    called with every fact, in batches; `hybridsim.facts` describes them. `requests` names a file
+    called with every event, in batches; `hybridsim.events` describes them. `requests` names a file
     that every request is written to, as `docs/results.md` describes ``requests.csv``. `plugins` are
     policies to register first.
 
@@ -90,7 +90,7 @@ def run(
         raise ValueError(f'detail is "bare" or "full", not {detail!r}')
     sets = _sets(overrides, seed, verify)
     source = _source(scenario)
-    told = None if observe is None else facts.batches(observe)
+    told = None if observe is None else events.batches(observe)
     replaced = None if trace is None else path_text(trace)
     with _progress(progress) as watch:
         listed = None if requests is None else path_text(requests)

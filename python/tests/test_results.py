@@ -27,7 +27,7 @@ def test_every_documented_key_is_an_attribute(root):
         if dataclasses.is_dataclass(cls) and cls.__module__ == results.__name__:
             attributes |= fields(cls)
     # Parts of a latency, states and causes are keys of mappings.
-    keys = documented(root) - set(hybridsim.facts.PARTS) - {"medium", "full"}
+    keys = documented(root) - set(hybridsim.events.PHASES) - {"medium", "full"}
     missing = keys - attributes
     assert not missing
     assert len(keys) > 60

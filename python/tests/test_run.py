@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 import pathlib
 import pickle
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from hybridsim import Host, Part, Policy, Scenario, Workload, _toml
 
-BESIDE = ("die_busy", "channel_busy", "read_unwritten")
+DETAILED = ("die_busy", "channel_busy", "read_unwritten")
 COMMAND = pathlib.Path(sysconfig.get_path("scripts")) / "hybridsim"
 
 
@@ -105,22 +106,32 @@ def test_what_is_observed_does_not_change_the_run(ssd):
         hybridsim.run(ssd, verify=True),
     ]
     assert len({run.fingerprint for run in runs}) == 1
-    facts = np.concatenate(seen)
-    # What dies and channels do, and reads of nothing, are told beside the facts of the run.
-    beside = [code for name, code in hybridsim.facts.CODES.items() if name in BESIDE]
-    assert len(facts) - np.isin(facts["fact"], beside).sum() == runs[0].facts
-    completed = facts[facts["fact"] == hybridsim.facts.CODES["completed"]]
+    events = np.concatenate(seen)
+    # What dies and channels do, and reads of nothing, are not part of the fingerprint.
+    detailed = [code for name, code in hybridsim.events.CODES.items() if name in DETAILED]
+    assert len(events) - np.isin(events["event"], detailed).sum() == runs[0].facts
+    completed = hybridsim.events.of(events, "completed")
     assert len(completed) == 3000
-    assert completed["ns"].mean() == pytest.approx(runs[0].latency_ns.all.mean)
-    programs = facts[facts["fact"] == hybridsim.facts.CODES["flash_program"]]
-    gc = programs["label"] == hybridsim.facts.CAUSES.index("gc")
+    assert completed["latency_ns"].mean() == pytest.approx(runs[0].latency_ns.all.mean)
+    programs = hybridsim.events.of(events, "flash_program")
+    gc = programs["cause"] == hybridsim.events.CAUSES.index("gc")
     assert gc.sum() == runs[0].components["ssd"].gc_programs > 0
     assert len(programs) == runs[0].totals.programs
-    assert (np.diff(facts["time_ns"].astype(np.int64)) >= 0).all()
+    assert (np.diff(events["time_ns"].astype(np.int64)) >= 0).all()
+    busy = hybridsim.events.of(events, "die_busy")
+    assert len(busy) > 0
+    assert (busy["begin_ns"] < busy["end_ns"]).all()
+
+
+def test_events_were_called_facts():
+    with pytest.warns(DeprecationWarning, match=r"hybridsim\.events"):
+        facts = importlib.import_module("hybridsim.facts")
+    assert facts.CODES is hybridsim.events.CODES
+    assert facts.PARTS is hybridsim.events.PHASES
 
 
 def test_an_exception_in_a_callback_ends_the_run(ssd):
-    def observe(facts):
+    def observe(events):
         raise KeyError("a mistake")
 
     with pytest.raises(hybridsim.RunError, match="a mistake") as caught:

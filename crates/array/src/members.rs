@@ -10,7 +10,7 @@
 
 use hybridsim_config::build::{BuildInput, ChildView};
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::{Ctx, Event, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::{CommonEvent, Ctx, SECTOR_BYTES, SimDuration, SimTime};
 use std::collections::VecDeque;
 
 /// The devices of an array.
@@ -285,7 +285,7 @@ impl Members {
         if std::mem::replace(&mut self.failed[child], true) {
             return;
         }
-        ctx.emit(Event::Custom { name: MEMBER_FAILED, value: child as u64 });
+        ctx.emit(CommonEvent::Custom { name: MEMBER_FAILED, value: child as u64 });
         self.spares.retain(|spare| *spare != child);
         if let Some(column) = self.columns.iter().position(|column| column.child == child) {
             match self.columns[column].state {
@@ -302,18 +302,18 @@ impl Members {
     /// Tells, once, that more is missing than the array can bear.
     pub fn tell_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if !std::mem::replace(&mut self.beyond, true) {
-            ctx.emit(Event::Custom { name: BEYOND_REDUNDANCY, value: self.lacking as u64 });
+            ctx.emit(CommonEvent::Custom { name: BEYOND_REDUNDANCY, value: self.lacking as u64 });
         }
     }
 
     /// Tells that a request of `sectors` sectors could not be served.
     pub fn tell_unserved(ctx: &mut Ctx<'_>, sectors: u32) {
-        ctx.emit(Event::Custom { name: UNSERVED_SECTORS, value: u64::from(sectors) });
+        ctx.emit(CommonEvent::Custom { name: UNSERVED_SECTORS, value: u64::from(sectors) });
     }
 
     /// Tells that a request of `sectors` sectors would need parity that may be wrong.
     pub fn tell_write_hole(ctx: &mut Ctx<'_>, sectors: u32) {
-        ctx.emit(Event::Custom { name: WRITE_HOLE_SECTORS, value: u64::from(sectors) });
+        ctx.emit(CommonEvent::Custom { name: WRITE_HOLE_SECTORS, value: u64::from(sectors) });
     }
 
     /// Gives the next spare to the column that failed first.
@@ -336,14 +336,14 @@ impl Members {
             percent: 0,
         });
         self.next_at = ctx.now();
-        ctx.emit(Event::Custom { name: REBUILD_STARTED, value: child as u64 });
+        ctx.emit(CommonEvent::Custom { name: REBUILD_STARTED, value: child as u64 });
     }
 
     fn abort_rebuild(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(rebuild) = self.rebuild.take() {
             let column = &mut self.columns[rebuild.column];
             column.state = State::Failed;
-            ctx.emit(Event::Custom { name: REBUILD_ABORTED, value: column.child as u64 });
+            ctx.emit(CommonEvent::Custom { name: REBUILD_ABORTED, value: column.child as u64 });
         }
     }
 
@@ -485,14 +485,14 @@ impl Members {
         let percent = (u128::from(rebuild.frontier) * 100 / u128::from(steps)) as u64;
         if percent > rebuild.percent {
             rebuild.percent = percent;
-            ctx.emit(Event::Custom { name: REBUILD_PERCENT, value: percent });
+            ctx.emit(CommonEvent::Custom { name: REBUILD_PERCENT, value: percent });
         }
         if rebuild.frontier == steps {
             let took = ctx.now().since(rebuild.began);
             self.columns[rebuild.column].state = State::Good;
             self.lacking -= 1;
             self.rebuild = None;
-            ctx.emit(Event::Custom { name: REBUILD_ENDED, value: took.as_ns() });
+            ctx.emit(CommonEvent::Custom { name: REBUILD_ENDED, value: took.as_ns() });
             self.replace(ctx);
         }
     }

@@ -5,7 +5,7 @@ mod support;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
-use hybridsim_engine::{Event, Op, Request, SimDuration};
+use hybridsim_engine::{CommonEvent, Op, Request, SimDuration};
 use support::{Asked, entry, failing, read, run, run_over, settings, told, write};
 
 const CHILD_SECTORS: u64 = 72;
@@ -110,8 +110,8 @@ fn early_data_do_not_wait_for_parity() {
         (at(Op::Write, 0), at(Op::Write, 3), seen.events)
     };
     let latency = |events: &[hybridsim_engine::EventRecord]| {
-        let write = |stamped: &hybridsim_engine::EventRecord| match stamped.event {
-            Event::Completed { op: Op::Write, latency, .. } => Some(latency),
+        let write = |stamped: &hybridsim_engine::EventRecord| match stamped.event() {
+            Some(CommonEvent::Completed { op: Op::Write, latency, .. }) => Some(latency),
             _ => None,
         };
         events.iter().find_map(write).expect("a write")
@@ -243,7 +243,8 @@ fn one_failure_too_many_is_told_and_never_wrong() {
             assert!(!told(&seen.events, "unserved_sectors").is_empty(), "{name}");
             assert_eq!(told(&seen.events, "member_failed").len(), failures.len());
             let host_told = seen.events.iter().any(|stamped| {
-                stamped.node.0 == 0 && matches!(stamped.event, Event::Custom { .. })
+                stamped.component.0 == 0
+                    && matches!(stamped.event(), Some(CommonEvent::Custom { .. }))
             });
             assert!(host_told, "the host tells of requests that failed");
         }

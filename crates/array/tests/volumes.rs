@@ -4,7 +4,7 @@ use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{Event, Lba, Op, Request};
+use hybridsim_engine::{CommonEvent, Lba, Op, Request};
 use proptest::prelude::*;
 
 mod support;
@@ -76,8 +76,8 @@ fn a_request_costs_each_member_one_request_and_the_slowest_counts() {
     assert_eq!(rig.build().expect("fine").capacity(), 2400);
     let wide = Request::new(Op::Write, Lba(4), 2000);
     let seen = rig.check(&[wide], 1).expect("conforms");
-    let first = seen.events.iter().find_map(|stamped| match stamped.event {
-        Event::Completed { latency, .. } => Some(latency.as_ns()),
+    let first = seen.events.iter().find_map(|stamped| match stamped.event() {
+        Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns()),
         _ => None,
     });
     // One request per member, each at most 20 us + jitter of up to 900 us.

@@ -16,12 +16,13 @@
 //! goes to the device.
 
 use super::bits::Bits;
+use crate::event::CacheEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, DataSlice, Event, Flags, LatencyBreakdown,
+    CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
     LatencyPhase, Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
 use slab::Slab;
@@ -261,7 +262,7 @@ impl CacheDevice {
         let (from, to) = (request.lba.0, request.end().0);
         let hit = to <= self.size && self.valid.all(from, to);
         let (hits, misses) = (u32::from(hit), u32::from(!hit));
-        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         self.ops[index as usize].step = if hit { Step::ReadCache } else { Step::ReadDevice };
         self.issue(ctx, index, if hit { self.cache } else { self.device }, request);
     }
@@ -275,7 +276,7 @@ impl CacheDevice {
             _ => Step::WriteDevice,
         };
         let (hits, misses) = (u32::from(fits), u32::from(!fits));
-        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         self.ops[index as usize].step = step;
         if step != Step::WriteDevice {
             self.issue(ctx, index, self.cache, request);
@@ -330,10 +331,10 @@ impl CacheDevice {
             }
             Step::CopyOut | Step::CopyIn => {
                 if cache_failed || device_failed {
-                    ctx.emit(Event::Custom { name: UNSAVED_SECTORS, value: to - from });
+                    ctx.emit(CommonEvent::Custom { name: UNSAVED_SECTORS, value: to - from });
                 } else {
                     self.dirty.clear(from, to);
-                    ctx.emit(Event::Destaged { sectors: op.request.sectors });
+                    ctx.emit(CacheEvent::Destaged { sectors: op.request.sectors });
                 }
                 ctx.data().give_back(op.request.data);
                 self.copying = false;

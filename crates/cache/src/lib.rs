@@ -10,10 +10,13 @@ pub mod admission;
 mod bits;
 pub mod cache_device;
 pub mod cleanup;
+pub mod event;
 pub mod memory_cache;
 pub mod paged;
 pub mod replacement;
 pub mod streams;
+
+pub use event::CacheEvent;
 
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Registry;

@@ -12,8 +12,8 @@ use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Component, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector,
-    Request, RunEnd, SimDuration, SimTime, Stream,
+    Arrival, CommonEvent, Component, ComponentTree, EventRecord, Lba, Machine, Op,
+    PowerFailureInjector, Request, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_host::driver::{Host, HostOptions};
 
@@ -218,11 +218,11 @@ fn check_events(events: &[EventRecord], expected: usize) -> Result<(), String> {
     let (mut arrived, mut completed) = (0, 0);
     let mut spent = SimDuration::ZERO;
     for stamped in events {
-        match stamped.event {
-            Event::Arrived { .. } => arrived += 1,
-            Event::PowerCut { lost } => completed += lost as usize,
-            Event::PhaseTime { time, .. } => spent += time,
-            Event::Completed { latency, lba, op, .. } => {
+        match stamped.event() {
+            Some(CommonEvent::Arrived { .. }) => arrived += 1,
+            Some(CommonEvent::PowerCut { lost }) => completed += lost as usize,
+            Some(CommonEvent::PhaseTime { duration: time, .. }) => spent += time,
+            Some(CommonEvent::Completed { latency, lba, op, .. }) => {
                 completed += 1;
                 if spent != latency {
                     let name = op.name();

@@ -6,12 +6,13 @@
 //! that the mean over random pairs is `average`. At distance zero only the transfer takes time. It
 //! has no buffer and serves one request at a time, in order.
 
+use crate::event::DiskEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, InFlightWrites,
+    CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
     LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
     SECTOR_BYTES, SimDuration, SimTime, Stream,
 };
@@ -143,7 +144,7 @@ impl CurveDisk {
         let busy_until = self.busy_until.min(ctx.now());
         for (state, until) in [(PowerState::Active, busy_until), (PowerState::Idle, ctx.now())] {
             if until > self.told {
-                ctx.emit(Event::StateTime { state, time: until.since(self.told) });
+                ctx.emit(CommonEvent::StateTime { state, duration: until.since(self.told) });
                 self.told = until;
             }
         }
@@ -192,7 +193,7 @@ impl Component for CurveDisk {
             let time = self.curve.transfer(request);
             breakdown = breakdown.plus(LatencyPhase::Seek, seek).plus(LatencyPhase::Transfer, time);
             self.last = request.end();
-            ctx.emit(Event::MediaTransfer { sectors: request.sectors, time });
+            ctx.emit(DiskEvent::MediaTransfer { sectors: request.sectors, duration: time });
         }
         let end = now + breakdown.total();
         self.busy_until = end;

@@ -11,6 +11,7 @@ pub mod cache;
 pub mod constant;
 pub mod curve_disk;
 pub mod drive;
+pub mod event;
 pub mod geometry;
 pub mod mechanics;
 pub mod mems;
@@ -19,6 +20,8 @@ pub mod rotation;
 pub mod seek;
 
 use hybridsim_config::build::ComponentEntry;
+
+pub use event::{DiskCacheOutcome, DiskEvent};
 
 /// The parts this crate offers.
 pub const ENTRIES: &[ComponentEntry] =

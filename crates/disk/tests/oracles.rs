@@ -3,9 +3,10 @@
 mod common;
 
 use common::one_by_one;
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
-    Completion, Event, EventRecord, Flags, LatencyPhase, Lba, Op, PowerState, Request, SimDuration,
-    Stream,
+    CommonEvent, Completion, EventRecord, Flags, LatencyPhase, Lba, Op, PowerState, Request,
+    SimDuration, Stream,
 };
 
 /// A drive without buffer, overheads or link time, for exact figures.
@@ -64,7 +65,13 @@ fn the_mean_random_seek_is_the_integral_of_the_curve() {
     close(mean(&done, LatencyPhase::Seek), 8e6, 0.01);
     let told: u64 = events
         .iter()
-        .map(|event| if let Event::Seek { time, .. } = event.event { time.as_ns() } else { 0 })
+        .map(|event| {
+            if let Some(DiskEvent::Seek { duration: time, .. }) = event.event() {
+                time.as_ns()
+            } else {
+                0
+            }
+        })
         .sum();
     close(told as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
 }
@@ -116,7 +123,8 @@ fn a_stream_of_small_reads_is_kept_at_media_rate_by_read_ahead() {
     // 200 tracks: 150 head switches, 50 cylinder switches.
     let expected = TURN_NS * (200.0 + 149.0 * 0.1 + 50.0 * 0.25);
     assert!((total - expected).abs() < 1.5 * TURN_NS, "{total} {expected}");
-    let seeks = events.iter().filter(|event| matches!(event.event, Event::Seek { .. })).count();
+    let seeks =
+        events.iter().filter(|event| matches!(event.event(), Some(DiskEvent::Seek { .. }))).count();
     assert_eq!(seeks, 0, "the head never left the stream");
 }
 
@@ -179,7 +187,7 @@ fn state_times_add_up_to_the_run_time() {
         let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
         let mut by_state = [0; PowerState::COUNT];
         for stamped in &events {
-            if let Event::StateTime { state, time } = stamped.event {
+            if let Some(CommonEvent::StateTime { state, duration: time }) = stamped.event() {
                 by_state[state as usize] += time.as_ns();
             }
         }

@@ -3,8 +3,10 @@
 mod common;
 
 use common::{build, machine, one_by_one};
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
-    Completion, Event, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, Stream,
+    CommonEvent, Completion, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration,
+    Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -92,8 +94,10 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     let watts = build(&text).info().watts.expect("a drive draws power");
     let joules: f64 = events
         .iter()
-        .map(|stamped| match stamped.event {
-            Event::StateTime { state, time } => watts[state as usize] * time.as_s_f64(),
+        .map(|stamped| match stamped.event() {
+            Some(CommonEvent::StateTime { state, duration: time }) => {
+                watts[state as usize] * time.as_s_f64()
+            }
             _ => 0.0,
         })
         .sum();
@@ -109,8 +113,10 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     close(joules, expected, 1e-6);
     let spun: u64 = events
         .iter()
-        .map(|stamped| match stamped.event {
-            Event::StateTime { state: PowerState::Standby, time } => time.as_ns(),
+        .map(|stamped| match stamped.event() {
+            Some(CommonEvent::StateTime { state: PowerState::Standby, duration: time }) => {
+                time.as_ns()
+            }
             _ => 0,
         })
         .sum();
@@ -345,13 +351,16 @@ fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
             }
         }
         integral /= (cylinders.len() * cylinders.len()) as f64;
-        let sought: f64 =
-            events
-                .iter()
-                .map(|it| {
-                    if let Event::Seek { time, .. } = it.event { time.as_ns() as f64 } else { 0.0 }
-                })
-                .sum();
+        let sought: f64 = events
+            .iter()
+            .map(|it| {
+                if let Some(DiskEvent::Seek { duration: time, .. }) = it.event() {
+                    time.as_ns() as f64
+                } else {
+                    0.0
+                }
+            })
+            .sum();
         println!("{name}: seeks {} ms, {integral} by the curve", sought / count / 1e6);
         close(sought / count / 1e6, integral, 0.012);
     }

@@ -1,6 +1,7 @@
 //! What a node of the system is: a state machine that gets messages and writes messages.
 
-use crate::event::{LatencyBreakdown, PowerState};
+use crate::event::PowerState;
+use crate::latency::LatencyBreakdown;
 use crate::machine::Ctx;
 use crate::request::{Command, Request, RequestId};
 use crate::schedule::Positioner;

@@ -1,471 +1,491 @@
-//! Facts: the one stream of observations that statistics, fingerprints and pictures fold over.
+//! Events: the record of everything a run did, from which statistics, fingerprints and pictures are
+//! computed.
 //!
-//! A event says what happened, never what it adds up to. Every event is stamped with the time and
-//! the node it happened at.
+//! An event states what happened, never a sum. A component emits it with [`crate::Ctx::emit`]; the
+//! engine adds the time and the component and appends the 32-byte [`EventRecord`] to the stream.
+//! Each crate declares the events of its own devices with [`crate::events!`]; the engine itself
+//! declares only [`CommonEvent`], which any component may emit.
 
+use crate::latency::LatencyPhase;
 use crate::request::{Lba, Op};
 use crate::time::{SimDuration, SimTime};
-use serde::{Deserialize, Serialize};
 
-/// A node of the system tree, numbered in the order the tree was built.
+/// A component of the system tree, numbered in the order the tree was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentId(pub u16);
 
-/// Why a flash operation or a background request happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Cause {
-    /// A request from above.
-    Host = 0,
-    /// Garbage collection.
-    Gc = 1,
-    /// Wear levelling.
-    Wear = 2,
-    /// The mapping itself: translation pages, scans, checkpoints.
-    Mapping = 3,
-    /// Merging log and data blocks.
-    Merge = 4,
-    /// Reading the rest of a page that is only partly written.
-    Partial = 5,
-}
-
-impl Cause {
-    /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Host, Self::Gc, Self::Wear, Self::Mapping, Self::Merge, Self::Partial];
-
-    /// The lower-case name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Gc => "gc",
-            Self::Wear => "wear",
-            Self::Mapping => "mapping",
-            Self::Merge => "merge",
-            Self::Partial => "partial",
-        }
-    }
-}
-
-/// Where the time of a request went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum LatencyPhase {
-    /// Waiting in a queue, or for a busy resource of another request.
-    Queue = 0,
-    /// Command processing in a controller or a drive.
-    Overhead = 1,
-    /// Moving data over a host or back-end bus.
-    Bus = 2,
-    /// Moving the disk arm, head switch and settle included.
-    Seek = 3,
-    /// Waiting for the sector to come round.
-    Rotate = 4,
-    /// Sectors passing under the head.
-    Transfer = 5,
-    /// Reading flash cells.
-    FlashRead = 6,
-    /// Programming flash cells.
-    FlashProgram = 7,
-    /// Erasing flash blocks on the request's own account.
-    FlashErase = 8,
-    /// Moving data over a flash channel.
-    FlashBus = 9,
-    /// Waiting for garbage collection, merging or wear levelling.
-    Gc = 10,
-    /// Waiting for a cache to be cleaned.
-    Destage = 11,
-    /// Waiting for a disk to spin up.
-    SpinUp = 12,
-}
-
-impl LatencyPhase {
-    /// Number of phases.
-    pub const COUNT: usize = 13;
-    /// All phases, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Queue,
-        Self::Overhead,
-        Self::Bus,
-        Self::Seek,
-        Self::Rotate,
-        Self::Transfer,
-        Self::FlashRead,
-        Self::FlashProgram,
-        Self::FlashErase,
-        Self::FlashBus,
-        Self::Gc,
-        Self::Destage,
-        Self::SpinUp,
-    ];
-
-    /// The lower-case name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Overhead => "overhead",
-            Self::Bus => "bus",
-            Self::Seek => "seek",
-            Self::Rotate => "rotate",
-            Self::Transfer => "transfer",
-            Self::FlashRead => "flash_read",
-            Self::FlashProgram => "flash_program",
-            Self::FlashErase => "flash_erase",
-            Self::FlashBus => "flash_bus",
-            Self::Gc => "gc",
-            Self::Destage => "destage",
-            Self::SpinUp => "spin_up",
-        }
-    }
-}
-
-/// A request's latency, split by where it went. The phases add up to the latency.
+/// The wire form of an event: what fingerprints hash and what Python receives.
+///
+/// In little-endian memory it is four words: the time; component, `kind`, `a` and `b` from the
+/// lowest bit up; `c`; `d`. Fields an event does not use are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LatencyBreakdown([SimDuration; LatencyPhase::COUNT]);
-
-impl LatencyBreakdown {
-    /// No time spent.
-    pub const NONE: Self = Self([SimDuration::ZERO; LatencyPhase::COUNT]);
-
-    /// Adds `time` to one part.
-    #[inline]
-    pub fn add(&mut self, part: LatencyPhase, time: SimDuration) {
-        self.0[part as usize] += time;
-    }
-
-    /// This breakdown with `time` more in one phase.
-    #[must_use]
-    pub fn plus(mut self, part: LatencyPhase, time: SimDuration) -> Self {
-        self.add(part, time);
-        self
-    }
-
-    /// The time of one part.
-    pub const fn get(&self, part: LatencyPhase) -> SimDuration {
-        self.0[part as usize]
-    }
-
-    /// The sum of all phases.
-    pub fn total(&self) -> SimDuration {
-        self.0.iter().copied().sum()
-    }
-}
-
-/// What a disk's on-board cache did for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum DiskCacheOutcome {
-    /// The medium had to be used.
-    Miss = 0,
-    /// Everything was in the buffer.
-    Hit = 1,
-    /// Served by a read-ahead still running.
-    Partial = 2,
-    /// A write taken into the buffer.
-    Buffered = 3,
-}
-
-/// A power state of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum PowerState {
-    /// Ready, nothing to do.
-    Idle = 0,
-    /// Moving the arm.
-    Seek = 1,
-    /// Reading from the medium.
-    Read = 2,
-    /// Writing to the medium.
-    Write = 3,
-    /// Erasing.
-    Erase = 4,
-    /// Low power, not ready.
-    Standby = 5,
-    /// Getting ready.
-    SpinUp = 6,
-    /// Going to standby.
-    SpinDown = 7,
-    /// Working without a finer distinction (rotating to a sector, moving data).
-    Active = 8,
-}
-
-impl PowerState {
-    /// Number of states.
-    pub const COUNT: usize = 9;
-    /// All states, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Idle,
-        Self::Seek,
-        Self::Read,
-        Self::Write,
-        Self::Erase,
-        Self::Standby,
-        Self::SpinUp,
-        Self::SpinDown,
-        Self::Active,
-    ];
-
-    /// The lower-case name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Seek => "seek",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Erase => "erase",
-            Self::Standby => "standby",
-            Self::SpinUp => "spin_up",
-            Self::SpinDown => "spin_down",
-            Self::Active => "active",
-        }
-    }
-}
-
-/// What a die or a channel does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum FlashAct {
-    /// A page is read.
-    Read = 0,
-    /// A page is programmed.
-    Program = 1,
-    /// A page is moved: read and programmed.
-    Copy = 2,
-    /// A block is erased.
-    Erase = 3,
-}
-
-impl FlashAct {
-    /// All acts, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Program, Self::Copy, Self::Erase];
-
-    /// The lower-case name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Program => "program",
-            Self::Copy => "copy",
-            Self::Erase => "erase",
-        }
-    }
-}
-
-/// What in a flash device does one thing at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FlashUnit {
-    /// A channel, by number.
-    Channel(u16),
-    /// A die, by number.
-    Die(u16),
-}
-
-/// Something that happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A request came from the workload (root node only).
-    Arrived {
-        /// Operation.
-        op: Op,
-        /// Length in sectors.
-        sectors: u32,
-        /// First sector.
-        lba: Lba,
-    },
-    /// A request of the workload is done (root node only). `PhaseTime` events for it come before.
-    Completed {
-        /// Operation.
-        op: Op,
-        /// Length in sectors.
-        sectors: u32,
-        /// First sector.
-        lba: Lba,
-        /// Arrival to completion.
-        latency: SimDuration,
-    },
-    /// LatencyPhase of the latency of the request whose `Completed` follows (root node only).
-    PhaseTime {
-        /// Operation of the request.
-        op: Op,
-        /// Where the time went.
-        phase: LatencyPhase,
-        /// How much of it.
-        time: SimDuration,
-    },
-    /// Requests waiting in a scheduler's queue, told when it changes.
-    QueueDepth {
-        /// Requests waiting.
-        depth: u32,
-    },
-    /// A disk arm moved.
-    Seek {
-        /// Cylinders crossed.
-        distance: u32,
-        /// How long it took, head switch and settle included.
-        time: SimDuration,
-    },
-    /// A disk waited for a sector to come round.
-    Rotate {
-        /// How long.
-        time: SimDuration,
-    },
-    /// A disk moved sectors between medium and buffer.
-    MediaTransfer {
-        /// Sectors moved.
-        sectors: u32,
-        /// How long it took.
-        time: SimDuration,
-    },
-    /// What a disk's buffer did for a request.
-    DiskCache {
-        /// Operation of the request.
-        op: Op,
-        /// Outcome.
-        outcome: DiskCacheOutcome,
-    },
-    /// A device spent `time` in `state` until now. Per device these add up to the run time.
-    StateTime {
-        /// The state.
-        state: PowerState,
-        /// Time spent in it since the last such event.
-        time: SimDuration,
-    },
-    /// A flash page was read.
-    FlashRead {
-        /// Why.
-        cause: Cause,
-        /// Which die.
-        die: u16,
-    },
-    /// A flash page was programmed.
-    FlashProgram {
-        /// Why.
-        cause: Cause,
-        /// Which die.
-        die: u16,
-    },
-    /// A flash block was erased.
-    FlashErase {
-        /// Why.
-        cause: Cause,
-        /// Which die.
-        die: u16,
-        /// Which block of the device.
-        block: u32,
-        /// How often it has been erased now.
-        erases: u32,
-    },
-    /// A die or a channel was, or will be, busy with one thing. Told only where somebody looks
-    /// ([`crate::Machine::enable_flash_busy`]), when its end is certain; not part of fingerprints.
-    FlashBusy {
-        /// Which.
-        unit: FlashUnit,
-        /// What with; on a channel, the operation whose command or data it carries.
-        act: FlashAct,
-        /// Why.
-        cause: Cause,
-        /// From when.
-        begin: SimTime,
-        /// Until when.
-        end: SimTime,
-    },
-    /// A flash device was asked for pages that hold nothing, which takes no flash operation. Not
-    /// part of fingerprints.
-    ReadUnwritten {
-        /// How many.
-        pages: u32,
-    },
-    /// A controller looked for a victim to collect, block by block.
-    VictimSearch {
-        /// Blocks looked at.
-        blocks: u32,
-    },
-    /// Free blocks left on a flash device, told when it changes.
-    FreeBlocks {
-        /// Erased blocks ready to be used.
-        free: u32,
-    },
-    /// At the end of the run: so many blocks have been erased so often.
-    Wear {
-        /// Erase count.
-        erases: u32,
-        /// Blocks with that count.
-        blocks: u32,
-    },
-    /// A cache was asked for a request's pages.
-    CacheLookup {
-        /// Operation of the request.
-        op: Op,
-        /// Pages found.
-        hits: u32,
-        /// Pages not found.
-        misses: u32,
-    },
-    /// A request went round the cache.
-    Bypassed {
-        /// Operation.
-        op: Op,
-        /// Its length in sectors.
-        sectors: u32,
-    },
-    /// A cache wrote data back to the slow medium.
-    Destaged {
-        /// Sectors written.
-        sectors: u32,
-    },
-    /// A cache began to be cleaned.
-    CleanupStarted,
-    /// The cleaning ended.
-    CleanupEnded {
-        /// Pages made free.
-        pages: u32,
-    },
-    /// Dirty pages in a cache, told when it changes.
-    DirtyPages {
-        /// How many.
-        pages: u32,
-    },
-    /// The power failed (root node only).
-    PowerCut {
-        /// Requests of the workload that had not completed.
-        lost: u32,
-    },
-    /// A component is ready again after a power failure.
-    Recovered {
-        /// Since the power came back.
-        took: SimDuration,
-    },
-    /// A number an extension wants to be seen; named in its [`crate::ComponentInfo::custom`].
-    Custom {
-        /// Index into the names.
-        name: u8,
-        /// The value.
-        value: u64,
-    },
-}
-
-/// A event with its time and place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct EventRecord {
-    /// When.
+    /// When it was emitted.
     pub time: SimTime,
-    /// Where.
-    pub node: ComponentId,
-    /// What.
-    pub event: Event,
+    /// The component that emitted it.
+    pub component: ComponentId,
+    /// Which event it is ([`EventKind::kind`]).
+    pub kind: u8,
+    /// A field of at most 8 bits.
+    pub a: u8,
+    /// A field of at most 32 bits, or two of 16.
+    pub b: u32,
+    /// A field of at most 64 bits.
+    pub c: u64,
+    /// A field of at most 64 bits.
+    pub d: u64,
 }
 
-/// Takes the stream of events, in order, in batches.
+impl EventRecord {
+    /// Kinds from here on are detail: they are not part of fingerprints.
+    pub const FIRST_DETAIL_KIND: u8 = 128;
+
+    /// The record of `event`.
+    #[inline(always)]
+    pub fn new(time: SimTime, component: ComponentId, event: impl Event) -> Self {
+        Self { time, component, ..event.encode() }
+    }
+
+    /// The event, if it is one that `E` declares.
+    #[inline(always)]
+    pub fn event<E: Event>(&self) -> Option<E> {
+        E::decode(self)
+    }
+
+    /// Whether it is left out of fingerprints.
+    #[inline(always)]
+    pub const fn is_detail(&self) -> bool {
+        self.kind >= Self::FIRST_DETAIL_KIND
+    }
+
+    /// The four words of the wire form.
+    #[inline(always)]
+    pub const fn words(&self) -> [u64; 4] {
+        let word = self.component.0 as u64
+            | (self.kind as u64) << 16
+            | (self.a as u64) << 24
+            | (self.b as u64) << 32;
+        [self.time.as_ns(), word, self.c, self.d]
+    }
+}
+
+/// A set of events that a crate declares with [`crate::events!`].
+pub trait Event: Sized {
+    /// What each of them is called and holds.
+    const KINDS: &'static [EventKind];
+
+    /// The record of the event, with time and component left at zero.
+    fn encode(self) -> EventRecord;
+
+    /// The event a record holds; `None` where it is not of this set.
+    fn decode(record: &EventRecord) -> Option<Self>;
+}
+
+/// The number of the event of `E` called `name`, for constants.
+///
+/// # Panics
+/// When `E` has no event of that name.
+pub const fn kind_of<E: Event>(name: &str) -> u8 {
+    let (mut at, name) = (0, name.as_bytes());
+    loop {
+        let kind = &E::KINDS[at];
+        let candidate = kind.name.as_bytes();
+        let mut same = 0;
+        while same < name.len() && same < candidate.len() && name[same] == candidate[same] {
+            same += 1;
+        }
+        if same == name.len() && same == candidate.len() {
+            return kind.kind;
+        }
+        at += 1;
+    }
+}
+
+/// The description of an event, from which tables in documents and in Python are generated.
+#[derive(Clone, Copy, Debug)]
+pub struct EventKind {
+    /// Its number in records, unique among all crates. It never changes.
+    pub kind: u8,
+    /// Its name, in snake case.
+    pub name: &'static str,
+    /// What it states.
+    pub doc: &'static str,
+    /// Its fields.
+    pub fields: &'static [FieldInfo],
+}
+
+/// A field of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Its position in the record.
+    pub slot: Slot,
+    /// How its number reads.
+    pub values: FieldValues,
+}
+
+/// How the number in a field reads.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldValues {
+    /// As it is.
+    Number,
+    /// As a length of time in nanoseconds.
+    Duration,
+    /// As a time in nanoseconds since the start of the run.
+    Instant,
+    /// As an index into these names.
+    Names(&'static [&'static str]),
+}
+
+/// A position in an [`EventRecord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// [`EventRecord::a`].
+    A,
+    /// [`EventRecord::b`].
+    B,
+    /// The lower 16 bits of [`EventRecord::b`].
+    BLow,
+    /// The upper 16 bits of [`EventRecord::b`].
+    BHigh,
+    /// [`EventRecord::c`].
+    C,
+    /// [`EventRecord::d`].
+    D,
+}
+
+impl Slot {
+    /// Its first byte in the wire form and its length in bytes.
+    pub const fn bytes(self) -> (usize, usize) {
+        match self {
+            Self::A => (11, 1),
+            Self::B => (12, 4),
+            Self::BLow => (12, 2),
+            Self::BHigh => (14, 2),
+            Self::C => (16, 8),
+            Self::D => (24, 8),
+        }
+    }
+
+    /// Writes it.
+    #[inline(always)]
+    pub const fn put(self, record: &mut EventRecord, word: u64) {
+        match self {
+            Self::A => record.a = word as u8,
+            Self::B => record.b = word as u32,
+            Self::BLow => record.b |= word as u16 as u32,
+            Self::BHigh => record.b |= (word as u32) << 16,
+            Self::C => record.c = word,
+            Self::D => record.d = word,
+        }
+    }
+
+    /// Reads it.
+    #[inline(always)]
+    pub const fn get(self, record: &EventRecord) -> u64 {
+        match self {
+            Self::A => record.a as u64,
+            Self::B => record.b as u64,
+            Self::BLow => record.b as u16 as u64,
+            Self::BHigh => (record.b >> 16) as u64,
+            Self::C => record.c,
+            Self::D => record.d,
+        }
+    }
+}
+
+/// A type that fields of events may have.
+pub trait Field: Copy {
+    /// How its number reads.
+    const VALUES: FieldValues;
+
+    /// Its number.
+    fn to_word(self) -> u64;
+
+    /// The value a number stands for, if any.
+    fn from_word(word: u64) -> Option<Self>;
+}
+
+macro_rules! plain_fields {
+    ($($type:ty),*) => {$(
+        impl Field for $type {
+            const VALUES: FieldValues = FieldValues::Number;
+
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.into()
+            }
+
+            #[inline(always)]
+            fn from_word(word: u64) -> Option<Self> {
+                Some(word as Self)
+            }
+        }
+    )*};
+}
+plain_fields!(u8, u16, u32, u64);
+
+impl Field for Lba {
+    const VALUES: FieldValues = FieldValues::Number;
+
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Option<Self> {
+        Some(Self(word))
+    }
+}
+
+macro_rules! time_fields {
+    ($($type:ty: $values:ident),*) => {$(
+        impl Field for $type {
+            const VALUES: FieldValues = FieldValues::$values;
+
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.as_ns()
+            }
+
+            #[inline(always)]
+            fn from_word(word: u64) -> Option<Self> {
+                Some(Self::from_ns(word))
+            }
+        }
+    )*};
+}
+time_fields!(SimTime: Instant, SimDuration: Duration);
+
+/// Declares an enumeration whose numbers and names appear in event records and in results:
+/// `Variant = number "name"`. It may be a field of an event.
+#[macro_export]
+macro_rules! coded {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $type:ident {
+            $( $(#[$doc:meta])* $variant:ident = $code:literal $name:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        $vis enum $type {
+            $( $(#[$doc])* $variant = $code, )*
+        }
+
+        impl $type {
+            /// All values, in the order of their numbers.
+            pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
+            /// Number of values.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The lower-case name used in results.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $name, )*
+                }
+            }
+        }
+
+        impl $crate::event::Field for $type {
+            const VALUES: $crate::event::FieldValues =
+                $crate::event::FieldValues::Names(&[$($name),*]);
+
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self as u64
+            }
+
+            #[inline(always)]
+            fn from_word(word: u64) -> Option<Self> {
+                match word {
+                    $( $code => Some(Self::$variant), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// Declares a set of events: `Variant = number "name" { field: Type => Slot, .. }`.
+///
+/// It generates the enumeration and its [`Event`] implementation: the encoding, the decoding and
+/// the descriptions. Numbers are unique among all crates and never change.
+#[macro_export]
+macro_rules! events {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $type:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $variant:ident = $kind:literal $name:literal
+                $({ $( $(#[$field_meta:meta])* $field:ident: $field_type:ty => $slot:ident ),+ $(,)? })?,
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $type {
+            $(
+                $(#[doc = $doc])*
+                $variant $({ $( $(#[$field_meta])* $field: $field_type ),+ })?,
+            )*
+        }
+
+        impl $crate::event::Event for $type {
+            const KINDS: &'static [$crate::event::EventKind] = &[$(
+                $crate::event::EventKind {
+                    kind: $kind,
+                    name: $name,
+                    doc: concat!($($doc),*),
+                    fields: &[$($(
+                        $crate::event::FieldInfo {
+                            name: stringify!($field),
+                            slot: $crate::event::Slot::$slot,
+                            values: <$field_type as $crate::event::Field>::VALUES,
+                        }
+                    ),+)?],
+                }
+            ),*];
+
+            #[inline(always)]
+            fn encode(self) -> $crate::event::EventRecord {
+                let mut record = $crate::event::EventRecord::default();
+                match self {
+                    $(
+                        Self::$variant $({ $($field),+ })? => {
+                            record.kind = $kind;
+                            $($(
+                                let word = $crate::event::Field::to_word($field);
+                                $crate::event::Slot::$slot.put(&mut record, word);
+                            )+)?
+                        }
+                    )*
+                }
+                record
+            }
+
+            #[inline(always)]
+            fn decode(record: &$crate::event::EventRecord) -> Option<Self> {
+                match record.kind {
+                    $(
+                        $kind => Some(Self::$variant $({ $(
+                            $field: <$field_type as $crate::event::Field>::from_word(
+                                $crate::event::Slot::$slot.get(record)
+                            )?
+                        ),+ })?),
+                    )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+coded! {
+    /// A power state of a device.
+    pub enum PowerState {
+        /// Ready, no request in service.
+        Idle = 0 "idle",
+        /// Moving the arm.
+        Seek = 1 "seek",
+        /// Reading from the medium.
+        Read = 2 "read",
+        /// Writing to the medium.
+        Write = 3 "write",
+        /// Erasing.
+        Erase = 4 "erase",
+        /// Low power, not ready.
+        Standby = 5 "standby",
+        /// On the way from standby to ready.
+        SpinUp = 6 "spin_up",
+        /// On the way to standby.
+        SpinDown = 7 "spin_down",
+        /// Active without a finer distinction (rotational latency, data transfer).
+        Active = 8 "active",
+    }
+}
+
+events! {
+    /// Events any component may emit, and those of the host.
+    pub enum CommonEvent {
+        /// A request arrived from the workload (host only).
+        Arrived = 0 "arrived" {
+            /// Operation.
+            op: Op => A,
+            /// Length in sectors.
+            sectors: u32 => B,
+            /// First sector.
+            lba: Lba => C,
+        },
+        /// A request of the workload completed (host only); its `phase_time` events come before.
+        Completed = 1 "completed" {
+            /// Operation.
+            op: Op => A,
+            /// Length in sectors.
+            sectors: u32 => B,
+            /// First sector.
+            lba: Lba => C,
+            /// Arrival to completion.
+            latency: SimDuration => D,
+        },
+        /// A phase of the latency of the request whose `completed` follows (host only).
+        PhaseTime = 2 "phase_time" {
+            /// Operation of the request.
+            op: Op => A,
+            /// The phase.
+            phase: LatencyPhase => B,
+            /// Time the request spent in it.
+            duration: SimDuration => C,
+        },
+        /// The number of queued requests changed.
+        QueueDepth = 3 "queue_depth" {
+            /// Requests queued.
+            depth: u32 => B,
+        },
+        /// A device was in a power state until now. Per device these sum to the run time.
+        StateTime = 8 "state_time" {
+            /// The state.
+            state: PowerState => A,
+            /// Time in it since the last such event.
+            duration: SimDuration => C,
+        },
+        /// A number of a component's own, named in its `ComponentInfo::custom`.
+        Custom = 20 "custom" {
+            /// Index into the names.
+            name: u8 => A,
+            /// The value.
+            value: u64 => C,
+        },
+        /// The power failed (host only).
+        PowerCut = 22 "power_cut" {
+            /// Requests of the workload in flight, which never complete.
+            lost: u32 => B,
+        },
+        /// A component is ready again after a power failure.
+        Recovered = 23 "recovered" {
+            /// Time since the power came back.
+            took: SimDuration => C,
+        },
+    }
+}
+
+/// Consumes the stream of events, in order, in batches.
 pub trait EventSink {
     /// The next events.
     fn take(&mut self, events: &[EventRecord]);
 }
 
-/// Looks at nothing.
+/// Discards them.
 impl EventSink for () {
-    fn take(&mut self, _facts: &[EventRecord]) {}
+    fn take(&mut self, _events: &[EventRecord]) {}
 }
 
-/// Keeps every event; for tests.
+/// Stores every event; for tests.
 impl EventSink for Vec<EventRecord> {
     fn take(&mut self, events: &[EventRecord]) {
         self.extend_from_slice(events);

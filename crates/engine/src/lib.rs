@@ -13,6 +13,7 @@ pub mod component;
 pub mod contents;
 pub mod event;
 pub mod fault;
+pub mod latency;
 pub mod machine;
 pub mod power;
 pub mod reference_model;
@@ -32,11 +33,9 @@ pub use component::{
     PowerFailure, Prepare, Target,
 };
 pub use contents::{Contents, DataPool, DataSlice};
-pub use event::{
-    Cause, ComponentId, DiskCacheOutcome, Event, EventRecord, EventSink, FlashAct, FlashUnit,
-    LatencyBreakdown, LatencyPhase, PowerState,
-};
+pub use event::{CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState};
 pub use fault::Fault;
+pub use latency::{LatencyBreakdown, LatencyPhase};
 pub use machine::{Ctx, Keeper, Machine, RunEnd};
 pub use power::{Durable, InFlightWrites, PowerFailureInjector};
 pub use request::{Command, Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};

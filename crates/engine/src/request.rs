@@ -1,5 +1,6 @@
 //! The request vocabulary every component speaks: sectors of 512 bytes, four operations.
 
+use crate::coded;
 use crate::contents::DataSlice;
 use std::fmt;
 
@@ -23,32 +24,17 @@ impl fmt::Display for Lba {
     }
 }
 
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Op {
-    /// Return the newest data of the range.
-    Read = 0,
-    /// Store new data in the range.
-    Write = 1,
-    /// The range's data is no longer needed (TRIM, UNMAP, discard).
-    Trim = 2,
-    /// Make everything acknowledged so far durable. Its range is ignored.
-    Flush = 3,
-}
-
-impl Op {
-    /// All operations, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Flush];
-
-    /// The lower-case name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-            Self::Flush => "flush",
-        }
+coded! {
+    /// The operation of a request.
+    pub enum Op {
+        /// Return the newest data of the range.
+        Read = 0 "read",
+        /// Store new data in the range.
+        Write = 1 "write",
+        /// The data of the range are no longer needed (TRIM, UNMAP, discard).
+        Trim = 2 "trim",
+        /// Make every acknowledged write durable. Its range is ignored.
+        Flush = 3 "flush",
     }
 }
 

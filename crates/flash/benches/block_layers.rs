@@ -6,9 +6,10 @@
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, EventSink, Lba,
-    Machine, Op, Request, RequestId, SimDuration, Stream,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, EventSink, Lba, Machine,
+    Op, Request, RequestId, SimDuration, Stream,
 };
+use hybridsim_flash::FlashEvent;
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
 
@@ -65,9 +66,9 @@ impl EventSink for Operations {
     fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(cpu_seconds);
         for stamped in events {
-            match stamped.event {
-                Event::FlashProgram { .. } => self.programs += 1,
-                Event::FlashRead { .. } | Event::FlashErase { .. } => self.others += 1,
+            match stamped.event() {
+                Some(FlashEvent::Program { .. }) => self.programs += 1,
+                Some(FlashEvent::Read { .. } | FlashEvent::Erase { .. }) => self.others += 1,
                 _ => {}
             }
         }

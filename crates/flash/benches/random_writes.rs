@@ -9,13 +9,14 @@
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
 use hybridsim_engine::{
-    Cause, Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, EventSink,
-    Lba, Machine, Op, Request, RequestId, SimDuration, Stream,
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, EventSink, Lba, Machine,
+    Op, Request, RequestId, SimDuration, Stream,
 };
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
 use hybridsim_flash::ftl::{EXPECTED_MAX, Hint};
 use hybridsim_flash::geometry::Lpn;
+use hybridsim_flash::{Cause, FlashEvent};
 use std::time::Instant;
 
 /// Processor seconds of this process: the machine may be shared. Falls back to wall time.
@@ -88,9 +89,9 @@ impl EventSink for Programs {
     fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(|| cpu_seconds(Instant::now()));
         for stamped in events {
-            match stamped.event {
-                Event::FlashProgram { cause: Cause::Host, .. } => self.host += 1,
-                Event::FlashProgram { .. } => self.other += 1,
+            match stamped.event() {
+                Some(FlashEvent::Program { cause: Cause::Host, .. }) => self.host += 1,
+                Some(FlashEvent::Program { .. }) => self.other += 1,
                 _ => {}
             }
         }

@@ -8,12 +8,13 @@
 //! what the original does.
 
 use crate::array::{Array, ProgramOrder};
+use crate::event::Cause;
 use crate::ftl::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::geometry::{BlockId, Geometry, Lpn, Shape};
 use crate::ops::{FRESH, FlashOps, OpKind};
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Cause, Loader, Saver, Stream};
+use hybridsim_engine::{Loader, Saver, Stream};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -10,6 +10,7 @@ mod bytes;
 pub mod conformance;
 pub mod defaults;
 pub mod device;
+pub mod event;
 pub mod ftl;
 pub mod gc;
 pub mod geometry;
@@ -22,3 +23,4 @@ pub mod timing;
 pub mod wear;
 
 pub use device::ENTRIES;
+pub use event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};

@@ -5,8 +5,9 @@
 //! which sees their die, their cause and what each has to come after.
 
 use crate::array::{Array, Run, Violation};
+use crate::event::Cause;
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
-use hybridsim_engine::{Cause, Loader, Saver, StateError};
+use hybridsim_engine::{Loader, Saver, StateError};
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl Ftl for Canary {
             "programs a used page" if self.next > 3 => page = Ppn(0),
             "panics" if lpn.0 == 2 => panic!("canary"),
             "erases data" if self.next > 2 => {
-                flash.erase(BlockId(0), hybridsim_engine::Cause::Gc, After::NOTHING);
+                flash.erase(BlockId(0), hybridsim_flash::Cause::Gc, After::NOTHING);
             }
             "says full" if self.next > 2 => {
                 return Err(FtlError::Full("canary".to_owned()));

@@ -5,9 +5,10 @@ mod common;
 use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
-    Cause, Component, Event, EventRecord, Fault, LatencyPhase, Lba, Op, Request, SimDuration,
+    CommonEvent, Component, EventRecord, Fault, LatencyPhase, Lba, Op, Request, SimDuration,
     SimTime, Stream,
 };
+use hybridsim_flash::{Cause, FlashEvent};
 
 fn at(us: u64) -> SimTime {
     SimTime::from_ns(us * 1_000)
@@ -94,8 +95,9 @@ fn a_partial_write_reads_the_rest_of_its_page_first() {
         (part(LatencyPhase::FlashRead), part(LatencyPhase::FlashProgram)),
         (25_000, 300_000)
     );
-    let partial =
-        |s: &&EventRecord| matches!(s.event, Event::FlashRead { cause: Cause::Partial, .. });
+    let partial = |s: &&EventRecord| {
+        matches!(s.event(), Some(FlashEvent::Read { cause: Cause::Partial, .. }))
+    };
     assert_eq!(events.iter().filter(partial).count(), 1);
 }
 
@@ -175,11 +177,15 @@ fn check_events(events: &[EventRecord], end: SimTime) {
     let mut states = SimDuration::ZERO;
     let (mut erased, mut worn, mut programs) = (0, 0, 0);
     for stamped in events {
-        match stamped.event {
-            Event::StateTime { time, .. } => states += time,
-            Event::FlashErase { .. } => erased += 1,
-            Event::FlashProgram { .. } => programs += 1,
-            Event::Wear { erases, blocks } => worn += u64::from(erases) * u64::from(blocks),
+        if let Some(CommonEvent::StateTime { duration, .. }) = stamped.event() {
+            states += duration;
+        }
+        match stamped.event() {
+            Some(FlashEvent::Erase { .. }) => erased += 1,
+            Some(FlashEvent::Program { .. }) => programs += 1,
+            Some(FlashEvent::Wear { erases, blocks }) => {
+                worn += u64::from(erases) * u64::from(blocks)
+            }
             _ => {}
         }
     }
@@ -249,9 +255,9 @@ fn searches_and_the_mapping_memory_cost_energy() {
     end.expect("a sound run");
     let (mut searches, mut erases) = (0, 0);
     for event in events {
-        match event.event {
-            Event::VictimSearch { blocks } => searches += u64::from(blocks),
-            Event::FlashErase { .. } => erases += 1,
+        match event.event() {
+            Some(FlashEvent::VictimSearch { blocks }) => searches += u64::from(blocks),
+            Some(FlashEvent::Erase { .. }) => erases += 1,
             _ => {}
         }
     }
@@ -300,8 +306,8 @@ fn a_request_waits_for_the_search_it_causes() {
             let (done, events, end) =
                 run(build(&settings).expect("sound"), Host::random(400, 1, 100));
             let searched: u64 = (events.iter())
-                .map(|told| match told.event {
-                    Event::VictimSearch { blocks } => u64::from(blocks),
+                .map(|told| match told.event() {
+                    Some(FlashEvent::VictimSearch { blocks }) => u64::from(blocks),
                     _ => 0,
                 })
                 .sum();
@@ -342,7 +348,7 @@ fn a_device_wears_the_same_by_a_workload_with_and_without_a_clock() {
             let (_, events, end) =
                 run(build(settings).expect("sound"), Host::new(requests.clone()));
             end.expect("a sound run");
-            events.iter().filter(|it| matches!(it.event, Event::FlashErase { .. })).count()
+            events.iter().filter(|it| matches!(it.event(), Some(FlashEvent::Erase { .. }))).count()
         };
         let timed = erases(&settings);
         assert_eq!(erases(&settings.clone().and("timing", text("none"))), timed, "{ftl}");

@@ -5,7 +5,8 @@ mod common;
 
 use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
-use hybridsim_engine::{Component, Event, Lba, Op, Request, SimTime};
+use hybridsim_engine::{Component, Lba, Op, Request, SimTime};
+use hybridsim_flash::FlashEvent;
 use hybridsim_flash::{defaults, ftl};
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ fn erased(settings: &Settings, requests: Vec<(SimTime, Request)>, blocks: u32) -
     end.expect("a sound run");
     let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
     for stamped in events {
-        if let Event::FlashErase { block, erases, .. } = stamped.event {
+        if let Some(FlashEvent::Erase { block, erases, .. }) = stamped.event() {
             counts.insert(block, erases);
         }
     }

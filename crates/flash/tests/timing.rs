@@ -5,8 +5,8 @@ mod common;
 use common::{Host, build, run, settings, text, us};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{
-    Cause, Component, ComponentTree, Event, EventRecord, FlashAct, FlashUnit, LatencyPhase, Lba,
-    Machine, Op, Request, SimDuration, SimTime,
+    Component, ComponentTree, EventRecord, LatencyPhase, Lba, Machine, Op, Request, SimDuration,
+    SimTime,
 };
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
@@ -15,6 +15,7 @@ use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
     Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, Timed, WriteBuffer,
 };
+use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use std::collections::BTreeMap;
 
 /// When requests for single pages complete, in nanoseconds, by order of issue.
@@ -180,7 +181,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         let timed = copied(geometry, &mut clock, 4);
         let mut pieces = Vec::new();
         clock.told(SimTime::ZERO, true, |event| {
-            if let Event::FlashBusy { unit, act, cause: Cause::Gc, begin, end } = event {
+            if let FlashBusy { unit, act, cause: Cause::Gc, begin, end } = event {
                 pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
             }
         });
@@ -316,11 +317,11 @@ fn busy(settings: &Settings, listed: Vec<(SimTime, Request)>) -> Vec<Piece> {
     let root = ComponentTree::leaf("ssd", build(settings).expect("sound"));
     let root = ComponentTree::inner("host", Host::new(listed), vec![root]);
     let mut machine = Machine::new(root, true);
-    machine.enable_flash_busy();
+    machine.enable_detailed_events();
     let mut events: Vec<EventRecord> = Vec::new();
     machine.run(&mut events, &mut |_| true).expect("a sound run");
-    let piece = |stamped: &EventRecord| match stamped.event {
-        Event::FlashBusy { unit, act, cause, begin, end } => {
+    let piece = |stamped: &EventRecord| match stamped.event() {
+        Some(FlashBusy { unit, act, cause, begin, end }) => {
             Some((unit, act, cause, begin.as_ns(), end.as_ns()))
         }
         _ => None,
@@ -415,17 +416,18 @@ fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
         let host = Host::random(3_000, 4, ssd.capacity());
         let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut machine = Machine::new(root, true);
-        machine.enable_flash_busy();
+        machine.enable_detailed_events();
         let mut events: Vec<EventRecord> = Vec::new();
         machine.run(&mut events, &mut |_| true).expect("a sound run");
         let mut pieces = BTreeMap::<FlashUnit, Vec<(SimTime, SimTime)>>::new();
         // Programs and erases by cause: as told when they were asked for, and as they happened.
         let (mut asked, mut shown) = ([[0; 6]; 2], [[0; 6]; 2]);
         for stamped in &events {
-            match stamped.event {
-                Event::FlashProgram { cause, .. } => asked[0][cause as usize] += 1,
-                Event::FlashErase { cause, .. } => asked[1][cause as usize] += 1,
-                Event::FlashBusy { unit, act, cause, begin, end } => {
+            match stamped.event() {
+                Some(FlashEvent::Program { cause, .. }) => asked[0][cause as usize] += 1,
+                Some(FlashEvent::Erase { cause, .. }) => asked[1][cause as usize] += 1,
+                Some(event) if let Some(busy) = event.busy() => {
+                    let FlashBusy { unit, act, cause, begin, end } = busy;
                     assert!(begin < end);
                     pieces.entry(unit).or_default().push((begin, end));
                     match (unit, act) {

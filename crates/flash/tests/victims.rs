@@ -1,8 +1,8 @@
 //! Victim policies against plain ones that look at every block.
 
 use hybridsim_config::param::Value;
-use hybridsim_engine::Cause;
 use hybridsim_engine::Stream;
+use hybridsim_flash::Cause;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::gc::{ENTRIES, GcInput, VictimPolicy};

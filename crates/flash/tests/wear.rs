@@ -1,8 +1,8 @@
 //! Wear levelling under workloads that wear unevenly, and what separating hot data is worth.
 
 use hybridsim_config::param::{EntryChoice, Settings, Value};
-use hybridsim_engine::Cause;
 use hybridsim_engine::Stream;
+use hybridsim_flash::Cause;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::ftl::{Ftl, FtlInput, Hint, page};

@@ -4,9 +4,9 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Completion, Component, ComponentInfo, ComponentTree, Ctx, Event, EventRecord, Fault,
-    LatencyPhase, Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime, Source,
-    Stream,
+    Arrival, CommonEvent, Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord,
+    Fault, LatencyPhase, Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime,
+    Source, Stream,
 };
 use hybridsim_host::scheduler::sstf::Sstf;
 use hybridsim_host::{Host, HostOptions};
@@ -37,8 +37,8 @@ fn run(
 
 /// (completion in us, latency in us, lba) of every request, in order of completion.
 fn completions(events: &[EventRecord]) -> Vec<(u64, u64, u64)> {
-    let completed = |stamped: &EventRecord| match stamped.event {
-        Event::Completed { latency, lba, .. } => {
+    let completed = |stamped: &EventRecord| match stamped.event() {
+        Some(CommonEvent::Completed { latency, lba, .. }) => {
             Some((stamped.time.as_ns() / 1000, latency.as_ns() / 1000, lba.0))
         }
         _ => None,
@@ -55,16 +55,18 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
     assert_eq!(end.time, SimTime::from_ns(110_000));
     let queued: SimDuration = events
         .iter()
-        .filter_map(|stamped| match stamped.event {
-            Event::PhaseTime { phase: LatencyPhase::Queue, time, .. } => Some(time),
+        .filter_map(|stamped| match stamped.event() {
+            Some(CommonEvent::PhaseTime { phase: LatencyPhase::Queue, duration: time, .. }) => {
+                Some(time)
+            }
             _ => None,
         })
         .sum();
     assert_eq!(queued, us(5 + 14));
     let depths: Vec<u32> = events
         .iter()
-        .filter_map(|stamped| match stamped.event {
-            Event::QueueDepth { depth } => Some(depth),
+        .filter_map(|stamped| match stamped.event() {
+            Some(CommonEvent::QueueDepth { depth }) => Some(depth),
             _ => None,
         })
         .collect();

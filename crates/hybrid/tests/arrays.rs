@@ -3,13 +3,14 @@
 mod common;
 
 use common::{cleanup, hybrid_disk, plug, registry, settings};
+use hybridsim_cache::CacheEvent;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Load;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Component, ComponentTree, Event, Machine, SimDuration, SimTime, Stream,
+    Arrival, CommonEvent, Component, ComponentTree, Machine, SimDuration, SimTime, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 
@@ -62,8 +63,19 @@ fn check(build: impl Fn() -> ComponentTree, sectors_max: u64) {
         Machine::new(ComponentTree::inner("host", host, vec![device]), verify)
             .run(&mut events, &mut |_| true)
             .expect("every read returns the last write");
-        assert_eq!(common::count(&events, |event| matches!(event, Event::Completed { .. })), count);
-        assert!(common::count(&events, |event| matches!(event, Event::CleanupEnded { .. })) > 5);
+        assert_eq!(
+            common::count(&events, |event| matches!(
+                event.event(),
+                Some(CommonEvent::Completed { .. })
+            )),
+            count
+        );
+        assert!(
+            common::count(&events, |event| matches!(
+                event.event(),
+                Some(CacheEvent::CleanupEnded { .. })
+            )) > 5
+        );
     }
 }
 

@@ -3,11 +3,12 @@
 mod common;
 
 use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::{admission, cleanup as cleanups, replacement};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{Event, Flags, Lba, Op, Request};
+use hybridsim_engine::{Flags, Lba, Op, Request};
 use proptest::prelude::*;
 
 fn rig<'a>(
@@ -48,11 +49,15 @@ fn every_policy_returns_what_was_written() {
                     let load = Load { requests: 1500, sectors_max: 40, seed };
                     let rig = rig(&settings, &registry, &[64, 400], seed);
                     let seen = rig.check_random(&load, depth).expect("conforms");
-                    cleanings +=
-                        count(&seen.events, |event| matches!(event, Event::CleanupEnded { .. }));
-                    let begun = count(&seen.events, |event| matches!(event, Event::CleanupStarted));
-                    let ended =
-                        count(&seen.events, |event| matches!(event, Event::CleanupEnded { .. }));
+                    cleanings += count(&seen.events, |event| {
+                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
+                    });
+                    let begun = count(&seen.events, |event| {
+                        matches!(event.event(), Some(CacheEvent::CleanupStarted))
+                    });
+                    let ended = count(&seen.events, |event| {
+                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
+                    });
                     assert!(begun - ended <= 1, "at most one is running at the end");
                     assert!(ended > 3, "{} was not tried", cleaner.description.name);
                 }

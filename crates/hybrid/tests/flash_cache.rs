@@ -4,12 +4,13 @@ mod common;
 
 use common::heard::{Notes, heard};
 use common::{count, flash_cache, plug, registry};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::{
-    Arrival, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector, Request,
-    SimDuration, SimTime, Source, Stream,
+    Arrival, CommonEvent, ComponentTree, EventRecord, Lba, Machine, Op, PowerFailureInjector,
+    Request, SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
@@ -33,7 +34,9 @@ fn every_scheme_returns_what_was_written() {
                         seed,
                     };
                     let seen = rig.check_random(&load, depth).expect("conforms");
-                    let is = |event: &Event| matches!(event, Event::Destaged { .. });
+                    let is = |event: &EventRecord| {
+                        matches!(event.event(), Some(CacheEvent::Destaged { .. }))
+                    };
                     destages += count(&seen.events, is);
                 }
             }
@@ -61,7 +64,9 @@ fn any_replacement_serves_and_costs_may_be_observed() {
             };
             let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
             let seen = rig.check_random(&load, 8).expect("conforms");
-            let destages = count(&seen.events, |event| matches!(event, Event::Destaged { .. }));
+            let destages = count(&seen.events, |event| {
+                matches!(event.event(), Some(CacheEvent::Destaged { .. }))
+            });
             assert!(destages > 10, "{name} {scheme}: {destages}");
         }
     }
@@ -126,7 +131,8 @@ const FLASH_US: u64 = 2_000;
 fn a_system_that_is_never_idle_adjusts_if_asked_to() {
     let given_up = |adjust| {
         let (events, asked) = busy(adjust, true, None);
-        let done = |stamped: &&EventRecord| matches!(stamped.event, Event::Completed { .. });
+        let done =
+            |stamped: &&EventRecord| matches!(stamped.event(), Some(CommonEvent::Completed { .. }));
         let last = events.iter().rfind(done).expect("some").time;
         let before = |note: &&(SimTime, Request)| note.1.op == Op::Trim && note.0 < last;
         let asked = asked.borrow();
@@ -145,7 +151,9 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
         let asked = asked.borrow();
         let trims = || asked.iter().filter(|note| note.1.op == Op::Trim);
         let took = SimDuration::from_us(FLASH_US);
-        for cut in events.iter().filter(|told| matches!(told.event, Event::PowerCut { .. })) {
+        for cut in
+            events.iter().filter(|told| matches!(told.event(), Some(CommonEvent::PowerCut { .. })))
+        {
             let cut = cut.time;
             for (_, trim) in trims().filter(|note| note.0 < cut && note.0 + took > cut) {
                 lost += 1;
@@ -162,8 +170,8 @@ fn divisions_add_up_and_steps_are_small() {
     let (events, asked) = busy("always", true, None);
     let numbers: Vec<u64> = events
         .iter()
-        .filter_map(|told| match told.event {
-            Event::Custom { value, .. } => Some(value),
+        .filter_map(|told| match told.event() {
+            Some(CommonEvent::Custom { value, .. }) => Some(value),
             _ => None,
         })
         .collect();
@@ -207,8 +215,8 @@ fn neighbours_are_written_back_together() {
         let (events, _) = told(&flash_cache(scheme, 0.3, true), host, None);
         let written: Vec<u64> = events
             .iter()
-            .filter_map(|told| match told.event {
-                Event::Destaged { sectors } => Some(u64::from(sectors) / 8),
+            .filter_map(|told| match told.event() {
+                Some(CacheEvent::Destaged { sectors }) => Some(u64::from(sectors) / 8),
                 _ => None,
             })
             .collect();
@@ -240,8 +248,8 @@ fn what_was_written_back_ahead_makes_room_at_once() {
         let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
         let host = Host::plain(HostOptions::open(64), source);
         let (events, _) = told(&settings, host, None);
-        let latency = |stamped: &EventRecord| match stamped.event {
-            Event::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+        let latency = |stamped: &EventRecord| match stamped.event() {
+            Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns() / 1000),
             _ => None,
         };
         let all: Vec<u64> = events.iter().filter_map(latency).collect();
@@ -279,5 +287,8 @@ fn writing_ahead_waits_for_pages_in_use() {
         .and("write_ahead_pause", Value::Duration(SimDuration::from_us(1)));
     let host = Host::plain(HostOptions::open(4), Staged { sent: 0 });
     let (events, _) = told(&settings, host, None);
-    assert_eq!(count(&events, |event| matches!(event, Event::Destaged { .. })), 1);
+    assert_eq!(
+        count(&events, |event| matches!(event.event(), Some(CacheEvent::Destaged { .. }))),
+        1
+    );
 }

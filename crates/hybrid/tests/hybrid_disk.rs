@@ -4,12 +4,14 @@ mod common;
 
 use common::heard::heard;
 use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
+use hybridsim_cache::CacheEvent;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::{
-    Arrival, Component, ComponentId, ComponentTree, Event, EventRecord, Flags, LatencyPhase, Lba,
-    Machine, Op, PowerFailureInjector, Request, SimDuration, SimTime, Stream, source::ListSource,
+    Arrival, CommonEvent, Component, ComponentId, ComponentTree, EventRecord, Flags, LatencyPhase,
+    Lba, Machine, Op, PowerFailureInjector, Request, SimDuration, SimTime, Stream,
+    source::ListSource,
 };
 use hybridsim_host::{Host, HostOptions};
 
@@ -51,8 +53,8 @@ fn write(page: u64, pages: u32) -> Request {
 
 /// Latencies in us, in order of completion.
 fn latencies(events: &[EventRecord]) -> Vec<u64> {
-    let latency = |stamped: &EventRecord| match stamped.event {
-        Event::Completed { latency, .. } => Some(latency.as_ns() / 1000),
+    let latency = |stamped: &EventRecord| match stamped.event() {
+        Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns() / 1000),
         _ => None,
     };
     events.iter().filter_map(latency).collect()
@@ -60,8 +62,10 @@ fn latencies(events: &[EventRecord]) -> Vec<u64> {
 
 /// Total time of one part, in us.
 fn spent(events: &[EventRecord], wanted: LatencyPhase) -> u64 {
-    let time = |stamped: &EventRecord| match stamped.event {
-        Event::PhaseTime { phase, time, .. } if phase == wanted => Some(time.as_ns() / 1000),
+    let time = |stamped: &EventRecord| match stamped.event() {
+        Some(CommonEvent::PhaseTime { phase, duration: time, .. }) if phase == wanted => {
+            Some(time.as_ns() / 1000)
+        }
         _ => None,
     };
     events.iter().filter_map(time).sum()
@@ -73,15 +77,16 @@ fn small_writes_go_to_flash_and_are_read_from_there() {
     assert_eq!(latencies(&events), [FLASH_US, FLASH_US, DISK_US]);
     let lookups: Vec<_> = events
         .iter()
-        .filter_map(|stamped| match stamped.event {
-            Event::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+        .filter_map(|stamped| match stamped.event() {
+            Some(CacheEvent::CacheLookup { op, hits, misses }) => Some((op, hits, misses)),
             _ => None,
         })
         .collect();
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
     // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
     assert!(events.iter().any(|stamped| {
-        stamped.node == ComponentId(1) && stamped.event == Event::DirtyPages { pages: 2 }
+        stamped.component == ComponentId(1)
+            && stamped.event() == Some(CacheEvent::DirtyPages { pages: 2 })
     }));
 }
 
@@ -95,7 +100,9 @@ fn a_read_of_both_media_takes_as_long_as_the_slower() {
 fn large_writes_go_round_unless_part_of_them_is_cached() {
     let settings = settings(8).and("admission", threshold(31));
     let bypassed = |events: &[EventRecord]| {
-        count(events, |event| matches!(event, Event::Bypassed { op: Op::Write, sectors: 32 }))
+        count(events, |event| {
+            matches!(event.event(), Some(CacheEvent::Bypassed { op: Op::Write, sectors: 32 }))
+        })
     };
     let events = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
     assert_eq!((latencies(&events), bypassed(&events)), (vec![DISK_US, DISK_US], 1));
@@ -117,9 +124,15 @@ fn a_full_cache_is_cleaned_completely_while_everybody_waits() {
     assert_eq!(latencies(&events)[10], cleaning + FLASH_US);
     assert_eq!(latencies(&events)[11], cleaning - 1 + DISK_US, "the read waits, too");
     assert_eq!(spent(&events, LatencyPhase::Destage), 2 * cleaning - 1);
-    assert_eq!(count(&events, |event| *event == Event::CleanupStarted), 1);
-    assert_eq!(count(&events, |event| *event == Event::CleanupEnded { pages: 10 }), 1);
-    assert_eq!(count(&events, |event| *event == Event::Destaged { sectors: 8 }), 10);
+    assert_eq!(count(&events, |event| event.event() == Some(CacheEvent::CleanupStarted)), 1);
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::CleanupEnded { pages: 10 })),
+        1
+    );
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: 8 })),
+        10
+    );
 }
 
 #[test]
@@ -129,7 +142,9 @@ fn neighbouring_pages_are_written_back_as_one_run() {
     requests.push((0, Request::new(Op::Write, Lba(48), 4)));
     requests.push((1000, write(500, 1)));
     let events = run(&settings(8), 6, &requests);
-    let destaged = |wanted| count(&events, |event| *event == Event::Destaged { sectors: wanted });
+    let destaged = |wanted| {
+        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: wanted }))
+    };
     assert_eq!((destaged(36), destaged(8)), (1, 1));
 }
 
@@ -183,7 +198,10 @@ fn trims_forget_and_flushes_reach_both_media() {
         &[(0, write(7, 2)), (200, trim), (20_000, read(7, 2)), (40_000, flush)],
     );
     assert_eq!(latencies(&events), [FLASH_US, DISK_US, DISK_US, DISK_US]);
-    assert_eq!(count(&events, |event| *event == Event::DirtyPages { pages: 0 }), 1);
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::DirtyPages { pages: 0 })),
+        1
+    );
 }
 
 #[test]
@@ -232,11 +250,13 @@ fn what_policies_know_is_lost_with_the_power() {
     machine.fail_power(PowerFailureInjector::new(300, 1, Stream::new(1, "cut")));
     let mut events = Vec::new();
     machine.run(&mut events, &mut |_| true).expect("runs");
-    let cut = events.iter().find(|told| matches!(told.event, Event::PowerCut { .. }));
+    let cut = events.iter().find(|told| matches!(told.event(), Some(CommonEvent::PowerCut { .. })));
     let cut = cut.expect("it failed").time;
     let round = |second| {
         let is = |told: &EventRecord| told.time == at(second);
-        events.iter().any(|told| is(told) && matches!(told.event, Event::Bypassed { .. }))
+        events
+            .iter()
+            .any(|told| is(told) && matches!(told.event(), Some(CacheEvent::Bypassed { .. })))
     };
     let (mut forgotten, mut known) = (0, 0);
     for second in 100..200 {

@@ -4,7 +4,7 @@
 use hybridsim_calibrate::{Calibration, Kind, Known, Reading, calibrate, preset};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::sample::standard_exponential;
-use hybridsim_engine::{Event, EventRecord, EventSink, Stream};
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Stream};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -24,7 +24,7 @@ struct Latencies(Vec<f64>);
 impl EventSink for Latencies {
     fn take(&mut self, events: &[EventRecord]) {
         for stamped in events {
-            if let Event::Completed { latency, .. } = stamped.event {
+            if let Some(CommonEvent::Completed { latency, .. }) = stamped.event() {
                 self.0.push(latency.as_ns() as f64);
             }
         }

@@ -1,7 +1,8 @@
 //! A run that goes on from a saved state does exactly what it would have done without the break.
 
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{Event, EventRecord, SimTime, Stream};
+use hybridsim_engine::{CommonEvent, EventRecord, SimTime, Stream};
+use hybridsim_flash::FlashEvent;
 use hybridsim_flash::ftl::FtlEntry;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
@@ -54,10 +55,12 @@ fn run_with(
 fn of_requests(system: &str, event: &EventRecord) -> bool {
     // The hybrid SSD's wear by medium, told at the end.
     let wear = |name| system.contains("slc-mlc-ssd") && [13, 14].contains(&name);
-    match event.event {
-        Event::StateTime { .. } | Event::Wear { .. } | Event::FreeBlocks { .. } => false,
-        Event::Custom { name, .. } => !wear(name),
-        _ => true,
+    match event.event() {
+        Some(CommonEvent::StateTime { .. }) => false,
+        Some(CommonEvent::Custom { name, .. }) => !wear(name),
+        _ => {
+            !matches!(event.event(), Some(FlashEvent::Wear { .. } | FlashEvent::FreeBlocks { .. }))
+        }
     }
 }
 

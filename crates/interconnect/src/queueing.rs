@@ -15,8 +15,8 @@ use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, DataSlice, Event, LatencyBreakdown, LatencyPhase,
-    Lba, Op, Outcome, Request, RequestId, SimDuration, SimTime, Target,
+    CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, LatencyBreakdown,
+    LatencyPhase, Lba, Op, Outcome, Request, RequestId, SimDuration, SimTime, Target,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -305,7 +305,7 @@ impl Queueing {
         let depth: usize = self.queues.iter().map(|queue| queue.queue.len()).sum();
         if depth as u32 != self.depth_told {
             self.depth_told = depth as u32;
-            ctx.emit(Event::QueueDepth { depth: depth as u32 });
+            ctx.emit(CommonEvent::QueueDepth { depth: depth as u32 });
         }
     }
 
@@ -331,7 +331,7 @@ impl Queueing {
     ) {
         let mut breakdown = done.breakdown.plus(LatencyPhase::Overhead, self.command + delay);
         let total = ctx.now().since(ctx.issued(id));
-        ctx.emit(Event::Custom { name: RESPONSE_NS, value: total.as_ns() });
+        ctx.emit(CommonEvent::Custom { name: RESPONSE_NS, value: total.as_ns() });
         breakdown.add(LatencyPhase::Queue, total.saturating_sub(breakdown.total()));
         if done.outcome == Outcome::Failed {
             ctx.fail_request(id, breakdown);

@@ -2,10 +2,12 @@
 //!
 //! Two streams as the devices tell them: eleven events per disk request, ten per flash write.
 
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
-    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
 };
+use hybridsim_flash::{Cause, FlashEvent};
 use hybridsim_observe::breakdown::Breakdown;
 use hybridsim_observe::counters::Counters;
 use hybridsim_observe::latency::LatencyFold;
@@ -21,7 +23,11 @@ fn scramble(x: u64) -> u64 {
     (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
 }
 
-fn disk(at: u64) -> Vec<(u16, Event)> {
+fn of(component: u16, event: impl Event) -> EventRecord {
+    EventRecord::new(SimTime::ZERO, ComponentId(component), event)
+}
+
+fn disk(at: u64) -> Vec<EventRecord> {
     let ns = SimDuration::from_ns;
     let draw = scramble(at);
     let (seek, rotate, transfer) = (draw % 8_000_000, draw % 5_900_000, 100_000);
@@ -29,49 +35,50 @@ fn disk(at: u64) -> Vec<(u16, Event)> {
     let (sectors, lba) = (8, Lba(draw % 400_000_000));
     let latency = ns(seek + rotate + transfer);
     vec![
-        (0, Event::Arrived { op, sectors, lba }),
-        (1, Event::QueueDepth { depth: (draw % 5) as u32 }),
-        (1, Event::Seek { distance: (draw % 50_000) as u32, time: ns(seek) }),
-        (1, Event::Rotate { time: ns(rotate) }),
-        (1, Event::MediaTransfer { sectors, time: ns(transfer) }),
-        (1, Event::StateTime { state: PowerState::Seek, time: ns(seek) }),
-        (1, Event::StateTime { state: PowerState::Active, time: ns(rotate + transfer) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::Seek, time: ns(seek) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::Rotate, time: ns(rotate) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::Transfer, time: ns(transfer) }),
-        (0, Event::Completed { op, sectors, lba, latency }),
+        of(0, CommonEvent::Arrived { op, sectors, lba }),
+        of(1, CommonEvent::QueueDepth { depth: (draw % 5) as u32 }),
+        of(1, DiskEvent::Seek { distance: (draw % 50_000) as u32, duration: ns(seek) }),
+        of(1, DiskEvent::Rotate { duration: ns(rotate) }),
+        of(1, DiskEvent::MediaTransfer { sectors, duration: ns(transfer) }),
+        of(1, CommonEvent::StateTime { state: PowerState::Seek, duration: ns(seek) }),
+        of(
+            1,
+            CommonEvent::StateTime { state: PowerState::Active, duration: ns(rotate + transfer) },
+        ),
+        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Seek, duration: ns(seek) }),
+        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Rotate, duration: ns(rotate) }),
+        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Transfer, duration: ns(transfer) }),
+        of(0, CommonEvent::Completed { op, sectors, lba, latency }),
     ]
 }
 
-fn flash(at: u64) -> Vec<(u16, Event)> {
+fn flash(at: u64) -> Vec<EventRecord> {
     let ns = SimDuration::from_ns;
     let draw = scramble(at);
     let (op, sectors, lba) = (Op::Write, 8, Lba(draw % 400_000_000));
     let (wait, die) = (draw % 500_000, (draw % 32) as u16);
     vec![
-        (0, Event::Arrived { op, sectors, lba }),
-        (1, Event::FlashProgram { cause: Cause::Host, die }),
-        (1, Event::FlashRead { cause: Cause::Gc, die }),
-        (1, Event::FlashProgram { cause: Cause::Gc, die }),
-        (1, Event::FreeBlocks { free: (draw % 100) as u32 }),
-        (1, Event::StateTime { state: PowerState::Write, time: ns(1000) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::Gc, time: ns(wait) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::FlashBus, time: ns(40_000) }),
-        (0, Event::PhaseTime { op, phase: LatencyPhase::FlashProgram, time: ns(200_000) }),
-        (0, Event::Completed { op, sectors, lba, latency: ns(wait + 240_000) }),
+        of(0, CommonEvent::Arrived { op, sectors, lba }),
+        of(1, FlashEvent::Program { cause: Cause::Host, die }),
+        of(1, FlashEvent::Read { cause: Cause::Gc, die }),
+        of(1, FlashEvent::Program { cause: Cause::Gc, die }),
+        of(1, FlashEvent::FreeBlocks { free: (draw % 100) as u32 }),
+        of(1, CommonEvent::StateTime { state: PowerState::Write, duration: ns(1000) }),
+        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::Gc, duration: ns(wait) }),
+        of(0, CommonEvent::PhaseTime { op, phase: LatencyPhase::FlashBus, duration: ns(40_000) }),
+        of(
+            0,
+            CommonEvent::PhaseTime { op, phase: LatencyPhase::FlashProgram, duration: ns(200_000) },
+        ),
+        of(0, CommonEvent::Completed { op, sectors, lba, latency: ns(wait + 240_000) }),
     ]
 }
 
-fn stream(request: fn(u64) -> Vec<(u16, Event)>) -> Vec<EventRecord> {
+fn stream(request: fn(u64) -> Vec<EventRecord>) -> Vec<EventRecord> {
     let mut events = Vec::new();
     for at in 0..REQUESTS {
         let time = SimTime::from_ns((at + 1) * 15_000_000);
-        let stamped = request(at).into_iter();
-        events.extend(stamped.map(|(node, event)| EventRecord {
-            time,
-            node: ComponentId(node),
-            event,
-        }));
+        events.extend(request(at).into_iter().map(|record| EventRecord { time, ..record }));
     }
     events
 }
@@ -95,7 +102,7 @@ fn measure(name: &str, events: &[EventRecord], make: impl Fn() -> Box<dyn EventS
 }
 
 fn main() {
-    for (name, request) in [("disk", disk as fn(u64) -> Vec<(u16, Event)>), ("flash", flash)] {
+    for (name, request) in [("disk", disk as fn(u64) -> Vec<EventRecord>), ("flash", flash)] {
         let events = stream(request);
         println!("{name}: {} events per request", events.len() as u64 / REQUESTS);
         measure("nothing", &events, || Box::new(()));

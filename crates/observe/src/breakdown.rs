@@ -1,7 +1,7 @@
 //! Where the time of requests went: by operation, and by how long they took.
 
 use crate::logarithm::{BUCKETS, bucket, lower_bound};
-use hybridsim_engine::{Event, EventRecord, EventSink, LatencyPhase, Op};
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
 
 /// Requests and the time they spent in each part, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,9 +112,11 @@ impl Breakdown {
     /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        match stamped.event {
-            Event::PhaseTime { phase, time, .. } => self.spend(phase, time.as_ns()),
-            Event::Completed { op, latency, .. } => self.complete(op, latency.as_ns()),
+        match stamped.event() {
+            Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
+                self.spend(phase, time.as_ns())
+            }
+            Some(CommonEvent::Completed { op, latency, .. }) => self.complete(op, latency.as_ns()),
             _ => {}
         }
     }
@@ -133,10 +135,11 @@ mod tests {
     use hybridsim_engine::Lba;
 
     fn request(fold: &mut Breakdown, op: Op, breakdown: &[(LatencyPhase, u64)]) {
-        let spent = |&(phase, time)| stamp(0, 0, Event::PhaseTime { op, phase, time: ns(time) });
+        let spent =
+            |&(phase, time)| stamp(0, 0, CommonEvent::PhaseTime { op, phase, duration: ns(time) });
         let mut events: Vec<EventRecord> = breakdown.iter().map(spent).collect();
         let latency = ns(breakdown.iter().map(|phase| phase.1).sum());
-        events.push(stamp(0, 0, Event::Completed { op, sectors: 1, lba: Lba(0), latency }));
+        events.push(stamp(0, 0, CommonEvent::Completed { op, sectors: 1, lba: Lba(0), latency }));
         fold.take(&events);
     }
 

@@ -1,11 +1,11 @@
 //! How busy the dies and channels of flash devices were, and what they did while one of the
 //! slowest requests waited.
 
+use crate::events::AnyEvent::{self, Common, Flash};
 use crate::pictures::{Activity, ActivityRow};
 use crate::results::{Busy, Utilisation, ratio};
-use hybridsim_engine::{
-    Cause, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit, Op,
-};
+use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, Op};
+use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashUnit};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -128,11 +128,12 @@ impl BusyFold {
 
     /// The next event.
     pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        match stamped.event {
-            Event::FlashBusy { unit, act, cause, begin, end } => {
+        match AnyEvent::of(stamped) {
+            Some(Flash(event)) if let Some(busy) = event.busy() => {
+                let FlashBusy { unit, act, cause, begin, end } = busy;
                 let (begin, end) = (begin.as_ns(), end.as_ns());
                 let piece = Piece { unit, act, cause, begin, end };
-                let node = usize::from(stamped.node.0);
+                let node = usize::from(stamped.component.0);
                 if node >= self.devices.len() {
                     self.devices.resize_with(node + 1, Device::default);
                 }
@@ -145,7 +146,7 @@ impl BusyFold {
                     slow.pieces.push((node, piece));
                 }
             }
-            Event::Completed { op, latency, .. } => {
+            Some(Common(CommonEvent::Completed { op, latency, .. })) => {
                 let latency_ns = latency.as_ns();
                 let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
                 if latency_ns > drawn + (drawn >> SLOWER) {
@@ -256,12 +257,13 @@ mod tests {
 
     fn busy(now: u64, unit: FlashUnit, cause: Cause, begin: u64, end: u64) -> EventRecord {
         let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
-        stamp(now, 1, Event::FlashBusy { unit, act: FlashAct::Program, cause, begin, end })
+        let busy = FlashBusy { unit, act: FlashAct::Program, cause, begin, end };
+        stamp(now, 1, busy)
     }
 
     fn done(now: u64, latency: u64) -> EventRecord {
         let (op, lba) = (Op::Write, Lba(0));
-        stamp(now, 0, Event::Completed { op, sectors: 8, lba, latency: ns(latency) })
+        stamp(now, 0, CommonEvent::Completed { op, sectors: 8, lba, latency: ns(latency) })
     }
 
     fn nodes() -> Vec<(String, ComponentInfo)> {

@@ -1,6 +1,6 @@
 //! Checks that hold in every run, whatever the models do.
 
-use hybridsim_engine::{ComponentId, Event, EventRecord, EventSink, SimTime};
+use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, SimTime};
 
 /// More broken rules than this are counted, not told one by one.
 const TOLD_MAX: usize = 20;
@@ -78,14 +78,15 @@ impl Invariants {
     fn check_parts(&mut self, stamped: &EventRecord, latency_ns: u64) {
         let spent = self.spent_ns;
         self.tell(format!(
-            "at {}: the parts of {:?} add up to {spent} ns, its latency is {latency_ns} ns",
-            stamped.time, stamped.event
+            "at {}: the phases of {:?} sum to {spent} ns, its latency is {latency_ns} ns",
+            stamped.time,
+            stamped.event::<CommonEvent>()
         ));
     }
 
     #[inline]
     fn state_time(&mut self, stamped: &EventRecord, time_ns: u64) {
-        let Some(total) = self.state_ns.get_mut(stamped.node.0 as usize) else {
+        let Some(total) = self.state_ns.get_mut(stamped.component.0 as usize) else {
             return self.unknown_state(stamped);
         };
         *total = total.saturating_add(time_ns);
@@ -97,13 +98,13 @@ impl Invariants {
 
     #[cold]
     fn unknown_state(&mut self, stamped: &EventRecord) {
-        let path = self.path(stamped.node);
+        let path = self.path(stamped.component);
         self.tell(format!("{path} told a state time"));
     }
 
     #[cold]
     fn too_much_state(&mut self, stamped: &EventRecord, total: u64) {
-        let path = self.path(stamped.node);
+        let path = self.path(stamped.component);
         self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
     }
 }
@@ -116,12 +117,12 @@ impl Invariants {
             self.back_in_time(stamped.time);
         }
         self.last = stamped.time;
-        match stamped.event {
-            Event::Arrived { .. } => self.arrived += 1,
-            Event::PhaseTime { time, .. } => {
+        match stamped.event() {
+            Some(CommonEvent::Arrived { .. }) => self.arrived += 1,
+            Some(CommonEvent::PhaseTime { duration: time, .. }) => {
                 self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
             }
-            Event::Completed { latency, .. } => {
+            Some(CommonEvent::Completed { latency, .. }) => {
                 self.completed += 1;
                 if self.spent_ns != latency.as_ns() {
                     self.check_parts(stamped, latency.as_ns());
@@ -132,8 +133,10 @@ impl Invariants {
                 }
             }
             // These will never complete.
-            Event::PowerCut { lost } => self.completed += u64::from(lost),
-            Event::StateTime { time, .. } => self.state_time(stamped, time.as_ns()),
+            Some(CommonEvent::PowerCut { lost }) => self.completed += u64::from(lost),
+            Some(CommonEvent::StateTime { duration: time, .. }) => {
+                self.state_time(stamped, time.as_ns())
+            }
             _ => {}
         }
     }
@@ -164,17 +167,18 @@ mod tests {
     const OP: Op = Op::Read;
 
     fn arrived(time: u64) -> EventRecord {
-        stamp(time, 0, Event::Arrived { op: OP, sectors: 8, lba: Lba(0) })
+        stamp(time, 0, CommonEvent::Arrived { op: OP, sectors: 8, lba: Lba(0) })
     }
     fn spent(time: u64, phase: LatencyPhase, length: u64) -> EventRecord {
-        stamp(time, 0, Event::PhaseTime { op: OP, phase, time: ns(length) })
+        stamp(time, 0, CommonEvent::PhaseTime { op: OP, phase, duration: ns(length) })
     }
     fn completed(time: u64, latency: u64) -> EventRecord {
-        let event = Event::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
+        let event =
+            CommonEvent::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
         stamp(time, 0, event)
     }
     fn state(time: u64, length: u64) -> EventRecord {
-        stamp(time, 1, Event::StateTime { state: PowerState::Idle, time: ns(length) })
+        stamp(time, 1, CommonEvent::StateTime { state: PowerState::Idle, duration: ns(length) })
     }
 
     #[track_caller]
@@ -198,11 +202,7 @@ mod tests {
     #[test]
     fn each_rule_is_watched() {
         check(&[arrived(1)], 5, &["1 requests arrived but 0 completed"]);
-        check(
-            &[arrived(1), spent(4, LatencyPhase::Bus, 2), completed(4, 3)],
-            5,
-            &["add up to 2 ns"],
-        );
+        check(&[arrived(1), spent(4, LatencyPhase::Bus, 2), completed(4, 3)], 5, &["sum to 2 ns"]);
         check(&[state(5, 3), state(6, 2)], 6, &["5 ns of 6 ns run"]);
         check(&[state(5, 6)], 6, &["disk: 6 ns of state times by 5 ns"]);
         check(&[arrived(5), state(4, 0)], 5, &["back from 5 ns to 4 ns", "1 requests arrived"]);

@@ -1,7 +1,7 @@
 //! How long requests took: exact sums, and a histogram with three significant digits.
 
 use hdrhistogram::Histogram;
-use hybridsim_engine::{Event, EventRecord, EventSink, Op};
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Op};
 
 /// Latencies of one kind of request, in ns.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +181,7 @@ impl LatencyFold {
     /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        if let Event::Completed { op, latency, .. } = stamped.event {
+        if let Some(CommonEvent::Completed { op, latency, .. }) = stamped.event() {
             self.by_op[op as usize].record(latency.as_ns());
         }
     }
@@ -248,7 +248,8 @@ mod tests {
     fn operations_are_kept_apart_and_add_up() {
         let mut fold = LatencyFold::default();
         for (op, latency) in [(Op::Read, 10), (Op::Write, 30), (Op::Read, 20)] {
-            let event = Event::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
+            let event =
+                CommonEvent::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
             fold.take(&[stamp(100, 0, event)]);
         }
         assert_eq!(fold.of(Op::Read).mean(), Some(15.0));

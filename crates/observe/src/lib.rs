@@ -8,6 +8,7 @@
 pub mod breakdown;
 pub mod busy;
 pub mod counters;
+pub mod events;
 pub mod fingerprint;
 pub mod invariants;
 pub mod latency;

@@ -10,7 +10,25 @@ use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
 use crate::summary;
-use hybridsim_engine::{ComponentInfo, Event, EventRecord, EventSink, SimDuration, SimTime};
+use hybridsim_cache::CacheEvent;
+use hybridsim_disk::DiskEvent;
+use hybridsim_engine::event::kind_of;
+use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, SimDuration, SimTime};
+use hybridsim_flash::FlashEvent;
+
+// The kinds that come with every request.
+const ARRIVED: u8 = kind_of::<CommonEvent>("arrived");
+const COMPLETED: u8 = kind_of::<CommonEvent>("completed");
+const PHASE_TIME: u8 = kind_of::<CommonEvent>("phase_time");
+const QUEUE_DEPTH: u8 = kind_of::<CommonEvent>("queue_depth");
+const STATE_TIME: u8 = kind_of::<CommonEvent>("state_time");
+const SEEK: u8 = kind_of::<DiskEvent>("seek");
+const ROTATE: u8 = kind_of::<DiskEvent>("rotate");
+const MEDIA_TRANSFER: u8 = kind_of::<DiskEvent>("media_transfer");
+const DISK_CACHE: u8 = kind_of::<DiskEvent>("disk_cache");
+const READ: u8 = kind_of::<FlashEvent>("flash_read");
+const PROGRAM: u8 = kind_of::<FlashEvent>("flash_program");
+const CACHE_LOOKUP: u8 = kind_of::<CacheEvent>("cache_lookup");
 
 /// How much is observed. The fingerprint is the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,17 +75,17 @@ struct Gate {
 impl Gate {
     /// How many of `events` are still before the window.
     fn closed_for(&mut self, events: &[EventRecord]) -> usize {
-        for (at, stamped) in events.iter().enumerate() {
+        for (at, record) in events.iter().enumerate() {
             if let Warmup::Time(length) = self.warmup
-                && stamped.time >= SimTime::ZERO + length
+                && record.time >= SimTime::ZERO + length
             {
                 self.open_at(SimTime::ZERO + length);
                 return at;
             }
-            if matches!(stamped.event, Event::Completed { .. }) {
+            if matches!(record.event(), Some(CommonEvent::Completed { .. })) {
                 self.before += 1;
                 if matches!(self.warmup, Warmup::Requests(wanted) if self.before >= wanted) {
-                    self.open_at(stamped.time);
+                    self.open_at(record.time);
                     return at + 1;
                 }
             }
@@ -205,41 +223,46 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// One pass for all folds of the measured window. In each arm the kind of the event is known,
-    /// so every fold's own `match` is decided by the compiler and a event is looked at once.
+    /// One pass for all folds of the measured window.
     fn observe(&mut self, events: &[EventRecord]) {
-        for stamped in events {
-            match stamped.event {
-                Event::FlashProgram { .. } => self.add(stamped),
-                Event::FlashRead { .. } => self.add(stamped),
-                Event::PhaseTime { .. } => self.add(stamped),
-                Event::StateTime { .. } => self.add(stamped),
-                Event::Arrived { .. } => self.add(stamped),
-                Event::Completed { .. } => self.add(stamped),
-                Event::Seek { .. } => self.add(stamped),
-                Event::Rotate { .. } => self.add(stamped),
-                Event::MediaTransfer { .. } => self.add(stamped),
-                Event::DiskCache { .. } => self.add(stamped),
-                Event::QueueDepth { .. } => self.add(stamped),
-                Event::CacheLookup { .. } => self.add(stamped),
-                Event::FlashBusy { .. } => {}
-                _ => self.add_rare(stamped),
+        for record in events {
+            match record.kind {
+                PROGRAM => self.add_kind::<PROGRAM>(record),
+                READ => self.add_kind::<READ>(record),
+                PHASE_TIME => self.add_kind::<PHASE_TIME>(record),
+                STATE_TIME => self.add_kind::<STATE_TIME>(record),
+                ARRIVED => self.add_kind::<ARRIVED>(record),
+                COMPLETED => self.add_kind::<COMPLETED>(record),
+                SEEK => self.add_kind::<SEEK>(record),
+                ROTATE => self.add_kind::<ROTATE>(record),
+                MEDIA_TRANSFER => self.add_kind::<MEDIA_TRANSFER>(record),
+                DISK_CACHE => self.add_kind::<DISK_CACHE>(record),
+                QUEUE_DEPTH => self.add_kind::<QUEUE_DEPTH>(record),
+                CACHE_LOOKUP => self.add_kind::<CACHE_LOOKUP>(record),
+                _ => self.add_rare(record),
             }
         }
     }
 
+    /// Adds a record whose kind the compiler knows: it decides every fold's `match`, so nothing is
+    /// left of the folds that do not use the event.
     #[inline(always)]
-    fn add(&mut self, stamped: &EventRecord) {
-        self.fingerprint.add(stamped);
-        self.invariants.add(stamped);
-        self.counters.add(stamped);
-        self.latency.add(stamped);
-        self.breakdown.add(stamped);
+    fn add_kind<const KIND: u8>(&mut self, record: &EventRecord) {
+        self.add(&EventRecord { kind: KIND, ..*record });
+    }
+
+    #[inline(always)]
+    fn add(&mut self, record: &EventRecord) {
+        self.fingerprint.add(record);
+        self.invariants.add(record);
+        self.counters.add(record);
+        self.latency.add(record);
+        self.breakdown.add(record);
     }
 
     #[inline(never)]
-    fn add_rare(&mut self, stamped: &EventRecord) {
-        self.add(stamped);
+    fn add_rare(&mut self, record: &EventRecord) {
+        self.add(record);
     }
 }
 

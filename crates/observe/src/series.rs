@@ -1,9 +1,13 @@
 //! How a run went over time, in constant memory: what pictures are drawn from.
 
+use crate::events::AnyEvent::{self, Cache, Common, Disk, Flash};
 use crate::logarithm;
 use crate::pictures::{CacheSeries, GaugeSeries, HeatMap, Series};
 use crate::timeline::{COLUMNS, Clock, Gauge, Map, Track};
-use hybridsim_engine::{Cause, Event, EventRecord, EventSink, Lba, Op, SimTime};
+use hybridsim_cache::CacheEvent;
+use hybridsim_disk::DiskEvent;
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Lba, Op, SimTime};
+use hybridsim_flash::{Cause, FlashEvent};
 
 /// Rows of the address maps.
 const ADDRESS_ROWS: usize = 192;
@@ -57,7 +61,7 @@ struct Gauges(Vec<Option<Gauge>>);
 impl Gauges {
     #[inline]
     fn set(&mut self, stamped: &EventRecord, clock: Clock, value: u32) {
-        let (at, now) = (stamped.node.0 as usize, stamped.time.as_ns());
+        let (at, now) = (stamped.component.0 as usize, stamped.time.as_ns());
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
         }
@@ -169,32 +173,38 @@ impl SeriesFold {
 
     #[inline]
     fn fold(&mut self, stamped: &EventRecord, now: u64, column: usize) {
-        match stamped.event {
-            Event::PhaseTime { .. } => {}
-            Event::Arrived { op, lba, .. } => self.arrive(op, lba, now, column),
-            Event::Completed { op, sectors, latency, .. } => {
+        match AnyEvent::of(stamped) {
+            Some(Common(CommonEvent::PhaseTime { .. })) => {}
+            Some(Common(CommonEvent::Arrived { op, lba, .. })) => self.arrive(op, lba, now, column),
+            Some(Common(CommonEvent::Completed { op, sectors, latency, .. })) => {
                 self.complete(op, u64::from(sectors) * 512, latency.as_ns(), now, column);
             }
-            Event::FlashProgram { cause, .. } => {
+            Some(Flash(FlashEvent::Program { cause, .. })) => {
                 self.tracks.programs.add(column, 1);
                 if cause == Cause::Host {
                     self.tracks.host_programs.add(column, 1);
                 }
             }
-            Event::FlashErase { .. } => self.tracks.erases.add(column, 1),
-            Event::QueueDepth { depth } => self.queues.set(stamped, self.clock, depth),
-            Event::FreeBlocks { free } => self.free_blocks.set(stamped, self.clock, free),
-            Event::DirtyPages { pages } => self.dirty_pages.set(stamped, self.clock, pages),
-            Event::CacheLookup { hits, misses, .. } => {
-                let lookups = self.lookups(stamped.node.0.into());
+            Some(Flash(FlashEvent::Erase { .. })) => self.tracks.erases.add(column, 1),
+            Some(Common(CommonEvent::QueueDepth { depth })) => {
+                self.queues.set(stamped, self.clock, depth)
+            }
+            Some(Flash(FlashEvent::FreeBlocks { free })) => {
+                self.free_blocks.set(stamped, self.clock, free)
+            }
+            Some(Cache(CacheEvent::DirtyPages { pages })) => {
+                self.dirty_pages.set(stamped, self.clock, pages)
+            }
+            Some(Cache(CacheEvent::CacheLookup { hits, misses, .. })) => {
+                let lookups = self.lookups(stamped.component.0.into());
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }
-            Event::Destaged { sectors } => {
+            Some(Cache(CacheEvent::Destaged { sectors })) => {
                 self.tracks.destaged_sectors.add(column, u64::from(sectors));
             }
-            Event::PowerCut { .. } => self.outstanding.set(self.clock, now, 0),
-            Event::Seek { distance, .. } => {
+            Some(Common(CommonEvent::PowerCut { .. })) => self.outstanding.set(self.clock, now, 0),
+            Some(Disk(DiskEvent::Seek { distance, .. })) => {
                 let octave = 64 - u64::from(distance).leading_zeros();
                 self.seek_distances[octave as usize] += 1;
             }
@@ -382,8 +392,8 @@ mod tests {
     fn requests(gap_ns: u64, count: u64) -> Vec<EventRecord> {
         let pair = |at: u64| {
             let (op, sectors, lba) = (Op::Read, 8, Lba(at * 8));
-            let arrived = Event::Arrived { op, sectors, lba };
-            let completed = Event::Completed { op, sectors, lba, latency: ns(gap_ns / 2) };
+            let arrived = CommonEvent::Arrived { op, sectors, lba };
+            let completed = CommonEvent::Completed { op, sectors, lba, latency: ns(gap_ns / 2) };
             let start = at * gap_ns;
             [stamp(start, 0, arrived), stamp(start + gap_ns / 2, 0, completed)]
         };
@@ -413,9 +423,9 @@ mod tests {
     fn the_end_of_time_is_survived() {
         let mut fold = SeriesFold::default();
         fold.take(&every_event());
-        let state = Event::StateTime { state: PowerState::Idle, time: ns(u64::MAX) };
+        let state = CommonEvent::StateTime { state: PowerState::Idle, duration: ns(u64::MAX) };
         fold.take(&[stamp(u64::MAX, 3, state)]);
-        let far = Event::Arrived { op: Op::Write, sectors: u32::MAX, lba: Lba(u64::MAX) };
+        let far = CommonEvent::Arrived { op: Op::Write, sectors: u32::MAX, lba: Lba(u64::MAX) };
         fold.take(&[stamp(u64::MAX, 0, far)]);
         let series = fold.finish(SimTime::NEVER, &[]);
         assert!(series.reads.len() <= COLUMNS);
@@ -425,7 +435,7 @@ mod tests {
     #[test]
     fn every_cache_has_its_own_hits() {
         let mut fold = SeriesFold::default();
-        let lookup = |hits, misses| Event::CacheLookup { op: Op::Read, hits, misses };
+        let lookup = |hits, misses| CacheEvent::CacheLookup { op: Op::Read, hits, misses };
         fold.take(&[stamp(1, 1, lookup(3, 1)), stamp(1, 2, lookup(0, 1))]);
         // Long after, so that buckets were joined.
         fold.take(&[stamp(3_000_000, 1, lookup(5, 0))]);
@@ -443,7 +453,7 @@ mod tests {
     fn seek_distances_are_told_by_octave() {
         let mut fold = SeriesFold::default();
         for distance in [0, 1, 2, 3, 4, u32::MAX] {
-            fold.take(&[stamp(1, 0, Event::Seek { distance, time: ns(1) })]);
+            fold.take(&[stamp(1, 0, DiskEvent::Seek { distance, duration: ns(1) })]);
         }
         let series = fold.finish(SimTime::from_ns(2), &[]);
         assert_eq!(series.seek_distances[..4], [(0, 1), (1, 1), (2, 2), (4, 1)]);

@@ -1,7 +1,10 @@
 //! What every part did when, within a window of the run: what timelines are drawn from.
 
-use hybridsim_engine::{Cause, Event, EventRecord, EventSink, LatencyPhase, Lba, Op, PowerState};
-pub use hybridsim_engine::{FlashAct, FlashUnit};
+use crate::events::AnyEvent::{self, Cache, Common, Flash};
+use hybridsim_cache::CacheEvent;
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Lba, Op, PowerState};
+use hybridsim_flash::{Cause, FlashBusy, FlashEvent};
+pub use hybridsim_flash::{FlashAct, FlashUnit};
 
 /// A level a node tells when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,19 +181,19 @@ impl SpanFold {
     }
 
     fn add(&mut self, stamped: &EventRecord) {
-        let (node, now) = (stamped.node.0, stamped.time.as_ns());
-        match stamped.event {
-            Event::PhaseTime { phase, time, .. } => {
+        let (node, now) = (stamped.component.0, stamped.time.as_ns());
+        match AnyEvent::of(stamped) {
+            Some(Common(CommonEvent::PhaseTime { phase, duration: time, .. })) => {
                 let spent = &mut self.phases_ns[phase as usize];
                 *spent = spent.saturating_add(time.as_ns());
             }
-            Event::Completed { op, sectors, lba, latency } => {
+            Some(Common(CommonEvent::Completed { op, sectors, lba, latency })) => {
                 let (latency_ns, phases_ns) = (latency.as_ns(), self.phases_ns);
                 self.phases_ns = [0; LatencyPhase::COUNT];
                 let event = SpanEvent::Request { op, lba, sectors, latency_ns, phases_ns };
                 self.keep(node, now.saturating_sub(latency_ns), now, event);
             }
-            Event::StateTime { state, time } => {
+            Some(Common(CommonEvent::StateTime { state, duration: time })) => {
                 let memory = self.memory(node);
                 let start = memory.told_ns;
                 memory.told_ns = start.saturating_add(time.as_ns());
@@ -200,21 +203,30 @@ impl SpanFold {
                     self.keep(node, start, end, SpanEvent::State(state));
                 }
             }
-            Event::FlashBusy { unit, act, cause, begin, end } => {
+            Some(Flash(event)) if let Some(busy) = event.busy() => {
+                let FlashBusy { unit, act, cause, begin, end } = busy;
                 self.keep(node, begin.as_ns(), end.as_ns(), SpanEvent::Flash { unit, act, cause });
             }
-            Event::QueueDepth { depth } => self.level(node, now, LevelKind::QueueDepth, depth),
-            Event::FreeBlocks { free } => self.level(node, now, LevelKind::FreeBlocks, free),
-            Event::DirtyPages { pages } => self.level(node, now, LevelKind::DirtyPages, pages),
-            Event::Destaged { sectors } => {
+            Some(Common(CommonEvent::QueueDepth { depth })) => {
+                self.level(node, now, LevelKind::QueueDepth, depth)
+            }
+            Some(Flash(FlashEvent::FreeBlocks { free })) => {
+                self.level(node, now, LevelKind::FreeBlocks, free)
+            }
+            Some(Cache(CacheEvent::DirtyPages { pages })) => {
+                self.level(node, now, LevelKind::DirtyPages, pages)
+            }
+            Some(Cache(CacheEvent::Destaged { sectors })) => {
                 self.keep(node, now, now, SpanEvent::Destaged { sectors })
             }
-            Event::CleanupStarted => self.memory(node).cleaning_since = Some(now),
-            Event::CleanupEnded { pages } => {
+            Some(Cache(CacheEvent::CleanupStarted)) => self.memory(node).cleaning_since = Some(now),
+            Some(Cache(CacheEvent::CleanupEnded { pages })) => {
                 let since = self.memory(node).cleaning_since.take().unwrap_or(now);
                 self.keep(node, since, now, SpanEvent::Cleanup { pages });
             }
-            Event::PowerCut { .. } => self.keep(node, now, now, SpanEvent::PowerCut),
+            Some(Common(CommonEvent::PowerCut { .. })) => {
+                self.keep(node, now, now, SpanEvent::PowerCut)
+            }
             _ => {}
         }
     }
@@ -240,7 +252,8 @@ mod tests {
 
     #[test]
     fn states_lie_end_to_end_and_are_cut_at_the_window() {
-        let state = |now, state, time| stamp(now, 1, Event::StateTime { state, time: ns(time) });
+        let state =
+            |now, state, time| stamp(now, 1, CommonEvent::StateTime { state, duration: ns(time) });
         // Several spans are told at one instant, as drives do.
         let events = [
             state(30, PowerState::Idle, 10),
@@ -260,8 +273,8 @@ mod tests {
     fn requests_overlapping_the_window_come_with_their_own_parts() {
         let request = |now, phase, latency| {
             let (op, lba) = (Op::Read, Lba(8));
-            let spent = Event::PhaseTime { op, phase, time: ns(latency) };
-            let done = Event::Completed { op, sectors: 1, lba, latency: ns(latency) };
+            let spent = CommonEvent::PhaseTime { op, phase, duration: ns(latency) };
+            let done = CommonEvent::Completed { op, sectors: 1, lba, latency: ns(latency) };
             [stamp(now, 0, spent), stamp(now, 0, done)]
         };
         let events = [
@@ -282,7 +295,7 @@ mod tests {
         let (unit, act, cause) = (FlashUnit::Die(2), FlashAct::Copy, Cause::Gc);
         let busy = |now, begin, end| {
             let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
-            stamp(now, 1, Event::FlashBusy { unit, act, cause, begin, end })
+            stamp(now, 1, FlashBusy { unit, act, cause, begin, end })
         };
         let event = SpanEvent::Flash { unit, act, cause };
         // Told before the window and lying in it, told in it and lying before, across its end.
@@ -292,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_level_that_was_told_before_the_window_is_known_in_it() {
-        let level = |now, depth| stamp(now, 2, Event::QueueDepth { depth });
+        let level = |now, depth| stamp(now, 2, CommonEvent::QueueDepth { depth });
         let kind = LevelKind::QueueDepth;
         let found = spans(10, 20, &[level(1, 4), level(5, 7), level(12, 8), level(20, 9)]);
         assert_eq!(

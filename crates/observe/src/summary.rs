@@ -8,9 +8,9 @@ use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::Ending;
 use crate::results::*;
 use crate::wear;
-use hybridsim_engine::{
-    Cause, ComponentInfo, DiskCacheOutcome, LatencyPhase, Op, PowerState, SECTOR_BYTES, SimDuration,
-};
+use hybridsim_disk::DiskCacheOutcome;
+use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, PowerState, SECTOR_BYTES, SimDuration};
+use hybridsim_flash::Cause;
 use std::collections::BTreeMap;
 
 /// The share of requests called the slowest.

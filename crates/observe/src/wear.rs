@@ -2,7 +2,8 @@
 
 use crate::counters::Node;
 use crate::results::{EraseSpread, Lifetime, ratio};
-use hybridsim_engine::{Cause, ComponentInfo};
+use hybridsim_engine::ComponentInfo;
+use hybridsim_flash::Cause;
 use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;

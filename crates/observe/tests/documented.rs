@@ -1,9 +1,12 @@
 //! Every key a run can produce stands in `docs/results.md`.
 
+use hybridsim_cache::CacheEvent;
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
-    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit,
-    LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
+    CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    PowerState, SimDuration, SimTime,
 };
+use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -11,33 +14,37 @@ use std::collections::BTreeSet;
 /// Maps whose keys are names the user or a model gave.
 const NAMED: [&str; 4] = ["components", "constants", "custom", "versions"];
 
+fn of(event: impl Event) -> EventRecord {
+    EventRecord::new(SimTime::from_ns(45), ComponentId(0), event)
+}
+
 /// One node that does everything a node can do.
 fn everything() -> Vec<EventRecord> {
     let (op, sectors, lba) = (Op::Read, 8, Lba(0));
     let time = SimDuration::from_ns(5);
     let mut events = vec![
-        Event::Arrived { op, sectors, lba },
-        Event::PhaseTime { op, phase: LatencyPhase::Seek, time },
-        Event::Completed { op, sectors, lba, latency: time },
-        Event::QueueDepth { depth: 1 },
-        Event::Seek { distance: 1, time },
-        Event::FlashProgram { cause: Cause::Host, die: 0 },
-        Event::FlashErase { cause: Cause::Gc, die: 0, block: 0, erases: 1 },
-        Event::Wear { erases: 1, blocks: 1 },
-        Event::FlashBusy {
+        of(CommonEvent::Arrived { op, sectors, lba }),
+        of(CommonEvent::PhaseTime { op, phase: LatencyPhase::Seek, duration: time }),
+        of(CommonEvent::Completed { op, sectors, lba, latency: time }),
+        of(CommonEvent::QueueDepth { depth: 1 }),
+        of(DiskEvent::Seek { distance: 1, duration: time }),
+        of(FlashEvent::Program { cause: Cause::Host, die: 0 }),
+        of(FlashEvent::Erase { cause: Cause::Gc, die: 0, block: 0, erases: 1 }),
+        of(FlashEvent::Wear { erases: 1, blocks: 1 }),
+        of(FlashBusy {
             unit: FlashUnit::Die(0),
             act: FlashAct::Program,
             cause: Cause::Host,
             begin: SimTime::ZERO,
             end: SimTime::from_ns(9),
-        },
-        Event::CacheLookup { op, hits: 1, misses: 1 },
-        Event::DirtyPages { pages: 1 },
-        Event::Custom { name: 0, value: 1 },
+        }),
+        of(CacheEvent::CacheLookup { op, hits: 1, misses: 1 }),
+        of(CacheEvent::DirtyPages { pages: 1 }),
+        of(CommonEvent::Custom { name: 0, value: 1 }),
     ];
-    events.extend(PowerState::ALL.map(|state| Event::StateTime { state, time }));
-    let stamp = |event| EventRecord { time: SimTime::from_ns(45), node: ComponentId(0), event };
-    events.into_iter().map(stamp).collect()
+    events
+        .extend(PowerState::ALL.map(|state| of(CommonEvent::StateTime { state, duration: time })));
+    events
 }
 
 fn keys(value: &Value, named: bool, into: &mut BTreeSet<String>) {

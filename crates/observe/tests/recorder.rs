@@ -1,9 +1,10 @@
 //! The bundle of folds, and the summary worked out of them.
 
 use hybridsim_engine::{
-    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
 };
+use hybridsim_flash::{Cause, FlashEvent};
 use hybridsim_observe::{Cost, Detail, Ending, Finished, Label, Recorder, Warmup};
 
 const GAP_NS: u64 = 1000;
@@ -26,39 +27,47 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
     vec![("host".into(), host), ("host/flash".into(), flash)]
 }
 
+fn emit(events: &mut Vec<EventRecord>, time: u64, component: u16, event: impl Event) {
+    events.push(EventRecord::new(SimTime::from_ns(time), ComponentId(component), event));
+}
+
 /// `count` writes of 100 ns + `at` % 10, one every microsecond; the device idles in between.
 fn events(count: u64) -> Vec<EventRecord> {
     let mut events = Vec::new();
     for at in 0..count {
         let (op, sectors, lba) = (Op::Write, 8, Lba(at * 8));
-        let mut tell = |time, node, event| {
-            events.push(EventRecord {
-                time: SimTime::from_ns(time),
-                node: ComponentId(node),
-                event,
-            });
-        };
         let ns = SimDuration::from_ns;
         let (start, latency) = (at * GAP_NS, 100 + at % 10);
-        tell(start, 0, Event::Arrived { op, sectors, lba });
+        emit(&mut events, start, 0, CommonEvent::Arrived { op, sectors, lba });
         let done = start + latency;
-        tell(done, 1, Event::FlashProgram { cause: Cause::Host, die: 0 });
+        emit(&mut events, done, 1, FlashEvent::Program { cause: Cause::Host, die: 0 });
         if at % 2 == 1 {
-            tell(done, 1, Event::FlashProgram { cause: Cause::Gc, die: 0 });
+            emit(&mut events, done, 1, FlashEvent::Program { cause: Cause::Gc, die: 0 });
         }
         if at % 10 == 0 {
-            tell(done, 1, Event::Custom { name: 0, value: 5 });
-            tell(done, 1, Event::VictimSearch { blocks: 5 });
+            emit(&mut events, done, 1, CommonEvent::Custom { name: 0, value: 5 });
+            emit(&mut events, done, 1, FlashEvent::VictimSearch { blocks: 5 });
         }
-        tell(done, 1, Event::StateTime { state: PowerState::Write, time: ns(latency) });
-        tell(
+        emit(
+            &mut events,
+            done,
+            1,
+            CommonEvent::StateTime { state: PowerState::Write, duration: ns(latency) },
+        );
+        emit(
+            &mut events,
             done,
             0,
-            Event::PhaseTime { op, phase: LatencyPhase::FlashProgram, time: ns(latency) },
+            CommonEvent::PhaseTime { op, phase: LatencyPhase::FlashProgram, duration: ns(latency) },
         );
-        tell(done, 0, Event::Completed { op, sectors, lba, latency: ns(latency) });
+        emit(
+            &mut events,
+            done,
+            0,
+            CommonEvent::Completed { op, sectors, lba, latency: ns(latency) },
+        );
         let (state, time) = (PowerState::Idle, ns(GAP_NS - latency));
-        tell(start + GAP_NS, 1, Event::StateTime { state, time });
+        emit(&mut events, start + GAP_NS, 1, CommonEvent::StateTime { state, duration: time });
     }
     events
 }
@@ -167,20 +176,27 @@ fn a_system_that_falls_behind_is_told_of() {
         let ns = SimDuration::from_ns;
         for at in 0..count {
             let (arrival, lba) = (at * GAP_NS, Lba(at));
-            let mut tell = |time, event| {
-                events.push(EventRecord {
-                    time: SimTime::from_ns(time),
-                    node: ComponentId(0),
-                    event,
-                });
-            };
-            tell(arrival, Event::Arrived { op, sectors, lba });
+            emit(&mut events, arrival, 0, CommonEvent::Arrived { op, sectors, lba });
             let wait = ns(free.max(arrival) - arrival);
             free = free.max(arrival) + service;
             let latency = ns(free - arrival);
-            tell(free, Event::PhaseTime { op, phase: LatencyPhase::Queue, time: wait });
-            tell(free, Event::PhaseTime { op, phase: LatencyPhase::FlashRead, time: ns(service) });
-            tell(free, Event::Completed { op, sectors, lba, latency });
+            emit(
+                &mut events,
+                free,
+                0,
+                CommonEvent::PhaseTime { op, phase: LatencyPhase::Queue, duration: wait },
+            );
+            emit(
+                &mut events,
+                free,
+                0,
+                CommonEvent::PhaseTime {
+                    op,
+                    phase: LatencyPhase::FlashRead,
+                    duration: ns(service),
+                },
+            );
+            emit(&mut events, free, 0, CommonEvent::Completed { op, sectors, lba, latency });
         }
         events.sort_by_key(|stamped| stamped.time);
         recorder.take(&events);

@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use crate::inspect::{check, explain, listing, parse_quantity, schema, write_quantity};
     #[pymodule_export]
-    use crate::observe::fact_names;
+    use crate::observe::event_kinds;
     #[pymodule_export]
     use crate::plugin::device::Device;
     #[pymodule_export]

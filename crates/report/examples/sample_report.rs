@@ -3,10 +3,13 @@
 //!
 //! The events are drawn from simple distributions; only the report's looks are real.
 
+use hybridsim_cache::CacheEvent;
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
-    Cause, ComponentId, ComponentInfo, Event, EventRecord, EventSink, FlashAct, FlashUnit,
-    LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime, Stream,
+    CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
+    PowerState, SimDuration, SimTime, Stream,
 };
+use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html, terminal};
 
@@ -43,8 +46,8 @@ impl Server {
         }
     }
 
-    fn tell(&mut self, time_ns: u64, node: ComponentId, event: Event) {
-        self.events.push(EventRecord { time: SimTime::from_ns(time_ns), node, event });
+    fn tell(&mut self, time_ns: u64, node: ComponentId, event: impl Event) {
+        self.events.push(EventRecord::new(SimTime::from_ns(time_ns), node, event));
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -56,10 +59,14 @@ impl Server {
         let since = std::mem::replace(idle, end);
         if start > since {
             let time = SimDuration::from_ns(start - since);
-            self.tell(start, node, Event::StateTime { state: PowerState::Idle, time });
+            self.tell(
+                start,
+                node,
+                CommonEvent::StateTime { state: PowerState::Idle, duration: time },
+            );
         }
         let time = SimDuration::from_ns(end - start);
-        self.tell(end, node, Event::StateTime { state, time });
+        self.tell(end, node, CommonEvent::StateTime { state, duration: time });
     }
 
     /// The disk serves the request from `start` on; the time of each part.
@@ -73,10 +80,14 @@ impl Server {
         let ns = SimDuration::from_ns;
         let (positioned, end) = (start + seek + rotate, start + seek + rotate + transfer);
         if seek > 0 {
-            self.tell(start + seek, DISK, Event::Seek { distance: cylinders, time: ns(seek) });
+            self.tell(
+                start + seek,
+                DISK,
+                DiskEvent::Seek { distance: cylinders, duration: ns(seek) },
+            );
         }
-        self.tell(positioned, DISK, Event::Rotate { time: ns(rotate) });
-        self.tell(end, DISK, Event::MediaTransfer { sectors, time: ns(transfer) });
+        self.tell(positioned, DISK, DiskEvent::Rotate { duration: ns(rotate) });
+        self.tell(end, DISK, DiskEvent::MediaTransfer { sectors, duration: ns(transfer) });
         self.state(DISK, PowerState::Seek, start, start + seek);
         self.state(DISK, PowerState::Active, start + seek, end);
         vec![
@@ -89,17 +100,18 @@ impl Server {
     fn busy(&mut self, die: u16, act: FlashAct, cause: Cause, begin: u64, end: u64) {
         let (begin_at, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
         let unit = FlashUnit::Die(die);
-        let busy = Event::FlashBusy { unit, act, cause, begin: begin_at, end };
+        let busy = FlashBusy { unit, act, cause, begin: begin_at, end };
         self.tell(begin, FLASH, busy);
         let (unit, end) = (FlashUnit::Channel(die / 4), SimTime::from_ns(begin + 20_000));
-        self.tell(begin, FLASH, Event::FlashBusy { unit, act, cause, begin: begin_at, end });
+        let busy = FlashBusy { unit, act, cause, begin: begin_at, end };
+        self.tell(begin, FLASH, busy);
     }
 
     fn flash(&mut self, start: u64, op: Op, at: u64, sectors: u32) -> Vec<(LatencyPhase, u64)> {
         let (pages, die) = (sectors.div_ceil(8), (at % 8) as u16);
         let bus = u64::from(pages) * 20_000;
         if op == Op::Read {
-            let event = Event::FlashRead { cause: Cause::Host, die };
+            let event = FlashEvent::Read { cause: Cause::Host, die };
             (0..pages).for_each(|_| self.tell(start, FLASH, event));
             self.state(FLASH, PowerState::Read, start, start + 60_000 + bus);
             self.busy(die, FlashAct::Read, Cause::Host, start, start + 60_000 + bus);
@@ -109,19 +121,19 @@ impl Server {
         let gc = if collecting { 2_000_000 + self.below(3_000_000) } else { 0 };
         if at.is_multiple_of(16) {
             self.free_blocks -= u32::from(self.free_blocks > 20);
-            self.tell(start, FLASH, Event::FreeBlocks { free: self.free_blocks });
+            self.tell(start, FLASH, FlashEvent::FreeBlocks { free: self.free_blocks });
         }
         if collecting {
             let (cause, moved) = (Cause::Gc, 8 + self.below(24));
             (0..moved).for_each(|_| {
-                self.tell(start, FLASH, Event::FlashRead { cause, die });
-                self.tell(start, FLASH, Event::FlashProgram { cause, die });
+                self.tell(start, FLASH, FlashEvent::Read { cause, die });
+                self.tell(start, FLASH, FlashEvent::Program { cause, die });
             });
             let block = self.below(4096) as u32;
-            self.tell(start, FLASH, Event::FlashErase { cause, die, block, erases: 3 });
+            self.tell(start, FLASH, FlashEvent::Erase { cause, die, block, erases: 3 });
             self.free_blocks += u32::from(self.free_blocks < 60) * 2;
         }
-        let event = Event::FlashProgram { cause: Cause::Host, die };
+        let event = FlashEvent::Program { cause: Cause::Host, die };
         (0..pages).for_each(|_| self.tell(start, FLASH, event));
         self.state(FLASH, PowerState::Write, start, start + 220_000 + bus + gc);
         if collecting {
@@ -149,14 +161,14 @@ impl Server {
         let hit = op == Op::Write || self.stream.chance(learned);
         let pages = sectors.div_ceil(8);
         let (hits, misses) = if hit { (pages, 0) } else { (0, pages) };
-        self.tell(start, HOST, Event::CacheLookup { op, hits, misses });
+        self.tell(start, HOST, CacheEvent::CacheLookup { op, hits, misses });
         if op == Op::Write {
             self.dirty += pages;
             if self.dirty > 12_000 {
                 self.dirty -= 4_000;
-                self.tell(start, HOST, Event::Destaged { sectors: 32_000 });
+                self.tell(start, HOST, CacheEvent::Destaged { sectors: 32_000 });
             }
-            self.tell(start, HOST, Event::DirtyPages { pages: self.dirty });
+            self.tell(start, HOST, CacheEvent::DirtyPages { pages: self.dirty });
         }
         if hit { self.flash(start, op, at, sectors) } else { self.disk(start, lba, sectors) }
     }
@@ -171,11 +183,11 @@ impl Server {
         let lba = if sequential { sweep } else { self.below(spread) };
         let sectors = 8 << self.below(5);
         let (arrival, start) = (self.arrival_ns, self.arrival_ns.max(self.free_ns));
-        self.tell(arrival, HOST, Event::Arrived { op, sectors, lba: Lba(lba) });
+        self.tell(arrival, HOST, CommonEvent::Arrived { op, sectors, lba: Lba(lba) });
         while self.waiting.front().is_some_and(|&done| done <= arrival) {
             self.waiting.pop_front();
         }
-        self.tell(arrival, HOST, Event::QueueDepth { depth: self.waiting.len() as u32 });
+        self.tell(arrival, HOST, CommonEvent::QueueDepth { depth: self.waiting.len() as u32 });
         let breakdown = match kind {
             "disk" => self.disk(start, lba, sectors),
             "ssd" => self.flash(start, op, at, sectors),
@@ -185,11 +197,11 @@ impl Server {
         for (phase, ns) in breakdown.into_iter().chain([(LatencyPhase::Queue, start - arrival)]) {
             if ns > 0 {
                 let time = SimDuration::from_ns(ns);
-                self.tell(end, HOST, Event::PhaseTime { op, phase, time });
+                self.tell(end, HOST, CommonEvent::PhaseTime { op, phase, duration: time });
             }
         }
         let latency = SimDuration::from_ns(end - arrival);
-        self.tell(end, HOST, Event::Completed { op, sectors, lba: Lba(lba), latency });
+        self.tell(end, HOST, CommonEvent::Completed { op, sectors, lba: Lba(lba), latency });
         self.waiting.push_back(end);
         self.free_ns = end;
     }
@@ -208,7 +220,7 @@ impl Server {
                 let off = (f64::from(erases) - peak) / 8.0;
                 let blocks = (500.0 * (-off * off / 2.0).exp()) as u32;
                 if blocks > 0 {
-                    self.tell(end, FLASH, Event::Wear { erases, blocks });
+                    self.tell(end, FLASH, FlashEvent::Wear { erases, blocks });
                 }
             }
         }

@@ -164,7 +164,8 @@ fn level(pid: u16, start: f64, kind: LevelKind, value: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hybridsim_engine::{Cause, FlashAct, LatencyPhase, Lba, Op, PowerState};
+    use hybridsim_engine::{LatencyPhase, Lba, Op, PowerState};
+    use hybridsim_flash::{Cause, FlashAct};
 
     #[test]
     fn what_a_viewer_needs_is_there() {

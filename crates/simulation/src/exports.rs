@@ -2,7 +2,7 @@
 //! requests.
 
 use crate::run::RunOutput;
-use hybridsim_engine::{Event, EventRecord, EventSink, LatencyPhase, Op};
+use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
 use hybridsim_report::{fio, hgrm};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -52,9 +52,11 @@ impl RequestLog {
     }
 
     fn row(&mut self, stamped: &EventRecord) -> io::Result<()> {
-        match stamped.event {
-            Event::PhaseTime { phase, time, .. } => self.phases_ns[phase as usize] += time.as_ns(),
-            Event::Completed { op, sectors, lba, latency } => {
+        match stamped.event() {
+            Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
+                self.phases_ns[phase as usize] += time.as_ns()
+            }
+            Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
                 let latency_ns = latency.as_ns();
                 let arrival_ns = stamped.time.as_ns().saturating_sub(latency_ns);
                 let (op, lba) = (op.name(), lba.0);

@@ -10,10 +10,11 @@ use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    ComponentTree, Event, EventRecord, EventSink, Fault, Keeper, Machine, PowerFailureInjector,
+    ComponentTree, EventRecord, EventSink, Fault, Keeper, Machine, PowerFailureInjector,
     SimDuration, SimTime, StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
+use hybridsim_observe::events::since;
 use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
@@ -154,7 +155,7 @@ pub fn run(
         ));
     }
     if options.detail == Detail::Full {
-        machine.enable_flash_busy();
+        machine.enable_detailed_events();
     }
     let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
     let Options { mut watch, sink, save_state, cache, .. } = options;
@@ -387,23 +388,15 @@ struct Tee<'a, 'b> {
 
 impl EventSink for Tee<'_, '_> {
     fn take(&mut self, events: &[EventRecord]) {
-        let mut events = events;
+        let mut batch = events;
         if !self.base.is_zero() {
-            let shift = |stamped: &EventRecord| {
-                let mut stamped = *stamped;
-                stamped.time = stamped.time - self.base;
-                if let Event::FlashBusy { begin, end, .. } = &mut stamped.event {
-                    (*begin, *end) = (*begin - self.base, *end - self.base);
-                }
-                stamped
-            };
             self.shifted.clear();
-            self.shifted.extend(events.iter().map(shift));
-            events = &self.shifted;
+            self.shifted.extend(events.iter().map(|record| since(record, self.base)));
+            batch = &self.shifted;
         }
-        self.first.take(events);
+        self.first.take(batch);
         if let Some(second) = &mut self.second {
-            second.take(events);
+            second.take(batch);
         }
     }
 }

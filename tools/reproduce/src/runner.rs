@@ -2,7 +2,7 @@
 
 use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_engine::{Arrival, Event, EventRecord, EventSink, Op};
+use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
 use hybridsim_observe::{Detail, Pictures, RunResults};
 use hybridsim_simulation::registry;
 use hybridsim_simulation::run::{self, Options, RunOutput};
@@ -313,11 +313,11 @@ struct Kept {
 impl EventSink for Kept {
     fn take(&mut self, events: &[EventRecord]) {
         for stamped in events {
-            match stamped.event {
-                Event::Completed { op, latency, .. } if self.latencies => {
+            match stamped.event() {
+                Some(CommonEvent::Completed { op, latency, .. }) if self.latencies => {
                     self.list.push((op, latency.as_ns()));
                 }
-                Event::Custom { name, value } if self.numbers => {
+                Some(CommonEvent::Custom { name, value }) if self.numbers => {
                     self.numbers_seen.push((stamped.time.as_ns() as f64 / 1e9, name, value));
                 }
                 _ => {}

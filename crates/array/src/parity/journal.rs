@@ -12,7 +12,7 @@ use super::ParityArray;
 use super::op::{StripeOp, Work};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::{Completion, Ctx, Event, Flags, Lba, Op, Request, SimTime};
+use hybridsim_engine::{CommonEvent, Completion, Ctx, Flags, Lba, Op, Request, SimTime};
 use std::collections::VecDeque;
 
 /// The device.
@@ -290,7 +290,7 @@ impl ParityArray {
         journal.entries.clear();
         journal.used = 0;
         let took = ctx.now().since(journal.since);
-        ctx.emit(Event::Recovered { took });
-        ctx.emit(Event::Custom { name: Members::REPLAYED, value: took.as_ns() });
+        ctx.emit(CommonEvent::Recovered { took });
+        ctx.emit(CommonEvent::Custom { name: Members::REPLAYED, value: took.as_ns() });
     }
 }

@@ -22,7 +22,7 @@ use super::steps::StepSet;
 use bitmap::Bitmap;
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::{Completion, Ctx, Event, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::{CommonEvent, Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
 use std::ops::Range;
 
 /// How consistency is restored.
@@ -187,7 +187,7 @@ impl Resync {
             return;
         }
         let steps = self.unsynced.len();
-        ctx.emit(Event::Custom { name: members::RESYNC_STARTED, value: steps });
+        ctx.emit(CommonEvent::Custom { name: members::RESYNC_STARTED, value: steps });
         self.began = Some(ctx.now());
         self.tell_if_ended(ctx);
     }
@@ -247,7 +247,7 @@ impl Resync {
         }
         if let Some(began) = self.began.take() {
             let took = ctx.now().since(began);
-            ctx.emit(Event::Custom { name: members::RESYNC_ENDED, value: took.as_ns() });
+            ctx.emit(CommonEvent::Custom { name: members::RESYNC_ENDED, value: took.as_ns() });
         }
     }
 
@@ -289,7 +289,7 @@ impl Resync {
             return;
         }
         let took = done.latency;
-        ctx.emit(Event::Recovered { took });
+        ctx.emit(CommonEvent::Recovered { took });
         self.begin(ctx);
     }
 

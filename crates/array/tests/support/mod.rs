@@ -7,7 +7,7 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, Completion, Component, ComponentInfo, ComponentTree, Contents, Ctx, Event,
+    Arrival, CommonEvent, Completion, Component, ComponentInfo, ComponentTree, Contents, Ctx,
     EventRecord, Fault, LatencyBreakdown, LatencyPhase, Lba, Machine, Op, Request, RequestId,
     RunEnd, SimDuration, SimTime,
 };
@@ -159,8 +159,10 @@ impl Seen {
 pub fn told(events: &[EventRecord], name: &str) -> Vec<u64> {
     let custom = hybridsim_array::members::CUSTOM;
     let index = custom.iter().position(|known| *known == name).expect("a known name") as u8;
-    let value = |stamped: &EventRecord| match stamped.event {
-        Event::Custom { name, value } if name == index && stamped.node.0 == 1 => Some(value),
+    let value = |stamped: &EventRecord| match stamped.event() {
+        Some(CommonEvent::Custom { name, value }) if name == index && stamped.component.0 == 1 => {
+            Some(value)
+        }
         _ => None,
     };
     events.iter().filter_map(value).collect()

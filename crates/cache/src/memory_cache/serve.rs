@@ -1,7 +1,8 @@
 //! Reads, writes and what goes to the device at once.
 
 use super::{MemoryCache, Prefetch, Scheme};
-use hybridsim_engine::{Ctx, Event, Flags, Lba, Op, Outcome, Request};
+use crate::event::CacheEvent;
+use hybridsim_engine::{Ctx, Flags, Lba, Op, Outcome, Request};
 
 impl MemoryCache {
     /// Begins an operation that holds its locks; `false` when it has to wait for lines.
@@ -63,7 +64,7 @@ impl MemoryCache {
         if misses > 0 && self.reads_wait && !self.broken && !self.has_room(ctx, index, &request) {
             return false;
         }
-        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         if misses == 0 {
             self.answer(ctx, index);
             return true;
@@ -210,7 +211,7 @@ impl MemoryCache {
         if self.scheme == Scheme::Early {
             self.wanted = self.lines.writes();
         }
-        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         self.finish(ctx, index, Outcome::Done);
         true
     }

@@ -1,7 +1,8 @@
 //! Dirty lines on their way to the device: who asks for it, and what follows.
 
 use super::{IDLE, MemoryCache, PERIOD, UNSAVED_SECTORS, WRITE_BACK};
-use hybridsim_engine::{Completion, Ctx, Event, Flags, Lba, Op, Outcome, Request};
+use crate::event::CacheEvent;
+use hybridsim_engine::{CommonEvent, Completion, Ctx, Flags, Lba, Op, Outcome, Request};
 
 impl MemoryCache {
     /// Writes back what is wanted, oldest first, and what stands beside it.
@@ -54,7 +55,7 @@ impl MemoryCache {
         let write = Request::new(Op::Write, Lba(from), sectors);
         let write = Request { flags: Flags::BACKGROUND, data, ..write };
         self.writing.push(since);
-        ctx.emit(Event::Destaged { sectors });
+        ctx.emit(CacheEvent::Destaged { sectors });
         ctx.issue(0, write, WRITE_BACK | since);
         since
     }
@@ -72,7 +73,7 @@ impl MemoryCache {
         let failed = done.outcome == Outcome::Failed;
         if failed {
             let value = u64::from(done.request.sectors);
-            ctx.emit(Event::Custom { name: UNSAVED_SECTORS, value });
+            ctx.emit(CommonEvent::Custom { name: UNSAVED_SECTORS, value });
             // Tried again when room, a flush or the next round asks for it.
             self.wanted = 0;
             self.fail_flushes(ctx, since);

@@ -16,6 +16,7 @@ pub use params::PARAMS;
 
 use crate::cache::segments::Found;
 use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
+use crate::event::{DiskCacheOutcome, DiskEvent};
 use crate::mechanics::{Access, Arm, Mechanics, Run};
 use crate::power::{SpinDown, StateClock};
 use estimates::Estimates;
@@ -23,7 +24,7 @@ use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Contents, Ctx, DiskCacheOutcome, Event, Flags,
+    Command, CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
     InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
     SimDuration, SimTime, Stream,
 };
@@ -191,7 +192,8 @@ impl HardDisk {
     fn catch_up(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.settle_sweep(ctx, now);
-        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
+        self.clock
+            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
@@ -252,10 +254,10 @@ impl HardDisk {
         let Run { lba, sectors, write, .. } = *run;
         let access = self.mechanics.access(start, self.arm, run, data_ready);
         if !access.seek.is_zero() {
-            ctx.emit(Event::Seek { distance: access.distance, time: access.seek });
+            ctx.emit(DiskEvent::Seek { distance: access.distance, duration: access.seek });
         }
-        ctx.emit(Event::Rotate { time: access.rotate });
-        ctx.emit(Event::MediaTransfer { sectors, time: access.transfer });
+        ctx.emit(DiskEvent::Rotate { duration: access.rotate });
+        ctx.emit(DiskEvent::MediaTransfer { sectors, duration: access.transfer });
         let transfer = if write { PowerState::Write } else { PowerState::Read };
         self.clock.plan(PowerState::Seek, start + access.seek);
         let passing = start + access.end.since(start).saturating_sub(access.transfer);
@@ -418,8 +420,8 @@ fn request_id(item: &Queued) -> RequestId {
     RequestId(item.key as u32)
 }
 
-fn outcome(op: Op, outcome: DiskCacheOutcome) -> Event {
-    Event::DiskCache { op, outcome }
+fn outcome(op: Op, outcome: DiskCacheOutcome) -> DiskEvent {
+    DiskEvent::DiskCache { op, outcome }
 }
 
 fn forced(request: &Request) -> bool {

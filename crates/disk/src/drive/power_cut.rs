@@ -3,7 +3,7 @@
 use super::HardDisk;
 use crate::cache::segments::Segments;
 use hybridsim_engine::schedule::Head;
-use hybridsim_engine::{Ctx, Event, PowerState, SimTime};
+use hybridsim_engine::{CommonEvent, Ctx, PowerState, SimTime};
 
 impl HardDisk {
     /// Sectors are written whole or not at all; of a write on its way a part may be.
@@ -33,10 +33,11 @@ impl HardDisk {
     /// The drive is ready when its spindle turns again.
     pub(super) fn spin_up_again(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
+        self.clock
+            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         let ready = self.clock.start_again(now);
         self.free_at = ready;
         self.clock.plan(PowerState::SpinUp, ready);
-        ctx.emit(Event::Recovered { took: ready.since(now) });
+        ctx.emit(CommonEvent::Recovered { took: ready.since(now) });
     }
 }

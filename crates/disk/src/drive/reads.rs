@@ -2,12 +2,12 @@
 
 use super::{Begin, Electronics, HardDisk, forced, outcome, request_id};
 use crate::cache::{AheadLimit, Sweep, segments::Found};
+use crate::event::{DiskCacheOutcome, DiskEvent};
 use crate::mechanics::{Arm, Run};
 use crate::rotation::Rotation;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Event, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration,
-    SimTime,
+    Ctx, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, SimDuration, SimTime,
 };
 
 impl HardDisk {
@@ -97,9 +97,9 @@ impl HardDisk {
         self.arm = Arm::from(&at.place);
         self.head = Lba(found.until);
         if !at.seek.is_zero() {
-            ctx.emit(Event::Seek { distance: at.distance, time: at.seek });
+            ctx.emit(DiskEvent::Seek { distance: at.distance, duration: at.seek });
         }
-        ctx.emit(Event::Rotate { time: at.time.since(start + at.seek) });
+        ctx.emit(DiskEvent::Rotate { duration: at.time.since(start + at.seek) });
         self.clock.plan(PowerState::Seek, start + at.seek);
         self.clock.plan(PowerState::Active, at.time);
         let sweep = Sweep::new(segment, found.until, at.time, at.place, limit);
@@ -175,7 +175,10 @@ impl HardDisk {
         let (start, told) = (begin.at, sweep.told);
         let reached = if lba > told { sweep.reach(&self.mechanics, lba).max(start) } else { start };
         let read = sweep.reach(&self.mechanics, end).max(reached);
-        ctx.emit(Event::MediaTransfer { sectors: (end - told) as u32, time: read.since(start) });
+        ctx.emit(DiskEvent::MediaTransfer {
+            sectors: (end - told) as u32,
+            duration: read.since(start),
+        });
         self.clock.plan(PowerState::Read, read);
         let segment = sweep.segment;
         let last = sweep.place_at(end);
@@ -353,7 +356,7 @@ impl HardDisk {
         let at = progress.ended.unwrap_or(time);
         if progress.until > sweep.told {
             let sectors = (progress.until - sweep.told) as u32;
-            ctx.emit(Event::MediaTransfer { sectors, time: at.since(sweep.told_at) });
+            ctx.emit(DiskEvent::MediaTransfer { sectors, duration: at.since(sweep.told_at) });
             let start = self.buffer.borrow().start_of(sweep.segment);
             self.buffer.borrow_mut().fill(sweep.segment, start, progress.until, at);
             sweep.told = progress.until;

@@ -2,11 +2,12 @@
 
 use super::{HardDisk, forced, outcome, request_id};
 use crate::cache::segments::Taken;
+use crate::event::DiskCacheOutcome;
 use crate::mechanics::Run;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, DiskCacheOutcome, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime,
+    Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId, SECTOR_BYTES,
+    SimDuration, SimTime,
 };
 
 impl HardDisk {

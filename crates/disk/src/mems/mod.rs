@@ -2,6 +2,7 @@
 
 pub mod sled;
 
+use crate::event::DiskEvent;
 use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
@@ -9,8 +10,8 @@ use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Contents, Ctx, Event, LatencyBreakdown, LatencyPhase,
-    Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
+    CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
+    LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
 };
 use sled::{Sled, SledSpec, Spot};
 use std::collections::VecDeque;
@@ -201,10 +202,10 @@ impl Mems {
         let link = SimDuration::transfer(request.bytes(), self.link_bytes_per_s);
         let end = begin + motion.seek + motion.transfer.max(link);
         if !motion.seek.is_zero() {
-            ctx.emit(Event::Seek { distance: motion.distance, time: motion.seek });
+            ctx.emit(DiskEvent::Seek { distance: motion.distance, duration: motion.seek });
         }
         let (sectors, time) = (request.sectors, motion.transfer);
-        ctx.emit(Event::MediaTransfer { sectors, time });
+        ctx.emit(DiskEvent::MediaTransfer { sectors, duration: time });
         self.clock.plan(PowerState::Seek, begin + motion.seek);
         let state = if write { PowerState::Write } else { PowerState::Read };
         self.clock.plan(state, begin + motion.seek + motion.transfer);
@@ -253,7 +254,8 @@ impl Component for Mems {
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
+        self.clock
+            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         match request.op {
             // What is acknowledged is on the medium: there is no buffer for writes.
             Op::Flush | Op::Trim => {
@@ -286,12 +288,14 @@ impl Component for Mems {
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
         self.wake_at = SimTime::NEVER;
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
+        self.clock
+            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         self.pump(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.clock.tell(now, |state, time| ctx.emit(Event::StateTime { state, time }));
+        self.clock
+            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
     }
 }

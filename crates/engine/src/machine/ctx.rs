@@ -3,8 +3,9 @@
 use super::traffic::{BROADCAST, Core, Link, Message, Slot, Stage, Timer};
 use crate::component::Outcome;
 use crate::contents::{DataPool, DataSlice};
-use crate::event::{ComponentId, Event, EventRecord, LatencyBreakdown, LatencyPhase};
+use crate::event::{ComponentId, Event, EventRecord};
 use crate::fault::Fault;
+use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Op, Request, RequestId};
 use crate::time::{SimDuration, SimTime};
 use crate::timer::TimerPhase;
@@ -212,11 +213,10 @@ impl Ctx<'_> {
         self.wake_at(self.core.now + delay, token);
     }
 
-    /// Tells what happened.
+    /// Emits `event`, with the time of the message being handled.
     #[inline]
-    pub fn emit(&mut self, event: Event) {
-        let stamped = EventRecord { time: self.core.now, node: self.node, event };
-        self.core.events.push(stamped);
+    pub fn emit(&mut self, event: impl Event) {
+        self.core.events.push(EventRecord::new(self.core.now, self.node, event));
     }
 
     /// The stamps of requests in flight, for verified runs.
@@ -236,9 +236,9 @@ impl Ctx<'_> {
         self.core.power_fails && self.core.data.enabled()
     }
 
-    /// Whether somebody wants to know what each die and channel does when.
-    pub fn flash_busy_enabled(&self) -> bool {
-        self.core.flash_busy_enabled
+    /// Whether detailed events are enabled: at least one observer uses them.
+    pub fn detailed_events(&self) -> bool {
+        self.core.detailed_events
     }
 
     /// A buffer for a request this component issues on its own account.

@@ -72,7 +72,7 @@ impl Machine {
                 fault: None,
                 halted: false,
                 power_fails: false,
-                flash_busy_enabled: false,
+                detailed_events: false,
             },
             power: None,
             components: Vec::new(),
@@ -178,9 +178,10 @@ impl Machine {
         self.settling = true;
     }
 
-    /// Before the run: flash devices are to tell what each die and channel does when.
-    pub fn enable_flash_busy(&mut self) {
-        self.core.flash_busy_enabled = true;
+    /// Before the run: components also emit their detailed events, which are not part of the
+    /// fingerprint ([`EventRecord::FIRST_DETAIL_KIND`](crate::EventRecord::FIRST_DETAIL_KIND)).
+    pub fn enable_detailed_events(&mut self) {
+        self.core.detailed_events = true;
     }
 
     /// Before the run: lets the power fail.

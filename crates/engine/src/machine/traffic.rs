@@ -2,8 +2,9 @@
 
 use crate::component::{Completion, Outcome};
 use crate::contents::DataPool;
-use crate::event::{ComponentId, EventRecord, LatencyBreakdown, LatencyPhase};
+use crate::event::{ComponentId, EventRecord};
 use crate::fault::Fault;
+use crate::latency::{LatencyBreakdown, LatencyPhase};
 use crate::request::{Command, Lba, Request, RequestId};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
@@ -87,7 +88,7 @@ pub(super) struct Core {
     pub(super) fault: Option<Fault>,
     pub(super) halted: bool,
     pub(super) power_fails: bool,
-    pub(super) flash_busy_enabled: bool,
+    pub(super) detailed_events: bool,
 }
 
 impl Core {

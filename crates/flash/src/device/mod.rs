@@ -8,13 +8,14 @@ mod stamps;
 
 pub use params::{ENTRIES, PARAMS, build_ssd};
 
+use crate::event::{Cause, FlashEvent};
 use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
 use crate::geometry::{BlockId, Lpn};
 use crate::ops::{After, FlashOp, FlashOps, OpKind};
 use crate::precondition::{self, Precondition};
 use crate::timing::Clock;
 use hybridsim_engine::{
-    Cause, Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Event, Fault,
+    Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Fault,
     LatencyPhase, Loader, Lookahead, Op, PowerFailure, PowerState, Prepare, Request, RequestId,
     SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
@@ -152,7 +153,7 @@ impl Ssd {
             self.time_page(ctx, request, &piece);
         }
         if unwritten > 0 {
-            ctx.emit(Event::ReadUnwritten { pages: unwritten });
+            ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
         }
     }
 
@@ -221,7 +222,7 @@ impl Ssd {
         let blocks = self.parts.flash.searched_blocks();
         if blocks > 0 {
             self.parts.clock.delay(self.parts.search_time * u64::from(blocks));
-            ctx.emit(Event::VictimSearch { blocks });
+            ctx.emit(FlashEvent::VictimSearch { blocks });
         }
     }
 
@@ -231,15 +232,15 @@ impl Ssd {
             let FlashOp { kind, cause, die, page, .. } = *op;
             let die = die.0;
             match kind {
-                OpKind::Read => ctx.emit(Event::FlashRead { cause, die }),
-                OpKind::Program => ctx.emit(Event::FlashProgram { cause, die }),
+                OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
+                OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
                 OpKind::Copy => {
-                    ctx.emit(Event::FlashRead { cause, die });
-                    ctx.emit(Event::FlashProgram { cause, die });
+                    ctx.emit(FlashEvent::Read { cause, die });
+                    ctx.emit(FlashEvent::Program { cause, die });
                 }
                 OpKind::Erase => {
                     let erases = self.parts.flash.array().erases(BlockId(page));
-                    ctx.emit(Event::FlashErase { cause, die, block: page, erases });
+                    ctx.emit(FlashEvent::Erase { cause, die, block: page, erases });
                 }
             }
         }
@@ -248,8 +249,8 @@ impl Ssd {
     /// Tells what each die and channel does when, if somebody looks.
     #[inline]
     fn tell_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
-        if ctx.flash_busy_enabled() {
-            self.parts.clock.told(ctx.now(), everything, |event| ctx.emit(event));
+        if ctx.detailed_events() {
+            self.parts.clock.told(ctx.now(), everything, |busy| ctx.emit(busy));
         }
     }
 
@@ -277,11 +278,11 @@ impl Ssd {
             return;
         }
         if !active.is_zero() {
-            ctx.emit(Event::StateTime { state: PowerState::Active, time: active });
+            ctx.emit(CommonEvent::StateTime { state: PowerState::Active, duration: active });
         }
         let idle = now.since(busy_until.max(self.told_until));
         if !idle.is_zero() {
-            ctx.emit(Event::StateTime { state: PowerState::Idle, time: idle });
+            ctx.emit(CommonEvent::StateTime { state: PowerState::Idle, duration: idle });
         }
         self.told_until = now;
     }
@@ -291,7 +292,7 @@ impl Ssd {
         let free = self.parts.flash.array().free_blocks();
         if free != self.free_told {
             self.free_told = free;
-            ctx.emit(Event::FreeBlocks { free });
+            ctx.emit(FlashEvent::FreeBlocks { free });
         }
     }
 
@@ -313,7 +314,7 @@ impl Component for Ssd {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.flash_busy_enabled() {
+        if ctx.detailed_events() {
             self.parts.clock.watch();
         }
         self.check(ctx, Ok(()));
@@ -375,7 +376,7 @@ impl Component for Ssd {
             *wear.entry(array.erases(BlockId(block))).or_insert(0) += 1;
         }
         for (erases, blocks) in wear {
-            ctx.emit(Event::Wear { erases, blocks });
+            ctx.emit(FlashEvent::Wear { erases, blocks });
         }
     }
 

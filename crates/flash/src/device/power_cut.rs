@@ -10,7 +10,7 @@
 use super::{Piece, Ssd, is_host_read, pieces};
 use crate::geometry::Lpn;
 use hybridsim_engine::{
-    Contents, Ctx, Durable, Event, InFlightWrites, Op, Request, RequestId, SimTime,
+    CommonEvent, Contents, Ctx, Durable, InFlightWrites, Op, Request, RequestId, SimTime,
 };
 
 /// The timer that goes off when the mapping has been rebuilt.
@@ -94,7 +94,7 @@ impl Ssd {
     }
 
     pub(super) fn recovered(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.emit(Event::Recovered { took: self.parts.recovery });
+        ctx.emit(CommonEvent::Recovered { took: self.parts.recovery });
         self.in_flight.recovering = false;
         for (id, request) in std::mem::take(&mut self.in_flight.waiting) {
             self.serve(ctx, id, &request);

@@ -1,8 +1,8 @@
 //! The stamps of verified runs, which move as operations move data.
 
 use super::Ssd;
+use crate::event::Cause;
 use crate::ops::{FRESH, FlashOp, OpKind};
-use hybridsim_engine::Cause;
 use std::collections::BTreeMap;
 
 /// Whether `op` brings the host's page, or what a part of it is written over.

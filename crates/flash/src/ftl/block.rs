@@ -6,11 +6,11 @@
 
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::{PageState, ProgramOrder};
+use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Cause;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use std::collections::VecDeque;
 

@@ -18,12 +18,13 @@
 use super::merge::{self, Memory};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, WriteRun};
 use crate::array::{PageState, ProgramOrder};
+use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::Stream;
 use hybridsim_engine::state::{Loader, Saver, StateError};
-use hybridsim_engine::{Cause, Stream};
 
 /// Pages at fixed places.
 pub const ENTRY: FtlEntry = FtlEntry {

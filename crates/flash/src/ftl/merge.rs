@@ -3,9 +3,9 @@
 
 use super::FtlError;
 use crate::array::{PageState, ProgramOrder};
+use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::Cause;
 use hybridsim_engine::state::{self, StateError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

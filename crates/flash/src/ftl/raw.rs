@@ -10,10 +10,10 @@
 
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, merge};
 use crate::array::PageState;
+use crate::event::Cause;
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Cause;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 
 /// Flash without translation.

@@ -15,11 +15,11 @@
 
 use super::merge::{self, FreeBlocks, Lists, NOBODY};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, log_map};
+use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Cause;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
 /// Superblock.

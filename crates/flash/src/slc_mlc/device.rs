@@ -4,13 +4,14 @@
 use super::buffer::Buffer;
 use super::store::Store;
 use super::work::{Act, Medium, NAMES, Number, Run, Times};
+use crate::event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
 use hybridsim_engine::state::{Loader, Saver, StateError};
 use hybridsim_engine::{
-    Cause, Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, Event, Fault,
-    FlashAct, FlashUnit, InFlightWrites, LatencyBreakdown, LatencyPhase, Op, PowerFailure,
-    PowerState, Request, RequestId, SimDuration, SimTime, Stream,
+    Checkpoint, CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Durable, Fault,
+    InFlightWrites, LatencyBreakdown, LatencyPhase, Op, PowerFailure, PowerState, Request,
+    RequestId, SimDuration, SimTime, Stream,
 };
 
 /// The timer for background work.
@@ -166,23 +167,23 @@ impl SlcMlcSsd {
             let own = matches!(run.cause, Cause::Host | Cause::Partial | Cause::Mapping);
             breakdown.add(if own { part } else { LatencyPhase::Gc }, time);
             self.untold[state] += time;
-            if ctx.flash_busy_enabled() {
+            if ctx.detailed_events() {
                 tell_busy(ctx, run, begin + took, time);
             }
             took += time;
             tell_run(ctx, run, *slc_blocks);
         }
         for &(number, value) in store.work.numbers() {
-            ctx.emit(Event::Custom { name: number as u8, value });
+            ctx.emit(CommonEvent::Custom { name: number as u8, value });
         }
         if store.work.unwritten > 0 {
-            ctx.emit(Event::ReadUnwritten { pages: store.work.unwritten });
+            ctx.emit(FlashEvent::ReadUnwritten { pages: store.work.unwritten });
         }
         store.work.clear();
         let free = store.mlc.spares.len() as u32;
         if free != self.free_blocks_told {
             self.free_blocks_told = free;
-            ctx.emit(Event::FreeBlocks { free });
+            ctx.emit(FlashEvent::FreeBlocks { free });
         }
         took
     }
@@ -207,12 +208,12 @@ impl SlcMlcSsd {
         for (state, time) in STATES.into_iter().zip(&mut self.untold) {
             let told = left.min(std::mem::take(time));
             if !told.is_zero() {
-                ctx.emit(Event::StateTime { state, time: told });
+                ctx.emit(CommonEvent::StateTime { state, duration: told });
             }
             left = left.saturating_sub(told);
         }
         if !left.is_zero() {
-            ctx.emit(Event::StateTime { state: PowerState::Idle, time: left });
+            ctx.emit(CommonEvent::StateTime { state: PowerState::Idle, duration: left });
         }
         self.told_until = until;
     }
@@ -279,7 +280,7 @@ fn tell_busy(ctx: &mut Ctx<'_>, run: &Run, begin: SimTime, time: SimDuration) {
     };
     if !time.is_zero() {
         let (unit, cause, end) = (FlashUnit::Die(run.medium as u16), run.cause, begin + time);
-        ctx.emit(Event::FlashBusy { unit, act, cause, begin, end });
+        ctx.emit(FlashBusy { unit, act, cause, begin, end });
     }
 }
 
@@ -289,9 +290,9 @@ fn tell_run(ctx: &mut Ctx<'_>, run: &Run, slc_blocks: u32) {
     let block = run.block + if run.medium == Medium::Mlc { slc_blocks } else { 0 };
     for _ in 0..run.count {
         ctx.emit(match run.act {
-            Act::Read => Event::FlashRead { cause, die },
-            Act::Program => Event::FlashProgram { cause, die },
-            Act::Erase => Event::FlashErase { cause, die, block, erases },
+            Act::Read => FlashEvent::Read { cause, die },
+            Act::Program => FlashEvent::Program { cause, die },
+            Act::Erase => FlashEvent::Erase { cause, die, block, erases },
         });
     }
 }
@@ -328,7 +329,7 @@ impl Component for SlcMlcSsd {
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         match (token, self.recovering.take()) {
             (RECOVERED, Some(took)) => {
-                ctx.emit(Event::Recovered { took });
+                ctx.emit(CommonEvent::Recovered { took });
                 for (id, request) in std::mem::take(&mut self.waiting) {
                     self.serve(ctx, id, &request);
                 }
@@ -354,11 +355,11 @@ impl Component for SlcMlcSsd {
             for block in 0..array.geometry().blocks() {
                 let erases = array.erases(BlockId(block));
                 *wear.entry(erases).or_insert(0) += 1;
-                ctx.emit(Event::Custom { name: number as u8, value: u64::from(erases) });
+                ctx.emit(CommonEvent::Custom { name: number as u8, value: u64::from(erases) });
             }
         }
         for (erases, blocks) in wear {
-            ctx.emit(Event::Wear { erases, blocks });
+            ctx.emit(FlashEvent::Wear { erases, blocks });
         }
     }
 

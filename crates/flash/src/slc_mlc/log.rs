@@ -8,9 +8,10 @@ use super::hash::{Entry, HashTable, NONE};
 use super::state::below;
 use super::work::{Act, Medium, Number, Work};
 use crate::array::Array;
+use crate::event::Cause;
 use crate::geometry::{BlockId, Lpn, Ppn};
+use hybridsim_engine::Contents;
 use hybridsim_engine::state::{Loader, Saver, StateError, same_length};
-use hybridsim_engine::{Cause, Contents};
 
 /// A sector on its way to the head.
 #[derive(Clone, Copy, Debug)]

@@ -12,10 +12,11 @@ use super::recent::Recent;
 use super::trims::Trims;
 use super::work::{Act, Medium, Number, Work};
 use crate::array::Array;
+use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::wear::{FreeBlocks, WearPolicy};
-use hybridsim_engine::{Cause, Contents};
+use hybridsim_engine::Contents;
 
 /// No block, page or log.
 pub const NONE: u32 = u32::MAX;

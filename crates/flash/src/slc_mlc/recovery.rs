@@ -13,9 +13,9 @@ use super::mlc::{Mlc, NONE};
 use super::store::Store;
 use super::work::{Act, Medium};
 use crate::array::PageState;
+use crate::event::Cause;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::wear::FreeBlocks;
-use hybridsim_engine::Cause;
 
 impl Mlc {
     /// Rebuilds map, chains and free blocks. Answers how many blocks hold something.

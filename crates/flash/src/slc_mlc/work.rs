@@ -1,7 +1,8 @@
 //! What a request made the flash do: operations in runs, with their causes, and numbers worth
 //! telling. The layer gives them their time and tells them.
 
-use hybridsim_engine::{Cause, SimDuration};
+use crate::event::Cause;
+use hybridsim_engine::SimDuration;
 
 /// The two media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

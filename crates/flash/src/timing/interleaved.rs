@@ -7,10 +7,11 @@
 //! busy until the data of a read are out, and takes the next data only when it is free.
 
 use super::{Delays, Journal, Path, Reached, Timed, Wires, serves_request};
+use crate::event::Cause;
 use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
-use hybridsim_engine::{Cause, Op, SimDuration, SimTime};
+use hybridsim_engine::{Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -1,13 +1,14 @@
 //! What dies and channels do when, for those who want to see it.
 
+use crate::event::{Cause, FlashAct, FlashBusy, FlashUnit};
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::{Cause, Event, FlashAct, FlashUnit, SimDuration, SimTime};
+use hybridsim_engine::{SimDuration, SimTime};
 
 /// Facts that wait to be told; empty unless somebody looks.
 #[derive(Debug, Default)]
 pub struct Journal {
     on: bool,
-    events: Vec<Event>,
+    events: Vec<FlashBusy>,
 }
 
 impl Journal {
@@ -50,12 +51,12 @@ impl Journal {
         end: SimTime,
     ) {
         if self.on && begin < end {
-            self.events.push(Event::FlashBusy { unit, act, cause, begin, end });
+            self.events.push(FlashBusy { unit, act, cause, begin, end });
         }
     }
 
     /// What was noted since the last call.
-    pub fn take(&mut self) -> impl Iterator<Item = Event> + '_ {
+    pub fn take(&mut self) -> impl Iterator<Item = FlashBusy> + '_ {
         self.events.drain(..)
     }
 }

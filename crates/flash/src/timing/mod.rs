@@ -19,11 +19,11 @@ pub use queued::{Queued, Queueing};
 pub use serial::Serial;
 pub use wires::Wires;
 
+use crate::event::{Cause, FlashBusy};
 use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
 use hybridsim_engine::{
-    Cause, Event, LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime,
-    StateError,
+    LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
 };
 
 /// How far a copy has to go, if nothing but the chips decides.
@@ -211,7 +211,7 @@ impl Clock {
 
     /// Hands `tell` what dies and channels do, as far as it is certain at `now` and was not
     /// handed on before; at the end of a run `everything` else as well.
-    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(Event)) {
+    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(FlashBusy)) {
         let journal = match self {
             Self::Interleaved(clock) => clock.journal(),
             Self::Queued(clock) => clock.journal_until(now, everything),

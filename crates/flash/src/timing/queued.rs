@@ -9,10 +9,11 @@
 //! before it any more ([`Die::fixed_until`]). So each request still costs one event.
 
 use super::{Delays, Journal, Path, Reached, Timed, Wires, WriteBuffer, serves_request};
+use crate::event::{Cause, FlashAct, FlashUnit};
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
-use hybridsim_engine::{Cause, FlashAct, FlashUnit, Op, SimDuration, SimTime};
+use hybridsim_engine::{Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

@@ -16,8 +16,8 @@ use crate::scheduler;
 use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Arrival, Completion, Component, ComponentInfo, Ctx, DataSlice, Event, Fault, LatencyPhase, Lba,
-    Op, Outcome, PowerFailure, Request, RequestId, SimTime, Source,
+    Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
+    LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimTime, Source,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -194,7 +194,11 @@ impl Host {
     }
 
     fn arrive(&mut self, ctx: &mut Ctx<'_>, request: Request) {
-        ctx.emit(Event::Arrived { op: request.op, sectors: request.sectors, lba: request.lba });
+        ctx.emit(CommonEvent::Arrived {
+            op: request.op,
+            sectors: request.sectors,
+            lba: request.lba,
+        });
         self.outstanding += 1;
         if self.outstanding > self.options.outstanding_max && self.options.mode == Mode::Open {
             self.overload(ctx);
@@ -266,7 +270,7 @@ impl Host {
         let depth = self.scheduler.len() as u32;
         if depth != self.depth_told {
             self.depth_told = depth;
-            ctx.emit(Event::QueueDepth { depth });
+            ctx.emit(CommonEvent::QueueDepth { depth });
         }
     }
 
@@ -277,12 +281,12 @@ impl Host {
         for phase in LatencyPhase::ALL {
             let time = breakdown.get(phase);
             if !time.is_zero() {
-                ctx.emit(Event::PhaseTime { op, phase, time });
+                ctx.emit(CommonEvent::PhaseTime { op, phase, duration: time });
             }
         }
-        ctx.emit(Event::Completed { op, sectors, lba, latency });
+        ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
         if done.outcome == Outcome::Failed {
-            ctx.emit(Event::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
+            ctx.emit(CommonEvent::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
         }
     }
 
@@ -408,7 +412,7 @@ impl PowerFailure for Host {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.emit(Event::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
+        ctx.emit(CommonEvent::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
         self.tell_depth(ctx);
         self.go_on(ctx);
     }

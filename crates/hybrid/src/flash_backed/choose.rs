@@ -4,7 +4,7 @@ use super::rule::{Times, redirects};
 use super::work::Flushing;
 use super::{FlashBacked, Told};
 use hybridsim_engine::schedule::{Head, Queued};
-use hybridsim_engine::{Ctx, Event, Lba, Op, Request, SimDuration};
+use hybridsim_engine::{CommonEvent, Ctx, Lba, Op, Request, SimDuration};
 
 impl FlashBacked {
     /// Begins what is next, if nothing is under way.
@@ -38,7 +38,7 @@ impl FlashBacked {
     }
 
     pub(super) fn tell(&self, ctx: &mut Ctx<'_>, what: Told, value: u64) {
-        ctx.emit(Event::Custom { name: what as u8, value });
+        ctx.emit(CommonEvent::Custom { name: what as u8, value });
     }
 
     fn look_at_watermarks(&mut self) {

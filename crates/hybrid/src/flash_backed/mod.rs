@@ -291,7 +291,7 @@ pub struct FlashBacked {
     level_told: u64,
 }
 
-/// Names of [`hybridsim_engine::Event::Custom`], in the order of [`Told`].
+/// Names of [`CommonEvent::Custom`], in the order of [`Told`].
 const CUSTOM: &[&str] = &[
     "disk_write_ns",
     "flash_write_ns",

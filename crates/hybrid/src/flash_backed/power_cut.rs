@@ -3,7 +3,9 @@
 use super::FlashBacked;
 use super::work::{Active, Step};
 use hybridsim_engine::schedule::Head;
-use hybridsim_engine::{Command, Ctx, Event, Fault, Flags, Lba, Op, Request, RequestId, SimTime};
+use hybridsim_engine::{
+    Command, CommonEvent, Ctx, Fault, Flags, Lba, Op, Request, RequestId, SimTime,
+};
 
 /// Sectors read back at a time: 1 MiB.
 const READ_SECTORS_MAX: u64 = 2048;
@@ -47,7 +49,7 @@ impl FlashBacked {
         let Some((lba, sectors)) = self.restores.last_mut() else {
             self.active = None;
             let since = self.recovering.take().expect("it recovers");
-            ctx.emit(Event::Recovered { took: ctx.now().since(since) });
+            ctx.emit(CommonEvent::Recovered { took: ctx.now().since(since) });
             return;
         };
         let length = (*sectors).min(READ_SECTORS_MAX);

@@ -7,7 +7,7 @@ use hybridsim_config::param::{EntryChoice, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
 use hybridsim_engine::{
-    Arrival, ComponentTree, Event, Fault, Op, PowerFailure, PowerFailureInjector,
+    Arrival, CommonEvent, ComponentTree, EventRecord, Fault, Op, PowerFailure, PowerFailureInjector,
 };
 use hybridsim_host::HostOptions;
 use proptest::prelude::*;
@@ -172,13 +172,13 @@ fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
     assert!(used <= scheduler.fqueue.size());
 }
 
-fn told(events: &[hybridsim_engine::EventRecord], what: Told) -> u64 {
-    let value = |event: &Event| match event {
-        Event::Custom { name, value } if *name == what as u8 => *value,
+fn told(events: &[EventRecord], what: Told) -> u64 {
+    let value = |record: &EventRecord| match record.event() {
+        Some(CommonEvent::Custom { name, value }) if name == what as u8 => value,
         _ => 0,
     };
     // The drive below tells its own number 0, but no times of writes are asked for here.
-    events.iter().map(|stamped| value(&stamped.event)).sum()
+    events.iter().map(value).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
@@ -299,7 +299,11 @@ fn fails(scheduler: &str, order: &str, in_flight: u64, seed: u64) -> (Option<Fau
     let cuts = PowerFailureInjector::new(25, 100_000, Stream::new(seed, "cuts"));
     let (system, _) = system(&settings, 100, seed);
     let seen = run(system, &load, 8, Some(cuts));
-    let cuts = seen.events.iter().filter(|s| matches!(s.event, Event::PowerCut { .. })).count();
+    let cuts = seen
+        .events
+        .iter()
+        .filter(|s| matches!(s.event(), Some(CommonEvent::PowerCut { .. })))
+        .count();
     (seen.fault, cuts)
 }
 
@@ -337,13 +341,13 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
     let mut foreground = 0;
     let mut level = 0;
     for stamped in &events {
-        match stamped.event {
-            Event::Custom { name, value } if name == Told::Level as u8 => level = value,
-            Event::Custom { name, .. } if name == Told::FlushedBack as u8 => {
+        match stamped.event() {
+            Some(CommonEvent::Custom { name, value }) if name == Told::Level as u8 => level = value,
+            Some(CommonEvent::Custom { name, .. }) if name == Told::FlushedBack as u8 => {
                 flushes.push((foreground, level));
                 foreground = 0;
             }
-            Event::Completed { .. } => foreground += 1,
+            Some(CommonEvent::Completed { .. }) => foreground += 1,
             _ => {}
         }
     }
@@ -382,7 +386,7 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     assert_eq!(fault, None);
     let redirected = Told::Redirected as u8;
     let long = events.iter().filter(
-        |stamped| matches!(stamped.event, Event::Custom { name, value: 10 } if name == redirected),
+        |stamped| matches!(stamped.event(), Some(CommonEvent::Custom { name, value: 10 }) if name == redirected),
     );
     assert!(long.count() > 2);
 }
@@ -404,8 +408,12 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     assert!(told(&events, Told::IdleSynced) > 100);
     assert_eq!(told(&events, Told::FlushedBack), 0);
     // A disk write takes 400 to 800 µs, an unpin 11: nobody waits for more than one of them.
-    let longest = events.iter().filter_map(|stamped| match stamped.event {
-        Event::PhaseTime { phase: hybridsim_engine::LatencyPhase::Queue, time, .. } => Some(time),
+    let longest = events.iter().filter_map(|stamped| match stamped.event() {
+        Some(CommonEvent::PhaseTime {
+            phase: hybridsim_engine::LatencyPhase::Queue,
+            duration: time,
+            ..
+        }) => Some(time),
         _ => None,
     });
     let longest = longest.max().expect("some wait");

@@ -1,10 +1,11 @@
 //! The steps of an operation. One operation is under way at a time, one step after the other.
 
 use super::{FlashBacked, Told};
+use hybridsim_cache::CacheEvent;
 use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
-    Command, Completion, Ctx, DataSlice, Event, Fault, Flags, LatencyBreakdown, LatencyPhase, Lba,
-    Op, Outcome, Request, RequestId, SimTime,
+    Command, Completion, Ctx, DataSlice, Fault, Flags, LatencyBreakdown, LatencyPhase, Lba, Op,
+    Outcome, Request, RequestId, SimTime,
 };
 
 /// Where an operation is.
@@ -152,7 +153,7 @@ impl FlashBacked {
             self.fqueue.data.read(from, stamps);
         }
         let (hits, misses) = (found as u32, request.sectors - found as u32);
-        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         if found > 0 {
             self.tell(ctx, Told::MemoryRead, found);
         }
@@ -397,7 +398,7 @@ impl FlashBacked {
         self.fqueue.remove(lba, end);
         let sectors = end - lba;
         if let Some(why) = flushing {
-            ctx.emit(Event::Destaged { sectors: sectors as u32 });
+            ctx.emit(CacheEvent::Destaged { sectors: sectors as u32 });
             let what = match why {
                 Flushing::Watermark => Told::FlushedBack,
                 Flushing::Idle => Told::IdleSynced,

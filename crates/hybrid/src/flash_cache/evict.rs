@@ -3,9 +3,10 @@
 use super::serve::Kind;
 use super::sides::Why;
 use super::{FlashCache, Scheme};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::cut::{Cut, cut};
 use hybridsim_cache::replacement::CachedPage;
-use hybridsim_engine::{Ctx, Event, Flags, Lba, Op, Request};
+use hybridsim_engine::{Ctx, Flags, Lba, Op, Request};
 
 /// What pages are written back for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ impl FlashCache {
             let (lba, end) = (request.lba, request.end());
             ctx.device_fault(format!("sectors {lba}..{end} could not be written back to the disk"));
         }
-        ctx.emit(Event::Destaged { sectors: request.sectors });
+        ctx.emit(CacheEvent::Destaged { sectors: request.sectors });
         self.give_back(ctx, request.data);
         let size = self.cache.page_sectors;
         let mut given_up = self.resizer.take_slots();

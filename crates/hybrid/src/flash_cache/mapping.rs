@@ -8,7 +8,7 @@
 use super::FlashCache;
 use super::serve::Kind;
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Event, Flags, Lba, Op, Request, RequestId, SimTime,
+    CommonEvent, Completion, Ctx, DataSlice, Flags, Lba, Op, Request, RequestId, SimTime,
 };
 
 /// Data pages per map page.
@@ -103,7 +103,7 @@ impl FlashCache {
 
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         if self.mapping.pages == 0 {
-            ctx.emit(Event::Recovered { took: Default::default() });
+            ctx.emit(CommonEvent::Recovered { took: Default::default() });
             self.trim_again(ctx);
             self.settle(ctx);
             return;
@@ -134,7 +134,7 @@ impl FlashCache {
             return;
         }
         self.mapping.recovering = None;
-        ctx.emit(Event::Recovered { took: ctx.now().since(since) });
+        ctx.emit(CommonEvent::Recovered { took: ctx.now().since(since) });
         self.trim_again(ctx);
         for (id, request) in std::mem::take(&mut self.mapping.waiting) {
             self.take(ctx, id, &request);

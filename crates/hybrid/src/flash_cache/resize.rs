@@ -5,7 +5,7 @@ use super::optimise::{Division, cheapest};
 use super::serve::Kind;
 use super::sides::Why;
 use super::{FlashCache, Limits, Scheme};
-use hybridsim_engine::{Ctx, Event, Flags, Lba, Op, Request};
+use hybridsim_engine::{CommonEvent, Ctx, Flags, Lba, Op, Request};
 
 /// Steps of resizing.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl FlashCache {
         let Limits { read, write } = self.limits;
         let rest = (self.flash_pages as u64).saturating_sub(read + write);
         for (name, value) in (0u8..).zip([read, write, rest]) {
-            ctx.emit(Event::Custom { name, value });
+            ctx.emit(CommonEvent::Custom { name, value });
         }
     }
 

@@ -2,13 +2,14 @@
 
 use super::sides::Why;
 use super::{FlashCache, Scheme};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::cache::bits;
 use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_cache::replacement::CachedPage;
 use hybridsim_engine::{
-    Completion, Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request,
-    RequestId, SimTime,
+    Completion, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request, RequestId,
+    SimTime,
 };
 
 /// What a parent is there for.
@@ -127,9 +128,9 @@ impl FlashCache {
             }
         }
         let misses = clamp(last - first + 1 - hits);
-        ctx.emit(Event::CacheLookup { op: Op::Read, hits: clamp(hits), misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits: clamp(hits), misses });
         if sequential {
-            ctx.emit(Event::Bypassed { op: Op::Read, sectors: request.sectors });
+            ctx.emit(CacheEvent::Bypassed { op: Op::Read, sectors: request.sectors });
         }
         cut(&self.cache, request.lba.0, request.sectors, Cut::Read, &mut self.runs);
         self.execute(ctx, slot);
@@ -141,7 +142,7 @@ impl FlashCache {
         let pages = last - first + 1;
         let hits = self.cache.count(first, last);
         let (hits, misses) = (clamp(hits), clamp(pages - hits));
-        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         if !sequential {
             self.track(ctx, &request);
         }
@@ -225,7 +226,7 @@ impl FlashCache {
             parent.request.flags = parent.request.flags.with(Flags::FUA);
         }
         let Request { op, lba, sectors, .. } = parent.request;
-        ctx.emit(Event::Bypassed { op, sectors });
+        ctx.emit(CacheEvent::Bypassed { op, sectors });
         self.runs.clear();
         self.runs.push(Run { medium: Medium::Disk, at: lba.0, sectors, skip: 0 });
         self.execute(ctx, slot);
@@ -455,7 +456,7 @@ impl FlashCache {
         let pages = self.sides.dirty.len() as u32;
         if pages != self.dirty_told {
             self.dirty_told = pages;
-            ctx.emit(Event::DirtyPages { pages });
+            ctx.emit(CacheEvent::DirtyPages { pages });
         }
     }
 }

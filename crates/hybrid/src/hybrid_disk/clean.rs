@@ -3,12 +3,11 @@
 
 use super::HybridDisk;
 use super::serve::{Kind, Parent};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::cleanup::{CacheState, Plan};
 use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::replacement::CachedPage;
-use hybridsim_engine::{
-    Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request, SimDuration,
-};
+use hybridsim_engine::{Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request, SimDuration};
 
 /// How far cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +138,7 @@ impl HybridDisk {
         let some = !cleaning.pages.is_empty();
         cleaning.stage = if some { Stage::Running } else { Stage::Off };
         if some {
-            ctx.emit(Event::CleanupStarted);
+            ctx.emit(CacheEvent::CleanupStarted);
         }
         some
     }
@@ -167,7 +166,7 @@ impl HybridDisk {
             return false;
         }
         self.cleaning.stage = Stage::Off;
-        ctx.emit(Event::CleanupEnded { pages: self.cleaning.freed });
+        ctx.emit(CacheEvent::CleanupEnded { pages: self.cleaning.freed });
         // The next pause is counted from here.
         self.idle_since = ctx.now();
         true

@@ -8,7 +8,7 @@
 //! as in the paper, which does not say how.
 
 use super::HybridDisk;
-use hybridsim_engine::{Completion, Ctx, Event, Flags, Lba, Op, Request, RequestId, SimTime};
+use hybridsim_engine::{CommonEvent, Completion, Ctx, Flags, Lba, Op, Request, RequestId, SimTime};
 
 /// Pages of the journal.
 pub const JOURNAL_PAGES: u64 = 64;
@@ -90,7 +90,7 @@ impl HybridDisk {
     pub(super) fn recover(&mut self, ctx: &mut Ctx<'_>) {
         self.idle_since = ctx.now();
         if !self.durability.journal {
-            ctx.emit(Event::Recovered { took: Default::default() });
+            ctx.emit(CommonEvent::Recovered { took: Default::default() });
             self.settle(ctx);
             return;
         }
@@ -107,7 +107,7 @@ impl HybridDisk {
     pub(super) fn recovered(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
         let since = self.durability.recovering.take().expect("it is being read");
-        ctx.emit(Event::Recovered { took: ctx.now().since(since) });
+        ctx.emit(CommonEvent::Recovered { took: ctx.now().since(since) });
         for (id, request) in std::mem::take(&mut self.durability.waiting) {
             self.take(ctx, id, &request);
         }

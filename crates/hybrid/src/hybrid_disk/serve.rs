@@ -1,13 +1,14 @@
 //! Requests from above: when they may start, what they become, when they are done.
 
 use super::HybridDisk;
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::cache;
 use hybridsim_cache::paged::cut::{Cut, Medium, Run, cut};
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_cache::replacement::{Access, CachedPage};
 use hybridsim_engine::{
-    Completion, Ctx, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request,
-    RequestId, SimTime,
+    Completion, Ctx, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome, Request, RequestId,
+    SimTime,
 };
 
 /// What a parent is there for.
@@ -114,7 +115,7 @@ impl HybridDisk {
             }
         }
         let misses = clamp(last - first + 1).saturating_sub(hits);
-        ctx.emit(Event::CacheLookup { op: Op::Read, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         self.cut_and_execute(ctx, slot, Cut::Read);
     }
 
@@ -136,7 +137,7 @@ impl HybridDisk {
         let pages = last - first + 1;
         let cached = self.cache.count(first, last);
         let (hits, misses) = (clamp(cached), clamp(pages - cached));
-        ctx.emit(Event::CacheLookup { op: Op::Write, hits, misses });
+        ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         let pinned = self.is_pinned(&request);
         if !pinned && !self.policies.admission.admit(&request, pages, cached) {
             self.go_round(ctx, slot);
@@ -201,7 +202,7 @@ impl HybridDisk {
     /// Pages that are cached are written to flash all the same, so that flash stays newest.
     fn go_round(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let request = self.parent(slot).request;
-        ctx.emit(Event::Bypassed { op: request.op, sectors: request.sectors });
+        ctx.emit(CacheEvent::Bypassed { op: request.op, sectors: request.sectors });
         let (first, last) = self.cache.pages_of(&request);
         if self.cache.count(first, last) > 0 {
             for page in first..=last {
@@ -298,7 +299,7 @@ impl HybridDisk {
             self.cache.acknowledge(done.request.lba.0, done.request.sectors);
         }
         if kind == Kind::DestageWrite {
-            ctx.emit(Event::Destaged { sectors: done.request.sectors });
+            ctx.emit(CacheEvent::Destaged { sectors: done.request.sectors });
         }
         if left > 0 {
             return;
@@ -365,7 +366,7 @@ impl HybridDisk {
         let pages = self.cache.used();
         if pages != self.dirty_told {
             self.dirty_told = pages;
-            ctx.emit(Event::DirtyPages { pages });
+            ctx.emit(CacheEvent::DirtyPages { pages });
         }
         self.set_idle_timer(ctx);
         self.lanes.iter_mut().for_each(|lane| lane.dispatch(ctx));

@@ -11,8 +11,8 @@ use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Event, Lba, Outcome, PowerFailure, Request,
-    RequestId, SECTOR_BYTES, SimDuration, SimTime,
+    Command, CommonEvent, Completion, Component, ComponentInfo, Ctx, Lba, Outcome, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -204,7 +204,7 @@ impl NvCacheHost {
             Command::QuerySize => self.room = Some(u32::try_from(sectors).unwrap_or(u32::MAX)),
             Command::QueryPinned if sectors != self.pinned => {
                 self.pinned = sectors;
-                ctx.emit(Event::Custom { name: 0, value: sectors });
+                ctx.emit(CommonEvent::Custom { name: 0, value: sectors });
             }
             _ => {}
         }

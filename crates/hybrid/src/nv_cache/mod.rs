@@ -33,8 +33,8 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Event, PowerFailure, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime,
+    Command, CommonEvent, Completion, Component, ComponentInfo, Ctx, PowerFailure, Request,
+    RequestId, SECTOR_BYTES, SimDuration, SimTime,
 };
 use serve::Job;
 use slab::Slab;
@@ -136,7 +136,7 @@ pub struct NvCacheDisk {
     told: u64,
 }
 
-/// Names of [`Event::Custom`].
+/// Names of [`CommonEvent::Custom`].
 const CUSTOM: &[&str] = &["cached_sectors"];
 
 impl NvCacheDisk {
@@ -146,7 +146,7 @@ impl NvCacheDisk {
         let cached = self.extents.size() - self.extents.free();
         if cached != self.told {
             self.told = cached;
-            ctx.emit(Event::Custom { name: 0, value: cached });
+            ctx.emit(CommonEvent::Custom { name: 0, value: cached });
         }
     }
 }
@@ -213,6 +213,6 @@ impl PowerFailure for NvCacheDisk {
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
-        ctx.emit(Event::Recovered { took: SimDuration::ZERO });
+        ctx.emit(CommonEvent::Recovered { took: SimDuration::ZERO });
     }
 }

@@ -1,10 +1,11 @@
 //! Requests and commands: what they do to the cache and to the media.
 
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
+use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::flow::Entered;
 use hybridsim_engine::{
-    Command, Completion, Ctx, DataSlice, Event, Flags, LatencyBreakdown, LatencyPhase, Lba, Op,
-    Outcome, Request, RequestId, SimTime,
+    Command, Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome,
+    Request, RequestId, SimTime,
 };
 
 /// The children.
@@ -146,7 +147,7 @@ impl NvCacheDisk {
             }
         }
         if request.op != Op::Trim {
-            ctx.emit(Event::CacheLookup { op: request.op, hits, misses });
+            ctx.emit(CacheEvent::CacheLookup { op: request.op, hits, misses });
         }
         self.pieces = pieces;
     }
@@ -371,7 +372,7 @@ impl NvCacheDisk {
         if matches!(job.command, Some(Command::Pin { .. })) {
             self.extents.change(lba, end, |extent| extent.valid = true);
         } else {
-            ctx.emit(Event::Destaged { sectors });
+            ctx.emit(CacheEvent::Destaged { sectors });
             self.extents.remove(lba, end, |extent| !extent.pinned);
         }
         self.leave(ctx, slot);

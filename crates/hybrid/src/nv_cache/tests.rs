@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
+use hybridsim_cache::CacheEvent;
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
 use hybridsim_engine::{
-    Arrival, ComponentTree, Flags, Lba, Op, PowerFailure, PowerFailureInjector, Stream,
+    Arrival, ComponentTree, EventRecord, Flags, Lba, Op, PowerFailure, PowerFailureInjector, Stream,
 };
 
 /// Passes requests on and sends a random command with every other one.
@@ -88,10 +89,13 @@ fn nothing_a_host_commands_changes_what_is_read() {
             let load = Load { requests: 800, sectors_max: 40, seed }.draw(300);
             let Outcome { fault, events, .. } = run(system(seed, flash, 300), &load, depth, None);
             assert_eq!(fault, None, "seed {seed}, flash {flash}, depth {depth}");
-            let moved = |event: &Event| matches!(event, Event::Destaged { .. });
-            let cached = |event: &Event| matches!(event, Event::CacheLookup { hits: 1.., .. });
-            assert!(flash < 10 || events.iter().filter(|s| moved(&s.event)).count() > 5);
-            assert!(flash < 10 || events.iter().filter(|s| cached(&s.event)).count() > 50);
+            let moved =
+                |event: &EventRecord| matches!(event.event(), Some(CacheEvent::Destaged { .. }));
+            let cached = |event: &EventRecord| {
+                matches!(event.event(), Some(CacheEvent::CacheLookup { hits: 1.., .. }))
+            };
+            assert!(flash < 10 || events.iter().filter(|s| moved(s)).count() > 5);
+            assert!(flash < 10 || events.iter().filter(|s| cached(s)).count() > 50);
         }
     }
 }
@@ -104,7 +108,11 @@ fn nothing_acknowledged_is_lost_when_the_power_fails() {
         let cuts = PowerFailureInjector::new(25, 100_000, Stream::new(seed, "cuts"));
         let seen = run(system(seed, 64, 300), &load, 8, Some(cuts));
         assert_eq!(seen.fault, None, "seed {seed}");
-        all += seen.events.iter().filter(|s| matches!(s.event, Event::PowerCut { .. })).count();
+        all += seen
+            .events
+            .iter()
+            .filter(|s| matches!(s.event(), Some(CommonEvent::PowerCut { .. })))
+            .count();
     }
     assert!(all >= 10_000, "{all} power failures");
 }
@@ -271,8 +279,8 @@ fn hits_and_misses_are_sectors_however_scattered() {
     let options = hybridsim_host::HostOptions::closed(1);
     let arrivals = vec![request(Op::Write), request(Op::Read)];
     let events = crate::testing::play(system, arrivals, options, None).events;
-    let looked = events.iter().filter_map(|stamped| match stamped.event {
-        Event::CacheLookup { op, hits, misses } => Some((op, hits, misses)),
+    let looked = events.iter().filter_map(|stamped| match stamped.event() {
+        Some(CacheEvent::CacheLookup { op, hits, misses }) => Some((op, hits, misses)),
         _ => None,
     });
     assert_eq!(looked.collect::<Vec<_>>(), [(Op::Write, 15, 5), (Op::Read, 15, 5)]);

@@ -21,8 +21,8 @@ mod tenured;
 use crate::targets::Targets;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, Event, LatencyBreakdown, LatencyPhase, Op, Outcome,
-    Request, RequestId, SimDuration, SimTime, Target,
+    CommonEvent, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Op,
+    Outcome, Request, RequestId, SimDuration, SimTime, Target,
 };
 use shared::Shared;
 use slab::Slab;
@@ -188,10 +188,10 @@ impl Bus {
                     let time = self.times.arbitration + time;
                     let wait = now.since(claim.since);
                     if !wait.is_zero() {
-                        ctx.emit(Event::Custom { name: WAIT_NS, value: wait.as_ns() });
+                        ctx.emit(CommonEvent::Custom { name: WAIT_NS, value: wait.as_ns() });
                     }
                     if !time.is_zero() {
-                        ctx.emit(Event::Custom { name: BUSY_NS, value: time.as_ns() });
+                        ctx.emit(CommonEvent::Custom { name: BUSY_NS, value: time.as_ns() });
                         bus.take(claim);
                         ctx.wake_after(time, 0);
                         return;

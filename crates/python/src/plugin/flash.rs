@@ -6,7 +6,7 @@
 
 use super::device::within;
 use crate::failure;
-use hybridsim_engine::Cause;
+use hybridsim_flash::Cause;
 use hybridsim_flash::array::{Array, PageState, ProgramOrder};
 use hybridsim_flash::geometry::{BlockId, Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};

@@ -1,10 +1,10 @@
 //! Where DFTL's pages go, and how room is made for them.
 
 use super::{Dftl, Frontier};
+use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::Cause;
 
 impl Dftl {
     /// Finds a plane with room for one more page of data, and makes that room.

@@ -21,13 +21,13 @@ mod collect;
 mod tests;
 
 use super::{BuiltFtl, EXPECTED_MAX, Ftl, FtlEntry, FtlError, FtlInput, Hint};
+use crate::event::Cause;
 use crate::gc::{GcEntry, GcInput, VictimPolicy};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::ops::{After, FlashOps};
 use cache::{Cache, Slot};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::Cause;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

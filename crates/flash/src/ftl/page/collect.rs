@@ -2,10 +2,10 @@
 
 use super::{Frontier, Log, PageMap, Pool, Victim};
 use crate::array::{Array, WORD_PAGES};
+use crate::event::Cause;
 use crate::ftl::EXPECTED_MAX;
 use crate::geometry::{BlockId, Ppn};
 use crate::ops::{After, FlashOps};
-use hybridsim_engine::Cause;
 
 /// Pages to move that are looked up together, at most. More would not stay in the processor's
 /// nearest caches until their turn comes.

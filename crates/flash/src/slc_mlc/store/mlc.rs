@@ -3,9 +3,9 @@
 use super::super::mlc::NONE;
 use super::super::work::{Act, Medium, Number};
 use super::{Leaves, Store};
+use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
-use hybridsim_engine::Cause;
 
 impl Store {
     /// Moves all the SLC flash has of MLC page `lpn` there.

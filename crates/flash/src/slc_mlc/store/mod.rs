@@ -13,8 +13,8 @@ use super::log::{Moving, SlcLog};
 use super::mlc::{Mlc, NONE};
 use super::throttle::{Throttle, WriteBack};
 use super::work::{Act, Medium, Number, Work};
+use crate::event::Cause;
 use crate::ftl::FtlError;
-use hybridsim_engine::Cause;
 
 /// Sectors taken to the SLC flash at a time.
 const CHUNK: u32 = 256;

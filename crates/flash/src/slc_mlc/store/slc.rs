@@ -3,9 +3,9 @@
 use super::super::log::{Moving, SlcLog};
 use super::super::work::{Act, Medium, Number, Work};
 use super::{CHUNK, Cache, Store};
+use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::BlockId;
-use hybridsim_engine::Cause;
 
 impl Store {
     /// Writes to the SLC flash what finds room in the hash table, the rest to the MLC flash.

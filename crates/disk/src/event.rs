@@ -1,0 +1,49 @@
+//! The events of disks.
+
+use hybridsim_engine::{Op, SimDuration, coded, events};
+
+coded! {
+    /// How a disk's buffer served a request.
+    pub enum DiskCacheOutcome {
+        /// From the medium.
+        Miss = 0 "miss",
+        /// Entirely from the buffer.
+        Hit = 1 "hit",
+        /// By a read-ahead in progress.
+        Partial = 2 "partial",
+        /// A write accepted into the buffer.
+        Buffered = 3 "buffered",
+    }
+}
+
+events! {
+    /// What disks do.
+    pub enum DiskEvent {
+        /// The arm moved.
+        Seek = 4 "seek" {
+            /// Cylinders crossed.
+            distance: u32 => B,
+            /// Seek time, including head switch and settle time.
+            duration: SimDuration => C,
+        },
+        /// The disk waited for a sector to come under the head.
+        Rotate = 5 "rotate" {
+            /// Rotational latency.
+            duration: SimDuration => C,
+        },
+        /// Sectors were transferred between medium and buffer.
+        MediaTransfer = 6 "media_transfer" {
+            /// Sectors transferred.
+            sectors: u32 => B,
+            /// Transfer time.
+            duration: SimDuration => C,
+        },
+        /// The buffer was looked up for a request.
+        DiskCache = 7 "disk_cache" {
+            /// Operation of the request.
+            op: Op => A,
+            /// The outcome.
+            outcome: DiskCacheOutcome => B,
+        },
+    }
+}

@@ -1,0 +1,68 @@
+//! Where the time of a request went.
+
+use crate::coded;
+use crate::time::SimDuration;
+
+coded! {
+    /// A phase of a request's latency.
+    pub enum LatencyPhase {
+        /// Queued, or waiting for a resource that serves another request.
+        Queue = 0 "queue",
+        /// Command processing in a controller or a drive.
+        Overhead = 1 "overhead",
+        /// Data transfer over a host or back-end bus.
+        Bus = 2 "bus",
+        /// Disk arm movement, including head switch and settle time.
+        Seek = 3 "seek",
+        /// Rotational latency.
+        Rotate = 4 "rotate",
+        /// Media transfer: sectors pass under the head.
+        Transfer = 5 "transfer",
+        /// Reading flash cells.
+        FlashRead = 6 "flash_read",
+        /// Programming flash cells.
+        FlashProgram = 7 "flash_program",
+        /// Erasing flash blocks as part of the request itself.
+        FlashErase = 8 "flash_erase",
+        /// Data transfer over a flash channel.
+        FlashBus = 9 "flash_bus",
+        /// Waiting for garbage collection, merging or wear levelling.
+        Gc = 10 "gc",
+        /// Waiting for a cache to destage or clean.
+        Destage = 11 "destage",
+        /// Waiting for a disk to spin up.
+        SpinUp = 12 "spin_up",
+    }
+}
+
+/// A request's latency, split into phases, which sum to the latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyBreakdown([SimDuration; LatencyPhase::COUNT]);
+
+impl LatencyBreakdown {
+    /// No time in any phase.
+    pub const NONE: Self = Self([SimDuration::ZERO; LatencyPhase::COUNT]);
+
+    /// Adds `time` to one phase.
+    #[inline]
+    pub fn add(&mut self, phase: LatencyPhase, time: SimDuration) {
+        self.0[phase as usize] += time;
+    }
+
+    /// This breakdown with `time` more in one phase.
+    #[must_use]
+    pub fn plus(mut self, phase: LatencyPhase, time: SimDuration) -> Self {
+        self.add(phase, time);
+        self
+    }
+
+    /// The time of one phase.
+    pub const fn get(&self, phase: LatencyPhase) -> SimDuration {
+        self.0[phase as usize]
+    }
+
+    /// The sum of all phases.
+    pub fn total(&self) -> SimDuration {
+        self.0.iter().copied().sum()
+    }
+}

@@ -1,0 +1,181 @@
+//! The events of flash devices.
+
+use hybridsim_engine::{Event, EventKind, EventRecord, SimTime, coded, events};
+use serde::{Deserialize, Serialize};
+
+coded! {
+    /// Why a flash operation was performed.
+    #[derive(Serialize, Deserialize)]
+    pub enum Cause {
+        /// A host request.
+        Host = 0 "host",
+        /// Garbage collection.
+        Gc = 1 "gc",
+        /// Wear levelling.
+        Wear = 2 "wear",
+        /// The mapping table: translation pages, scans, checkpoints.
+        Mapping = 3 "mapping",
+        /// Merging log and data blocks.
+        Merge = 4 "merge",
+        /// Reading the rest of a page of which a write covers only a part (read-modify-write).
+        Partial = 5 "partial",
+    }
+}
+
+coded! {
+    /// The operation of a die or a channel.
+    pub enum FlashAct {
+        /// A page is read.
+        Read = 0 "read",
+        /// A page is programmed.
+        Program = 1 "program",
+        /// A page is copied: read and programmed.
+        Copy = 2 "copy",
+        /// A block is erased.
+        Erase = 3 "erase",
+    }
+}
+
+/// A resource of a flash device that serves one operation at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlashUnit {
+    /// A channel, by number.
+    Channel(u16),
+    /// A die, by number.
+    Die(u16),
+}
+
+events! {
+    /// What flash devices do.
+    pub enum FlashEvent {
+        /// A flash page was read.
+        Read = 9 "flash_read" {
+            /// Why.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => B,
+        },
+        /// A flash page was programmed.
+        Program = 10 "flash_program" {
+            /// Why.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => B,
+        },
+        /// A flash block was erased.
+        Erase = 11 "flash_erase" {
+            /// Why.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => B,
+            /// The block, counted over the device.
+            block: u32 => C,
+            /// Its erase count, this erase included.
+            erases: u32 => D,
+        },
+        /// The number of erased blocks changed.
+        FreeBlocks = 12 "free_blocks" {
+            /// Erased blocks ready for use.
+            free: u32 => B,
+        },
+        /// At the end of the run: how many blocks have an erase count.
+        Wear = 13 "wear" {
+            /// The erase count.
+            erases: u32 => B,
+            /// Blocks with that count.
+            blocks: u32 => C,
+        },
+        /// Garbage collection searched for a victim.
+        VictimSearch = 21 "victim_search" {
+            /// Blocks examined.
+            blocks: u32 => B,
+        },
+        /// A die is busy from `begin` to `end`; emitted once the end is certain.
+        DieBusy = 128 "die_busy" {
+            /// Why.
+            cause: Cause => A,
+            /// The die.
+            die: u16 => BLow,
+            /// The operation.
+            act: FlashAct => BHigh,
+            /// When it begins.
+            begin: SimTime => C,
+            /// When it ends.
+            end: SimTime => D,
+        },
+        /// A channel is busy from `begin` to `end`; emitted once the end is certain.
+        ChannelBusy = 129 "channel_busy" {
+            /// Why.
+            cause: Cause => A,
+            /// The channel.
+            channel: u16 => BLow,
+            /// The operation whose command or data it carries.
+            act: FlashAct => BHigh,
+            /// When it begins.
+            begin: SimTime => C,
+            /// When it ends.
+            end: SimTime => D,
+        },
+        /// Pages that hold no data were read, which takes no flash operation.
+        ReadUnwritten = 130 "read_unwritten" {
+            /// The number of pages.
+            pages: u32 => B,
+        },
+    }
+}
+
+/// A [`FlashEvent::DieBusy`] or a [`FlashEvent::ChannelBusy`]. Only emitted while detailed events
+/// are enabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashBusy {
+    /// The die or channel.
+    pub unit: FlashUnit,
+    /// The operation.
+    pub act: FlashAct,
+    /// Why.
+    pub cause: Cause,
+    /// When it begins.
+    pub begin: SimTime,
+    /// When it ends.
+    pub end: SimTime,
+}
+
+impl Event for FlashBusy {
+    /// Those of [`FlashEvent`].
+    const KINDS: &'static [EventKind] = &[];
+
+    fn encode(self) -> EventRecord {
+        FlashEvent::from(self).encode()
+    }
+
+    #[inline]
+    fn decode(record: &EventRecord) -> Option<Self> {
+        FlashEvent::decode(record)?.busy()
+    }
+}
+
+impl From<FlashBusy> for FlashEvent {
+    fn from(FlashBusy { unit, act, cause, begin, end }: FlashBusy) -> Self {
+        match unit {
+            FlashUnit::Die(die) => Self::DieBusy { cause, die, act, begin, end },
+            FlashUnit::Channel(channel) => Self::ChannelBusy { cause, channel, act, begin, end },
+        }
+    }
+}
+
+impl FlashEvent {
+    /// The busy interval, where it is one of a die or a channel.
+    #[inline]
+    pub const fn busy(self) -> Option<FlashBusy> {
+        let (unit, cause, act, begin, end) = match self {
+            Self::DieBusy { cause, die, act, begin, end } => {
+                (FlashUnit::Die(die), cause, act, begin, end)
+            }
+            Self::ChannelBusy { cause, channel, act, begin, end } => {
+                (FlashUnit::Channel(channel), cause, act, begin, end)
+            }
+            _ => return None,
+        };
+        Some(FlashBusy { unit, act, cause, begin, end })
+    }
+}
