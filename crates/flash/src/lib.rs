@@ -1,9 +1,9 @@
-//! NAND flash: the array, its timing, translation layers, garbage collection, wear.
+//! NAND flash and the SSDs built from it: array, timing, translation layers, garbage collection,
+//! wear levelling.
 //!
-//! A request takes this way: [`device`] cuts it into pages and asks the translation layer
-//! ([`ftl`]), which notes untimed operations in [`ops`]; they change the state of the cells
-//! ([`array`]) at once, and [`timing`] decides when they take place. [`slc_mlc`] is a device of
-//! another make: two arrays, managed together.
+//! [`device`] splits a request into pages and calls the translation layer ([`ftl`]), which records
+//! flash operations in [`ops`]. They change the state of the array ([`array`]) at once; [`timing`]
+//! decides when they execute. [`slc_mlc`] is an SSD with an SLC and an MLC array.
 
 pub mod array;
 mod bytes;
@@ -18,6 +18,7 @@ pub mod hotcold;
 pub mod ops;
 pub mod packed;
 pub mod precondition;
+mod restore;
 pub mod slc_mlc;
 pub mod timing;
 pub mod wear;

@@ -8,14 +8,19 @@ use hybridsim_engine::{
     Component, ComponentTree, EventRecord, LatencyPhase, Lba, Machine, Op, Request, SimDuration,
     SimTime,
 };
+use hybridsim_flash::Cause;
+use hybridsim_flash::FlashAct;
+use hybridsim_flash::FlashBusy;
+use hybridsim_flash::FlashEvent;
+use hybridsim_flash::FlashUnit;
 use hybridsim_flash::array::{Array, ProgramOrder};
 use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
-    Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, Timed, WriteBuffer,
+    CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, Timed, TimingModel,
+    WriteBuffer,
 };
-use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use std::collections::BTreeMap;
 
 /// When requests for single pages complete, in nanoseconds, by order of issue.
@@ -95,7 +100,7 @@ fn registers_and_memory_are_charged_once_each_way() {
 }
 
 /// Two dies of two planes behind one channel, whose copies reach as far as `reach`.
-fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
+fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
     let shape = Shape {
         channels: 1,
         dies_per_channel: 2,
@@ -107,7 +112,7 @@ fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
     };
     let geometry = Geometry::new(&shape).expect("a sound shape");
     let micro = SimDuration::from_us;
-    let delays = Delays {
+    let delays = OperationTimes {
         read: micro(25),
         program: micro(300),
         erase: micro(1500),
@@ -117,7 +122,7 @@ fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
         data_command: micro(2),
         page_transfer: micro(10),
         ram: micro(100),
-        copy_reach: reach,
+        copy_back: reach,
         read_overhead: micro(0),
         write_overhead: micro(0),
         host_rate: 0,
@@ -128,7 +133,7 @@ fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
 }
 
 /// Has `clock` copy a page from block 0 to block `target`.
-fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
+fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -140,22 +145,22 @@ fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
 }
 
 /// Time a copy from block 0 to `target` takes, in microseconds.
-fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
+fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
     let mut clock = match clock {
-        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
-        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+        "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, delays))),
+        _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, delays))),
     };
     let timed = copied(geometry, &mut clock, target);
-    assert_eq!(timed.settled.as_ns() % 1_000, 0);
-    timed.settled.as_ns() / 1_000
+    assert_eq!(timed.idle_from.as_ns() % 1_000, 0);
+    timed.idle_from.as_ns() / 1_000
 }
 
 #[test]
 fn a_copy_to_another_die_takes_the_channel_both_ways() {
     use FlashAct::{Program, Read};
-    let (geometry, delays) = two_dies(CopyReach::Die);
-    let queueing = Queueing {
+    let (geometry, delays) = two_dies(CopyBack::Die);
+    let queueing = DieScheduling {
         program_suspend: None,
         erase_suspend: None,
         resume: SimDuration::ZERO,
@@ -173,14 +178,14 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         (FlashUnit::Die(0), Read, 0, 38),
     ];
     let clocks = [
-        (Clock::Queued(Box::new(queued)), &command[1..], 49),
-        (Clock::Interleaved(Box::new(interleaved)), &command[..], 38),
+        (TimingModel::Queued(Box::new(queued)), &command[1..], 49),
+        (TimingModel::Interleaved(Box::new(interleaved)), &command[..], 38),
     ];
     for (mut clock, command, programs_from) in clocks {
-        clock.watch();
+        clock.record_busy_intervals();
         let timed = copied(geometry, &mut clock, 4);
         let mut pieces = Vec::new();
-        clock.told(SimTime::ZERO, true, |event| {
+        clock.report_busy_intervals(SimTime::ZERO, true, |event| {
             if let FlashBusy { unit, act, cause: Cause::Gc, begin, end } = event {
                 pieces.push((unit, act, begin.as_ns() / 1_000, end.as_ns() / 1_000));
             }
@@ -188,7 +193,7 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         pieces.sort_by_key(|piece| (piece.0, piece.2));
         let last = (FlashUnit::Die(1), Program, programs_from, 349);
         assert_eq!(pieces, [command, &rest[..], &[last][..]].concat());
-        assert_eq!(timed.settled, SimTime::from_ns(349_000));
+        assert_eq!(timed.idle_from, SimTime::from_ns(349_000));
     }
 }
 
@@ -198,13 +203,13 @@ fn copies_take_the_shortest_way_the_chip_has() {
     // other plane of die 0 (flashsim, algorithm 2: merges inside planes and inside dies).
     for clock in ["interleaved", "serial"] {
         let table = [
-            (CopyReach::Plane, 1, 310 + 2),
-            (CopyReach::Die, 1, 310 + 2),
-            (CopyReach::Die, 8, 320 + 2),
+            (CopyBack::Plane, 1, 310 + 2),
+            (CopyBack::Die, 1, 310 + 2),
+            (CopyBack::Die, 8, 320 + 2),
             // Out and in again: read, control twice and data, then the same into the register.
-            (CopyReach::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyReach::Nowhere, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyReach::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::None, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
         ];
         for (reach, target, expected) in table {
             assert_eq!(copy(clock, reach, target), expected, "{clock} {reach:?} {target}");
@@ -426,7 +431,8 @@ fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
             match stamped.event() {
                 Some(FlashEvent::Program { cause, .. }) => asked[0][cause as usize] += 1,
                 Some(FlashEvent::Erase { cause, .. }) => asked[1][cause as usize] += 1,
-                Some(event) if let Some(busy) = event.busy() => {
+                Some(event) => {
+                    let Some(busy) = event.busy() else { continue };
                     let FlashBusy { unit, act, cause, begin, end } = busy;
                     assert!(begin < end);
                     pieces.entry(unit).or_default().push((begin, end));
@@ -436,7 +442,7 @@ fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
                         (_, FlashAct::Program | FlashAct::Copy) => shown[0][cause as usize] += 1,
                     }
                 }
-                _ => {}
+                None => {}
             }
         }
         if timing == "queued" {

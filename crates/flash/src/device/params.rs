@@ -1,95 +1,114 @@
-//! The parameters of an SSD, and how one is built from them.
+//! The parameters of kind `ssd`, and how one is built from them.
 
-use super::{Ssd, SsdParts};
+use super::{FrontEnd, FtlBackend, Ssd};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
-use crate::timing::{Clock, CopyReach, Delays, Interleaved, Queued, Queueing, Serial, WriteBuffer};
+use crate::timing::{
+    CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel, WriteBuffer,
+};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem, Settings};
+use hybridsim_config::param::{Kind, Param, Problem, Settings, joined};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Component, ComponentInfo, PowerState, SimDuration, Stream};
+use hybridsim_engine::{
+    Component, ComponentInfo, Contents, PowerState, SimDuration, SimTime, Stream,
+};
 
-/// The device layers of this crate.
+/// The devices of this crate.
 pub const ENTRIES: &[ComponentEntry] = &[SSD, crate::slc_mlc::ENTRY];
 
 const SSD: ComponentEntry = ComponentEntry {
     description: Description {
         name: "ssd",
-        summary: "A flash device: a translation layer over channels and dies of NAND.",
+        summary: "An SSD: a flash translation layer over channels and dies of NAND flash.",
         origin: "structure of flashsim (FlashSim), section 3; SSD extensions of DiskSim",
         params: &PARAMS,
     },
     build,
 };
 
-const G: [Param; 7] = geometry::PARAMS;
+/// Idle time before background work, of every SSD.
+pub(crate) const IDLE_AFTER: Param = Param::optional(
+    "idle_after",
+    Kind::Duration,
+    "Idle time after which the device starts background work (garbage collection, emptying an SLC \
+     cache); without it there is none.",
+);
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 50] = [
-    G[0],
-    G[1],
-    G[2],
-    G[3],
-    G[4],
-    G[5],
-    G[6],
+pub const PARAMS: [Param; 50] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+
+/// Translation layer and endurance.
+const FTL: &[Param] = &[
     Param::with(
         "over_provisioning",
         Kind::Number { min: 0.0, max: 4.0 },
         "0.07",
-        "Spare space as (physical - offered) / offered; 0.07 is 7 %.",
+        "Over-provisioning as (physical - exported) / exported capacity; 0.07 is 7 %.",
     ),
-    Param::with("ftl", Kind::Entry("ftl"), "\"page\"", "The translation layer."),
+    Param::with("ftl", Kind::Entry("ftl"), "\"page\"", "The flash translation layer."),
     Param::with(
         "program_order",
         Kind::Choice(&["sequential", "ascending", "any"]),
         "\"sequential\"",
-        "In which order the chip lets pages of a block be programmed.",
+        "The order in which the chip allows the pages of a block to be programmed.",
     ),
     Param::with(
         "endurance",
         Kind::Count { min: 1, max: ENDURANCE_MAX as u64 },
         "100000",
-        "Erases a block survives; it is retired at the last. A device whose blocks wear out goes \
-         on while the others hold what is offered and what the layer needs to move it; then \
-         writes end with an error that says so, and the run with it. What was written stays \
-         readable. \
-         (Erases are counted in 29 bits: a block erased without pause for a week.)",
+        "Program/erase cycles per block; a block is retired after its last. The device operates \
+         while the remaining blocks hold the exported capacity and what the translation layer \
+         needs to move data; then writes fail as worn out, which ends the run. Written data \
+         remain readable.",
     ),
     Param::with(
         "factory_bad",
         Kind::Number { min: 0.0, max: 0.5 },
         "0.0",
-        "The share of blocks that are bad from the factory, drawn at random. The controller uses \
-         equally many blocks of each plane, so the worst plane decides; spare space pays for it.",
+        "Fraction of blocks that are bad from the factory, drawn at random. The controller uses \
+         the same number of blocks of each plane, so the worst plane decides; bad blocks reduce \
+         over-provisioning.",
     ),
     Param::with(
         "grown_bad",
         Kind::Number { min: 0.0, max: 0.5 },
         "0.0",
-        "The chance that an erase fails and its block is retired before its endurance is used up.",
-    ),
-    Param::with(
-        "timing",
-        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
-        "\"interleaved\"",
-        "`interleaved` works on channels and dies in parallel, each in order; `queued` lets reads \
-         go first and has a write buffer, as modern drives; `serial` does one operation at a \
-         time, as the older papers; `none` only counts (each request takes 1 ns).",
+        "Probability that an erase fails and its block is retired before the end of its endurance.",
     ),
     Param::with(
         "recovery",
         Kind::Choice(&["none", "blocks", "pages"]),
         "\"blocks\"",
-        "What is read after a power failure to rebuild the mapping, all dies at a time: nothing, \
-         a summary page of every block (assumed), or every page's spare area.",
+        "What is read after a power failure to rebuild the mapping, by all dies in parallel: \
+         nothing, a summary page of every block (assumed), or every page's spare area.",
     ),
-    Param::required("read_time", Kind::Duration, "Cells to page register."),
-    Param::required("program_time", Kind::Duration, "Page register to cells."),
-    Param::required("erase_time", Kind::Duration, "Erasing a block."),
+    Param::with(
+        "search_time",
+        Kind::Duration,
+        "\"0ns\"",
+        "Controller time per block examined by victim policies that search (`partial-search`, \
+         `d-choices`); part of the request's latency.",
+    ),
+    IDLE_AFTER,
+];
+
+/// Operation times, controller, channels and host link.
+const TIMING: &[Param] = &[
+    Param::with(
+        "timing",
+        Kind::Choice(&["interleaved", "queued", "serial", "none"]),
+        "\"interleaved\"",
+        "Timing model. `interleaved`: channels and dies in parallel, operations of a die in \
+         order. `queued`: host reads have priority and there is a write buffer, as in current \
+         drives. `serial`: one operation at a time, as in older papers. `none`: no timing (each \
+         request takes 1 ns).",
+    ),
+    Param::required("read_time", Kind::Duration, "Page read (tR): cells to page register."),
+    Param::required("program_time", Kind::Duration, "Page program (tPROG): register to cells."),
+    Param::required("erase_time", Kind::Duration, "Block erase (tBERS)."),
     Param::with(
         "command_time",
         Kind::Duration,
@@ -100,102 +119,108 @@ pub const PARAMS: [Param; 50] = [
         "channel_rate",
         Kind::Rate,
         "\"0MB/s\"",
-        "Bytes per second of a channel; 0 when read_time and program_time include the transfer.",
+        "Transfer rate of a channel; 0 if read_time and program_time include the transfer.",
     ),
     Param::with(
         "data_command_time",
         Kind::Duration,
         "\"0ns\"",
-        "Control on the channel before the data of a read: its second slot.",
+        "Control cycles on the channel before the data transfer of a read.",
     ),
     Param::with(
         "register_time",
         Kind::Duration,
         "\"0ns\"",
-        "A page through the plane's register, once per read and once per program.",
+        "Transfer of a page through the plane's register, once per read and once per program.",
     ),
     Param::with(
         "ram_time",
         Kind::Duration,
         "\"0ns\"",
-        "A page into the controller's memory and out again, on its way from or to the host.",
+        "Transfer of a page through the controller's RAM on its way from or to the host.",
     ),
     Param::with(
         "copy",
         Kind::Choice(&["plane", "die", "channel"]),
         "\"channel\"",
-        "What copies stay inside the chip: those within a plane (copy-back), those within a die, \
-         or none. The others go over the channel through the controller.",
+        "Copy-back: copies within a `plane` or within a `die` stay inside the chip; with \
+         `channel` every copy passes over the channel through the controller.",
     ),
     Param::optional(
         "copy_plane_time",
         Kind::Duration,
-        "A copy inside a plane; without it the time of a read and a program.",
+        "Copy-back within a plane; by default the sum of read and program.",
     ),
     Param::optional(
         "copy_die_time",
         Kind::Duration,
-        "A copy between planes of a die; without it the time of a read and a program.",
+        "Copy-back between planes of a die; by default the sum of read and program.",
     ),
     Param::optional(
         "program_suspend_time",
         Kind::Duration,
-        "`queued`: how long a program takes to pause for a read; without it programs do not pause.",
+        "`queued`: time to suspend a program for a read; without it programs are not suspended.",
     ),
     Param::optional(
         "erase_suspend_time",
         Kind::Duration,
-        "`queued`: how long an erase takes to pause for a read; without it erases do not pause.",
+        "`queued`: time to suspend an erase for a read; without it erases are not suspended.",
     ),
     Param::with(
         "resume_time",
         Kind::Duration,
         "\"0ns\"",
-        "`queued`: what is added to a program or an erase each time it goes on after a pause.",
+        "`queued`: time added to a program or erase each time it resumes.",
     ),
     Param::with(
         "suspends_max",
         Kind::Count { min: 0, max: 1000 },
         "8",
-        "`queued`: how often one program or erase pauses.",
+        "`queued`: maximum suspensions of one program or erase.",
     ),
     Param::with(
         "multi_plane",
         Kind::Flag,
         "false",
-        "`queued`: planes of a die program and erase together when one request asks for it.",
+        "`queued`: programs and erases of one request on several planes of a die run as one \
+         multi-plane operation.",
     ),
     Param::with(
         "write_buffer",
         Kind::Bytes,
         "\"0B\"",
-        "`queued`: memory for pages on their way to the cells; a write is answered when it is in \
-         there. Without it, when it is programmed.",
+        "`queued`: size of the write buffer. A write completes when its data are in the buffer; \
+         without one, when they are programmed.",
     ),
     Param::with(
         "power_loss_protection",
         Kind::Flag,
         "false",
-        "`queued`: the write buffer survives a loss of power, so that a flush need not wait.",
+        "`queued`: the write buffer survives a power failure, so a flush completes at once.",
     ),
-    Param::with("read_overhead", Kind::Duration, "\"0us\"", "Controller time per read request."),
+    Param::with(
+        "read_overhead",
+        Kind::Duration,
+        "\"0us\"",
+        "Controller overhead per read request.",
+    ),
     Param::with(
         "write_overhead",
         Kind::Duration,
         "\"0us\"",
-        "Controller time per request of another kind.",
+        "Controller overhead per request other than a read.",
     ),
     Param::with(
         "host_rate",
         Kind::Rate,
         "\"0MB/s\"",
-        "Bytes per second of the host link; 0 for a link that takes no time.",
+        "Transfer rate of the host link; 0 for no transfer time.",
     ),
     Param::with(
         "host_duplex",
         Kind::Choice(&["full", "half"]),
         "\"half\"",
-        "Whether the host link moves data both ways at once (PCIe) or not (SATA).",
+        "Whether the host link transfers in both directions at once (PCIe) or not (SATA).",
     ),
     Param::with(
         "schedule_slots",
@@ -203,11 +228,9 @@ pub const PARAMS: [Param; 50] = [
         "512",
         "Entries of each bus's schedule table; when it is full, transfers queue behind the last.",
     ),
-    Param::optional(
-        "idle_after",
-        Kind::Duration,
-        "Let the translation layer work in the background once the device was idle this long.",
-    ),
+];
+
+const ENERGY: &[Param] = &[
     Param::with("read_energy", Kind::Energy, "\"0uJ\"", "Energy per page read."),
     Param::with("program_energy", Kind::Energy, "\"0uJ\"", "Energy per page programmed."),
     Param::with("erase_energy", Kind::Energy, "\"0uJ\"", "Energy per block erased."),
@@ -215,53 +238,49 @@ pub const PARAMS: [Param; 50] = [
         "search_energy",
         Kind::Energy,
         "\"0uJ\"",
-        "Energy per block looked at by victim policies that search (`partial-search`, \
-         `d-choices`).",
-    ),
-    Param::with(
-        "search_time",
-        Kind::Duration,
-        "\"0ns\"",
-        "Controller time per block looked at in such a search; the request waits for it.",
+        "Energy per block examined by victim policies that search (see `search_time`).",
     ),
     Param::with(
         "ram_power",
         Kind::Power,
         "\"0W\"",
-        "Power per MiB of the memory that holds the mapping, drawn all the time.",
+        "Power per MiB of the RAM that holds the mapping, drawn at all times.",
     ),
-    Param::with("idle_power", Kind::Power, "\"0W\"", "Power while nothing happens."),
+    Param::with("idle_power", Kind::Power, "\"0W\"", "Power while idle."),
     Param::with(
         "active_power",
         Kind::Power,
         "\"0W\"",
         "Power from a request's arrival until the last of its flash operations ends.",
     ),
+    Param::optional("standby_power", Kind::Power, "Power in standby; reported only."),
+];
+
+const PRECONDITION: &[Param] = &[
     Param::with(
         "precondition",
         Kind::Choice(Precondition::NAMES),
         "\"none\"",
-        "What is written before the run, untimed: `fill` everything in order, `fill-random` in \
-         random order, `steady` in order and then random pages until write amplification is \
-         stable.",
+        "Written before the run, without simulated time: `fill`, every page in order; \
+         `fill-random`, every page in random order; `steady`, every page in order, then random \
+         pages until write amplification is stable.",
     ),
     Param::with(
         "precondition_fill",
         Kind::Number { min: 0.0, max: 1.0 },
         "1.0",
-        "The fraction of the offered capacity that preconditioning writes, from address 0 on.",
+        "Fraction of the exported capacity that preconditioning writes, from address 0 on.",
     ),
-    Param::optional("standby_power", Kind::Power, "Power in standby, for the report."),
 ];
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_ssd(input)?))
 }
 
-/// Map, reverse map and page states, generously.
+/// Map, reverse map and page states, rounded up.
 const TABLE_BYTES_PER_PAGE: u64 = 10;
 
-/// Refuses a device whose tables the machine cannot hold, before half of them are there.
+/// Rejects a device whose tables do not fit in memory before allocating them.
 fn check_memory(geometry: &Geometry) -> Result<(), Vec<Problem>> {
     let bytes = u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE;
     let mut probe: Vec<u8> = Vec::new();
@@ -270,7 +289,7 @@ fn check_memory(geometry: &Geometry) -> Result<(), Vec<Problem>> {
         return Ok(());
     }
     let message = format!(
-        "the tables of {} pages need about {} MiB of memory, more than can be had; use fewer \
+        "the tables of {} pages need about {} MiB, more than the available memory; use fewer \
          blocks or larger pages",
         geometry.pages(),
         bytes >> 20
@@ -289,7 +308,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     check_memory(&geometry)?;
     let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
     if exported_pages == 0 {
-        let message = "no page is left to offer; lower it, or add blocks";
+        let message = "leaves no page to export; lower it, or add blocks";
         problems.push(Problem::new("over_provisioning", message));
         return Err(problems);
     }
@@ -309,36 +328,43 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
         _ => ProgramOrder::Sequential,
     };
     let endurance = settings.count("endurance") as u32;
-    let delays = delays(settings, &geometry);
-    let clock = match settings.text("timing") {
-        "queued" => Clock::Queued(Box::new(queued(settings, geometry, delays))),
-        "serial" => Clock::Serial(Box::new(Serial::new(geometry, delays))),
-        "none" => Clock::Untimed(hybridsim_engine::SimTime::ZERO),
-        _ => Clock::Interleaved(Box::new(Interleaved::new(geometry, delays))),
+    let times = operation_times(settings, &geometry);
+    let timing = match settings.text("timing") {
+        "queued" => TimingModel::Queued(Box::new(queued(settings, geometry, times))),
+        "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, times))),
+        "none" => TimingModel::None(SimTime::ZERO),
+        _ => TimingModel::Interleaved(Box::new(Interleaved::new(geometry, times))),
     };
     let mut stream = Stream::new(input.seed, &format!("{}/grown-bad", input.path));
     let array = Array::new(geometry, order, endurance)
         .with_logical_pages(exported_pages)
         .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
     let fill = settings.number("precondition_fill");
-    Ok(Ssd::new(SsdParts {
-        search_time: settings.duration("search_time"),
-        ftl_name: entry.description().name,
-        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
-        flash: FlashOps::new(array),
-        ftl,
-        clock,
-        exported_pages,
-        recovery: recovery(settings, &geometry),
+    let sectors_per_page = geometry.sectors_per_page();
+    let front = FrontEnd {
+        capacity: u64::from(exported_pages) * u64::from(sectors_per_page),
         idle_after: settings.duration_opt("idle_after"),
+        power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
+        info: info(settings, &geometry, exported_pages, ftl.mapping_ram_bytes(), bad),
+    };
+    let backend = FtlBackend {
+        ftl_name: entry.description().name,
+        ftl,
+        flash: FlashOps::new(array),
+        sectors_per_page,
+        search_time: settings.duration("search_time"),
+        timing,
+        recovery: recovery(settings, &geometry),
         precondition: Precondition::named(settings.text("precondition")),
         precondition_pages: (f64::from(exported_pages) * fill) as u32,
-        stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
-        power: Stream::new(input.seed, &format!("{}/power", input.path)),
-    }))
+        precondition_stream: Stream::new(input.seed, &format!("{}/precondition", input.path)),
+        versions: Contents::default(),
+        page: vec![0; sectors_per_page as usize],
+    };
+    Ok(Ssd::new(front, backend))
 }
 
-/// How long it takes to read what the mapping is rebuilt from, all dies working at a time.
+/// Time to read what the mapping is rebuilt from, with all dies in parallel.
 fn recovery(settings: &Settings, geometry: &Geometry) -> SimDuration {
     let reads = match settings.text("recovery") {
         "none" => 0,
@@ -348,7 +374,7 @@ fn recovery(settings: &Settings, geometry: &Geometry) -> SimDuration {
     settings.duration("read_time") * reads.div_ceil(u64::from(geometry.dies()))
 }
 
-/// What is left to use of each plane when bad blocks are left out, and how many blocks are bad.
+/// The geometry without blocks that are bad from the factory, and how many blocks are bad.
 fn without_factory_bad(
     input: &BuildInput<'_>,
     geometry: Geometry,
@@ -364,14 +390,14 @@ fn without_factory_bad(
     let mut shape = Shape::from_settings(input.settings);
     shape.blocks_per_plane -= worst;
     if shape.blocks_per_plane == 0 {
-        let message = "a plane has no good block left; lower it, or add blocks";
+        let message = "leaves a plane without good blocks; lower it, or add blocks";
         return Err(vec![Problem::new("factory_bad", message)]);
     }
     Ok((Geometry::new(&shape)?, by_plane.iter().sum()))
 }
 
-fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
-    let queueing = Queueing {
+fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Queued {
+    let scheduling = DieScheduling {
         program_suspend: settings.duration_opt("program_suspend_time"),
         erase_suspend: settings.duration_opt("erase_suspend_time"),
         resume: settings.duration("resume_time"),
@@ -379,18 +405,18 @@ fn queued(settings: &Settings, geometry: Geometry, delays: Delays) -> Queued {
         multi_plane: settings.flag("multi_plane"),
     };
     let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
-    // More than there are pages could never fill.
+    // A larger buffer could never fill.
     let pages = pages.min(u64::from(geometry.pages())) as usize;
     let buffer = WriteBuffer::new(pages, settings.flag("power_loss_protection"));
-    Queued::new(geometry, delays, queueing, buffer)
+    Queued::new(geometry, times, scheduling, buffer)
 }
 
-fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
+fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
     let raw = u64::from(geometry.raw_page_bytes());
     let register = settings.duration("register_time");
     let read = settings.duration("read_time") + register;
     let program = settings.duration("program_time") + register;
-    Delays {
+    OperationTimes {
         read,
         program,
         copy_plane: settings.duration_opt("copy_plane_time").unwrap_or(read + program),
@@ -400,10 +426,10 @@ fn delays(settings: &Settings, geometry: &Geometry) -> Delays {
         data_command: settings.duration("data_command_time"),
         ram: settings.duration("ram_time"),
         page_transfer: SimDuration::transfer(raw, settings.rate("channel_rate")),
-        copy_reach: match settings.text("copy") {
-            "plane" => CopyReach::Plane,
-            "die" => CopyReach::Die,
-            _ => CopyReach::Nowhere,
+        copy_back: match settings.text("copy") {
+            "plane" => CopyBack::Plane,
+            "die" => CopyBack::Die,
+            _ => CopyBack::None,
         },
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),

@@ -13,6 +13,7 @@ use super::store::{Cache, Store};
 use super::throttle::{Throttle, WriteBack};
 use super::work::Times;
 use crate::array::{Array, ProgramOrder};
+use crate::device::IDLE_AFTER;
 use crate::geometry::{Geometry, Shape};
 use crate::wear::{WearEntry, WearInput};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
@@ -147,11 +148,7 @@ pub const PARAMS: &[Param] = &[
         "`dynamic` lets the log shrink as the device fills, as where SLC blocks are borrowed from \
          free MLC ones (use with `premapped` off).",
     ),
-    Param::optional(
-        "idle_after",
-        Kind::Duration,
-        "Move SLC data to MLC in the background once the device was idle this long.",
-    ),
+    IDLE_AFTER,
     Param::with(
         "idle_keep",
         Kind::Number { min: 0.0, max: 1.0 },

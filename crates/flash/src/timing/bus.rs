@@ -1,7 +1,6 @@
-//! A shared wire as a timeline of reservations: a slot goes into the first gap that is long
-//! enough (flashsim, figure 4), so transfers planned for later do not block the time before them.
+//! A shared bus with a schedule table: a transfer takes the first gap that is long enough
+//! (flashsim, figure 4), so transfers scheduled for later do not block the time before them.
 
-use hybridsim_engine::{Loader, Saver, StateError};
 use hybridsim_engine::{SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -12,11 +11,11 @@ struct Slot {
     end: SimTime,
 }
 
-/// Reservations of one bus from the present on, in order of time, never touching each other.
-#[derive(Debug)]
+/// Reservations of one bus that have not ended, in order of time; adjacent ones are merged.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Bus {
     slots: VecDeque<Slot>,
-    /// The schedule table's size; when it is full, new slots go behind the last.
+    /// Size of the schedule table; when it is full, transfers queue behind the last.
     slots_max: usize,
 }
 
@@ -27,27 +26,14 @@ impl Bus {
         Self { slots: VecDeque::with_capacity(slots_max.min(1024) + 1), slots_max }
     }
 
-    /// Puts down the reservations.
-    pub fn save(&self, to: &mut Saver) {
-        to.put(&self.slots);
-    }
-
-    /// Takes them back.
-    ///
-    /// # Errors
-    /// When they are more than the schedule table holds, or out of order.
-    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let slots: VecDeque<Slot> = from.take()?;
+    /// Whether the reservations are in order and fit in the table, after a restore.
+    pub fn is_consistent(&self) -> bool {
+        let slots = &self.slots;
         let ordered = slots.iter().zip(slots.iter().skip(1)).all(|(a, b)| a.end < b.start);
-        if slots.len() > self.slots_max || !ordered || slots.iter().any(|s| s.start >= s.end) {
-            return Err(StateError("a schedule table is out of order".to_owned()));
-        }
-        self.slots.clear();
-        self.slots.extend(slots);
-        Ok(())
+        ordered && slots.len() <= self.slots_max && slots.iter().all(|slot| slot.start < slot.end)
     }
 
-    /// Forgets what lies before `now`; no later reservation may ask for a start before it.
+    /// Drops reservations that end before `now`; no later reservation may start before it.
     #[inline]
     pub fn advance(&mut self, now: SimTime) {
         while self.slots.front().is_some_and(|slot| slot.end <= now) {
@@ -55,7 +41,7 @@ impl Bus {
         }
     }
 
-    /// Takes the first `length` long gap from `earliest` on and returns its start.
+    /// Reserves the first gap of `length` from `earliest` on and returns its start.
     #[inline]
     pub fn reserve(&mut self, earliest: SimTime, length: SimDuration) -> SimTime {
         if length.is_zero() {
@@ -88,13 +74,13 @@ impl Bus {
         start
     }
 
-    /// Puts a slot before position `at`, joined with neighbours it touches.
+    /// Inserts a slot before position `at`, merged with adjacent slots.
     fn insert(&mut self, at: usize, start: SimTime, length: SimDuration) {
         let end = start + length;
         let full = self.slots.len() >= self.slots_max && at == self.slots.len();
-        let joins_before = at > 0 && (full || self.slots[at - 1].end == start);
-        let joins_after = self.slots.get(at).is_some_and(|slot| slot.start == end);
-        match (joins_before, joins_after) {
+        let merges_before = at > 0 && (full || self.slots[at - 1].end == start);
+        let merges_after = self.slots.get(at).is_some_and(|slot| slot.start == end);
+        match (merges_before, merges_after) {
             (true, true) => {
                 self.slots[at - 1].end = self.slots[at].end;
                 self.slots.remove(at);
@@ -122,8 +108,8 @@ mod tests {
         assert_eq!(reserve(&mut bus, 30, 10), 30);
         assert_eq!(reserve(&mut bus, 0, 21), 40, "the gap of 20 is one too short");
         assert_eq!(reserve(&mut bus, 5, 20), 10, "this one fits exactly");
-        assert_eq!(bus.slots.len(), 1, "all joined");
-        assert_eq!(reserve(&mut bus, 3, 0), 3, "nothing takes no slot");
+        assert_eq!(bus.slots.len(), 1, "all merged");
+        assert_eq!(reserve(&mut bus, 3, 0), 3, "an empty transfer takes no slot");
         bus.advance(SimTime::from_ns(61));
         assert!(bus.slots.is_empty());
     }
@@ -158,7 +144,7 @@ mod tests {
         for _ in 0..300 {
             let (earliest, length) = (stream.below(900), 1 + stream.below(7));
             let free = |start: u64| (start..start + length).all(|ns| !used[ns as usize]);
-            let expected = (earliest..).find(|&start| free(start)).expect("room at the end");
+            let expected = (earliest..).find(|&start| free(start)).expect("free time at the end");
             assert_eq!(reserve(&mut bus, earliest, length), expected);
             used[expected as usize..(expected + length) as usize].fill(true);
         }

@@ -1,95 +1,94 @@
-//! When flash operations happen. The translation layer only said which.
+//! Timing models: when flash operations execute. The translation layer only decides which.
 //!
-//! A clock books time on dies, channels and the host link when a request arrives, so a request
+//! A model reserves time on dies, channels and the host link when a request arrives, so a request
 //! costs one event however many flash operations it causes.
 
-mod buffer;
 mod bus;
+mod busy;
+mod interconnect;
 mod interleaved;
-mod journal;
 mod queued;
+mod request;
 mod serial;
-mod wires;
+mod write_buffer;
 
-pub use buffer::WriteBuffer;
 pub use bus::Bus;
+pub use busy::BusyIntervals;
+pub use interconnect::Interconnect;
 pub use interleaved::Interleaved;
-pub use journal::Journal;
-pub use queued::{Queued, Queueing};
+pub use queued::{DieScheduling, Queued};
 pub use serial::Serial;
-pub use wires::Wires;
+pub use write_buffer::WriteBuffer;
 
-use crate::event::{Cause, FlashBusy};
+use crate::event::Cause;
+use crate::event::FlashBusy;
 use crate::geometry::{Geometry, Ppn};
 use crate::ops::FlashOp;
 use hybridsim_engine::{
     LatencyBreakdown, LatencyPhase, Loader, Op, Saver, SimDuration, SimTime, StateError,
 };
 
-/// How far a copy has to go, if nothing but the chips decides.
+/// Which copies stay inside the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyReach {
-    /// Every copy leaves the die: over the channel to the controller and back.
-    Nowhere,
-    /// Within a plane, through its register (copy-back).
+pub enum CopyBack {
+    /// None: every copy passes over the channel through the controller.
+    None,
+    /// Those within a plane, through its register.
     Plane,
-    /// Within a die, between its planes too.
+    /// Those within a die, between planes too.
     Die,
 }
 
-/// The delays of a device.
+/// Durations of flash operations and transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delays {
+pub struct OperationTimes {
     /// Cells to page register, and through the register.
     pub read: SimDuration,
     /// Through the page register, and to the cells.
     pub program: SimDuration,
-    /// A copy that stays inside its plane (flashsim, algorithm 2).
+    /// Copy-back within a plane (flashsim, algorithm 2).
     pub copy_plane: SimDuration,
-    /// A copy that stays inside its die, between planes (flashsim, algorithm 2).
+    /// Copy-back between planes of a die (flashsim, algorithm 2).
     pub copy_die: SimDuration,
-    /// Erasing a block.
     pub erase: SimDuration,
     /// Command and address cycles on the channel, once per operation.
     pub command: SimDuration,
-    /// Control before the data of a read on the channel: its second slot.
+    /// Control cycles before the data transfer of a read.
     pub data_command: SimDuration,
-    /// A page, spare bytes included, over the channel.
+    /// Transfer of a page, spare bytes included, over the channel.
     pub page_transfer: SimDuration,
-    /// A page into the controller's memory and out again.
+    /// Transfer of a page into the controller's RAM and out again.
     pub ram: SimDuration,
-    /// Copies that stay inside the chip.
-    pub copy_reach: CopyReach,
-    /// Controller time per read request.
+    pub copy_back: CopyBack,
+    /// Controller overhead per read request.
     pub read_overhead: SimDuration,
-    /// Controller time per request of another kind.
+    /// Controller overhead per request other than a read.
     pub write_overhead: SimDuration,
-    /// Bytes per second of the host link; 0 for one that takes no time.
+    /// Bytes per second of the host link; 0 for no transfer time.
     pub host_rate: u64,
-    /// Whether the host link moves data both ways at once.
     pub host_full_duplex: bool,
     /// Entries of each schedule table.
     pub schedule_slots: usize,
 }
 
-impl Delays {
-    /// How long the copy `op` takes inside the chip; `None` when it has to leave it.
+impl OperationTimes {
+    /// Duration of the copy `op` inside the chip; `None` if it passes through the controller.
     #[inline]
-    fn copy_inside(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
-        if self.copy_reach == CopyReach::Nowhere {
+    fn copy_back_time(&self, op: &FlashOp, geometry: &Geometry) -> Option<SimDuration> {
+        if self.copy_back == CopyBack::None {
             return None;
         }
         let source = geometry.block_of(Ppn(op.from));
         if geometry.die_of(source) != op.die {
             return None;
         }
-        if self.copy_reach == CopyReach::Die && self.copy_plane == self.copy_die {
+        if self.copy_back == CopyBack::Die && self.copy_plane == self.copy_die {
             return Some(self.copy_die);
         }
         let target = geometry.block_of(Ppn(op.page));
         match geometry.plane_of(source) == geometry.plane_of(target) {
             true => Some(self.copy_plane),
-            false if self.copy_reach == CopyReach::Die => Some(self.copy_die),
+            false if self.copy_back == CopyBack::Die => Some(self.copy_die),
             false => None,
         }
     }
@@ -102,15 +101,16 @@ impl Delays {
     }
 }
 
-/// Whether an operation with this cause serves the request itself, as against making room.
+/// Whether an operation with this cause serves the request itself, rather than garbage collection
+/// or wear levelling.
 #[inline]
 const fn serves_request(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Partial | Cause::Mapping)
 }
 
-/// How a moment was reached: where the time since the request's arrival went.
+/// Latency accumulated since the request's arrival, by phase.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Path {
+pub struct Latency {
     queue: SimDuration,
     overhead: SimDuration,
     bus: SimDuration,
@@ -121,7 +121,7 @@ pub struct Path {
     gc: SimDuration,
 }
 
-impl Path {
+impl Latency {
     fn breakdown(&self) -> LatencyBreakdown {
         LatencyBreakdown::NONE
             .plus(LatencyPhase::Queue, self.queue)
@@ -135,151 +135,127 @@ impl Path {
     }
 }
 
-/// A moment, and how it was reached.
+/// A point in time on a request's way, and the latency accumulated up to it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reached {
+pub struct Milestone {
     at: SimTime,
-    path: Path,
+    latency: Latency,
 }
 
-impl Reached {
-    /// Later, by a way through the controller's memory.
+impl Milestone {
+    #[inline]
+    fn start(at: SimTime) -> Self {
+        Self { at, latency: Latency::default() }
+    }
+
+    /// After a transfer through the controller's RAM.
     #[inline]
     fn through_ram(mut self, ram: SimDuration) -> Self {
         self.at += ram;
-        self.path.overhead += ram;
+        self.latency.overhead += ram;
         self
     }
 }
 
-/// When a request is done, and where its time went.
+/// When a request completes, and its latency breakdown.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
-    /// When the host has its answer.
     pub end: SimTime,
-    /// Where the time since the arrival went; adds up to it.
+    /// Sums to the time from arrival to `end`.
     pub breakdown: LatencyBreakdown,
-    /// When the last operation it caused ends, which may be later.
-    pub settled: SimTime,
+    /// End of the last operation the request caused; may be later than `end`.
+    pub idle_from: SimTime,
 }
 
-/// The device's clock.
-pub enum Clock {
-    /// Channels and dies in parallel.
+/// The timing model of a device.
+pub enum TimingModel {
     Interleaved(Box<Interleaved>),
-    /// Dies with queues, where reads go first.
     Queued(Box<Queued>),
-    /// One operation at a time.
     Serial(Box<Serial>),
-    /// No clock: each request takes one nanosecond, so that time passes at all.
-    Untimed(SimTime),
+    /// Each request takes one nanosecond, so that simulated time advances.
+    None(SimTime),
 }
 
-impl Clock {
-    /// Puts down what is booked.
+/// Calls a method of the model in use; `$none` where there is none.
+macro_rules! dispatch {
+    ($model:expr, $timing:ident => $call:expr, $arrived:pat => $none:expr) => {
+        match $model {
+            TimingModel::Interleaved($timing) => $call,
+            TimingModel::Queued($timing) => $call,
+            TimingModel::Serial($timing) => $call,
+            TimingModel::None($arrived) => $none,
+        }
+    };
+}
+
+impl TimingModel {
     pub fn save(&self, to: &mut Saver) {
-        match self {
-            Self::Interleaved(clock) => clock.save(to),
-            Self::Queued(clock) => clock.save(to),
-            Self::Serial(clock) => clock.save(to),
-            Self::Untimed(_) => {}
-        }
+        dispatch!(self, timing => timing.save(to), _ => {});
     }
 
-    /// Takes back what [`Clock::save`] put down.
-    ///
     /// # Errors
-    /// When it is of another device.
+    /// When the state is of another device.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        match self {
-            Self::Interleaved(clock) => clock.restore(from),
-            Self::Queued(clock) => clock.restore(from),
-            Self::Serial(clock) => clock.restore(from),
-            Self::Untimed(_) => Ok(()),
-        }
+        dispatch!(self, timing => timing.restore(from), _ => Ok(()))
     }
 
-    /// From now on somebody wants to know what dies and channels do; see [`Clock::told`].
-    pub fn watch(&mut self) {
-        match self {
-            Self::Interleaved(clock) => clock.journal().begin(),
-            Self::Queued(clock) => clock.journal().begin(),
-            Self::Serial(clock) => clock.journal().begin(),
-            Self::Untimed(_) => {}
-        }
+    /// Enables recording of busy intervals: an observer is attached.
+    pub fn record_busy_intervals(&mut self) {
+        dispatch!(self, timing => timing.busy().enable(), _ => {});
     }
 
-    /// Hands `tell` what dies and channels do, as far as it is certain at `now` and was not
-    /// handed on before; at the end of a run `everything` else as well.
-    pub fn told(&mut self, now: SimTime, everything: bool, tell: impl FnMut(FlashBusy)) {
-        let journal = match self {
-            Self::Interleaved(clock) => clock.journal(),
-            Self::Queued(clock) => clock.journal_until(now, everything),
-            Self::Serial(clock) => clock.journal(),
-            Self::Untimed(_) => return,
+    /// Reports busy intervals of dies and channels that are final at `now` and have not been
+    /// reported before; at the end of a run, with `everything`, all others as well.
+    pub fn report_busy_intervals(
+        &mut self,
+        now: SimTime,
+        everything: bool,
+        report: impl FnMut(FlashBusy),
+    ) {
+        let busy = match self {
+            Self::Interleaved(timing) => timing.busy(),
+            Self::Queued(timing) => timing.busy_until(now, everything),
+            Self::Serial(timing) => timing.busy(),
+            Self::None(_) => return,
         };
-        journal.take().for_each(tell);
+        busy.drain().for_each(report);
     }
 
     /// A request of `bytes` arrives.
     #[inline]
     pub fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        match self {
-            Self::Interleaved(clock) => clock.begin(now, op, bytes),
-            Self::Queued(clock) => clock.begin(now, op, bytes),
-            Self::Serial(clock) => clock.begin(now, op, bytes),
-            Self::Untimed(arrived) => *arrived = now,
-        }
+        dispatch!(self, timing => timing.begin(now, op, bytes), arrived => *arrived = now);
     }
 
-    /// Work of the device's own begins: no request waits for it.
+    /// Background work begins.
     pub fn begin_background(&mut self, now: SimTime) {
-        match self {
-            Self::Interleaved(clock) => clock.begin_background(now),
-            Self::Queued(clock) => clock.begin_background(now),
-            Self::Serial(clock) => clock.begin_background(now),
-            Self::Untimed(arrived) => *arrived = now,
-        }
+        dispatch!(self, timing => timing.begin_background(now), arrived => *arrived = now);
     }
 
-    /// The controller is busy for `time` before anything told from now on can begin.
+    /// The controller is busy for `time` before any further operation can begin.
     pub fn delay(&mut self, time: SimDuration) {
-        match self {
-            Self::Interleaved(clock) => clock.delay(time),
-            Self::Queued(clock) => clock.delay(time),
-            Self::Serial(clock) => clock.delay(time),
-            Self::Untimed(_) => {}
-        }
+        dispatch!(self, timing => timing.delay(time), _ => {});
     }
 
-    /// The operations for one page of it, which covers `bytes` and is followed by `bytes_behind`
-    /// more of the request.
+    /// Schedules the operations for one page of the request, of which it covers `bytes`;
+    /// `bytes_behind` more follow.
     #[inline]
     pub fn page(&mut self, ops: &[FlashOp], bytes: u64, bytes_behind: u64) {
         match self {
-            Self::Interleaved(clock) => clock.page(ops, bytes, bytes_behind),
-            Self::Queued(clock) => clock.page(ops, bytes),
-            Self::Serial(clock) => clock.page(ops),
-            Self::Untimed(_) => {}
+            Self::Interleaved(timing) => timing.page(ops, bytes, bytes_behind),
+            Self::Queued(timing) => timing.page(ops, bytes),
+            Self::Serial(timing) => timing.page(ops),
+            Self::None(_) => {}
         }
     }
 
-    /// All pages have been told.
+    /// All pages of the request have been scheduled.
     #[inline]
     pub fn end(&mut self) -> Timed {
-        match self {
-            Self::Interleaved(clock) => clock.end(),
-            Self::Queued(clock) => clock.end(),
-            Self::Serial(clock) => clock.end(),
-            Self::Untimed(arrived) => {
-                let tick = SimDuration::from_ns(1);
-                let end = *arrived + tick;
-                Timed {
-                    end,
-                    breakdown: LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick),
-                    settled: end,
-                }
-            }
-        }
+        dispatch!(self, timing => timing.end(), arrived => {
+            let tick = SimDuration::from_ns(1);
+            let breakdown = LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, tick);
+            Timed { end: *arrived + tick, breakdown, idle_from: *arrived + tick }
+        })
     }
 }

@@ -1,76 +1,78 @@
-//! Dies with queues: a modern controller.
+//! A queue per die, as in current controllers.
 //!
-//! Each die has a queue of programs, copies and erases. Reads that somebody waits for go first:
-//! before what has not begun, and into the middle of a program or an erase where the chip can
-//! suspend them. Programs of several planes of a die go together as one multi-plane program. A
-//! write is answered when it is in the write buffer, or without one when it is programmed.
+//! Each die has a queue of programs, copies and erases. Host reads have priority: they execute
+//! before operations that have not begun, and suspend a program or an erase where the chip allows
+//! it. Programs on several planes of a die run as one multi-plane program. A write completes when
+//! its data are in the write buffer, or without one when they are programmed.
 //!
-//! What was promised stays true: once somebody has been told when a program ends, nothing is put
-//! before it any more ([`Die::fixed_until`]). So each request still costs one event.
+//! Once a completion time has been reported to the host, no operation is inserted before it
+//! ([`Die::committed_until`]), so each request still costs one event.
 
-use super::{Delays, Journal, Path, Reached, Timed, Wires, WriteBuffer, serves_request};
-use crate::event::{Cause, FlashAct, FlashUnit};
+use super::request::RequestSchedule;
+use super::{
+    BusyIntervals, Interconnect, Milestone, OperationTimes, Timed, WriteBuffer, serves_request,
+};
+use crate::event::Cause;
+use crate::event::FlashAct;
+use crate::event::FlashUnit;
 use crate::geometry::{BlockId, DieId, Geometry, Ppn};
 use crate::ops::{FlashOp, OpKind};
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
-use hybridsim_engine::{Op, SimDuration, SimTime};
+use crate::restore;
+use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What the chip and the controller can do besides taking turns.
+/// Suspension and multi-plane operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queueing {
-    /// How long a program takes to pause; `None` when it cannot.
+pub struct DieScheduling {
+    /// Time to suspend a program; `None` if programs cannot be suspended.
     pub program_suspend: Option<SimDuration>,
-    /// How long an erase takes to pause; `None` when it cannot.
+    /// Time to suspend an erase; `None` if erases cannot be suspended.
     pub erase_suspend: Option<SimDuration>,
-    /// What is added to a program or erase each time it goes on.
+    /// Time added to a program or erase each time it resumes.
     pub resume: SimDuration,
-    /// An operation pauses at most so often.
+    /// Maximum suspensions of one operation.
     pub suspends_max: u32,
-    /// Whether planes of a die program and erase together.
     pub multi_plane: bool,
 }
 
-/// A program, erase or copy, or a read that has its place already.
+/// An operation in the queue of a die.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Work {
-    kind: Kind,
-    /// It does not begin earlier.
+struct QueuedOp {
+    kind: QueuedKind,
+    /// Earliest start.
     ready: SimTime,
     length: SimDuration,
     cause: Cause,
     suspends: u32,
-    /// The planes it works on, a bit each, and the page in the block: what may be joined.
+    /// Bit mask of its planes, and page offset in the block: both decide about multi-plane.
     planes: u64,
     offset: u32,
-    /// The request it belongs to.
+    /// Number of the request it belongs to.
     request: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Kind {
-    /// A read that somebody waits for.
-    Read,
+enum QueuedKind {
+    HostRead,
     Program,
     Erase,
     Copy,
-    /// A read that takes its turn.
-    Fetch,
+    /// A read of garbage collection or wear levelling: no priority.
+    BackgroundRead,
 }
 
-impl Work {
-    /// Garbage collection, as against what a request asked for.
-    const fn collects(&self) -> bool {
+impl QueuedOp {
+    const fn is_background(&self) -> bool {
         !serves_request(self.cause)
     }
 
     const fn act(&self) -> FlashAct {
         match self.kind {
-            Kind::Read | Kind::Fetch => FlashAct::Read,
-            Kind::Program => FlashAct::Program,
-            Kind::Erase => FlashAct::Erase,
-            Kind::Copy => FlashAct::Copy,
+            QueuedKind::HostRead | QueuedKind::BackgroundRead => FlashAct::Read,
+            QueuedKind::Program => FlashAct::Program,
+            QueuedKind::Erase => FlashAct::Erase,
+            QueuedKind::Copy => FlashAct::Copy,
         }
     }
 }
@@ -78,420 +80,391 @@ impl Work {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Die {
     /// In order; the first may be under way.
-    work: VecDeque<Work>,
-    /// When the last thing that is not in `work` any more ended.
+    queue: VecDeque<QueuedOp>,
+    /// End of the last operation that has left `queue`.
     at: SimTime,
-    /// When all of `work` will have ended.
+    /// End of the last operation in `queue`.
     free: SimTime,
-    /// The last read ends then; reads take turns.
+    /// End of the last host read; host reads execute one after the other.
     read_until: SimTime,
-    /// Nothing may be put before this instant.
-    fixed_until: SimTime,
+    /// No operation may be inserted before this time.
+    committed_until: SimTime,
 }
 
-/// Where a read goes.
-struct Gap {
+/// Where a host read is inserted.
+struct ReadSlot {
     /// Position in the queue.
     index: usize,
     begin: SimTime,
-    /// What is left of the work at `index - 1`, which pauses for the read.
-    paused: Option<SimDuration>,
+    /// Remaining time of the operation at `index - 1`, which is suspended for the read.
+    suspended: Option<SimDuration>,
 }
 
 impl Die {
-    /// Forgets what ended before `now`: nothing can come before it any more.
-    fn advance(&mut self, now: SimTime, number: DieId, journal: &mut Journal) {
-        while let Some(first) = self.work.front() {
+    /// Removes operations that ended before `now`: no read can precede them any more.
+    fn advance(&mut self, now: SimTime, number: DieId, busy: &mut BusyIntervals) {
+        while let Some(first) = self.queue.front() {
             let begin = self.at.max(first.ready);
             let end = begin + first.length;
             if end > now {
                 break;
             }
-            journal.note(FlashUnit::Die(number.0), first.act(), first.cause, begin, end);
+            busy.record(FlashUnit::Die(number.0), (first.act(), first.cause), begin, end);
             self.at = end;
-            self.work.pop_front();
+            self.queue.pop_front();
         }
     }
 
-    fn recount(&mut self) {
-        let end = |at: SimTime, work: &Work| at.max(work.ready) + work.length;
-        self.free = self.work.iter().fold(self.at, end);
+    fn commit_until(&mut self, time: SimTime) {
+        self.committed_until = self.committed_until.max(time);
     }
 
-    /// The first place from `earliest` on where a read may go.
-    fn gap(&self, earliest: SimTime, queueing: &Queueing) -> Gap {
-        let mut begin = earliest.max(self.fixed_until).max(self.read_until).max(self.at);
+    fn update_free(&mut self) {
+        let end = |at: SimTime, op: &QueuedOp| at.max(op.ready) + op.length;
+        self.free = self.queue.iter().fold(self.at, end);
+    }
+
+    /// The first slot from `earliest` on for a host read.
+    fn read_slot(&self, earliest: SimTime, scheduling: &DieScheduling) -> ReadSlot {
+        let mut begin = earliest.max(self.committed_until).max(self.read_until).max(self.at);
         let mut at = self.at;
-        for (index, work) in self.work.iter().enumerate() {
-            let start = at.max(work.ready);
-            let end = start + work.length;
+        for (index, op) in self.queue.iter().enumerate() {
+            let start = at.max(op.ready);
+            let end = start + op.length;
             if start >= begin {
-                return Gap { index, begin, paused: None };
+                return ReadSlot { index, begin, suspended: None };
             }
             if end > begin {
-                let suspend = match work.kind {
-                    Kind::Program => queueing.program_suspend,
-                    Kind::Erase => queueing.erase_suspend,
-                    Kind::Read | Kind::Copy | Kind::Fetch => None,
+                let suspend = match op.kind {
+                    QueuedKind::Program => scheduling.program_suspend,
+                    QueuedKind::Erase => scheduling.erase_suspend,
+                    QueuedKind::HostRead | QueuedKind::Copy | QueuedKind::BackgroundRead => None,
                 };
                 let left = end.since(begin);
-                let pays = suspend.is_some_and(|pause| left > pause);
-                if pays && work.suspends < queueing.suspends_max {
-                    return Gap { index: index + 1, begin, paused: Some(left) };
+                let pays = suspend.is_some_and(|suspend| left > suspend);
+                if pays && op.suspends < scheduling.suspends_max {
+                    return ReadSlot { index: index + 1, begin, suspended: Some(left) };
                 }
                 begin = end;
             }
             at = end;
         }
-        Gap { index: self.work.len(), begin, paused: None }
+        ReadSlot { index: self.queue.len(), begin, suspended: None }
     }
 }
 
-/// Dies with queues, channels, and a write buffer.
 pub struct Queued {
     geometry: Geometry,
-    delays: Delays,
-    queueing: Queueing,
+    times: OperationTimes,
+    scheduling: DieScheduling,
     dies: Vec<Die>,
-    wires: Wires,
+    interconnect: Interconnect,
     buffer: WriteBuffer,
     now: SimTime,
-    op: Op,
-    request: u64,
-    base: Reached,
-    last: Reached,
-    settled: SimTime,
-    ends: Vec<Reached>,
+    request: RequestSchedule,
+    request_number: u64,
+    /// Ends of the operations of the current page, for operations that depend on them.
+    op_ends: Vec<Milestone>,
 }
 
 impl Queued {
-    /// An idle device.
     pub fn new(
         geometry: Geometry,
-        delays: Delays,
-        queueing: Queueing,
+        times: OperationTimes,
+        scheduling: DieScheduling,
         buffer: WriteBuffer,
     ) -> Self {
         Self {
             geometry,
-            delays,
-            queueing,
+            times,
+            scheduling,
             dies: vec![Die::default(); geometry.dies() as usize],
-            wires: Wires::new(geometry, &delays),
+            interconnect: Interconnect::new(geometry, &times),
             buffer,
             now: SimTime::ZERO,
-            op: Op::Flush,
-            request: 0,
-            base: Reached::default(),
-            last: Reached::default(),
-            settled: SimTime::ZERO,
-            ends: Vec::with_capacity(1024),
+            request: RequestSchedule::new(),
+            request_number: 0,
+            op_ends: Vec::with_capacity(1024),
         }
     }
 
-    pub(super) fn journal(&mut self) -> &mut Journal {
-        &mut self.wires.journal
+    pub(super) fn busy(&mut self) -> &mut BusyIntervals {
+        &mut self.interconnect.busy
     }
 
-    /// The journal, with what dies did until `now`, or will have done when all is done.
-    pub(super) fn journal_until(&mut self, now: SimTime, everything: bool) -> &mut Journal {
+    /// Busy intervals, with those of dies until `now`, or until all operations have ended.
+    pub(super) fn busy_until(&mut self, now: SimTime, everything: bool) -> &mut BusyIntervals {
         let until = if everything { SimTime::from_ns(u64::MAX) } else { now };
         for (number, die) in (0..).zip(&mut self.dies) {
-            die.advance(until, DieId(number), &mut self.wires.journal);
+            die.advance(until, DieId(number), &mut self.interconnect.busy);
         }
-        self.journal()
+        self.busy()
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.dies, self.request));
-        self.wires.save(to);
+        to.put(&(&self.dies, self.request_number));
+        self.interconnect.save(to);
         self.buffer.save(to);
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (dies, request): (Vec<Die>, u64) = from.take()?;
-        state::same_length("the list of dies", dies.len(), self.dies.len())?;
-        (self.dies, self.request) = (dies, request);
-        self.wires.restore(from)?;
+        restore::table(from, "the list of dies", &mut self.dies)?;
+        self.request_number = from.take()?;
+        self.interconnect.restore(from)?;
         self.buffer.restore(from)
     }
 
     pub(super) fn begin(&mut self, now: SimTime, op: Op, bytes: u64) {
-        (self.now, self.op) = (now, op);
-        self.request += 1;
-        self.wires.advance(now);
-        let overhead = self.delays.overhead(op);
-        let path = Path { overhead, ..Path::default() };
-        (_, self.base) = self.wires.from_host(op, bytes, now + overhead, path);
+        self.now = now;
+        self.request_number += 1;
+        self.request.begin(&mut self.interconnect, &self.times, now, (op, bytes));
         if op == Op::Flush {
-            let at = self.base.at;
-            let (end, dies) = self.buffer.flushed(at);
-            for (die, until) in dies {
-                let fixed = &mut self.dies[usize::from(die.0)].fixed_until;
-                *fixed = until.max(*fixed);
+            let received = &mut self.request.received;
+            let (end, programs) = self.buffer.flush(received.at);
+            for (die, until) in programs {
+                self.dies[usize::from(die.0)].commit_until(until);
             }
-            self.base.path.program = end.since(at);
-            self.base.at = end;
+            received.latency.program = end.since(received.at);
+            received.at = end;
         }
-        self.last = self.base;
-        self.settled = now;
     }
 
     pub(super) fn begin_background(&mut self, now: SimTime) {
         self.now = now;
-        self.wires.advance(now);
-        self.op = Op::Flush;
-        self.request += 1;
-        self.base = Reached { at: now, path: Path::default() };
-        self.last = self.base;
-        self.settled = now;
+        self.interconnect.advance(now);
+        self.request_number += 1;
+        self.request = RequestSchedule::background(now);
     }
 
     pub(super) fn delay(&mut self, time: SimDuration) {
-        self.base.at += time;
-        self.base.path.gc += time;
-        self.settled = self.settled.max(self.base.at);
+        self.request.delay(time);
     }
 
     pub(super) fn page(&mut self, ops: &[FlashOp], bytes: u64) {
-        let mut ready = self.base;
-        let buffered = self.op == Op::Write && self.buffer.exists() && !ops.is_empty();
+        let mut ready = self.request.received;
+        let ram = (!ops.is_empty()).then_some(self.times.ram);
+        let writes = self.request.op == Op::Write && !ops.is_empty();
+        let buffered = writes && self.buffer.exists();
         if buffered {
-            let (at, freed_by) = self.buffer.place(ready.at);
+            let (at, freed_by) = self.buffer.admit(ready.at);
             if let Some(die) = freed_by {
-                // Somebody is told now that this program ends then.
-                let fixed = &mut self.dies[usize::from(die.0)].fixed_until;
-                *fixed = at.max(*fixed);
+                // The completion time of this write depends on the end of that program.
+                self.dies[usize::from(die.0)].commit_until(at);
             }
-            ready.path.queue += at.since(ready.at);
+            ready.latency.queue += at.since(ready.at);
             ready.at = at.max(ready.at);
         }
-        if self.op == Op::Write && !ops.is_empty() {
-            ready = ready.through_ram(self.delays.ram);
+        if writes {
+            ready = ready.through_ram(self.times.ram);
         }
         let mut result = ready;
         let mut programmed = None;
-        self.ends.clear();
+        self.op_ends.clear();
         for op in ops {
-            let from = op.after.index().map_or(ready, |index| self.ends[index]);
-            let reached = self.book(op, from);
-            self.settled = self.settled.max(reached.at);
-            self.ends.push(reached);
+            let from = op.after.index().map_or(ready, |index| self.op_ends[index]);
+            let end = self.schedule(op, from);
+            self.request.idle_from = self.request.idle_from.max(end.at);
+            self.op_ends.push(end);
             if op.cause == Cause::Host && op.kind == OpKind::Program {
-                programmed = Some((op.die, reached.at));
+                programmed = Some((op.die, end.at));
             }
-            if op.cause == Cause::Host && !buffered && reached.at >= result.at {
-                result = reached;
+            if op.cause == Cause::Host && !buffered && end.at >= result.at {
+                result = end;
             }
         }
         match programmed {
-            Some((die, until)) if buffered => self.buffer.hold(die, until),
-            Some((die, until)) => {
-                let fixed = &mut self.dies[usize::from(die.0)].fixed_until;
-                *fixed = until.max(*fixed);
-            }
+            Some((die, until)) if buffered => self.buffer.insert(die, until),
+            Some((die, until)) => self.dies[usize::from(die.0)].commit_until(until),
             None => {}
         }
-        if self.op == Op::Read {
-            if !ops.is_empty() {
-                result = result.through_ram(self.delays.ram);
-            }
-            result = self.wires.to_host(result, bytes);
-        }
-        if result.at >= self.last.at {
-            self.last = result;
-        }
+        self.request.end_page(&mut self.interconnect, result, ram, bytes);
     }
 
     pub(super) fn end(&mut self) -> Timed {
-        let end = self.last.at;
-        Timed { end, breakdown: self.last.path.breakdown(), settled: self.settled.max(end) }
+        self.request.end()
     }
 
-    fn book(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        self.dies[usize::from(op.die.0)].advance(self.now, op.die, &mut self.wires.journal);
+    fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+        let busy = &mut self.interconnect.busy;
+        self.dies[usize::from(op.die.0)].advance(self.now, op.die, busy);
+        let OperationTimes { read, command, data_command, page_transfer, .. } = self.times;
         match op.kind {
-            OpKind::Read if serves_request(op.cause) => self.book_read(op, from),
+            OpKind::Read if serves_request(op.cause) => self.insert_read(op, from),
             OpKind::Read => {
-                let Delays { read, command, data_command, page_transfer, .. } = self.delays;
-                let (before, wire) = (command + read, data_command + page_transfer);
-                let waited = self.carry(op, from, before, wire);
-                self.book_work(op, from, Kind::Fetch, before + waited + wire, from.at)
+                let (before, transfer) = (command + read, data_command + page_transfer);
+                let waited = self.reserve_channel(op, from, before, transfer);
+                let length = before + waited + transfer;
+                self.enqueue(op, from, QueuedKind::BackgroundRead, length, from.at)
             }
             OpKind::Program => {
-                // The data go ahead into the die's buffer and wait there for their turn.
-                let wire = self.delays.command + self.delays.page_transfer;
-                let sent = self.wires.send(op, from.at, wire) + wire;
-                self.book_work(op, from, Kind::Program, self.delays.program, sent)
+                // The data are transferred ahead into the die's buffer.
+                let transfer = command + page_transfer;
+                let sent = self.interconnect.reserve(op, from.at, transfer) + transfer;
+                self.enqueue(op, from, QueuedKind::Program, self.times.program, sent)
             }
             OpKind::Erase => {
-                let sent = self.wires.send(op, from.at, self.delays.command);
-                let length = self.delays.erase;
-                self.book_work(op, from, Kind::Erase, length, sent + self.delays.command)
+                let sent = self.interconnect.reserve(op, from.at, command) + command;
+                self.enqueue(op, from, QueuedKind::Erase, self.times.erase, sent)
             }
-            OpKind::Copy => self.book_copy(op, from),
+            OpKind::Copy => self.schedule_copy(op, from),
         }
     }
 
-    /// A read that somebody waits for.
-    fn book_read(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        let Delays { read, command, data_command, page_transfer, .. } = self.delays;
-        let gap = self.dies[usize::from(op.die.0)].gap(from.at, &self.queueing);
-        let begin = self.wires.send(op, gap.begin, command);
-        let this = &mut self.dies[usize::from(op.die.0)];
-        let mut pause = SimDuration::ZERO;
-        if let Some(left) = gap.paused {
-            let work = &mut this.work[gap.index - 1];
-            pause = match work.kind {
-                Kind::Erase => self.queueing.erase_suspend,
-                _ => self.queueing.program_suspend,
+    fn insert_read(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+        let OperationTimes { read, command, data_command, page_transfer, .. } = self.times;
+        let slot = self.dies[usize::from(op.die.0)].read_slot(from.at, &self.scheduling);
+        let begin = self.interconnect.reserve(op, slot.begin, command);
+        let die = &mut self.dies[usize::from(op.die.0)];
+        let mut suspend = SimDuration::ZERO;
+        if let Some(left) = slot.suspended {
+            let first = &mut die.queue[slot.index - 1];
+            suspend = match first.kind {
+                QueuedKind::Erase => self.scheduling.erase_suspend,
+                _ => self.scheduling.program_suspend,
             }
-            .expect("only what can pause is paused");
-            work.length -= left;
-            let rest = Work {
+            .expect("only operations that can be suspended are");
+            first.length -= left;
+            let rest = QueuedOp {
                 ready: SimTime::ZERO,
-                length: left + self.queueing.resume,
-                suspends: work.suspends + 1,
-                ..*work
+                length: left + self.scheduling.resume,
+                suspends: first.suspends + 1,
+                ..*first
             };
-            this.work.insert(gap.index, rest);
+            die.queue.insert(slot.index, rest);
         }
-        let sensed = begin + command + pause + read;
-        let out = self.wires.send(op, sensed, data_command + page_transfer);
-        let this = &mut self.dies[usize::from(op.die.0)];
+        let sensed = begin + command + suspend + read;
+        let out = self.interconnect.reserve(op, sensed, data_command + page_transfer);
         let end = out + data_command + page_transfer;
-        let length = end.since(begin);
-        let free = this.free;
-        let work = Work {
-            kind: Kind::Read,
+        let host_read = QueuedOp {
+            kind: QueuedKind::HostRead,
             ready: begin,
-            length,
+            length: end.since(begin),
             cause: op.cause,
             suspends: 0,
             planes: 0,
             offset: 0,
-            request: self.request,
+            request: self.request_number,
         };
-        this.work.insert(gap.index, work);
-        this.read_until = end;
-        this.recount();
-        self.settled = self.settled.max(this.free);
-        let delay = this.free.since(free);
-        if gap.index + 1 < this.work.len() && !delay.is_zero() {
+        let free = die.free;
+        die.queue.insert(slot.index, host_read);
+        die.read_until = end;
+        die.update_free();
+        self.request.idle_from = self.request.idle_from.max(die.free);
+        let delay = die.free.since(free);
+        if slot.index + 1 < die.queue.len() && !delay.is_zero() {
             self.buffer.postpone(op.die, begin, delay);
         }
-        let mut path = from.path;
-        path.queue += begin.since(from.at) + pause + out.since(sensed);
-        path.read += read;
-        path.flash_bus += command + data_command + page_transfer;
-        Reached { at: end, path }
+        let mut latency = from.latency;
+        latency.queue += begin.since(from.at) + suspend + out.since(sensed);
+        latency.read += read;
+        latency.flash_bus += command + data_command + page_transfer;
+        Milestone { at: end, latency }
     }
 
-    fn book_copy(&mut self, op: &FlashOp, from: Reached) -> Reached {
-        let Delays { read, program, command, data_command, page_transfer, .. } = self.delays;
-        if let Some(inside) = self.delays.copy_inside(op, &self.geometry) {
-            return self.book_work(op, from, Kind::Copy, inside + command * 2, from.at);
+    fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
+        let OperationTimes { read, program, command, data_command, page_transfer, .. } = self.times;
+        if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
+            return self.enqueue(op, from, QueuedKind::Copy, time + command * 2, from.at);
         }
         let source = self.geometry.die_of(self.geometry.block_of(Ppn(op.from)));
         if source != op.die {
             let out = FlashOp { kind: OpKind::Read, die: source, ..*op };
-            let reached = self.book(&out, from);
+            let read_done = self.schedule(&out, from);
             let into = FlashOp { kind: OpKind::Program, ..*op };
-            return self.book(&into, reached);
+            return self.schedule(&into, read_done);
         }
-        let wire = command * 2 + data_command + page_transfer * 2;
-        let waited = self.carry(op, from, read, wire);
-        self.book_work(op, from, Kind::Copy, read + waited + wire + program, from.at)
+        let transfer = command * 2 + data_command + page_transfer * 2;
+        let waited = self.reserve_channel(op, from, read, transfer);
+        let length = read + waited + transfer + program;
+        self.enqueue(op, from, QueuedKind::Copy, length, from.at)
     }
 
-    /// Takes the channel for work at the end of its die's queue, `before` after it begins. Says how
-    /// long the channel lets it wait.
-    fn carry(
+    /// Reserves the channel for an operation at the end of its die's queue, `before` after it
+    /// begins. Returns how long it waits for the channel.
+    fn reserve_channel(
         &mut self,
         op: &FlashOp,
-        from: Reached,
+        from: Milestone,
         before: SimDuration,
-        wire: SimDuration,
+        transfer: SimDuration,
     ) -> SimDuration {
         let sensed = self.dies[usize::from(op.die.0)].free.max(from.at) + before;
-        self.wires.send(op, sensed, wire).since(sensed)
+        self.interconnect.reserve(op, sensed, transfer).since(sensed)
     }
 
-    /// Puts work at the end of its die's queue, or joins it to what is there.
-    fn book_work(
+    /// Appends an operation to its die's queue, or merges it into a multi-plane operation.
+    fn enqueue(
         &mut self,
         op: &FlashOp,
-        from: Reached,
-        kind: Kind,
+        from: Milestone,
+        kind: QueuedKind,
         length: SimDuration,
         ready: SimTime,
-    ) -> Reached {
+    ) -> Milestone {
         let block = match op.kind {
             OpKind::Erase => BlockId(op.page),
             _ => self.geometry.block_of(Ppn(op.page)),
         };
         let plane = self.geometry.plane_of(block).0 / self.geometry.dies();
-        let work = Work {
+        let is_program = kind == QueuedKind::Program;
+        let queued = QueuedOp {
             kind,
             ready,
             length,
             cause: op.cause,
             suspends: 0,
             planes: 1 << (plane % 64),
-            offset: if kind == Kind::Program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
-            request: self.request,
+            offset: if is_program { self.geometry.offset_of(Ppn(op.page)) } else { 0 },
+            request: self.request_number,
         };
-        let now = self.now;
-        let joins = self.queueing.multi_plane;
         let die = &mut self.dies[usize::from(op.die.0)];
         let before = die.free;
-        if !(joins && die.join(&work, now)) {
-            die.work.push_back(work);
+        if !(self.scheduling.multi_plane && die.merge(&queued, self.now)) {
+            die.queue.push_back(queued);
             die.free = die.free.max(ready) + length;
         }
         let at = die.free;
-        let mut path = from.path;
+        let mut latency = from.latency;
         let waited = (at - length).since(from.at);
-        if work.collects() {
-            path.gc += at.since(from.at);
+        if queued.is_background() {
+            latency.gc += at.since(from.at);
         } else {
-            let collecting = die.work.iter().filter(|work| work.collects());
-            let gc = collecting.map(|work| work.length).sum::<SimDuration>();
+            let background = die.queue.iter().filter(|queued| queued.is_background());
+            let gc = background.map(|queued| queued.length).sum::<SimDuration>();
             let sent = ready.since(from.at).min(waited);
             let gc = gc.min(before.min(at - length).since(ready).min(waited - sent));
-            path.gc += gc;
-            path.flash_bus += sent;
-            path.queue += waited - sent - gc;
+            latency.gc += gc;
+            latency.flash_bus += sent;
+            latency.queue += waited - sent - gc;
             match kind {
-                Kind::Erase => path.erase += length,
-                _ => path.program += length,
+                QueuedKind::Erase => latency.erase += length,
+                _ => latency.program += length,
             }
         }
-        Reached { at, path }
+        Milestone { at, latency }
     }
 }
 
 impl Die {
-    /// Joins `work` to the last in the queue, if that has not begun, does the same on other planes
-    /// for the same request, and nobody counts on its end.
-    fn join(&mut self, work: &Work, now: SimTime) -> bool {
-        let free = self.free;
-        let fixed = self.fixed_until;
-        let Some(last) = self.work.back_mut() else { return false };
-        let same = last.kind == work.kind
-            && last.request == work.request
-            && last.offset == work.offset
-            && last.collects() == work.collects()
+    /// Merges `op` into the last operation of the queue if that has not begun, does the same on
+    /// other planes for the same request, and its end has not been committed.
+    fn merge(&mut self, op: &QueuedOp, now: SimTime) -> bool {
+        let (free, committed) = (self.free, self.committed_until);
+        let Some(last) = self.queue.back_mut() else { return false };
+        let same = last.kind == op.kind
+            && last.request == op.request
+            && last.offset == op.offset
+            && last.is_background() == op.is_background()
             && last.suspends == 0
-            && last.planes & work.planes == 0
-            && matches!(work.kind, Kind::Program | Kind::Erase);
+            && last.planes & op.planes == 0
+            && matches!(op.kind, QueuedKind::Program | QueuedKind::Erase);
         let begins = SimTime::from_ns(free.as_ns() - last.length.as_ns().min(free.as_ns()));
-        if !same || begins <= now || (fixed >= free && work.ready > begins) {
+        if !same || begins <= now || (committed >= free && op.ready > begins) {
             return false;
         }
-        last.planes |= work.planes;
-        last.ready = last.ready.max(work.ready);
-        self.recount();
+        last.planes |= op.planes;
+        last.ready = last.ready.max(op.ready);
+        self.update_free();
         true
     }
 }

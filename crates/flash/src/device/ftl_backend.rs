@@ -1,0 +1,331 @@
+//! The back end of kind `ssd`: a translation layer over one array of NAND flash. It splits requests
+//! into pages, has the translation layer place them, and has the timing model schedule the
+//! resulting flash operations.
+
+use super::split::{PagePart, split, write_run};
+use super::versions::is_host_read;
+use super::{FlashBackend, Service, SsdDevice, Unreported};
+use crate::event::Cause;
+use crate::event::FlashEvent;
+use crate::ftl::{EXPECTED_MAX, Ftl, FtlError, Hint};
+use crate::geometry::{BlockId, Lpn};
+use crate::ops::{After, FlashOp, FlashOps, OpKind};
+use crate::precondition::{self, Precondition};
+use crate::timing::TimingModel;
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{
+    Contents, Ctx, Loader, Lookahead, Op, PowerState, Prepare, Request, SECTOR_BYTES, Saver,
+    SimDuration, SimTime, StateError, Stream,
+};
+
+/// A device that is busy without a pause reports its active time at this interval.
+const REPORT_ACTIVE_EVERY: SimDuration = SimDuration::from_ms(100);
+
+/// A translation layer, flash, and a timing model.
+pub struct FtlBackend {
+    /// The registered name of the translation layer, for error messages.
+    pub(super) ftl_name: &'static str,
+    pub(super) ftl: Box<dyn Ftl>,
+    pub(super) flash: FlashOps,
+    pub(super) sectors_per_page: u32,
+    /// Controller time per block examined in search of a victim.
+    pub(super) search_time: SimDuration,
+    pub(super) timing: TimingModel,
+    /// From the return of the power until the mapping is in memory again.
+    pub(super) recovery: SimDuration,
+    pub(super) precondition: Precondition,
+    pub(super) precondition_pages: u32,
+    pub(super) precondition_stream: Stream,
+    /// Versions by physical sector, in verified runs.
+    pub(super) versions: Contents,
+    /// Versions of the page that is read or written, in verified runs.
+    pub(super) page: Vec<u64>,
+}
+
+/// The SSD of kind `ssd`.
+pub type Ssd = SsdDevice<FtlBackend>;
+
+impl Ssd {
+    /// The flash, for tests and figures.
+    pub fn flash(&self) -> &FlashOps {
+        &self.backend.flash
+    }
+
+    /// The translation layer and its flash, to be used without simulated time.
+    pub fn untimed(&mut self) -> (&mut dyn Ftl, &mut FlashOps) {
+        (&mut *self.backend.ftl, &mut self.backend.flash)
+    }
+}
+
+impl FtlBackend {
+    fn read(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+        let mut unwritten = 0;
+        for part in split(request, self.sectors_per_page) {
+            self.flash.clear();
+            self.ftl.read(part.lpn, &mut self.flash);
+            unwritten += u32::from(!self.flash.list().iter().any(|op| is_host_read(&op)));
+            if ctx.verifying() {
+                self.move_versions(0);
+                let found = self.load_host_read();
+                let range = part.offset as usize..(part.offset + part.sectors) as usize;
+                let into = ctx.data().stamps_mut(request.data.skip(part.skip), part.sectors);
+                match found {
+                    _ if into.is_empty() => {}
+                    true => into.copy_from_slice(&self.page[range]),
+                    false => into.fill(0),
+                }
+            }
+            self.schedule(ctx, request, &part);
+        }
+        if unwritten > 0 {
+            ctx.emit(FlashEvent::ReadUnwritten { pages: unwritten });
+        }
+    }
+
+    fn write(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        let run = write_run(request, self.sectors_per_page);
+        let hint = Hint { request_pages: run.pages };
+        self.ftl.begin_write(run);
+        for part in split(request, self.sectors_per_page) {
+            let Self { ftl, flash, .. } = self;
+            flash.clear();
+            let partial = part.sectors < self.sectors_per_page && ftl.holds(part.lpn, flash);
+            if partial {
+                flash.set_host_cause(Cause::Partial);
+                ftl.read(part.lpn, flash);
+                flash.set_host_cause(Cause::Host);
+                let read = flash.list().iter().rposition(|op| op.cause == Cause::Partial);
+                flash.host_waits_for(read.map_or(After::NOTHING, After::index_of));
+            }
+            let before = flash.list().len();
+            if ctx.verifying() {
+                if !(partial && self.load_host_read()) {
+                    self.page.fill(0);
+                }
+                let versions = ctx.data().stamps(request.data.skip(part.skip), part.sectors);
+                self.page[part.offset as usize..][..versions.len()].copy_from_slice(versions);
+            }
+            self.ftl.write(part.lpn, hint, &mut self.flash)?;
+            if ctx.verifying() {
+                self.move_versions(before);
+            }
+            self.schedule(ctx, request, &part);
+        }
+        Ok(())
+    }
+
+    /// Discards the whole pages of a request; the rest of the range keeps its data.
+    fn trim(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        for part in split(request, self.sectors_per_page) {
+            if part.sectors == self.sectors_per_page {
+                self.flash.clear();
+                self.ftl.trim(part.lpn, &mut self.flash)?;
+                if ctx.verifying() {
+                    self.move_versions(0);
+                }
+                self.schedule(ctx, request, &part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Schedules and reports the operations recorded for one page of `request`.
+    #[inline]
+    fn schedule(&mut self, ctx: &mut Ctx<'_>, request: &Request, part: &PagePart) {
+        self.schedule_search(ctx);
+        let behind = u64::from(request.sectors - part.skip - part.sectors) * SECTOR_BYTES;
+        let bytes = u64::from(part.sectors) * SECTOR_BYTES;
+        self.timing.page(self.flash.list(), bytes, behind);
+        self.report_operations(ctx);
+    }
+
+    /// Charges and reports the controller's search for victims.
+    #[inline]
+    fn schedule_search(&mut self, ctx: &mut Ctx<'_>) {
+        let blocks = self.flash.searched_blocks();
+        if blocks > 0 {
+            self.timing.delay(self.search_time * u64::from(blocks));
+            ctx.emit(FlashEvent::VictimSearch { blocks });
+        }
+    }
+
+    #[inline]
+    fn report_operations(&mut self, ctx: &mut Ctx<'_>) {
+        for op in self.flash.list() {
+            let FlashOp { kind, cause, die, page, .. } = *op;
+            let die = die.0;
+            match kind {
+                OpKind::Read => ctx.emit(FlashEvent::Read { cause, die }),
+                OpKind::Program => ctx.emit(FlashEvent::Program { cause, die }),
+                OpKind::Copy => {
+                    ctx.emit(FlashEvent::Read { cause, die });
+                    ctx.emit(FlashEvent::Program { cause, die });
+                }
+                OpKind::Erase => {
+                    let erases = self.flash.array().erases(BlockId(page));
+                    ctx.emit(FlashEvent::Erase { cause, die, block: page, erases });
+                }
+            }
+        }
+    }
+}
+
+impl FlashBackend for FtlBackend {
+    const PAUSES_BETWEEN_STEPS: bool = true;
+    const REPORTS_INITIAL_FREE_BLOCKS: bool = true;
+
+    fn sectors_per_page(&self) -> u32 {
+        self.sectors_per_page
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.detailed_events() {
+            self.timing.record_busy_intervals();
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, _busy_until: SimTime) -> Service {
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let bytes = if moves_data { request.bytes() } else { 0 };
+        self.timing.begin(ctx.now(), request.op, bytes);
+        let result = match request.op {
+            Op::Read => {
+                self.read(ctx, request);
+                Ok(())
+            }
+            Op::Write => self.write(ctx, request),
+            Op::Trim => self.trim(ctx, request),
+            // Writes are acknowledged when they are programmed or in the write buffer.
+            Op::Flush => Ok(()),
+        };
+        let timed = self.timing.end();
+        Service { result, end: timed.end, breakdown: timed.breakdown, busy_until: timed.idle_from }
+    }
+
+    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
+        self.flash.clear();
+        self.timing.begin_background(ctx.now());
+        let more = self.ftl.idle(&mut self.flash);
+        self.schedule_search(ctx);
+        self.timing.page(self.flash.list(), 0, 0);
+        let busy_until = self.timing.end().idle_from;
+        if ctx.verifying() {
+            self.move_versions(0);
+        }
+        self.report_operations(ctx);
+        (busy_until, more)
+    }
+
+    /// A device is active while any of its flash works.
+    #[inline]
+    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
+        let Unreported { from, now, .. } = period;
+        let busy_until = period.busy_until.min(now);
+        let active = busy_until.since(from);
+        let is_busy = busy_until == now;
+        if is_busy && active < REPORT_ACTIVE_EVERY && !period.everything {
+            return false;
+        }
+        let idle = now.since(busy_until.max(from));
+        for (state, time) in [(PowerState::Active, active), (PowerState::Idle, idle)] {
+            if !time.is_zero() {
+                ctx.emit(CommonEvent::StateTime { state, duration: time });
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn report_busy(&mut self, ctx: &mut Ctx<'_>, everything: bool) {
+        if ctx.detailed_events() {
+            self.timing.report_busy_intervals(ctx.now(), everything, |event| ctx.emit(event));
+        }
+    }
+
+    fn report_wear(&self, ctx: &mut Ctx<'_>) {
+        super::report_wear(ctx, [self.flash.array()]);
+    }
+
+    #[inline]
+    fn free_blocks(&self) -> u32 {
+        self.flash.array().free_blocks()
+    }
+
+    #[inline]
+    fn violation(&self) -> Option<String> {
+        let violation = self.flash.violation()?;
+        Some(format!("translation layer `{}`: {violation}", self.ftl_name))
+    }
+
+    /// Operations under way are not cut short.
+    fn power_lost(&mut self, _now: SimTime, busy_until: SimTime) -> Result<SimTime, String> {
+        Ok(busy_until)
+    }
+
+    fn recover(&mut self, _ctx: &mut Ctx<'_>) -> SimDuration {
+        self.recovery
+    }
+
+    fn restore_sector(&mut self, sector: u64, version: u64) {
+        let per_page = u64::from(self.sectors_per_page);
+        self.flash.clear();
+        self.ftl.read(Lpn((sector / per_page) as u32), &mut self.flash);
+        // A trimmed page is not read.
+        if let Some(op) = self.flash.list().iter().rfind(is_host_read) {
+            let at = u64::from(op.page) * per_page + sector % per_page;
+            self.versions.write(at, &[version]);
+        }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.flash.save(to);
+        self.ftl.save(to)?;
+        self.timing.save(to);
+        to.put(&self.precondition_stream);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.flash.restore(from)?;
+        self.ftl.restore(from)?;
+        self.timing.restore(from)?;
+        self.precondition_stream = from.take()?;
+        Ok(())
+    }
+
+    fn preparation(&mut self) -> Option<&mut dyn Prepare> {
+        (self.precondition != Precondition::None).then_some(self as &mut dyn Prepare)
+    }
+
+    fn lookahead(&self) -> Option<&dyn Lookahead> {
+        Some(self)
+    }
+}
+
+impl Prepare for FtlBackend {
+    fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
+        let Self { ftl, flash, precondition, precondition_pages: pages, .. } = self;
+        flash.set_recording(false);
+        let prepared = ftl.prepare(flash);
+        flash.set_recording(true);
+        let stream = &mut self.precondition_stream;
+        prepared
+            .and_then(|()| {
+                precondition::run(*precondition, *pages, &mut **ftl, flash, stream, progress)
+            })
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Lookahead for FtlBackend {
+    fn expect(&self, requests: &[Request]) {
+        let mut lpns = [Lpn(0); EXPECTED_MAX];
+        let count = requests.len().min(EXPECTED_MAX);
+        for (lpn, request) in lpns.iter_mut().zip(requests) {
+            let number = request.lba.0 / u64::from(self.sectors_per_page);
+            *lpn = Lpn(u32::try_from(number).unwrap_or(u32::MAX));
+        }
+        self.ftl.expect(&lpns[..count], &self.flash);
+    }
+}

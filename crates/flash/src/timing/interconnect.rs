@@ -1,0 +1,100 @@
+//! The channels between controller and dies, and the host link.
+
+use super::{Bus, BusyIntervals, Latency, Milestone, OperationTimes};
+use crate::geometry::Geometry;
+use crate::ops::FlashOp;
+use crate::restore;
+use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
+
+/// Channels and host link, each with its own schedule.
+pub struct Interconnect {
+    geometry: Geometry,
+    channels: Vec<Bus>,
+    to_host: Bus,
+    from_host: Bus,
+    host_rate: u64,
+    full_duplex: bool,
+    now: SimTime,
+    pub(super) busy: BusyIntervals,
+}
+
+impl Interconnect {
+    pub fn new(geometry: Geometry, times: &OperationTimes) -> Self {
+        let bus = || Bus::new(times.schedule_slots);
+        Self {
+            geometry,
+            channels: (0..geometry.channels()).map(|_| bus()).collect(),
+            to_host: bus(),
+            from_host: bus(),
+            host_rate: times.host_rate,
+            full_duplex: times.host_full_duplex,
+            now: SimTime::ZERO,
+            busy: BusyIntervals::default(),
+        }
+    }
+
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(&self.channels, &self.to_host, &self.from_host));
+    }
+
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        restore::table(from, "the list of channels", &mut self.channels)?;
+        (self.to_host, self.from_host) = from.take()?;
+        let mut buses = self.channels.iter().chain([&self.to_host, &self.from_host]);
+        restore::check(buses.all(Bus::is_consistent), "a schedule table is out of order")
+    }
+
+    /// No transfer will start before `now` from here on.
+    #[inline]
+    pub fn advance(&mut self, now: SimTime) {
+        self.now = now;
+    }
+
+    /// Reserves the channel of `op` for `length` in the first gap from `earliest` on. Returns the
+    /// start.
+    #[inline]
+    pub fn reserve(&mut self, op: &FlashOp, earliest: SimTime, length: SimDuration) -> SimTime {
+        let channel = self.geometry.channel_of(op.die);
+        let bus = &mut self.channels[channel as usize];
+        bus.advance(self.now);
+        let begin = bus.reserve(earliest, length);
+        self.busy.channel(channel, op, begin, length);
+        begin
+    }
+
+    /// Transfers the data of a request of `bytes` to the device, from `ready` on. Returns when the
+    /// transfer begins, and when it has ended.
+    #[inline]
+    pub fn from_host(
+        &mut self,
+        op: Op,
+        bytes: u64,
+        ready: SimTime,
+        latency: Latency,
+    ) -> (SimTime, Milestone) {
+        if op != Op::Write || self.host_rate == 0 {
+            return (ready, Milestone { at: ready, latency });
+        }
+        let length = SimDuration::transfer(bytes, self.host_rate);
+        let link = if self.full_duplex { &mut self.from_host } else { &mut self.to_host };
+        link.advance(self.now);
+        let begin = link.reserve(ready, length);
+        let latency = Latency { queue: begin.since(ready), bus: length, ..latency };
+        (begin, Milestone { at: begin + length, latency })
+    }
+
+    /// Transfers `bytes` to the host.
+    #[inline]
+    pub fn to_host(&mut self, from: Milestone, bytes: u64) -> Milestone {
+        if self.host_rate == 0 {
+            return from;
+        }
+        let length = SimDuration::transfer(bytes, self.host_rate);
+        self.to_host.advance(self.now);
+        let start = self.to_host.reserve(from.at, length);
+        let mut latency = from.latency;
+        latency.queue += start.since(from.at);
+        latency.bus += length;
+        Milestone { at: start + length, latency }
+    }
+}
