@@ -1,4 +1,4 @@
-//! Devices one after the other.
+//! Concatenation: the address spaces of the members follow each other.
 
 use super::fanout::Fanout;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
@@ -13,7 +13,7 @@ use hybridsim_engine::{
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "concat",
-        summary: "devices one after the other as one long device",
+        summary: "concatenated devices: their address spaces follow each other",
         origin: "common knowledge (JBOD, linear)",
         params: &[Param::required("members", Kind::Components, "The devices, in order")],
     },
@@ -31,7 +31,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     }
 }
 
-/// The volume.
+/// The array.
 #[derive(Debug)]
 pub struct Concat {
     /// First sector after each member.
@@ -77,7 +77,7 @@ impl Component for Concat {
         let (lba, end) = (request.lba.0, request.end().0);
         let head = self.ends.partition_point(|member_end| *member_end <= lba);
         let tail = self.ends.partition_point(|member_end| *member_end < end);
-        // A member without sectors in between gets nothing.
+        // An empty member in between gets no request.
         let part = |member: usize| (lba.max(self.first(member)), end.min(self.ends[member]));
         let count = (head..=tail).map(part).filter(|(from, to)| from < to).count();
         let tag = self.fanout.open(id, request, count as u32);
@@ -94,10 +94,6 @@ impl Component for Concat {
             }
         }
     }
-
-    // All it remembers is of requests in flight.
-
-    // Members that were written to and others that were not are what a write in flight leaves.
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         self.fanout.close(ctx, done);

@@ -3,29 +3,22 @@
 //! A stripe takes `width` of the members, so rebuilding one member reads only a share of
 //! (width - 1) / (members - 1) of each of the others (Holland and Gibson 1992).
 //!
-//! The layout is made of *tiles*. A tile is a few rows of chunks; its stripes take the places of
-//! the rows one after the other, `width` at a time, over the members in an order that belongs to
-//! the tile. Consecutive places are on different members, also across the end of a row. A tile has
-//! width / gcd(members, width) rows, so it ends with a whole stripe. The parity unit moves on by
-//! one place from tile to tile.
+//! The layout consists of *tiles*. A tile is a few rows of chunks; its stripes occupy consecutive
+//! positions of the rows, `width` at a time, over the members in an order specific to the tile.
+//! Consecutive positions are on different members, also across the end of a row. A tile has
+//! width / gcd(members, width) rows, so it ends with a complete stripe. The parity unit rotates by
+//! one position from tile to tile.
 //!
 //! With a prime number of members the orders are the multiples 1, 2, ... of the members' numbers
 //! (as PRIME by Alvarez, Burkhard, Stockmeyer and Cristian 1998): any two members then share
 //! equally many stripes. Otherwise the orders are random permutations (Merchant and Yu 1996), the
 //! same in every run, and shares differ by less than a tenth from their mean.
 
-use super::members::{
-    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
-};
-use super::parity::journal::JOURNAL;
-use super::parity::layout::{Layout, Place};
-use super::parity::{
-    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, UNSYNCED_PARITY, WRITE_ORDER,
-    build as array,
-};
-use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
+use super::parity::layout::{Layout, UnitPosition};
+use super::parity::{self, CHUNK, PARAMS, Shape};
+use super::rebuild::DEVICES;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, joined};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Component, Stream};
 
@@ -35,45 +28,33 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
         name: "declustered",
         summary: "parity declustering: stripes over some of the members, spread evenly over all",
         origin: "Holland and Gibson 1992; orders after Alvarez et al. 1998, Merchant and Yu 1996",
-        params: &[
-            MEMBERS,
-            SPARES,
-            CHUNK,
-            Param::optional(
-                "width",
-                Kind::Count { min: 2, max: 1024 },
-                "Units in a stripe, parity included, at most as many as members; without it half \
-                 of them, but at least one more than parity units",
-            ),
-            Param::with(
-                "parity",
-                Kind::Count { min: 1, max: 2 },
-                "1",
-                "Parity units in a stripe: as many members may fail",
-            ),
-            SMALL_WRITE,
-            BREAK_POINT,
-            WRITE_ORDER,
-            TRIM,
-            IN_PROGRESS,
-            FAILURES,
-            REBUILD_RATE,
-            REBUILD_PARALLEL,
-            REBUILD_AFTER_IDLE,
-            RESYNC,
-            BITMAP_REGION,
-            BITMAP_CLEAR_AFTER,
-            UNSYNCED_PARITY,
-            JOURNAL,
-        ],
+        params: &joined::<{ DEVICES.len() + STRIPES.len() + PARAMS.len() }>(&[
+            DEVICES, STRIPES, PARAMS,
+        ]),
     },
     build,
 };
 
+const STRIPES: &[Param] = &[
+    CHUNK,
+    Param::optional(
+        "width",
+        Kind::Count { min: 2, max: 1024 },
+        "Units in a stripe, parity included, at most as many as members; by default half of them, \
+         but at least one more than parity units",
+    ),
+    Param::with(
+        "parity",
+        Kind::Count { min: 1, max: 2 },
+        "1",
+        "Parity units in a stripe: as many members may fail",
+    ),
+];
+
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let asked = input.settings.count_opt("width").map(|width| width as usize);
     let parities = input.settings.count("parity") as usize;
-    array(input, 2, |columns, problems| {
+    parity::build(input, 2, |columns, problems| {
         let width = asked.unwrap_or((columns / 2).max(parities + 1));
         if width > columns {
             let message = format!("must not exceed the {columns} members");
@@ -89,7 +70,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     })
 }
 
-/// Random orders, when the number of members is not prime: so many that chance evens out, in at
+/// Number of random orders when the number of members is not prime: enough for even shares, in at
 /// most 2 MiB.
 fn random_orders(columns: usize) -> usize {
     ((1 << 20) / columns).clamp(1024, 8192)
@@ -102,7 +83,7 @@ pub struct Declustered {
     width: usize,
     rows_per_tile: u64,
     stripes_per_tile: u64,
-    /// Orders of the members, one after the other.
+    /// Orders of the members, concatenated.
     orders: Vec<u16>,
 }
 
@@ -113,7 +94,7 @@ impl Declustered {
         let mut orders = Vec::new();
         if is_prime(columns) {
             for factor in 1..columns {
-                orders.extend((0..columns).map(|place| (place * factor % columns) as u16));
+                orders.extend((0..columns).map(|position| (position * factor % columns) as u16));
             }
         } else {
             // The layout belongs to the array, not to the run: always the same stream.
@@ -121,9 +102,9 @@ impl Declustered {
             for _ in 0..random_orders(columns) {
                 let first = orders.len();
                 orders.extend(0..columns as u16);
-                for place in (1..columns).rev() {
-                    let other = stream.below(place as u64 + 1) as usize;
-                    orders.swap(first + place, first + other);
+                for position in (1..columns).rev() {
+                    let other = stream.below(position as u64 + 1) as usize;
+                    orders.swap(first + position, first + other);
                 }
             }
         }
@@ -136,7 +117,7 @@ impl Declustered {
         }
     }
 
-    /// Tile, order of its members, first place of the stripe in it.
+    /// Tile, order of its members, first position of the stripe in it.
     fn locate(&self, stripe: u64) -> (u64, &[u16], usize) {
         let tile = stripe / self.stripes_per_tile;
         let order = (tile % (self.orders.len() / self.columns) as u64) as usize;
@@ -144,7 +125,7 @@ impl Declustered {
         (tile, order, (stripe % self.stripes_per_tile) as usize * self.width)
     }
 
-    /// The place within the stripe of a unit: they turn by one from tile to tile.
+    /// Position of a unit within the stripe: rotates by one from tile to tile.
     fn turn(&self, tile: u64) -> usize {
         // One more per round of the orders, so that order and turn do not stay in step.
         let rounds = tile / (self.orders.len() / self.columns) as u64;
@@ -153,17 +134,17 @@ impl Declustered {
 }
 
 impl Layout for Declustered {
-    fn place(&self, stripe: u64, unit: usize) -> Place {
+    fn position(&self, stripe: u64, unit: usize) -> UnitPosition {
         let (tile, order, first) = self.locate(stripe);
         let at = first + (unit + self.turn(tile)) % self.width;
-        Place {
+        UnitPosition {
             column: order[at % self.columns] as usize,
             row: tile * self.rows_per_tile + (at / self.columns) as u64,
         }
     }
 
     fn unit_on(&self, stripe: u64, column: usize) -> Option<usize> {
-        (0..self.width).find(|unit| self.place(stripe, *unit).column == column)
+        (0..self.width).find(|unit| self.position(stripe, *unit).column == column)
     }
 
     fn stripes(&self, rows: u64) -> u64 {
@@ -191,7 +172,7 @@ mod tests {
         let mut pairs = vec![0; columns * columns];
         for stripe in 0..stripes {
             let units: Vec<usize> =
-                (0..width).map(|unit| layout.place(stripe, unit).column).collect();
+                (0..width).map(|unit| layout.position(stripe, unit).column).collect();
             parity[units[width - 1]] += 1;
             for (at, a) in units.iter().enumerate() {
                 for b in &units[at + 1..] {
@@ -211,10 +192,13 @@ mod tests {
             for stripe in 0..layout.stripes(rows) {
                 let mut members = HashSet::new();
                 for unit in 0..width {
-                    let place = layout.place(stripe, unit);
-                    assert!(place.row < rows && members.insert(place.column));
-                    assert!(seen.insert((place.column, place.row)), "{columns} {width} {place:?}");
-                    assert_eq!(layout.unit_on(stripe, place.column), Some(unit));
+                    let position = layout.position(stripe, unit);
+                    assert!(position.row < rows && members.insert(position.column));
+                    assert!(
+                        seen.insert((position.column, position.row)),
+                        "{columns} {width} {position:?}"
+                    );
+                    assert_eq!(layout.unit_on(stripe, position.column), Some(unit));
                 }
             }
             assert_eq!(seen.len() as u64, rows * columns as u64);

@@ -1,53 +1,34 @@
-//! Requests that are done when all the requests made from them are done.
+//! Requests that complete when all requests issued to members for them have completed.
 
-use hybridsim_engine::{Completion, Ctx, Outcome, Request, RequestId};
+use hybridsim_engine::{Completion, Ctx, PendingRequest, Request, RequestId};
 use slab::Slab;
 
-#[derive(Clone, Copy, Debug)]
-struct Parent {
-    id: RequestId,
-    request: Request,
-    left: u32,
-    failed: bool,
-}
-
-/// The parents in flight, named by the tag their children carry.
+/// The requests in flight, by the tag of the requests issued for them.
 #[derive(Debug, Default)]
 pub struct Fanout {
-    parents: Slab<Parent>,
+    pending: Slab<PendingRequest>,
 }
 
 impl Fanout {
-    /// Opens a parent that will have `children` children; answers their tag.
-    pub fn open(&mut self, id: RequestId, request: &Request, children: u32) -> u64 {
-        let parent = Parent { id, request: *request, left: children, failed: false };
-        self.parents.insert(parent) as u64
+    /// Enters a request for which `count` requests will be issued; returns their tag.
+    pub fn open(&mut self, id: RequestId, request: &Request, count: u32) -> u64 {
+        self.pending.insert(PendingRequest::new(id, request, count)) as u64
     }
 
-    /// Nothing is in flight any more.
+    /// Discards all requests: the power failed.
     pub fn clear(&mut self) {
-        self.parents.clear();
+        self.pending.clear();
     }
 
-    /// The request of the parent a child belongs to.
+    /// The request that the requests with `tag` were issued for.
     pub fn request(&self, tag: u64) -> Request {
-        self.parents[tag as usize].request
+        self.pending[tag as usize].request
     }
 
-    /// A child is done. The last one completes its parent, and its breakdown is the parent's: all
-    /// children were issued when the parent came, so the last is the critical one.
+    /// A member completed a request; the last one completes the request it was issued for.
     pub fn close(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        let parent = &mut self.parents[done.tag as usize];
-        parent.left -= 1;
-        parent.failed |= done.outcome == Outcome::Failed;
-        if parent.left > 0 {
-            return;
-        }
-        let parent = self.parents.remove(done.tag as usize);
-        if parent.failed {
-            ctx.fail_request(parent.id, done.breakdown);
-        } else {
-            ctx.complete(parent.id, done.breakdown);
+        if self.pending[done.tag as usize].one_done(done.failed()) {
+            self.pending.remove(done.tag as usize).complete(ctx, done.breakdown);
         }
     }
 }

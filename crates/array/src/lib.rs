@@ -1,16 +1,14 @@
-//! Arrays: several devices as one. One file each.
+//! Arrays: several devices presented as one. One file each.
 //!
-//! - Nothing redundant: [`concat`], [`stripe`].
-//! - Copies: [`raid1`] and [`raid10`], which share [`mirror`].
+//! - Without redundancy: [`concat`], [`stripe`].
+//! - Mirrors: [`raid1`] and [`raid10`], which share [`mirror`].
 //! - Parity: [`raid4`], [`raid5`], [`raid6`] and [`declustered`], which share [`parity`].
 //!
-//! Redundant arrays share [`members`]: failures, spares and the rebuild.
+//! Redundant arrays share [`rebuild`]: member failures, spares and rebuild.
 
 pub mod concat;
 pub mod declustered;
 mod fanout;
-pub(crate) mod locks;
-pub mod members;
 pub mod mirror;
 pub mod parity;
 pub mod raid1;
@@ -18,14 +16,15 @@ pub mod raid10;
 pub mod raid4;
 pub mod raid5;
 pub mod raid6;
+mod range_set;
+pub mod rebuild;
 mod resync;
-mod steps;
 pub mod stripe;
 mod striping;
 
 use hybridsim_config::build::ComponentEntry;
 
-/// All volumes.
+/// All arrays.
 pub const ENTRIES: &[ComponentEntry] = &[
     concat::ENTRY,
     stripe::ENTRY,

@@ -1,32 +1,34 @@
-//! What arrays of copies have in common (RAID 1 and RAID 10).
+//! Mirroring: the common part of RAID 1 and RAID 10.
 //!
-//! The members form groups of copies; chunks go round the groups. A read takes one copy of each
-//! group it concerns, a write and a trim go to all of them. Writes lock their range of the group,
-//! so overlapping writes reach every copy in the same order. A spare being filled gets every write
-//! as well, and is read only where it is filled. A flush goes to every member that is present.
+//! The members form groups of copies; chunks are striped over the groups. A read is served by one
+//! copy of each group it touches; writes and trims go to all copies. Writes lock their range of the
+//! group, so overlapping writes reach every copy in the same order. A spare under rebuild receives
+//! every write and is read only where it has been rebuilt. A flush goes to every member present.
 //!
-//! A write is done if a copy that can be read holds it; where there is none, requests fail.
+//! A write succeeds if a readable copy holds it; requests fail where no readable copy is left.
 //!
-//! A power failure may leave copies that disagree ([`resync`]). The first copy that is there wins:
-//! it is copied to the others, in the background and before anything is read that has not been.
-//! So what was read once is on every copy, whichever fails next.
+//! After a power failure copies may differ ([`resync`]). The first copy present wins: it is copied
+//! to the others in the background, and in the foreground before a region not yet in sync is read.
+//! So data that were read once are on every copy, whichever member fails next.
 
-use super::locks::{Range, RangeLocks};
-use super::members::{self, Members, Step};
+use super::rebuild::{self, Members, PACE, Step};
 use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use super::striping::Striping;
 use hybridsim_config::build::BuildInput;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, joined};
+use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::state::same_length;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase,
-    Lba, Op, Outcome, PowerFailure, Request, RequestId, SECTOR_BYTES, SimTime, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyAccount,
+    LatencyBreakdown, Lba, Loader, Op, Outcome, PendingRequest, PowerFailure, Request, RequestId,
+    SECTOR_BYTES, Saver, SimTime, StateError, Stream,
 };
 use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Which copy is read.
+/// How reads choose a copy.
 pub const READ_CHOICE: Param = Param::with(
     "read_choice",
     Kind::Choice(&[
@@ -43,12 +45,17 @@ pub const READ_CHOICE: Param = Param::with(
      nearest of those with fewest requests",
 );
 
-/// How much of a spare is filled at a time.
+/// Bytes rebuilt at a time.
 pub const REBUILD_STEP: Param =
-    Param::with("rebuild_step", Kind::Bytes, "\"512KiB\"", "Bytes copied to a spare in one piece");
+    Param::with("rebuild_step", Kind::Bytes, "\"512KiB\"", "Bytes copied to a spare at a time");
+
+/// Parameters of all arrays of copies, besides their devices.
+pub const PARAMS: &[Param] =
+    &joined::<{ READS.len() + PACE.len() + resync::PARAMS.len() }>(&[READS, PACE, resync::PARAMS]);
+const READS: &[Param] = &[READ_CHOICE, rebuild::FAILURES, REBUILD_STEP];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum ReadChoice {
     Primary,
     Random,
     RoundRobin,
@@ -57,37 +64,28 @@ enum Choice {
     QueueThenSeek,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Parent {
-    id: RequestId,
-    request: Request,
-    left: u32,
-    failed: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    /// For a request.
+enum Purpose {
+    /// Part of a request.
     Request { parent: u32 },
-    /// Fills a column, for the rebuild of this number: first the read, then the write.
+    /// A rebuild step of the rebuild with this number: reads a copy, then writes it to the spare.
     Rebuild { number: u32, step: u64, column: usize, writes: bool },
-    /// Makes the copies of a step agree: reads one of them, then writes it to the others.
+    /// A resync step: reads one copy, then writes it to the others.
     Resync { step: u64, from: Option<usize> },
 }
 
-/// What a request, or a rebuild, asks of one group.
+/// An operation on one group of copies, for a request, a rebuild or a resync.
 #[derive(Clone, Copy, Debug)]
 struct GroupOp {
-    work: Work,
+    purpose: Purpose,
     group: usize,
-    /// As issued to members.
+    /// The request as issued to members.
     request: Request,
     left: u32,
     locked: bool,
-    /// Whether the regions it writes to are marked, or being so.
+    /// Whether its regions are marked in the write-intent bitmap, or are being marked.
     marked: bool,
-    since: SimTime,
-    breakdown: LatencyBreakdown,
+    latency: LatencyAccount,
 }
 
 /// The array.
@@ -95,37 +93,37 @@ pub struct Mirror {
     kind: &'static str,
     copies: usize,
     striping: Striping,
-    /// Sectors used of each member.
+    /// Sectors used on each member.
     each: u64,
     step_sectors: u64,
-    choice: Choice,
+    choice: ReadChoice,
     stream: Stream,
-    /// Where each group's turn is.
+    /// Round-robin position of each group.
     turns: Vec<usize>,
-    /// By child: sector behind the last one asked for, requests in flight, estimates.
+    /// By child: end of the last request issued, requests in flight, positioning estimates.
     last: Vec<Lba>,
     in_flight: Vec<u32>,
     positioners: Vec<Option<Rc<dyn Positioner>>>,
     members: Members,
     resync: Resync,
-    parents: Slab<Parent>,
+    pending: Slab<PendingRequest>,
     ops: Slab<GroupOp>,
     ready: VecDeque<u32>,
-    /// Operations of requests.
+    /// Operations on behalf of requests.
     active: usize,
-    /// Flushes at members.
+    /// Flushes in flight.
     flushes: usize,
     locks: RangeLocks,
 }
 
-/// Marks the tag of a flush; the rest is its parent.
+/// Marks the tag of a flush; the other bits are its request.
 const FLUSH_TAG: u64 = 1 << 63;
 
-/// Groups of `copies` members, chunks of `chunk` sectors (all in one chunk when there is one
-/// group) going round them.
+/// Builds an array of groups of `copies` members with chunks of `chunk` sectors striped over the
+/// groups; without `chunk` there is one group.
 ///
 /// # Errors
-/// Everything that is wrong, `problems` included.
+/// All problems found, and those in `problems`.
 pub fn build(
     kind: &'static str,
     input: &BuildInput<'_>,
@@ -133,7 +131,7 @@ pub fn build(
     chunk: Option<u64>,
     mut problems: Vec<Problem>,
 ) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let (columns, smallest) = members::columns_of(input);
+    let (columns, smallest) = rebuild::columns_of(input);
     let step_bytes = input.settings.bytes("rebuild_step");
     if step_bytes == 0 || !step_bytes.is_multiple_of(SECTOR_BYTES) || step_bytes > 1 << 30 {
         let message = "must be a multiple of 512 bytes, at most 1GiB";
@@ -169,7 +167,7 @@ pub fn build(
         striping: Striping { members: groups, chunk: chunk.unwrap_or(each) },
         each,
         step_sectors,
-        choice: choice(input.settings.text("read_choice")),
+        choice: read_choice(input.settings.text("read_choice")),
         stream: Stream::new(input.seed, input.path),
         turns: vec![0; groups as usize],
         last: vec![Lba(0); children],
@@ -177,7 +175,7 @@ pub fn build(
         positioners: input.children.iter().map(|child| child.positioner.clone()).collect(),
         members,
         resync,
-        parents: Slab::new(),
+        pending: Slab::new(),
         ops: Slab::new(),
         ready: VecDeque::new(),
         active: 0,
@@ -186,14 +184,14 @@ pub fn build(
     }))
 }
 
-fn choice(name: &str) -> Choice {
+fn read_choice(name: &str) -> ReadChoice {
     match name {
-        "primary" => Choice::Primary,
-        "random" => Choice::Random,
-        "round-robin" => Choice::RoundRobin,
-        "shortest-queue" => Choice::ShortestQueue,
-        "shortest-seek" => Choice::ShortestSeek,
-        _ => Choice::QueueThenSeek,
+        "primary" => ReadChoice::Primary,
+        "random" => ReadChoice::Random,
+        "round-robin" => ReadChoice::RoundRobin,
+        "shortest-queue" => ReadChoice::ShortestQueue,
+        "shortest-seek" => ReadChoice::ShortestSeek,
+        _ => ReadChoice::QueueThenSeek,
     }
 }
 
@@ -202,13 +200,13 @@ impl Mirror {
         group * self.copies..(group + 1) * self.copies
     }
 
-    /// The child that holds what `column` has in the request's range.
+    /// The child that holds `column`'s copy of the request's range, if it is readable.
     fn holder(&self, column: usize, request: &Request) -> Option<usize> {
         let (from, end) = (request.lba.0, request.end().0);
         self.members.holder(column, from / self.step_sectors, end.div_ceil(self.step_sectors))
     }
 
-    /// Whether any copy of the range can be read.
+    /// Whether any copy of the range is readable.
     fn is_readable(&self, group: usize, request: &Request) -> bool {
         self.columns(group).any(|column| self.holder(column, request).is_some())
     }
@@ -217,19 +215,19 @@ impl Mirror {
     fn choose(&mut self, ctx: &Ctx<'_>, group: usize, request: &Request) -> Option<usize> {
         let columns = self.columns(group);
         let holders = |mirror: &Self, turn: usize| {
-            let place = (mirror.turns[group] + turn) % mirror.copies;
-            mirror.holder(columns.start + place, request)
+            let position = (mirror.turns[group] + turn) % mirror.copies;
+            mirror.holder(columns.start + position, request)
         };
-        if self.choice == Choice::Primary {
+        if self.choice == ReadChoice::Primary {
             self.turns[group] = 0;
             return (0..self.copies).find_map(|turn| holders(self, turn));
         }
-        if self.choice == Choice::Random {
+        if self.choice == ReadChoice::Random {
             let count = (0..self.copies).filter_map(|turn| holders(self, turn)).count();
             let chosen = self.stream.below(count as u64) as usize;
             return (0..self.copies).filter_map(|turn| holders(self, turn)).nth(chosen);
         }
-        // Even choices are made in turn.
+        // Ties are broken round-robin.
         let mut best: Option<((u64, u64), usize, usize)> = None;
         for turn in 0..self.copies {
             let Some(child) = holders(self, turn) else { continue };
@@ -253,10 +251,10 @@ impl Mirror {
             }
         };
         match self.choice {
-            Choice::ShortestQueue => (queue, 0),
-            Choice::ShortestSeek => (seek(), queue),
-            Choice::QueueThenSeek => (queue, seek()),
-            Choice::Primary | Choice::Random | Choice::RoundRobin => (0, 0),
+            ReadChoice::ShortestQueue => (queue, 0),
+            ReadChoice::ShortestSeek => (seek(), queue),
+            ReadChoice::QueueThenSeek => (queue, seek()),
+            ReadChoice::Primary | ReadChoice::Random | ReadChoice::RoundRobin => (0, 0),
         }
     }
 
@@ -268,8 +266,7 @@ impl Mirror {
     }
 
     fn open(&mut self, id: RequestId, request: &Request, left: u32) -> u32 {
-        let parent = Parent { id, request: *request, left, failed: false };
-        self.parents.insert(parent) as u32
+        self.pending.insert(PendingRequest::new(id, request, left)) as u32
     }
 
     fn part_done(
@@ -279,26 +276,21 @@ impl Mirror {
         breakdown: LatencyBreakdown,
         failed: bool,
     ) {
-        let parent = &mut self.parents[slot as usize];
-        parent.failed |= failed;
-        parent.left -= 1;
-        if parent.left > 0 {
+        if !self.pending[slot as usize].one_done(failed) {
             return;
         }
-        let parent = self.parents.remove(slot as usize);
+        let parent = self.pending.remove(slot as usize);
         if parent.failed {
-            Members::tell_unserved(ctx, parent.request.sectors);
-            ctx.fail_request(parent.id, breakdown);
-        } else {
-            ctx.complete(parent.id, breakdown);
+            Members::report_unserved(ctx, parent.request.sectors);
         }
+        parent.complete(ctx, breakdown);
     }
 
     fn flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let columns = 0..self.members.columns();
         let count = columns.clone().filter_map(|column| self.members.present(column)).count();
         if count == 0 {
-            Members::tell_unserved(ctx, request.sectors);
+            Members::report_unserved(ctx, request.sectors);
             ctx.fail_request(id, LatencyBreakdown::NONE);
             return;
         }
@@ -311,7 +303,7 @@ impl Mirror {
         }
     }
 
-    /// One operation per group the request concerns.
+    /// Starts one operation for each group the request touches.
     fn split(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let (lba, end) = (request.lba.0, request.end().0);
         let (first, count) = self.striping.concerned(lba, end);
@@ -320,7 +312,7 @@ impl Mirror {
         for turn in 0..count {
             let group = (first + turn) % self.striping.members;
             let share = self.striping.share(group, lba, end);
-            let (from, sectors) = share.expect("the group is concerned");
+            let (from, sectors) = share.expect("the group holds part of the range");
             let mut part = request.part(0, sectors as u32, Lba(from));
             if self.scatters() && !request.data.is_none() {
                 part.data = ctx.take_data(part.sectors);
@@ -329,28 +321,34 @@ impl Mirror {
                 }
             }
             let now = ctx.now();
-            self.enter(Work::Request { parent }, group as usize, part, now);
+            self.enter(Purpose::Request { parent }, group as usize, part, now);
         }
     }
 
-    /// Whether a group's share of a request's data is scattered over it.
+    /// Whether a group's share of a request is not contiguous in the request's data.
     fn scatters(&self) -> bool {
         self.striping.members > 1
     }
 
-    fn enter(&mut self, work: Work, group: usize, request: Request, since: SimTime) {
-        let locked = request.op != Op::Read || !matches!(work, Work::Request { .. });
-        let (breakdown, marked) = (LatencyBreakdown::NONE, false);
-        let op = GroupOp { work, group, request, left: 0, locked, marked, since, breakdown };
+    fn enter(&mut self, purpose: Purpose, group: usize, request: Request, since: SimTime) {
+        let locked = request.op != Op::Read || !matches!(purpose, Purpose::Request { .. });
+        let latency = LatencyAccount::new(since);
+        let op = GroupOp { purpose, group, request, left: 0, locked, marked: false, latency };
         let index = self.ops.insert(op) as u32;
-        let (from, to) = (request.lba.0, request.end().0);
-        let range = Range { key: group as u64, from, to, exclusive: true };
-        if !locked || self.locks.acquire(index, range) {
+        if !locked || self.lock(index, true) {
             self.ready.push_back(index);
         }
     }
 
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Locks the operation's range of its group, exclusively or shared; returns whether it holds
+    /// the lock now.
+    fn lock(&mut self, index: u32, exclusive: bool) -> bool {
+        let GroupOp { group, request, .. } = &self.ops[index as usize];
+        let first = *group as u64 * self.each;
+        self.locks.acquire(index, first + request.lba.0, first + request.end().0, exclusive)
+    }
+
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
         while !self.resync.is_reading() {
             if let Some(index) = self.ready.pop_front() {
                 self.begin(ctx, index);
@@ -360,7 +358,7 @@ impl Mirror {
         }
     }
 
-    /// Steps of the array a request to a group concerns.
+    /// The array's resync steps that a request to a group touches.
     fn steps_of(&self, group: usize, request: &Request) -> std::ops::Range<u64> {
         let first = self.steps_each() * group as u64;
         let end = request.end().0.div_ceil(self.step_sectors);
@@ -376,14 +374,14 @@ impl Mirror {
         self.columns(group).filter_map(|column| self.holder(column, request))
     }
 
-    /// Whether there are two copies, one of which can be read.
-    fn can_disagree(&self, group: usize, request: &Request) -> bool {
+    /// Whether two copies are present and at least one of them is readable.
+    fn may_differ(&self, group: usize, request: &Request) -> bool {
         let present = self.columns(group).filter_map(|column| self.members.present(column));
         present.count() > 1 && self.is_readable(group, request)
     }
 
-    /// A request waits until the copies of a step agree.
-    fn wait_until_agreed(&mut self, ctx: &mut Ctx<'_>, index: u32, step: u64) {
+    /// Makes a request wait until the copies of a step are in sync.
+    fn wait_for_resync(&mut self, ctx: &mut Ctx<'_>, index: u32, step: u64) {
         let op = self.ops[index as usize];
         if op.locked {
             let ready = &mut self.ready;
@@ -392,11 +390,9 @@ impl Mirror {
         if self.resync.claim(step) {
             self.enter_resync(ctx, step, op.request.flags);
         }
-        // Whoever makes the step agree holds it, or asked for it before.
+        // The resync operation holds the lock or requested it earlier.
         self.ops[index as usize].locked = true;
-        let (from, to) = (op.request.lba.0, op.request.end().0);
-        let range = Range { key: op.group as u64, from, to, exclusive: false };
-        if self.locks.acquire(index, range) {
+        if self.lock(index, false) {
             self.ready.push_back(index);
         }
     }
@@ -415,11 +411,11 @@ impl Mirror {
         let mut request = Request { flags, ..Request::new(Op::Read, Lba(from), sectors) };
         request.data = ctx.take_data(sectors);
         let now = ctx.now();
-        self.enter(Work::Resync { step, from: None }, group, request, now);
+        self.enter(Purpose::Resync { step, from: None }, group, request, now);
     }
 
-    /// Reads the copy that wins, then writes it to the others that are there.
-    fn make_agree(&mut self, ctx: &mut Ctx<'_>, index: u32, read_from: Option<usize>) {
+    /// Reads the first copy present, then writes it to the others.
+    fn resync_copies(&mut self, ctx: &mut Ctx<'_>, index: u32, read_from: Option<usize>) {
         let op = self.ops[index as usize];
         let Some(winner) = read_from.or_else(|| self.holders(op.group, &op.request).next()) else {
             return self.finish(ctx, index, true);
@@ -448,45 +444,44 @@ impl Mirror {
         let mut request = Request::new(Op::Read, Lba(from), sectors);
         request.flags = Flags::BACKGROUND;
         request.data = ctx.take_data(sectors);
-        let work = Work::Rebuild { number: rebuild, step, column, writes: false };
+        let purpose = Purpose::Rebuild { number: rebuild, step, column, writes: false };
         let now = ctx.now();
-        self.enter(work, column / self.copies, request, now);
+        self.enter(purpose, column / self.copies, request, now);
         true
     }
 
-    /// Issues what the operation, which holds its lock if it needs one, has to do next.
+    /// Issues the next requests of an operation, which holds its lock if it needs one.
     fn begin(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let now = ctx.now();
         let op = &mut self.ops[index as usize];
-        op.breakdown.add(LatencyPhase::Queue, now.since(op.since));
-        op.since = now;
+        op.latency.queued(now);
         let op = *op;
-        match op.work {
-            Work::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
+        match op.purpose {
+            Purpose::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
                 self.finish(ctx, index, true);
             }
-            Work::Rebuild { writes: true, column, .. } => {
-                let child = self.members.present(column).expect("its rebuild goes on");
+            Purpose::Rebuild { writes: true, column, .. } => {
+                let child = self.members.present(column).expect("the rebuild is in progress");
                 self.issue(ctx, index, child, Request { op: Op::Write, ..op.request });
             }
-            Work::Resync { from, .. } => self.make_agree(ctx, index, from),
-            Work::Request { .. } if op.request.op != Op::Read => self.write(ctx, index),
-            Work::Request { .. } | Work::Rebuild { .. } => self.read(ctx, index),
+            Purpose::Resync { from, .. } => self.resync_copies(ctx, index, from),
+            Purpose::Request { .. } if op.request.op != Op::Read => self.write(ctx, index),
+            Purpose::Request { .. } | Purpose::Rebuild { .. } => self.read(ctx, index),
         }
     }
 
-    /// Reads from a copy, for a request or a rebuild.
+    /// Reads from one copy, for a request or a rebuild.
     fn read(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
         let unsynced = match self.resync.is_synced() {
             true => None,
             false => self.resync.unsynced_of(self.steps_of(op.group, &op.request)),
         };
-        let child = match (unsynced, op.work) {
-            (Some(step), Work::Request { .. }) if self.can_disagree(op.group, &op.request) => {
-                return self.wait_until_agreed(ctx, index, step);
+        let child = match (unsynced, op.purpose) {
+            (Some(step), Purpose::Request { .. }) if self.may_differ(op.group, &op.request) => {
+                return self.wait_for_resync(ctx, index, step);
             }
-            // The copy that wins in the end.
+            // The copy that the resync will keep.
             (Some(_), _) => self.holders(op.group, &op.request).next(),
             (None, _) => self.choose(ctx, op.group, &op.request),
         };
@@ -494,13 +489,13 @@ impl Mirror {
             self.issue(ctx, index, child, op.request);
             return;
         }
-        if matches!(op.work, Work::Rebuild { .. }) {
-            self.members.give_up_rebuild(ctx);
+        if matches!(op.purpose, Purpose::Rebuild { .. }) {
+            self.members.abandon_rebuild(ctx);
         }
         self.finish(ctx, index, true);
     }
 
-    /// Writes to all copies, when the regions are marked.
+    /// Writes to all copies once the regions are marked.
     fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
         if !op.marked && self.resync.has_bitmap() {
@@ -529,23 +524,20 @@ impl Mirror {
         if op.left > 0 {
             return;
         }
-        for part in LatencyPhase::ALL {
-            op.breakdown.add(part, done.breakdown.get(part));
-        }
-        op.since = ctx.now();
-        match &mut op.work {
-            Work::Rebuild { writes, .. } if !*writes => {
+        op.latency.served(ctx.now(), &done.breakdown);
+        match &mut op.purpose {
+            Purpose::Rebuild { writes, .. } if !*writes => {
                 *writes = served;
                 self.ready.push_back(index);
             }
-            Work::Resync { from, .. } if from.is_none() => {
+            Purpose::Resync { from, .. } if from.is_none() => {
                 *from = served.then_some(done.child);
                 self.ready.push_back(index);
             }
-            Work::Request { .. } if op.request.op == Op::Read && !served => {
+            Purpose::Request { .. } if op.request.op == Op::Read && !served => {
                 self.ready.push_back(index);
             }
-            Work::Request { .. } if op.request.op != Op::Read => {
+            Purpose::Request { .. } if op.request.op != Op::Read => {
                 let op = *op;
                 let failed = !self.is_readable(op.group, &op.request);
                 self.finish(ctx, index, failed);
@@ -564,24 +556,24 @@ impl Mirror {
             let steps = self.steps_of(op.group, &op.request);
             self.resync.unmark(ctx, steps);
         }
-        match op.work {
-            Work::Resync { step, .. } => {
+        match op.purpose {
+            Purpose::Resync { step, .. } => {
                 ctx.data().give_back(op.request.data);
                 self.resync.step_done(ctx, step, !failed);
             }
-            Work::Request { parent } => {
+            Purpose::Request { parent } => {
                 let data = op.request.data;
                 if self.scatters() && data != DataSlice::NONE {
-                    let request = self.parents[parent as usize].request;
+                    let request = self.pending[parent as usize].request;
                     if op.request.op == Op::Read && !failed {
                         self.striping.copy(ctx, &request, &op.request, op.group as u64, false);
                     }
                     ctx.data().give_back(data);
                 }
                 self.active -= 1;
-                self.part_done(ctx, parent, op.breakdown, failed);
+                self.part_done(ctx, parent, op.latency.breakdown(), failed);
             }
-            Work::Rebuild { number, step, .. } => {
+            Purpose::Rebuild { number, step, .. } => {
                 ctx.data().give_back(op.request.data);
                 if !failed {
                     self.members.step_done(ctx, number, step);
@@ -590,16 +582,16 @@ impl Mirror {
         }
     }
 
-    /// Whether a group has no whole copy left.
+    /// Whether a group has no complete copy left.
     fn is_beyond_redundancy(&self) -> bool {
         let groups = 0..self.turns.len();
         let lost = |group| !self.columns(group).any(|column| self.members.is_good(column));
         groups.into_iter().any(lost)
     }
 
-    fn tell_if_beyond(&mut self, ctx: &mut Ctx<'_>) {
+    fn report_if_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if self.is_beyond_redundancy() {
-            self.members.tell_beyond_redundancy(ctx);
+            self.members.report_beyond_redundancy(ctx);
         }
     }
 }
@@ -617,15 +609,15 @@ impl Component for Mirror {
                 ("copies", self.copies as f64),
                 ("chunk_sectors", self.striping.chunk as f64),
             ],
-            custom: members::CUSTOM,
+            custom: rebuild::CUSTOM,
             ..ComponentInfo::default()
         }
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.members.start(ctx);
-        self.tell_if_beyond(ctx);
-        self.settle(ctx);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -633,13 +625,13 @@ impl Component for Mirror {
             Op::Flush => self.flush(ctx, id, request),
             _ => self.split(ctx, id, request),
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
             self.members.fail(ctx, done.child);
-            self.tell_if_beyond(ctx);
+            self.report_if_beyond_redundancy(ctx);
         }
         if done.tag == BITMAP_TAG {
             let ready = &mut self.ready;
@@ -652,7 +644,7 @@ impl Component for Mirror {
             let failed = self.is_beyond_redundancy();
             self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
@@ -661,8 +653,12 @@ impl Component for Mirror {
             return;
         }
         self.members.wake(ctx, token);
-        self.tell_if_beyond(ctx);
-        self.settle(ctx);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
@@ -670,11 +666,28 @@ impl Component for Mirror {
     }
 }
 
+impl Checkpoint for Mirror {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.ops.is_empty() {
+            return Err(StateError("a rebuild or resync step is under way".to_owned()));
+        }
+        to.put(&(&self.members, &self.resync));
+        to.put(&(&self.stream, &self.turns, &self.last));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.members, self.resync) = from.take()?;
+        (self.stream, self.turns, self.last) = from.take()?;
+        same_length("the list of members", self.last.len(), self.in_flight.len())
+    }
+}
+
 impl PowerFailure for Mirror {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.members.power_cut(now);
         self.resync.power_cut(now, false);
-        self.parents.clear();
+        self.pending.clear();
         self.ops.clear();
         self.ready.clear();
         self.locks = RangeLocks::default();
@@ -686,6 +699,6 @@ impl PowerFailure for Mirror {
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.members.power_on(ctx);
         self.resync.power_on(ctx, &self.members);
-        self.settle(ctx);
+        self.advance(ctx);
     }
 }

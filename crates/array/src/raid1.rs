@@ -1,12 +1,9 @@
-//! RAID level 1: every member holds everything.
+//! RAID level 1: every member holds a copy of all data.
 
-use super::members::{
-    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
-};
-use super::mirror::{READ_CHOICE, REBUILD_STEP, build as array};
-use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
+use super::mirror::{self, PARAMS};
+use super::rebuild::{self, DEVICES};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::Problem;
+use hybridsim_config::param::{Problem, joined};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
@@ -14,26 +11,14 @@ use hybridsim_engine::Component;
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid1",
-        summary: "RAID 1: every member holds a copy of everything; all but one may fail",
+        summary: "RAID 1: every member holds a copy of all data; all but one may fail",
         origin: "Patterson, Gibson and Katz 1988; read choices as in DiskSim 4",
-        params: &[
-            MEMBERS,
-            SPARES,
-            READ_CHOICE,
-            FAILURES,
-            REBUILD_STEP,
-            REBUILD_RATE,
-            REBUILD_PARALLEL,
-            REBUILD_AFTER_IDLE,
-            RESYNC,
-            BITMAP_REGION,
-            BITMAP_CLEAR_AFTER,
-        ],
+        params: &joined::<{ DEVICES.len() + PARAMS.len() }>(&[DEVICES, PARAMS]),
     },
     build,
 };
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
-    let (columns, _) = super::members::columns_of(input);
-    array(ENTRY.description.name, input, columns.max(1), None, Vec::new())
+    let (columns, _) = rebuild::columns_of(input);
+    mirror::build(ENTRY.description.name, input, columns.max(1), None, Vec::new())
 }

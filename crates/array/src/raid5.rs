@@ -1,17 +1,10 @@
-//! RAID level 5: parity goes round the members.
+//! RAID level 5: one parity unit per stripe, rotated over the members.
 
-use super::members::{
-    FAILURES, MEMBERS, REBUILD_AFTER_IDLE, REBUILD_PARALLEL, REBUILD_RATE, SPARES,
-};
-use super::parity::journal::JOURNAL;
 use super::parity::layout::{Rotated, Rotation};
-use super::parity::{
-    BREAK_POINT, CHUNK, IN_PROGRESS, SMALL_WRITE, Shape, TRIM, UNSYNCED_PARITY, WRITE_ORDER,
-    build as array,
-};
-use super::resync::{BITMAP_CLEAR_AFTER, BITMAP_REGION, RESYNC};
+use super::parity::{self, CHUNK, PARAMS, Shape};
+use super::rebuild::DEVICES;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, joined};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Component;
 
@@ -19,58 +12,50 @@ use hybridsim_engine::Component;
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "raid5",
-        summary: "RAID 5: chunks and parity go round the members; one may fail",
+        summary: "RAID 5: chunks and rotated parity over all members; one may fail",
         origin: "Patterson, Gibson and Katz 1988; rotations as named by Lee and Katz 1993",
-        params: &[
-            MEMBERS,
-            SPARES,
-            CHUNK,
-            ROTATION,
-            PARITY_ROWS,
-            SMALL_WRITE,
-            BREAK_POINT,
-            WRITE_ORDER,
-            TRIM,
-            IN_PROGRESS,
-            FAILURES,
-            REBUILD_RATE,
-            REBUILD_PARALLEL,
-            REBUILD_AFTER_IDLE,
-            RESYNC,
-            BITMAP_REGION,
-            BITMAP_CLEAR_AFTER,
-            UNSYNCED_PARITY,
-            JOURNAL,
-        ],
+        params: &joined::<{ DEVICES.len() + ROTATED.len() + PARAMS.len() }>(&[
+            DEVICES, ROTATED, PARAMS,
+        ]),
     },
     build,
 };
 
-/// How parity goes round.
-pub const ROTATION: Param = Param::with(
-    "rotation",
-    Kind::Choice(Rotation::NAMES),
-    "\"left-symmetric\"",
-    "How parity goes round the members: left from the last, right from the first; symmetric: data \
-     starts behind parity; asymmetric: at the first member",
-);
-
-/// How long parity stays.
-pub const PARITY_ROWS: Param = Param::with(
-    "parity_rows",
-    Kind::Count { min: 1, max: 1 << 30 },
-    "1",
-    "Stripes after which parity goes on to the next member (DiskSim's parity stripe unit, in \
-     stripe units)",
-);
+/// The stripes of RAID levels 5 and 6.
+pub(super) const ROTATED: &[Param] = &[
+    CHUNK,
+    Param::with(
+        "rotation",
+        Kind::Choice(Rotation::NAMES),
+        "\"left-symmetric\"",
+        "How parity rotates over the members: left from the last, right from the first; symmetric: \
+         data start behind parity; asymmetric: at the first member",
+    ),
+    Param::with(
+        "parity_rows",
+        Kind::Count { min: 1, max: 1 << 30 },
+        "1",
+        "Stripes after which parity rotates to the next member (DiskSim's parity stripe unit, in \
+         stripe units)",
+    ),
+];
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
+    rotated(ENTRY.description.name, input, 1)
+}
+
+/// An array with `parities` rotated parity units per stripe.
+pub(super) fn rotated(
+    kind: &'static str,
+    input: &BuildInput<'_>,
+    parities: usize,
+) -> Result<Box<dyn Component>, Vec<Problem>> {
     let rotation = Rotation::named(input.settings.text("rotation"));
     let rows = input.settings.count("parity_rows");
-    array(input, 2, |columns, _| Shape {
-        kind: ENTRY.description.name,
-        layout: Box::new(Rotated { columns, parities: 1, rotation, rows }),
-        data: columns - 1,
-        parities: 1,
+    parity::build(input, parities + 1, |columns, _| Shape {
+        kind,
+        layout: Box::new(Rotated { columns, parities, rotation, rows }),
+        data: columns - parities,
+        parities,
     })
 }

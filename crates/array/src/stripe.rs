@@ -1,7 +1,8 @@
-//! Striping (RAID level 0): chunks go round the members.
+//! Striping (RAID level 0): chunks are distributed round-robin over the members.
 //!
-//! What a request takes from one member is contiguous there, so every member gets at most one
-//! request. Its data, scattered over the parent's, travels in a buffer of its own.
+//! The part of a request on one member is contiguous there, so every member gets at most one
+//! request. Its data are scattered over those of the parent's request and travel in a buffer of
+//! their own.
 
 use super::fanout::Fanout;
 use super::striping::Striping;
@@ -17,7 +18,7 @@ use hybridsim_engine::{
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "stripe",
-        summary: "RAID 0: chunks go round the members, nothing is redundant",
+        summary: "RAID 0: chunks are striped over the members, without redundancy",
         origin: "Patterson, Gibson and Katz 1988; the size of the smallest member counts",
         params: &[
             Param::required("members", Kind::Components, "The devices, in order"),
@@ -53,7 +54,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(Stripe { striping, rows: smallest / chunk, fanout: Fanout::default() }))
 }
 
-/// The volume.
+/// The array.
 #[derive(Debug)]
 pub struct Stripe {
     striping: Striping,
@@ -104,10 +105,6 @@ impl Component for Stripe {
             ctx.issue(member as usize, child, tag);
         }
     }
-
-    // All it remembers is of requests in flight.
-
-    // Members that were written to and others that were not are what a write in flight leaves.
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.request.data != DataSlice::NONE && done.request.op != Op::Flush {

@@ -1,19 +1,18 @@
-//! Chunks that go round: what a range of the whole takes from each member.
+//! Striping: which range of each member a range of the array maps to.
 
 use hybridsim_engine::{Ctx, Request};
 
-/// So many members (or groups of copies), so many sectors in a row on one of them.
+/// Chunks distributed round-robin over members, or over groups of copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Striping {
-    /// Members the chunks go round.
     pub members: u64,
-    /// Sectors in a chunk.
+    /// Sectors.
     pub chunk: u64,
 }
 
 impl Striping {
-    /// What `member` holds of sectors `lba..end`: its own first sector and number of sectors,
-    /// contiguous there.
+    /// The part of sectors `lba..end` that `member` holds: first sector on the member and number
+    /// of sectors, which are contiguous there.
     pub fn share(&self, member: u64, lba: u64, end: u64) -> Option<(u64, u64)> {
         let (head, tail) = (lba / self.chunk, (end - 1) / self.chunk);
         let first = head + (member + self.members - head % self.members) % self.members;
@@ -28,7 +27,7 @@ impl Striping {
         Some((from, to - from))
     }
 
-    /// Members that hold some of sectors `lba..end`: the first one and how many follow it round.
+    /// Members that hold part of sectors `lba..end`: the first, and how many in round-robin order.
     pub fn concerned(&self, lba: u64, end: u64) -> (u64, u64) {
         let (head, tail) = (lba / self.chunk, (end - 1) / self.chunk);
         (head % self.members, (tail - head + 1).min(self.members))
@@ -54,7 +53,8 @@ impl Striping {
         }
     }
 
-    /// Copies between a parent's data and a member's own buffer.
+    /// Copies data versions between a request of the parent and a member's request, whose buffer
+    /// holds only its share.
     pub fn copy(
         &self,
         ctx: &mut Ctx<'_>,
@@ -68,8 +68,8 @@ impl Striping {
             let (above, below) = (parent.data.skip(in_parent), child.data.skip(in_child));
             let (from, to) = if to_child { (above, below) } else { (below, above) };
             for sector in 0..sectors {
-                let stamp = ctx.data().stamps(from.skip(sector), 1)[0];
-                ctx.data().stamps_mut(to.skip(sector), 1)[0] = stamp;
+                let version = ctx.data().stamps(from.skip(sector), 1)[0];
+                ctx.data().stamps_mut(to.skip(sector), 1)[0] = version;
             }
         });
     }

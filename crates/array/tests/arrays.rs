@@ -215,8 +215,8 @@ fn wrong_parameters_are_all_told() {
         }
     };
     let check = |name, settings: Settings, children: &[u64], expect: &str| {
-        let told = problems(name, &settings, children);
-        assert!(told.contains(expect), "{name}: {told}");
+        let reported = problems(name, &settings, children);
+        assert!(reported.contains(expect), "{name}: {reported}");
     };
     let bytes = |bytes| settings(8).and("chunk", Value::Bytes(bytes));
     check("raid5", bytes(1000), &[], "multiple of 512");

@@ -1,12 +1,13 @@
-//! Arrays whose members fail: nothing is lost that may not be, and what is lost is told.
+//! Arrays whose members fail: nothing is lost that may not be, and what is lost is reported.
 
 mod support;
 
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
-use hybridsim_engine::{CommonEvent, Op, Request, SimDuration};
-use support::{Asked, entry, failing, read, run, run_over, settings, told, write};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Op, Request, SimDuration};
+use support::{Asked, entry, failing, read, reported, run, run_over, settings, write};
 
 const CHILD_SECTORS: u64 = 72;
 
@@ -23,8 +24,8 @@ fn load(name: &str, settings: &Settings, children: usize, seed: u64) -> Result<C
 fn survives(name: &str, settings: &Settings, children: usize, seed: u64) -> Checked {
     let seen = load(name, settings, children, seed)
         .unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-    assert_eq!(told(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
-    assert_eq!(told(&seen.events, "beyond_redundancy"), [], "{name} {settings:?}");
+    assert_eq!(reported(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
+    assert_eq!(reported(&seen.events, "beyond_redundancy"), [], "{name} {settings:?}");
     seen
 }
 
@@ -59,7 +60,7 @@ fn trims_may_pass_to_members_that_read_zeros_then() {
             let mut requests = load.draw(96);
             requests.extend((0..48).map(|at| read(at * 2, 2)));
             let seen = run(name, &pass, (6 + seed as usize % 2, 80), &requests, 8);
-            assert_eq!(seen.told("unserved_sectors"), [], "{name} {seed}");
+            assert_eq!(seen.reported("unserved_sectors"), [], "{name} {seed}");
             assert!(seen.count(Op::Trim) > 0);
         }
     }
@@ -110,7 +111,7 @@ fn early_data_do_not_wait_for_parity() {
         (at(Op::Write, 0), at(Op::Write, 3), seen.events)
     };
     let latency = |events: &[hybridsim_engine::EventRecord]| {
-        let write = |stamped: &hybridsim_engine::EventRecord| match stamped.event() {
+        let write = |record: &hybridsim_engine::EventRecord| match record.event() {
             Some(CommonEvent::Completed { op: Op::Write, latency, .. }) => Some(latency),
             _ => None,
         };
@@ -157,10 +158,10 @@ fn a_spare_is_filled_and_then_another_member_may_fail() {
         for seed in 0..6u64 {
             let first = (seed % members as u64, [0, 2_000_000][seed as usize % 2]);
             let seen = survives(name, &failing(4, 1, &[first]), members + 1, seed);
-            assert_eq!(told(&seen.events, "rebuild_started"), [members as u64]);
-            let took = told(&seen.events, "rebuild_ended_ns");
+            assert_eq!(reported(&seen.events, "rebuild_started"), [members as u64]);
+            let took = reported(&seen.events, "rebuild_ended_ns");
             assert_eq!(took.len(), 1, "{name} seed {seed}: the load outlasts the rebuild");
-            assert_eq!(told(&seen.events, "rebuild_percent").last(), Some(&100));
+            assert_eq!(reported(&seen.events, "rebuild_percent").last(), Some(&100));
             // As before to the end of the rebuild; then another one goes.
             let ended = first.1 + took[0];
             assert!(ended < seen.end.time.as_ns());
@@ -176,15 +177,15 @@ fn a_spare_is_filled_and_then_another_member_may_fail() {
 fn spares_take_over_one_after_the_other() {
     let settings = failing(4, 2, &[(1, 0), (3, 0)]).and("rebuild_parallel", Value::Count(1));
     let seen = survives("raid6", &settings, 8, 3);
-    assert_eq!(told(&seen.events, "rebuild_started"), [6, 7]);
-    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), 2);
+    assert_eq!(reported(&seen.events, "rebuild_started"), [6, 7]);
+    assert_eq!(reported(&seen.events, "rebuild_ended_ns").len(), 2);
     // A spare that fails while it is filled is replaced by the next.
     let settings =
         failing(4, 2, &[(1, 0), (6, 1_000_000)]).and("rebuild_parallel", Value::Count(1));
     let seen = survives("raid6", &settings, 8, 0);
-    assert_eq!(told(&seen.events, "rebuild_aborted"), [6]);
-    assert_eq!(told(&seen.events, "rebuild_started"), [6, 7]);
-    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), 1);
+    assert_eq!(reported(&seen.events, "rebuild_aborted"), [6]);
+    assert_eq!(reported(&seen.events, "rebuild_started"), [6, 7]);
+    assert_eq!(reported(&seen.events, "rebuild_ended_ns").len(), 1);
 }
 
 #[test]
@@ -203,9 +204,9 @@ fn a_rebuild_may_wait_for_quiet() {
         };
         let requests = Load { requests: 400, sectors_max: 40, seed: 3 }.draw(72);
         let busy = rig.check(&requests, 1).expect("conforms");
-        assert_eq!(told(&busy.events, "rebuild_percent"), [], "{name}: there is no quiet");
+        assert_eq!(reported(&busy.events, "rebuild_percent"), [], "{name}: there is no quiet");
         let bursts = rig.check_bursts(&requests, 8).expect("conforms");
-        assert_eq!(told(&bursts.events, "rebuild_ended_ns").len(), 1, "{name}: 20 ms pauses");
+        assert_eq!(reported(&bursts.events, "rebuild_ended_ns").len(), 1, "{name}: 20 ms pauses");
     }
 }
 
@@ -221,9 +222,9 @@ fn a_member_lost_during_a_rebuild_is_borne_by_double_parity_only() {
     for seed in 0..4 {
         survives("raid6", &slow("raid6"), 7, seed);
         let seen = load("raid5", &slow("raid5"), 7, seed).expect("what is served is right");
-        assert_eq!(told(&seen.events, "beyond_redundancy"), [2]);
-        assert_eq!(told(&seen.events, "rebuild_aborted"), [6]);
-        assert!(!told(&seen.events, "unserved_sectors").is_empty());
+        assert_eq!(reported(&seen.events, "beyond_redundancy"), [2]);
+        assert_eq!(reported(&seen.events, "rebuild_aborted"), [6]);
+        assert!(!reported(&seen.events, "unserved_sectors").is_empty());
     }
 }
 
@@ -239,12 +240,12 @@ fn one_failure_too_many_is_told_and_never_wrong() {
     ] {
         for seed in 0..6 {
             let seen = load(name, &failing(4, 0, &failures), 6, seed).expect("never wrong");
-            assert_eq!(told(&seen.events, "beyond_redundancy").len(), 1, "{name}");
-            assert!(!told(&seen.events, "unserved_sectors").is_empty(), "{name}");
-            assert_eq!(told(&seen.events, "member_failed").len(), failures.len());
-            let host_told = seen.events.iter().any(|stamped| {
-                stamped.component.0 == 0
-                    && matches!(stamped.event(), Some(CommonEvent::Custom { .. }))
+            assert_eq!(reported(&seen.events, "beyond_redundancy").len(), 1, "{name}");
+            assert!(!reported(&seen.events, "unserved_sectors").is_empty(), "{name}");
+            assert_eq!(reported(&seen.events, "member_failed").len(), failures.len());
+            let host_told = seen.events.iter().any(|record| {
+                record.component.0 == 0
+                    && matches!(record.event(), Some(CommonEvent::Custom { .. }))
             });
             assert!(host_told, "the host tells of requests that failed");
         }
@@ -277,9 +278,9 @@ fn members_that_fail_a_request_are_dropped_and_nothing_is_lost() {
                 }
             });
             let seen = seen.unwrap_or_else(|fault| panic!("{name} {good_for}: {fault}"));
-            assert_eq!(seen.told("unserved_sectors"), [], "{name} {good_for}");
+            assert_eq!(seen.reported("unserved_sectors"), [], "{name} {good_for}");
             if good_for < 40 {
-                assert_eq!(seen.told("member_failed"), [2], "{name} {good_for}");
+                assert_eq!(seen.reported("member_failed"), [2], "{name} {good_for}");
             }
         }
     }
@@ -301,7 +302,7 @@ fn what_a_failing_member_returns_is_never_believed() {
                 }
             });
             let seen = seen.unwrap_or_else(|fault| panic!("{name} {good_for}: {fault}"));
-            assert_eq!(seen.told("unserved_sectors"), [], "{name} {good_for}");
+            assert_eq!(seen.reported("unserved_sectors"), [], "{name} {good_for}");
         }
     }
 }
@@ -316,18 +317,18 @@ fn a_write_lost_while_it_is_under_way_is_not_done() {
         ("raid4", 4, write(0, 12)),
     ] {
         let seen = run(name, &failing(4, 0, &lost), (members, 800), &[request], 1);
-        assert_eq!(seen.told("unserved_sectors"), [u64::from(request.sectors)], "{name}");
+        assert_eq!(seen.reported("unserved_sectors"), [u64::from(request.sectors)], "{name}");
         let one = run(name, &failing(4, 0, &lost[..1]), (members, 800), &[request], 1);
-        assert_eq!(one.told("unserved_sectors"), [], "{name}");
+        assert_eq!(one.reported("unserved_sectors"), [], "{name}");
     }
     let flush = Request { op: Op::Flush, ..read(0, 1) };
     for name in ["raid1", "raid5"] {
         let all = failing(4, 0, &[(0, 0), (1, 0)]);
         let seen = run(name, &all, (2, 800), &[flush], 1);
-        assert_eq!(seen.told("unserved_sectors").len(), 1, "{name}: a flush of nothing");
+        assert_eq!(seen.reported("unserved_sectors").len(), 1, "{name}: a flush of nothing");
         let three = failing(4, 0, &[(0, 0), (1, 0), (2, 0)]);
         let seen = run(name, &three, (if name == "raid1" { 3 } else { 5 }, 800), &[flush], 1);
-        assert_eq!(seen.told("unserved_sectors").len(), 1, "{name}: what was written is lost");
+        assert_eq!(seen.reported("unserved_sectors").len(), 1, "{name}: what was written is lost");
     }
 }
 
@@ -336,8 +337,8 @@ fn the_rate_of_a_rebuild_is_kept() {
     let reads: Vec<Request> = (0..4000).map(|at| read(at % 200, 1)).collect();
     let time = |settings: &Settings, name: &str| {
         let seen = run(name, settings, (6, 400), &reads, 1);
-        assert_eq!(seen.told("rebuild_ended_ns").len(), 1, "{name}");
-        seen.told("rebuild_ended_ns")[0]
+        assert_eq!(seen.reported("rebuild_ended_ns").len(), 1, "{name}");
+        seen.reported("rebuild_ended_ns")[0]
     };
     for name in ["raid5", "raid1"] {
         let free = time(&failing(4, 1, &[(0, 0)]), name);
@@ -355,7 +356,7 @@ fn a_declustered_rebuild_reads_its_share_of_the_others() {
     // 36 chunks are 12 tiles of 3 rows: two rounds of the six orders.
     let reads: Vec<Request> = (0..400).map(|_| read(0, 1)).collect();
     let seen = run("declustered", &settings, (8, 4 * 36), &reads, 1);
-    assert_eq!(seen.told("rebuild_ended_ns").len(), 1);
+    assert_eq!(seen.reported("rebuild_ended_ns").len(), 1);
     let is_chunk = |asked: &&Asked| asked.1 == Op::Read && asked.3 == 4;
     // Each of the six others is read for (3 - 1) / (7 - 1) of its 36 chunks.
     for member in 1..7 {

@@ -1,4 +1,4 @@
-//! Arrays whose power fails: what was acknowledged is there, or its loss is told; an array that
+//! Arrays whose power fails: what was acknowledged is there, or its loss is reported; an array that
 //! does not mend what was interrupted is found out.
 
 mod support;
@@ -7,7 +7,7 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
 use hybridsim_engine::{CommonEvent, EventRecord, Op, Request};
-use support::{Asked, entry, failing, read, run, settings, told, write};
+use support::{Asked, entry, failing, read, reported, run, settings, write};
 
 const ARRAYS: [&str; 6] = ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"];
 const CHILD_SECTORS: u64 = 72;
@@ -36,7 +36,7 @@ fn load(name: &str, settings: &Settings, spares: usize, seed: u64) -> Result<Che
 fn survives(name: &str, settings: &Settings, spares: usize, seed: u64) -> Checked {
     let seen =
         load(name, settings, spares, seed).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-    assert_eq!(told(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
+    assert_eq!(reported(&seen.events, "unserved_sectors"), [], "{name} {settings:?}");
     seen
 }
 
@@ -47,8 +47,8 @@ fn whole_arrays_keep_what_they_acknowledged() {
             for resync in ["full", "bitmap"] {
                 let settings = with(settings(1 + seed), "resync", resync);
                 let seen = survives(name, &settings, 0, seed);
-                assert!(told(&seen.events, "resync_started").iter().any(|steps| *steps > 0));
-                let last = told(&seen.events, "resync_ended_ns");
+                assert!(reported(&seen.events, "resync_started").iter().any(|steps| *steps > 0));
+                let last = reported(&seen.events, "resync_ended_ns");
                 assert!(!last.is_empty(), "{name} {resync}: none came to its end");
             }
             let early = with(settings(4), "small_write", "read-modify-write");
@@ -60,8 +60,8 @@ fn whole_arrays_keep_what_they_acknowledged() {
 /// When the last power failure was mended.
 fn mended(seen: &Checked) -> u64 {
     let last = |is: fn(&EventRecord) -> bool| {
-        let time = seen.events.iter().rfind(|stamped| is(stamped)).map(|it| it.time.as_ns());
-        time.expect("told")
+        let time = seen.events.iter().rfind(|record| is(record)).map(|it| it.time.as_ns());
+        time.expect("reported")
     };
     let cut = last(|event| matches!(event.event(), Some(CommonEvent::PowerCut { .. })));
     let ended = last(|event| matches!(event.event(), Some(CommonEvent::Custom { name: 8, .. })));
@@ -79,7 +79,7 @@ fn when_parity_is_mended_a_member_may_fail() {
                 assert!(at < whole.end.time.as_ns(), "{name} {seed}: the load goes on");
                 let settings = with(failing(4, 0, &[(seed, at)]), "resync", resync);
                 let seen = survives(name, &settings, 0, seed);
-                assert_eq!(told(&seen.events, "member_failed"), [seed]);
+                assert_eq!(reported(&seen.events, "member_failed"), [seed]);
             }
         }
     }
@@ -95,7 +95,7 @@ fn copies_survive_with_one_missing_or_being_filled() {
                     let settings = with(failing(4, spares, &failures), "resync", resync);
                     let seed = seed as u64 + member;
                     let seen = survives(name, &settings, spares, seed);
-                    assert_eq!(told(&seen.events, "rebuild_ended_ns").len(), spares, "{name}");
+                    assert_eq!(reported(&seen.events, "rebuild_ended_ns").len(), spares, "{name}");
                 }
             }
         }
@@ -114,8 +114,8 @@ fn the_write_hole_is_told_and_never_wrong() {
                     let settings = with(failing(4, spares, &[(member, at)]), "resync", resync);
                     let seen = load(name, &settings, spares, seed as u64 + member)
                         .unwrap_or_else(|error| panic!("{settings:?}: {error}"));
-                    let unserved = told(&seen.events, "unserved_sectors").len();
-                    let hole = told(&seen.events, "write_hole_sectors").len();
+                    let unserved = reported(&seen.events, "unserved_sectors").len();
+                    let hole = reported(&seen.events, "write_hole_sectors").len();
                     assert!(unserved <= hole, "{name}: lost by nothing else");
                     refused += hole;
                 }
@@ -214,7 +214,7 @@ fn a_journal_closes_the_write_hole() {
                     let settings = with(failing(4, spares, &[(member, at)]), "resync", resync);
                     let settings = with(settings, "journal", "j");
                     let seen = survives(name, &settings, spares, seed as u64 + member);
-                    replayed += told(&seen.events, "journal_replayed_ns").len();
+                    replayed += reported(&seen.events, "journal_replayed_ns").len();
                 }
             }
         }
@@ -229,8 +229,11 @@ fn a_journal_that_fails_is_done_without() {
             let failures = [(6, 1 + 700_000 * seed)];
             let settings = with(failing(4, 0, &failures), "journal", "j");
             let seen = survives(name, &settings, 0, seed);
-            assert_eq!(told(&seen.events, "member_failed"), [6]);
-            assert!(told(&seen.events, "resync_started").iter().any(|steps| *steps > 0), "{name}");
+            assert_eq!(reported(&seen.events, "member_failed"), [6]);
+            assert!(
+                reported(&seen.events, "resync_started").iter().any(|steps| *steps > 0),
+                "{name}"
+            );
         }
     }
 }
@@ -238,7 +241,7 @@ fn a_journal_that_fails_is_done_without() {
 #[test]
 fn journals_that_make_no_sense_are_refused() {
     let registry = Registry::default();
-    let told = |settings: Settings, journal: u64| {
+    let reported = |settings: Settings, journal: u64| {
         let settings = with(settings, "journal", "j");
         let children = [72, 72, 72, journal];
         let entry = entry("raid5");
@@ -247,8 +250,11 @@ fn journals_that_make_no_sense_are_refused() {
             .err()
             .unwrap_or_default()
     };
-    assert_eq!(told(settings(4), 100), "");
-    assert!(told(settings(4), 12).contains("must hold more than the 12 sectors"));
+    assert_eq!(reported(settings(4), 100), "");
+    assert!(reported(settings(4), 12).contains("must hold more than the 12 sectors"));
     let pass = with(settings(4), "trim", "pass");
-    assert!(told(with(pass, "write_order", "early"), 100).contains("`early` does not go with"));
+    assert!(
+        reported(with(pass, "write_order", "early"), 100)
+            .contains("`early` cannot be combined with")
+    );
 }

@@ -76,7 +76,7 @@ fn a_request_costs_each_member_one_request_and_the_slowest_counts() {
     assert_eq!(rig.build().expect("fine").capacity(), 2400);
     let wide = Request::new(Op::Write, Lba(4), 2000);
     let seen = rig.check(&[wide], 1).expect("conforms");
-    let first = seen.events.iter().find_map(|stamped| match stamped.event() {
+    let first = seen.events.iter().find_map(|record| match record.event() {
         Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns()),
         _ => None,
     });

@@ -20,7 +20,7 @@ use crate::event::CacheEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::spans::SpanLocks;
+use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
     CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
     LatencyPhase, Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
@@ -130,7 +130,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         dirty: Bits::new(size),
         ops: Slab::new(),
         ready: VecDeque::new(),
-        locks: SpanLocks::default(),
+        locks: RangeLocks::default(),
         asked: 0,
         at_device: 0,
         used: SimTime::ZERO,
@@ -190,7 +190,7 @@ pub struct CacheDevice {
     ops: Slab<Operation>,
     /// Operations that hold their locks and may begin.
     ready: VecDeque<u32>,
-    locks: SpanLocks,
+    locks: RangeLocks,
     /// Requests not complete.
     asked: u64,
     /// Requests at the device, and when it last completed one.

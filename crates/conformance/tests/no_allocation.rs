@@ -35,7 +35,7 @@ fn allocations(options: HostOptions, scheduler: Box<dyn Scheduler>, requests: u6
     let source = Endless { stream: Stream::new(1, "endless"), left: requests };
     let host = Host::new(options, Box::new(source), scheduler);
     let device = ConstantDevice::new(Timing {
-        servers: 1,
+        queue_depth: 1,
         ..Timing::fixed(1 << 21, SimDuration::from_ns(10))
     });
     let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("host/device", device)]);
@@ -99,8 +99,10 @@ fn array_allocations(name: &str, requests: u64) -> u64 {
     };
     let component = (support::entry(name).build)(&input).expect("makes sense");
     let device = |at: usize| {
-        let timing =
-            Timing { servers: 1, ..Timing::fixed(1 << 17, SimDuration::from_ns(100 + at as u64)) };
+        let timing = Timing {
+            queue_depth: 1,
+            ..Timing::fixed(1 << 17, SimDuration::from_ns(100 + at as u64))
+        };
         ComponentTree::leaf(&format!("host/array/{at}"), ConstantDevice::new(timing))
     };
     let children = (0..children).map(device).collect();

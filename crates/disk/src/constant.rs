@@ -32,11 +32,12 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
                 "Added: a random time, even between nothing and this; requests overtake each other",
             ),
             Param::with(
-                "servers",
+                "queue_depth",
                 Kind::Count { min: 0, max: 1024 },
                 "0",
                 "Requests served at a time, the others wait in order; 0: any number",
-            ),
+            )
+            .formerly(&["servers"]),
         ],
     },
     build,
@@ -53,7 +54,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         latency: settings.duration("latency"),
         rate: settings.rate_opt("rate").unwrap_or(0),
         jitter: settings.duration("jitter"),
-        servers: settings.count("servers") as usize,
+        queue_depth: settings.count("queue_depth") as usize,
         stream: Stream::new(input.seed, input.path),
     })))
 }
@@ -70,7 +71,7 @@ pub struct Timing {
     /// Largest random time added to it.
     pub jitter: SimDuration,
     /// Requests served at a time; 0 for any number.
-    pub servers: usize,
+    pub queue_depth: usize,
     /// Draws the jitter.
     pub stream: Stream,
 }
@@ -83,7 +84,7 @@ impl Timing {
             latency,
             rate: 0,
             jitter: SimDuration::ZERO,
-            servers: 0,
+            queue_depth: 0,
             stream: Stream::new(0, ""),
         }
     }
@@ -101,7 +102,7 @@ struct Pending {
 #[derive(Debug)]
 pub struct ConstantDevice {
     timing: Timing,
-    /// When each server is free.
+    /// When each of the requests served at a time leaves.
     free_at: Vec<SimTime>,
     contents: Contents,
     undo: InFlightWrites,
@@ -112,7 +113,7 @@ pub struct ConstantDevice {
 impl ConstantDevice {
     /// A device with these times.
     pub fn new(timing: Timing) -> Self {
-        let free_at = vec![SimTime::ZERO; timing.servers];
+        let free_at = vec![SimTime::ZERO; timing.queue_depth];
         Self {
             timing,
             free_at,
@@ -122,12 +123,12 @@ impl ConstantDevice {
         }
     }
 
-    /// Takes the server that is free first; answers when it starts.
+    /// When the service of a request that arrives now starts.
     fn start_of(&mut self, now: SimTime, service: SimDuration) -> SimTime {
         match self.free_at.iter_mut().min() {
-            Some(server) => {
-                let start = (*server).max(now);
-                *server = start + service;
+            Some(free_at) => {
+                let start = (*free_at).max(now);
+                *free_at = start + service;
                 start
             }
             None => now,
@@ -219,7 +220,11 @@ impl Checkpoint for ConstantDevice {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let (free_at, stream): (Vec<SimTime>, _) = from.take()?;
-        state::same_length("the list of servers", free_at.len(), self.free_at.len())?;
+        state::same_length(
+            "the list of requests served at a time",
+            free_at.len(),
+            self.free_at.len(),
+        )?;
         (self.free_at, self.timing.stream) = (free_at, stream);
         Ok(())
     }

@@ -10,11 +10,12 @@ use crate::event::DiskEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
-    LatencyBreakdown, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, Durable, InFlightWrites,
+    LatencyBreakdown, LatencyPhase, Lba, Loader, Op, PowerFailure, PowerState, Request, RequestId,
+    SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use std::rc::Rc;
 
@@ -209,8 +210,24 @@ impl Component for CurveDisk {
         self.account(ctx);
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
+    }
+}
+
+impl Checkpoint for CurveDisk {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(self.last, self.told, self.busy_until, &self.stream));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.last, self.told, self.busy_until, self.stream) = from.take()?;
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::rotation::{Angle, Rotation};
 use crate::seek::SeekTable;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
 /// The moving parts of a drive. Constant; where the arm is, its owner knows.
@@ -26,7 +27,7 @@ pub struct Mechanics {
 }
 
 /// Where the arm is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
     /// Cylinder.
     pub cylinder: u32,

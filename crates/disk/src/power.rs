@@ -6,9 +6,10 @@
 //! time-out, spinning down and standby. States thus add up to the run time without an event.
 
 use hybridsim_engine::{PowerState, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
 /// When an idle drive stops its spindle, and how long that and starting it again take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SpinDown {
     /// Idle time before the spindle stops; `None` for never.
     pub after: Option<SimDuration>,
@@ -19,7 +20,7 @@ pub struct SpinDown {
 }
 
 /// What the drive has been and will be doing.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct StateClock {
     spin_down: SpinDown,
     plan: Vec<(PowerState, SimTime)>,

@@ -388,6 +388,7 @@ macro_rules! events {
 
 coded! {
     /// A power state of a device.
+    #[derive(serde::Serialize, serde::Deserialize)]
     pub enum PowerState {
         /// Ready, no request in service.
         Idle = 0 "idle",

@@ -2,13 +2,16 @@
 
 use crate::coded;
 use crate::contents::DataSlice;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Bytes in a sector, the unit of every address and length between components.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A logical block address: a sector of 512 bytes, counted from the start of the device spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Lba(pub u64);
 
 impl Lba {

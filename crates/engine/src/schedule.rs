@@ -3,6 +3,7 @@
 //! Drivers, controllers and drives all queue; they share this vocabulary.
 
 use crate::request::{Lba, Request};
+use crate::state::{Loader, Saver, StateError};
 use crate::time::{SimDuration, SimTime};
 
 /// A request waiting in a queue.
@@ -87,5 +88,22 @@ pub trait Scheduler {
     /// may advise to hold them or has to know of all.
     fn sees_all(&self) -> bool {
         false
+    }
+
+    /// Writes what later decisions depend on, such as the direction of a sweep. Called while the
+    /// queue is empty.
+    ///
+    /// # Errors
+    /// When the scheduler cannot be saved, which is the default.
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Err(StateError("its scheduler cannot save its state".to_owned()))
+    }
+
+    /// Reads back what [`Scheduler::save`] wrote.
+    ///
+    /// # Errors
+    /// When the state belongs to another scheduler.
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Err(StateError("its scheduler cannot restore a state".to_owned()))
     }
 }

@@ -21,7 +21,7 @@ fn at(us: u64, lba: u64) -> Arrival {
 }
 
 fn server(latency_us: u64) -> ConstantDevice {
-    ConstantDevice::new(Timing { servers: 1, ..Timing::fixed(1000, us(latency_us)) })
+    ConstantDevice::new(Timing { queue_depth: 1, ..Timing::fixed(1000, us(latency_us)) })
 }
 
 fn run(

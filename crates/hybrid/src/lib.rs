@@ -10,7 +10,6 @@ pub mod flash_backed;
 pub mod flash_cache;
 pub mod hybrid_disk;
 pub mod nv_cache;
-mod sorted;
 #[cfg(test)]
 mod testing;
 

@@ -4,6 +4,9 @@
 //! a model changed. Names of components, parameters and types do not enter a fingerprint, except
 //! that the random stream of a component is derived from its path.
 
+mod common;
+
+use common::{DISK, SSD, component, system_around};
 use hybridsim::{build, presets};
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
@@ -39,18 +42,6 @@ fn skewed(requests: u32, kib: u32) -> String {
         .replace("rate_iops = 2000", "rate_iops = 150")
 }
 
-const SSD: &str = "kind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
-                   pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
-                   program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
-                   program_order = \"any\"\n";
-const CONSTANT: &str =
-    "kind = \"constant-device\"\ncapacity = \"64MiB\"\nlatency = \"100us\"\njitter = \"50us\"\n";
-const DISK: &str = "preset = \"seagate-cheetah-9lp\"\n";
-
-fn component(name: &str, keys: &str) -> String {
-    format!("[component.{name}]\n{keys}")
-}
-
 fn hybrid(keys: &str) -> String {
     let (flash, disk) = (component("flash", SSD), component("disk", DISK));
     format!(
@@ -63,75 +54,14 @@ fn hybrid(keys: &str) -> String {
     )
 }
 
-/// A system around one component of `kind`.
+/// A run of a system around one component of `kind`.
 fn of_kind(kind: &str) -> String {
-    let (ssd, disk) = (component("flash", SSD), component("disk", DISK));
-    let members = |count: u32| -> String {
-        (0..count).map(|at| component(&format!("m{at}"), DISK)).collect()
-    };
-    let array = |keys: &str| {
-        let names = (0..4).map(|at| format!("\"m{at}\"")).collect::<Vec<_>>().join(", ");
-        format!("{keys}members = [{names}]\n")
-    };
-    let nv = "[component.nv]\nkind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n";
-    let card = component("card", CONSTANT);
-    let (keys, children) = match kind {
-        "hard-disk" => (DISK.to_owned(), String::new()),
-        "mems" | "curve-disk" => (format!("kind = \"{kind}\"\n"), String::new()),
-        "ssd" => (SSD.to_owned(), String::new()),
-        "slc-mlc-ssd" => (
-            "kind = \"slc-mlc-ssd\"\ncapacity = \"16MiB\"\nmlc_size = \"20MiB\"\n\
-             mlc_pages_per_block = 16\nslc_pages_per_block = 8\nthreshold_every = 50\n\
-             mapping_cache = 4\nslc_size = \"256KiB\"\n"
-                .to_owned(),
-            String::new(),
-        ),
-        "constant-device" => (CONSTANT.to_owned(), String::new()),
-        "hybrid-disk" | "flash-cache" => (
-            format!("kind = \"{kind}\"\nflash = \"flash\"\ndisk = \"disk\"\n"),
-            format!("{ssd}{disk}"),
-        ),
-        "nv-cache-disk" => (
-            "kind = \"nv-cache-disk\"\nflash = \"card\"\ndisk = \"disk\"\n".to_owned(),
-            format!("{card}{disk}"),
-        ),
-        "nv-cache-host" => (
-            "kind = \"nv-cache-host\"\ndrive = \"nv\"\npin = [{ start = \"0B\", size = \"1MiB\" }]\n\
-             power_mode = true\nspinning_min = \"1s\"\n"
-                .to_owned(),
-            format!("{nv}{card}{disk}"),
-        ),
-        "flash-backed" => (
-            "kind = \"flash-backed\"\ndrive = \"nv\"\n".to_owned(),
-            format!("{nv}{card}{disk}"),
-        ),
-        "bus" => ("preset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n".to_owned(), disk),
-        "pass-through-controller" | "queueing-controller" => (
-            format!("kind = \"{kind}\"\nbuses = [\"scsi\"]\n"),
-            format!(
-                "[component.scsi]\npreset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n{disk}"
-            ),
-        ),
-        "io-queue" => (format!("kind = \"{kind}\"\ndevice = \"disk\"\n"), disk),
-        "memory-cache" => {
-            (format!("kind = \"{kind}\"\ndevice = \"disk\"\nsize = \"1MiB\"\n"), disk)
-        }
-        "cache-device" => (
-            format!("kind = \"{kind}\"\ndevices = [\"card\", \"disk\"]\n"),
-            format!("{card}{disk}"),
-        ),
-        "concat" | "stripe" | "raid1" | "raid10" | "raid4" | "raid5" | "raid6" => {
-            (array(&format!("kind = \"{kind}\"\n")), members(4))
-        }
-        "declustered" => (array("kind = \"declustered\"\n"), members(4)),
-        other => panic!("describe a small system around a `{other}` here"),
-    };
-    let load = if kind == "slc-mlc-ssd" { mixed(3000, 12288) } else { load(1000, 8192) };
     let load = match kind {
+        "slc-mlc-ssd" => mixed(3000, 12288),
         "nv-cache-host" | "flash-backed" => mixed(1000, 8192),
-        _ => load,
+        _ => load(1000, 8192),
     };
-    format!("system = \"it\"\n{load}{}{children}", component("it", &keys))
+    format!("system = \"it\"\n{load}{}", system_around(kind))
 }
 
 fn generated(kind: &str) -> String {

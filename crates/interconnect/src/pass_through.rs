@@ -7,8 +7,8 @@ use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, LatencyPhase, Outcome, Request, RequestId,
-    SimDuration, Target,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyPhase, Loader, Request,
+    RequestId, Saver, SimDuration, StateError, Target,
 };
 use slab::Slab;
 use std::rc::Rc;
@@ -80,11 +80,20 @@ impl Component for PassThrough {
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let breakdown = done.breakdown.plus(LatencyPhase::Overhead, self.command);
-        let id = RequestId(done.tag as u32);
-        if done.outcome == Outcome::Failed {
-            ctx.fail_request(id, breakdown);
-        } else {
-            ctx.complete(id, breakdown);
-        }
+        ctx.complete_as(RequestId(done.tag as u32), breakdown, done.failed());
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for PassThrough {
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
-use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
+use hybridsim_engine::{Flags, Lba, Loader, Op, Request, Saver, SimDuration, SimTime, StateError};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -175,6 +175,34 @@ impl IoQueue {
             last: [Lba(0); 3],
             refill: Vec::new(),
         })
+    }
+
+    /// Writes its state; no request waits.
+    ///
+    /// # Errors
+    /// When a scheduler cannot be saved, or still lists requests that were served out of turn.
+    pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(self.arrivals, self.last));
+        for scheduler in self.schedulers.iter().flatten() {
+            if !scheduler.is_empty() {
+                return Err(StateError(
+                    "its scheduler still lists requests that were joined to others or completed \
+                     out of turn"
+                        .to_owned(),
+                ));
+            }
+            scheduler.save(to)?;
+        }
+        Ok(())
+    }
+
+    /// Reads back what [`IoQueue::save`] wrote.
+    ///
+    /// # Errors
+    /// When the state belongs to another queue.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.arrivals, self.last) = from.take()?;
+        self.schedulers.iter_mut().flatten().try_for_each(|scheduler| scheduler.restore(from))
     }
 
     /// Requests waiting.

@@ -13,10 +13,12 @@ use crate::targets::Targets;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued};
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, LatencyBreakdown,
-    LatencyPhase, Lba, Op, Outcome, Request, RequestId, SimDuration, SimTime, Target,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, LatencyBreakdown,
+    LatencyPhase, Lba, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
+    Target,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -333,11 +335,7 @@ impl Queueing {
         let total = ctx.now().since(ctx.issued(id));
         ctx.emit(CommonEvent::Custom { name: RESPONSE_NS, value: total.as_ns() });
         breakdown.add(LatencyPhase::Queue, total.saturating_sub(breakdown.total()));
-        if done.outcome == Outcome::Failed {
-            ctx.fail_request(id, breakdown);
-        } else {
-            ctx.complete(id, breakdown);
-        }
+        ctx.complete_as(id, breakdown, done.failed());
     }
 }
 
@@ -420,7 +418,7 @@ impl Component for Queueing {
             }
         }
         for member in &job.members {
-            if done.outcome == Outcome::Done {
+            if !done.failed() {
                 self.complete_covered(ctx, target, member);
             }
             self.complete(ctx, member.id, job.delay, done);
@@ -438,5 +436,29 @@ impl Component for Queueing {
         } else if self.queues.iter().any(|queue| !queue.queue.is_empty()) {
             ctx.wake_at(ctx.now(), (target as u64) << 2 | FREE);
         }
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Queueing {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(self.turn, self.depth_told));
+        for queue in &self.queues {
+            to.put(&(queue.last, queue.held_until));
+            queue.queue.save(to)?;
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.turn, self.depth_told) = from.take()?;
+        for queue in &mut self.queues {
+            (queue.last, queue.held_until) = from.take()?;
+            queue.queue.restore(from)?;
+        }
+        Ok(())
     }
 }

@@ -35,7 +35,7 @@ pub const SIMPLE: Table = Table {
         row("Bulk sector transfer time", Carry::Part("`rate`, unless the bus is slower")),
         row("Never disconnect", Carry::Part("nothing: a device has the bus to itself")),
         row("Print stats", Carry::Report),
-        row("Max queue length", Carry::Part("`servers`: one request at a time")),
+        row("Max queue length", Carry::Part("`queue_depth`: one request at a time")),
         row("Scheduler", Carry::Part("nothing: the host schedules")),
     ],
 };
@@ -211,7 +211,7 @@ pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Li
         let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
         lines.set("rate", format!("\"{rate}B/s\""), format!("a sector in {sector_ms} ms"));
     }
-    lines.set("servers", "1", "");
+    lines.set("queue_depth", "1", "");
     carry(&SIMPLE, block, &mut lines, notes)?;
     if let Some(queue) = block.get("Scheduler") {
         odd_names(&DRIVE_QUEUE, queue.block()?, notes);

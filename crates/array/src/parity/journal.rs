@@ -1,39 +1,42 @@
-//! A journal that closes the write hole: before a stripe is written, what will be written goes to
-//! a device of its own, forced to its medium. After a power failure writes that had begun are done
-//! again from there, so that parity always matches, whoever is missing (as Linux md's write
-//! journal, written through).
+//! A write journal that closes the write hole: before a stripe is written, its data and parity are
+//! written to a separate device with forced unit access. After a power failure interrupted writes
+//! are replayed from there, so parity always matches the data, whichever member is missing (as
+//! Linux md's write journal in write-through mode).
 //!
-//! Entries lie one behind the other, round and round: a sector that says what follows, then the
-//! data. Room is free again when the stripe has been written and everything before it. A journal
-//! that fails is done without, and the array is as one that never had it.
+//! Entries form a ring: a header sector, then the data. Space is reclaimed when the stripe and all
+//! earlier entries' stripes have been written. When the journal device fails, the array continues
+//! without a journal.
 
-use super::super::members::{self, Members};
+use super::super::rebuild::{self, Members};
 use super::ParityArray;
-use super::op::{StripeOp, Work};
+use super::op::{Purpose, StripeOp};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::{CommonEvent, Completion, Ctx, Flags, Lba, Op, Request, SimTime};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{
+    Completion, Ctx, Flags, Lba, Loader, Op, Request, Saver, SimTime, StateError,
+};
 use std::collections::VecDeque;
 
-/// The device.
+/// The journal device.
 pub const JOURNAL: Param = Param::optional(
     "journal",
     Kind::Component,
-    "A device that holds what is about to be written until it is: closes the write hole; trims do \
-     not pass and data do not go before parity then",
+    "A device that holds stripe writes until they have completed (write journal): closes the write \
+     hole; excludes `trim = \"pass\"` and `write_order = \"early\"`",
 );
 
-/// Marks the tags of journal requests; the rest is the operation, or [`ALL`].
+/// Marks the tags of journal requests; the other bits are the operation, or [`ALL`].
 pub(super) const JOURNAL_TAG: u64 = 1 << 61;
-/// Marks the tags of writes done again.
+/// Marks the tags of replayed writes.
 pub(super) const REPLAY_TAG: u64 = 1 << 60;
-/// All entries are read.
+/// The read of all entries.
 const ALL: u64 = 0xffff_ffff;
 
-/// A write to a unit: the unit, its sectors, their stamps in verified runs.
+/// A write to a unit: the unit, its sectors, their data versions in verified runs.
 type UnitWrite = (usize, (u32, u32), Vec<u64>);
 
-/// What was written to the journal for an operation under way.
+/// The journal entry of an operation in progress.
 #[derive(Debug)]
 struct Entry {
     index: u32,
@@ -50,28 +53,28 @@ struct Entry {
 pub(super) struct Journal {
     child: usize,
     capacity: u64,
-    /// Where the next entry begins.
+    /// Start of the next entry.
     at: u64,
-    /// Sectors of all entries, which lie behind one another.
+    /// Sectors of all entries, which are contiguous in the ring.
     used: u64,
     entries: VecDeque<Entry>,
-    /// Lists of writes of entries that are gone, for the next ones.
+    /// Recycled lists of writes.
     spare: Vec<Vec<UnitWrite>>,
-    /// Operations that wait for room.
+    /// Operations that wait for space.
     waiting: VecDeque<u32>,
-    /// Writes done again that have not come back, and whether entries are still read.
+    /// Replayed writes in flight; `None` when no replay is in progress.
     replaying: Option<u32>,
     since: SimTime,
 }
 
 impl Journal {
-    /// The journal `input` asks for, for stripes of `stripe_sectors` sectors, parity included.
+    /// The journal configured in `input`, for stripes of `stripe_sectors` sectors with parity.
     pub(super) fn read(
         input: &BuildInput<'_>,
         stripe_sectors: u64,
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
-        let child = members::journal_of(input)?;
+        let child = rebuild::journal_of(input)?;
         let capacity = input.children[child].capacity;
         if capacity <= stripe_sectors {
             let message = format!("must hold more than the {stripe_sectors} sectors of a stripe");
@@ -79,7 +82,8 @@ impl Journal {
         }
         for (key, word) in [("trim", "pass"), ("write_order", "early")] {
             if input.settings.text(key) == word {
-                problems.push(Problem::new(key, format!("`{word}` does not go with a journal")));
+                problems
+                    .push(Problem::new(key, format!("`{word}` cannot be combined with a journal")));
             }
         }
         Some(Self {
@@ -95,9 +99,20 @@ impl Journal {
         })
     }
 
+    /// Writes its state; it has no entries, as no operation is under way.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.at);
+    }
+
+    /// Reads back what [`Journal::save`] wrote.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.at = from.take()?;
+        Ok(())
+    }
+
     fn drop_done(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.done) {
-            let Entry { length, writes, .. } = self.entries.pop_front().expect("just seen");
+            let Entry { length, writes, .. } = self.entries.pop_front().expect("checked above");
             self.used -= length;
             self.spare.push(writes);
         }
@@ -111,16 +126,15 @@ impl ParityArray {
         self.journal.as_mut().filter(|journal| !members.has_failed(journal.child))
     }
 
-    /// Whether writes are being done again, so that nothing else may happen.
+    /// Whether a replay is in progress, which all requests wait for.
     pub(super) fn is_replaying(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.replaying.is_some())
     }
 
-    /// Writes what the operation is about to write to the journal. Answers whether it has to wait
-    /// for that.
+    /// Writes the journal entry of an operation. Returns whether the operation has to wait for it.
     pub(super) fn log(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let op = self.ops[index as usize];
-        if op.logged || !matches!(op.work, Work::Request(Op::Write, _)) {
+        if op.logged || !matches!(op.purpose, Purpose::Request(Op::Write, _)) {
             return false;
         }
         let length = self.entry_sectors(&op);
@@ -139,8 +153,8 @@ impl ParityArray {
     }
 
     fn append(&mut self, ctx: &mut Ctx<'_>, index: u32, stripe: u64, length: u64) {
-        let journal = self.journal().expect("the caller has seen it");
-        // An entry may go round the end; what counts is that it is one piece most of the time.
+        let journal = self.journal().expect("checked by the caller");
+        // An entry that wraps around the end is written in two pieces.
         let first = length.min(journal.capacity - journal.at);
         let pieces = [(journal.at, first), (0, length - first)];
         journal.at = (journal.at + length) % journal.capacity;
@@ -157,7 +171,7 @@ impl ParityArray {
         }
     }
 
-    /// The journal answered.
+    /// The journal device completed a request.
     pub(super) fn journal_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
         if done.tag & ALL == ALL {
@@ -170,12 +184,12 @@ impl ParityArray {
             self.write(ctx, index);
         }
         if self.journal().is_none() {
-            // It is gone: who waits for room need not.
-            self.let_log(ctx);
+            // The journal failed: operations need not wait for space.
+            self.log_waiting(ctx);
         }
     }
 
-    /// Notes what is written to a unit for an operation in the journal.
+    /// Records a write to a unit in the journal entry of its operation.
     pub(super) fn note_write(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -186,27 +200,27 @@ impl ParityArray {
         if !self.ops[index as usize].logged {
             return;
         }
-        let stamps = ctx.data().stamps(data, span.1 - span.0).to_vec();
+        let versions = ctx.data().stamps(data, span.1 - span.0).to_vec();
         let Some(journal) = &mut self.journal else { return };
         let entry = journal.entries.iter_mut().rev().find(|it| it.index == index && !it.done);
         if let Some(entry) = entry {
-            entry.writes.push((unit, span, stamps));
+            entry.writes.push((unit, span, versions));
         }
     }
 
-    /// The operation is over: its entry is not needed any more.
-    pub(super) fn forget_entry(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// The operation is complete: its entry can be reclaimed.
+    pub(super) fn retire_entry(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let Some(journal) = &mut self.journal else { return };
         let entry = journal.entries.iter_mut().find(|it| it.index == index && !it.done);
         let Some(entry) = entry else { return };
         entry.done = true;
         entry.writes.clear();
         journal.drop_done();
-        self.let_log(ctx);
+        self.log_waiting(ctx);
     }
 
-    /// Lets operations that wait for room log, as far as there is some.
-    fn let_log(&mut self, ctx: &mut Ctx<'_>) {
+    /// Logs waiting operations as far as there is space.
+    fn log_waiting(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(index) = self.journal.as_ref().and_then(|it| it.waiting.front().copied()) {
             let op = self.ops[index as usize];
             let length = self.entry_sectors(&op);
@@ -217,25 +231,26 @@ impl ParityArray {
                     self.append(ctx, index, op.stripe, length);
                 }
                 None => {
-                    self.journal.as_mut().expect("just seen").waiting.pop_front();
+                    self.journal.as_mut().expect("checked above").waiting.pop_front();
                     self.write(ctx, index);
                 }
             }
         }
     }
 
-    /// The power fails. Answers whether the journal knows all that was under way.
+    /// The power fails. Returns whether the journal covers all writes in flight.
     pub(super) fn cut_journal(&mut self) -> bool {
-        let Some(journal) = self.journal() else { return false };
+        // Also of a journal that has failed: a replay it did not survive must not stop the array.
+        let Some(journal) = &mut self.journal else { return false };
         journal.waiting.clear();
         journal.replaying = None;
-        // What is not in the journal yet has not been written anywhere.
+        // Operations without a journal entry have not written to any member.
         journal.entries.retain(|entry| !entry.done && !entry.writes.is_empty());
         journal.used = journal.entries.iter().map(|entry| entry.length).sum();
-        true
+        !self.members.has_failed(journal.child)
     }
 
-    /// The power is back: the entries are read, then their writes are done again.
+    /// The power is back: reads the entries, then replays their writes.
     pub(super) fn read_journal(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let Some(journal) = self.journal() else { return };
@@ -255,30 +270,30 @@ impl ParityArray {
         let entries = std::mem::take(&mut journal.entries);
         let mut count = 0;
         for entry in &entries {
-            for (unit, (from, to), stamps) in &entry.writes {
+            for (unit, (from, to), versions) in &entry.writes {
                 let Some((child, row)) = self.holder(entry.stripe, *unit) else { continue };
                 let lba = Lba(row * self.chunk + u64::from(*from));
                 let mut request = Request::new(Op::Write, lba, to - from);
                 request.data = ctx.take_data(to - from);
                 if ctx.verifying() {
-                    ctx.data().stamps_mut(request.data, to - from).copy_from_slice(stamps);
+                    ctx.data().stamps_mut(request.data, to - from).copy_from_slice(versions);
                 }
                 ctx.issue(child, request, REPLAY_TAG);
                 count += 1;
             }
         }
-        let journal = self.journal.as_mut().expect("just seen");
-        // They stay until all is written: the power may fail again.
+        let journal = self.journal.as_mut().expect("checked above");
+        // Entries are kept until all writes are done: the power may fail again.
         journal.entries = entries;
         journal.replaying = Some(count);
         self.end_replay(ctx);
     }
 
-    /// A write done again came back.
+    /// A replayed write completed.
     pub(super) fn replay_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
         let left = self.journal.as_mut().and_then(|journal| journal.replaying.as_mut());
-        *left.expect("something is being done again") -= 1;
+        *left.expect("a replay is in progress") -= 1;
         self.end_replay(ctx);
     }
 

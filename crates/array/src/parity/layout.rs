@@ -1,10 +1,10 @@
-//! Where the units of a stripe are.
+//! Layouts: the placement of a stripe's units on the members.
 
 use std::fmt::Debug;
 
-/// A unit's place: a row of chunks on one of the columns.
+/// Position of a unit: a column, and a chunk on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct UnitPosition {
     /// The column, counted from 0.
     pub column: usize,
     /// The chunk on it.
@@ -12,10 +12,10 @@ pub struct Place {
 }
 
 /// Maps stripes to members: the units of a stripe are on different columns, and no two units of
-/// all stripes share a place.
+/// all stripes share a position.
 pub trait Layout: Debug {
     /// Where unit number `unit` of `stripe` is: first the data units, then P, then Q.
-    fn place(&self, stripe: u64, unit: usize) -> Place;
+    fn position(&self, stripe: u64, unit: usize) -> UnitPosition;
 
     /// The unit of `stripe` that is on `column`, if one is.
     fn unit_on(&self, stripe: u64, column: usize) -> Option<usize>;
@@ -24,7 +24,7 @@ pub trait Layout: Debug {
     fn stripes(&self, rows: u64) -> u64;
 }
 
-/// How parity goes round the members: the words of the field, and DiskSim's numbers for them.
+/// How parity rotates over the members, with DiskSim's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
     /// Parity goes from the last member to the first, data starts behind it (DiskSim's 1).
@@ -40,7 +40,7 @@ pub enum Rotation {
 }
 
 impl Rotation {
-    /// The words for the rotations that rotate.
+    /// Names of the rotations of RAID 5 and 6.
     pub const NAMES: &'static [&'static str] =
         &["left-symmetric", "left-asymmetric", "right-asymmetric", "right-symmetric"];
 
@@ -55,16 +55,16 @@ impl Rotation {
     }
 }
 
-/// One stripe per row, over all columns; P, and Q behind it.
+/// One stripe per row, over all columns; P, then Q.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotated {
     /// Columns.
     pub columns: usize,
     /// Parity units of a stripe, 1 or 2.
     pub parities: usize,
-    /// How they go round.
+    /// Their rotation.
     pub rotation: Rotation,
-    /// Stripes after which they go on.
+    /// Stripes after which they rotate by one member.
     pub rows: u64,
 }
 
@@ -85,7 +85,7 @@ impl Rotated {
 }
 
 impl Layout for Rotated {
-    fn place(&self, stripe: u64, unit: usize) -> Place {
+    fn position(&self, stripe: u64, unit: usize) -> UnitPosition {
         let (columns, parity) = (self.columns, self.parity(stripe));
         let data = columns - self.parities;
         let column = if unit >= data {
@@ -93,16 +93,16 @@ impl Layout for Rotated {
         } else if self.is_symmetric() {
             (parity + self.parities + unit) % columns
         } else {
-            // Parity units that went round the end lie before the data, the others in between.
+            // Parity units that wrapped around the end precede the data, the others in between.
             let before = (parity + self.parities).saturating_sub(columns);
             let skip = if unit + before < parity { before } else { self.parities };
             unit + skip
         };
-        Place { column, row: stripe }
+        UnitPosition { column, row: stripe }
     }
 
     fn unit_on(&self, stripe: u64, column: usize) -> Option<usize> {
-        (0..self.columns).find(|unit| self.place(stripe, *unit).column == column)
+        (0..self.columns).find(|unit| self.position(stripe, *unit).column == column)
     }
 
     fn stripes(&self, rows: u64) -> u64 {
@@ -142,7 +142,7 @@ mod tests {
     fn parity_may_stay_for_several_stripes() {
         let layout =
             Rotated { columns: 4, parities: 1, rotation: Rotation::LeftSymmetric, rows: 2 };
-        let columns = |unit| (0..8).map(|stripe| layout.place(stripe, unit).column).collect();
+        let columns = |unit| (0..8).map(|stripe| layout.position(stripe, unit).column).collect();
         let (first, parity): (Vec<usize>, Vec<usize>) = (columns(0), columns(3));
         assert_eq!(parity, [3, 3, 2, 2, 1, 1, 0, 0]);
         // As DiskSim's tables have it: data start where parity was before.
@@ -176,7 +176,7 @@ mod tests {
         let layout =
             Rotated { columns: 5, parities: 1, rotation: Rotation::LeftSymmetric, rows: 1 };
         for first in 0..40u64 {
-            let column = |at: u64| layout.place(at / 4, (at % 4) as usize).column;
+            let column = |at: u64| layout.position(at / 4, (at % 4) as usize).column;
             let mut seen: Vec<_> = (first..first + 5).map(column).collect();
             seen.sort_unstable();
             assert_eq!(seen, [0, 1, 2, 3, 4]);

@@ -1,70 +1,72 @@
-//! What arrays with parity have in common: requests become operations on stripes.
+//! Parity arrays: the common part of RAID 4, 5, 6 and declustered parity. Requests are split into
+//! operations on stripes.
 //!
 //! A *stripe* is one chunk on each of several members: data units, then P, then Q. An operation
 //! touches a range of one stripe's data:
 //!
-//! - Reads go straight to the members. Where a member is missing, the others and parity are read
-//!   and its data solved for.
-//! - Writes lock the range (the same sectors of all units), read what parity needs, then write data
-//!   and parity together. *Modify* reads the old data and parity; *reconstruct* reads the data that
-//!   is not written; the one with fewer reads is taken, or the one `small_write` names. A full
-//!   stripe needs no reads. A two-chunk write whose ranges do not meet is two operations.
-//! - Trims never reach the members unless `trim = "pass"`, and then only full stripes do: a member
-//!   that answers anything but zeros for a trimmed sector would spoil the stripe's parity.
-//! - A flush goes to every member that is present. Writes are acknowledged when data and parity
-//!   are with the members, so that makes all of them durable.
-//! - A rebuild reads a stripe under an exclusive lock and writes what was missing to the spare.
+//! - Reads go directly to the members. A missing unit is reconstructed from the other units and
+//!   parity (degraded read).
+//! - Writes lock the range (the same sectors of all units), read the input of the parity
+//!   computation, then write data and parity together. A *read-modify-write* reads the old data and
+//!   parity; a *reconstruct-write* reads the data that is not written; the one with fewer reads is
+//!   chosen, or the one `small_write` selects. A full-stripe write needs no reads. A write to two
+//!   chunks whose sector ranges do not overlap becomes two operations.
+//! - Trims reach the members only with `trim = "pass"`, and then only as full stripes: a member
+//!   that returns anything but zeros for a trimmed sector would invalidate the stripe's parity.
+//! - A flush goes to every member present. Writes are acknowledged when the members have completed
+//!   data and parity, so a flush makes all of them durable.
+//! - A rebuild step reads a stripe under an exclusive lock and writes the missing unit to the spare.
 //!
-//! A member that fails, at its time or by failing a request, is out of the array. What was being
-//! read from it is planned anew; what was being written is in parity. An operation that meets more
-//! missing units than there is parity fails, and its request with it.
+//! A member that fails, at its configured time or by failing a request, leaves the array. Reads in
+//! flight to it are planned again; writes in flight to it are covered by parity. An operation with
+//! more missing units than the stripe has parity fails, and its request with it.
 //!
-//! A power failure may leave stripes whose parity does not match their data ([`super::resync`]).
-//! Parity is computed anew from the data. Until then a stripe that misses a data unit cannot be
-//! solved (the write hole): what would need it is refused, and a rebuild leaves the unit out, until
-//! the whole stripe is written anew.
+//! After a power failure the parity of some stripes may not match their data ([`super::resync`]).
+//! It is recomputed from the data. Until then a stripe with a missing data unit cannot be
+//! reconstructed (the write hole): requests that need it fail, and a rebuild skips the unit until
+//! the full stripe is written.
 //!
-//! Invariant: parity stamps are the code of the data stamps ([`galois`]), so a degraded read in a
-//! verified run returns the right stamps only if parity was kept right all along.
+//! Invariant: parity is computed over data versions with the code's own arithmetic ([`galois`]), so
+//! a degraded read in a verified run returns the right versions only if parity is correct.
 
 pub mod galois;
 pub mod journal;
 pub mod layout;
 mod op;
 mod plan;
-mod stamps;
+mod versions;
 
-use super::locks::RangeLocks;
-use super::members::{self, Members, Step};
+use super::rebuild::{self, Members, PACE, Step};
 use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use hybridsim_config::build::BuildInput;
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, joined};
+use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Op, Outcome,
-    PowerFailure, Request, RequestId, SECTOR_BYTES, SimTime,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, Loader, Op, Outcome,
+    PendingRequest, PowerFailure, Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
 };
 use journal::{JOURNAL_TAG, Journal, REPLAY_TAG};
 use layout::Layout;
-use op::{StripeOp, Unit, Work};
+use op::{Purpose, StripeOp, Unit};
 use plan::SmallWrite;
 use rustc_hash::FxHashSet;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// Bytes in a row on one member.
+/// Stripe unit.
 pub const CHUNK: Param =
-    Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Bytes in a row on one member (stripe unit)");
+    Param::with("chunk", Kind::Bytes, "\"64KiB\"", "Contiguous bytes on one member (stripe unit)");
 
 /// How parity is updated.
 pub const SMALL_WRITE: Param = Param::with(
     "small_write",
     Kind::Choice(SmallWrite::NAMES),
     "\"cheaper\"",
-    "How a write of part of a stripe gets its parity: by reading old data and parity, by reading \
-     the rest of the stripe, whichever reads less, or by break_point",
+    "How the parity of a partial-stripe write is computed: from old data and parity, from the rest \
+     of the stripe, whichever reads less, or by break_point",
 );
 
-/// DiskSim's way to choose.
+/// DiskSim's criterion.
 pub const BREAK_POINT: Param = Param::with(
     "break_point",
     Kind::Number { min: 0.0, max: 1.0 },
@@ -73,7 +75,7 @@ pub const BREAK_POINT: Param = Param::with(
      read and modify, others reconstruct (DiskSim's \"RMW vs. reconstruct\")",
 );
 
-/// What waits for what.
+/// Order of data and parity writes.
 pub const WRITE_ORDER: Param = Param::with(
     "write_order",
     Kind::Choice(&["together", "early"]),
@@ -83,7 +85,7 @@ pub const WRITE_ORDER: Param = Param::with(
      data as soon as the old data has been read",
 );
 
-/// What becomes of trims.
+/// Handling of trims.
 pub const TRIM: Param = Param::with(
     "trim",
     Kind::Choice(&["ignore", "pass"]),
@@ -92,30 +94,38 @@ pub const TRIM: Param = Param::with(
      if every member and spare reads trimmed sectors as zeros",
 );
 
-/// Whether parity is believed after a power failure.
+/// Whether parity is trusted after a power failure.
 pub const UNSYNCED_PARITY: Param = Param::with(
     "unsynced_parity",
     Kind::Choice(&["refuse", "trust"]),
     "\"refuse\"",
-    "After a power failure, what is asked of a missing member while parity may not match: refuse: \
-     requests fail and say so (`write_hole_sectors`); trust: it is computed from that parity, \
-     right or wrong, as by an array forced to start",
+    "After a power failure, requests that need the data of a missing member from parity that may \
+     not match: refuse: they fail and are reported (`write_hole_sectors`); trust: the data are \
+     computed from that parity, right or wrong, as by an array forced to start",
 );
 
-/// How much is done at a time.
+/// Size of the stripe cache.
 pub const IN_PROGRESS: Param = Param::with(
     "in_progress",
     Kind::Count { min: 1, max: 65_536 },
     "4096",
-    "Stripes requests work on at a time (the controller's stripe cache); further ones wait",
+    "Stripes that requests operate on at a time (the controller's stripe cache); others wait",
 );
+
+/// Parameters of all arrays with parity, besides their devices and [`CHUNK`].
+pub const PARAMS: &[Param] = &joined::<
+    { WRITES.len() + PACE.len() + resync::PARAMS.len() + CONSISTENCY.len() },
+>(&[WRITES, PACE, resync::PARAMS, CONSISTENCY]);
+const WRITES: &[Param] =
+    &[SMALL_WRITE, BREAK_POINT, WRITE_ORDER, TRIM, IN_PROGRESS, rebuild::FAILURES];
+const CONSISTENCY: &[Param] = &[UNSYNCED_PARITY, journal::JOURNAL];
 
 /// A stripe's units.
 #[derive(Debug)]
 pub struct Shape {
     /// Registered name of the kind.
     pub kind: &'static str,
-    /// Where units are.
+    /// Placement of the units.
     pub layout: Box<dyn Layout>,
     /// Data units in a stripe.
     pub data: usize,
@@ -123,17 +133,13 @@ pub struct Shape {
     pub parities: usize,
 }
 
-/// A request being served.
+/// A request being served by operations on stripes, or by flushes.
 #[derive(Clone, Copy, Debug)]
-struct Parent {
-    id: RequestId,
-    request: Request,
-    /// The next sector no operation has been made for.
+struct StripedRequest {
+    pending: PendingRequest,
+    /// First sector that no operation covers yet.
     at: u64,
     end: u64,
-    /// Operations, or flushes, not done yet.
-    left: u32,
-    failed: bool,
 }
 
 /// The array.
@@ -152,45 +158,45 @@ pub struct ParityArray {
     members: Members,
     resync: Resync,
     journal: Option<Journal>,
-    /// Units (stripe, number) a rebuild could not fill.
+    /// Units (stripe, number) that a rebuild could not reconstruct.
     lost: FxHashSet<(u64, usize)>,
-    parents: Slab<Parent>,
-    /// Parents that still need operations made, in order of arrival.
+    pending: Slab<StripedRequest>,
+    /// Requests that are not entirely split into operations, in order of arrival.
     queue: VecDeque<u32>,
     ops: Slab<StripeOp>,
-    /// The units of all operations, as many for each as a stripe has.
+    /// The units of all operations, a stripe's width for each.
     units: Vec<Unit>,
-    /// Operations that may go on now.
+    /// Operations that can proceed.
     ready: VecDeque<u32>,
-    /// Operations of requests.
+    /// Operations on behalf of requests.
     active: usize,
-    /// Flushes at members.
+    /// Flushes in flight.
     flushes: usize,
     locks: RangeLocks,
-    /// Stamps of a stripe being computed, one row per unit; verified runs only.
+    /// Data versions of the stripe being computed, one row per unit; verified runs only.
     matrix: Vec<u64>,
 }
 
-/// Marks the tag of a flush; the rest is its parent.
+/// Marks the tag of a flush; the other bits are its request.
 const FLUSH_TAG: u64 = 1 << 63;
 
-/// The largest chunk, so that a stripe's sectors fit 32 bits.
+/// The largest chunk: a stripe's sectors fit 32 bits.
 const CHUNK_SECTORS_MAX: u64 = 1 << 21;
-/// As many members.
+/// The most members.
 const COLUMNS_MAX: usize = 1 << 10;
 
-/// Checks the parameters all arrays with parity share and builds the array; `shape` makes the
-/// stripes for so many columns.
+/// Checks the common parameters and builds the array; `shape` lays out the stripes for a number
+/// of columns.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All problems found.
 pub fn build(
     input: &BuildInput<'_>,
     columns_min: usize,
     shape: impl FnOnce(usize, &mut Vec<Problem>) -> Shape,
 ) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
-    let (columns, smallest) = members::columns_of(input);
+    let (columns, smallest) = rebuild::columns_of(input);
     let mut problems = Vec::new();
     let chunk = chunk_of(settings.bytes("chunk"), smallest, &mut problems);
     if columns < columns_min {
@@ -237,7 +243,7 @@ pub fn build(
         resync,
         journal,
         lost: FxHashSet::default(),
-        parents: Slab::new(),
+        pending: Slab::new(),
         queue: VecDeque::new(),
         ops: Slab::new(),
         units: Vec::new(),
@@ -249,7 +255,7 @@ pub fn build(
     }))
 }
 
-/// Sectors of a chunk; 1 when it makes no sense.
+/// Sectors of a chunk; 1 when it is invalid.
 pub fn chunk_of(bytes: u64, smallest: u64, problems: &mut Vec<Problem>) -> u64 {
     let chunk = bytes / SECTOR_BYTES;
     if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
@@ -270,19 +276,18 @@ impl ParityArray {
         self.chunk * self.shape.data as u64
     }
 
-    /// Units of a stripe, parity included.
+    /// Units of a stripe, including parity.
     fn width(&self) -> usize {
         self.shape.data + self.shape.parities
     }
 
-    /// Opens a request that needs operations for sectors `at..end`, or `left` flushes.
+    /// Enters a request for sectors `range`, or one of `left` flushes.
     fn open(&mut self, id: RequestId, request: &Request, range: (u64, u64), left: u32) -> u32 {
-        let parent =
-            Parent { id, request: *request, at: range.0, end: range.1, left, failed: false };
-        self.parents.insert(parent) as u32
+        let pending = PendingRequest::new(id, request, left);
+        self.pending.insert(StripedRequest { pending, at: range.0, end: range.1 }) as u32
     }
 
-    /// One operation, or flush, of a parent is done; `breakdown` covers the time since it arrived.
+    /// An operation or flush of a request is done; `breakdown` covers the time since it arrived.
     fn part_done(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -290,26 +295,22 @@ impl ParityArray {
         breakdown: LatencyBreakdown,
         failed: bool,
     ) {
-        let parent = &mut self.parents[slot as usize];
-        parent.failed |= failed;
-        parent.left -= 1;
-        if parent.left > 0 || parent.at < parent.end {
+        let parent = &mut self.pending[slot as usize];
+        if !parent.pending.one_done(failed) || parent.at < parent.end {
             return;
         }
-        let parent = self.parents.remove(slot as usize);
-        if parent.failed {
-            Members::tell_unserved(ctx, parent.request.sectors);
-            ctx.fail_request(parent.id, breakdown);
-        } else {
-            ctx.complete(parent.id, breakdown);
+        let StripedRequest { pending, .. } = self.pending.remove(slot as usize);
+        if pending.failed {
+            Members::report_unserved(ctx, pending.request.sectors);
         }
+        pending.complete(ctx, breakdown);
     }
 
     fn flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let present = |array: &Self, column| array.members.present(column);
         let count = (0..self.members.columns()).filter_map(|column| present(self, column)).count();
         if count == 0 {
-            Members::tell_unserved(ctx, request.sectors);
+            Members::report_unserved(ctx, request.sectors);
             ctx.fail_request(id, LatencyBreakdown::NONE);
             return;
         }
@@ -334,28 +335,28 @@ impl ParityArray {
         self.queue.push_back(parent);
     }
 
-    /// Whether more columns are missing than parity can stand in for.
+    /// Whether more columns are degraded than parity can reconstruct.
     fn is_beyond_redundancy(&self) -> bool {
-        self.members.lacking() > self.shape.parities
+        self.members.degraded() > self.shape.parities
     }
 
-    fn tell_if_beyond(&mut self, ctx: &mut Ctx<'_>) {
+    fn report_if_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if self.is_beyond_redundancy() {
-            self.members.tell_beyond_redundancy(ctx);
+            self.members.report_beyond_redundancy(ctx);
         }
     }
 
-    /// Whether `done` was served; a member that failed it is out of the array from now on.
+    /// Whether the member served `done`; a member that failed it leaves the array.
     fn served(&mut self, ctx: &mut Ctx<'_>, done: &Completion) -> bool {
         if done.outcome == Outcome::Failed && !self.members.has_failed(done.child) {
             self.members.fail(ctx, done.child);
-            self.tell_if_beyond(ctx);
+            self.report_if_beyond_redundancy(ctx);
         }
         !self.members.has_failed(done.child)
     }
 
-    /// Lets everything go on that can, until all wait for members.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Advances all operations until they wait for members.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
         while !self.resync.is_reading() && !self.is_replaying() {
             if let Some(op) = self.ready.pop_front() {
                 self.begin(ctx, op);
@@ -368,19 +369,20 @@ impl ParityArray {
         }
     }
 
-    /// Makes the next operation of the request that has waited longest.
+    /// Starts the next operation of the oldest request in the queue.
     fn admit(&mut self, ctx: &mut Ctx<'_>) -> bool {
         if self.active >= self.in_progress {
             return false;
         }
         let Some(&slot) = self.queue.front() else { return false };
-        let parent = self.parents[slot as usize];
+        let parent = self.pending[slot as usize];
         let end = self.operation_end(&parent);
-        let since = ctx.issued(parent.id);
-        let op = StripeOp::of_request(slot, &parent.request, (parent.at, end), self, since);
-        let parent = &mut self.parents[slot as usize];
+        let StripedRequest { pending, at, .. } = parent;
+        let since = ctx.issued(pending.id);
+        let op = StripeOp::of_request(slot, &pending.request, (at, end), self, since);
+        let parent = &mut self.pending[slot as usize];
         parent.at = end;
-        parent.left += 1;
+        parent.pending.outstanding += 1;
         if end == parent.end {
             self.queue.pop_front();
         }
@@ -389,15 +391,15 @@ impl ParityArray {
         true
     }
 
-    /// Where the operation that starts at the parent's cursor ends.
-    fn operation_end(&self, parent: &Parent) -> u64 {
+    /// End of the operation that starts at the request's next sector.
+    fn operation_end(&self, parent: &StripedRequest) -> u64 {
         let (at, chunk) = (parent.at, self.chunk);
         let sectors = self.stripe_sectors();
         let end = parent.end.min((at / sectors + 1).saturating_mul(sectors));
         let boundary = (at / chunk + 1).saturating_mul(chunk);
         let over = end.saturating_sub(boundary);
         let apart = over > 0 && over < chunk && at % chunk >= over;
-        if parent.request.op == Op::Write && apart { boundary } else { end }
+        if parent.pending.request.op == Op::Write && apart { boundary } else { end }
     }
 
     fn is_idle(&self) -> bool {
@@ -407,7 +409,7 @@ impl ParityArray {
     fn start_resync_step(&mut self, ctx: &mut Ctx<'_>) -> bool {
         let idle = self.is_idle();
         let Some(step) = self.resync.next_step(ctx, &mut self.members, idle) else { return false };
-        let op = StripeOp::of_stripe(Work::Resync, step, self, ctx.now());
+        let op = StripeOp::of_stripe(Purpose::Resync, step, self, ctx.now());
         self.enter(op);
         true
     }
@@ -418,8 +420,8 @@ impl ParityArray {
         let concerns = |stripe, column| layout.unit_on(stripe, column).is_some();
         let Some(step) = self.members.next_step(ctx, idle, concerns) else { return false };
         let Step { rebuild: number, step, column } = step;
-        let work = Work::Rebuild { number, column };
-        let op = StripeOp::of_stripe(work, step, self, ctx.now());
+        let purpose = Purpose::Rebuild { number, column };
+        let op = StripeOp::of_stripe(purpose, step, self, ctx.now());
         self.enter(op);
         true
     }
@@ -439,15 +441,15 @@ impl Component for ParityArray {
                 ("data_units", self.shape.data as f64),
                 ("parity_units", self.shape.parities as f64),
             ],
-            custom: members::CUSTOM,
+            custom: rebuild::CUSTOM,
             ..ComponentInfo::default()
         }
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.members.start(ctx);
-        self.tell_if_beyond(ctx);
-        self.settle(ctx);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
@@ -459,7 +461,7 @@ impl Component for ParityArray {
                 self.queue.push_back(parent);
             }
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
@@ -478,7 +480,7 @@ impl Component for ParityArray {
             let failed = self.is_beyond_redundancy();
             self.part_done(ctx, (done.tag & !FLUSH_TAG) as u32, done.breakdown, failed);
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
@@ -487,8 +489,12 @@ impl Component for ParityArray {
             return;
         }
         self.members.wake(ctx, token);
-        self.tell_if_beyond(ctx);
-        self.settle(ctx);
+        self.report_if_beyond_redundancy(ctx);
+        self.advance(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
@@ -496,13 +502,34 @@ impl Component for ParityArray {
     }
 }
 
+impl Checkpoint for ParityArray {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.ops.is_empty() {
+            return Err(StateError("a rebuild or resync step is under way".to_owned()));
+        }
+        to.put(&(&self.members, &self.resync, &self.lost));
+        if let Some(journal) = &self.journal {
+            journal.save(to);
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.members, self.resync, self.lost) = from.take()?;
+        match &mut self.journal {
+            Some(journal) => journal.restore(from),
+            None => Ok(()),
+        }
+    }
+}
+
 impl PowerFailure for ParityArray {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         self.members.power_cut(now);
-        // What the journal knows is done again; nothing else was under way.
-        let knows_all = self.cut_journal();
-        self.resync.power_cut(now, knows_all);
-        self.parents.clear();
+        // The writes in the journal are replayed; no others were in flight.
+        let has_journal = self.cut_journal();
+        self.resync.power_cut(now, has_journal);
+        self.pending.clear();
         self.queue.clear();
         self.ops.clear();
         self.units.clear();
@@ -516,19 +543,6 @@ impl PowerFailure for ParityArray {
         self.members.power_on(ctx);
         self.resync.power_on(ctx, &self.members);
         self.read_journal(ctx);
-        self.settle(ctx);
+        self.advance(ctx);
     }
-}
-
-/// Adds `more` to `breakdown`.
-fn add_parts(breakdown: &mut LatencyBreakdown, more: &LatencyBreakdown) {
-    for part in LatencyPhase::ALL {
-        breakdown.add(part, more.get(part));
-    }
-}
-
-/// Adds the time from `since` to now as waiting, and starts counting from now.
-fn add_wait(breakdown: &mut LatencyBreakdown, since: &mut SimTime, now: SimTime) {
-    breakdown.add(LatencyPhase::Queue, now.since(*since));
-    *since = now;
 }

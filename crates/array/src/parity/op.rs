@@ -1,21 +1,20 @@
-//! An operation on one stripe: it may wait for a lock, reads, then writes.
+//! An operation on one stripe: waits for its lock if it needs one, reads, then writes.
 
-use super::super::locks::Range;
-use super::super::members::Members;
+use super::super::rebuild::Members;
+use super::ParityArray;
 use super::plan::{Plan, Situation};
-use super::{ParityArray, add_parts, add_wait};
 use hybridsim_engine::{
-    Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Request,
-    SimDuration, SimTime,
+    Completion, Ctx, DataSlice, Flags, LatencyAccount, LatencyBreakdown, LatencyPhase, Lba, Op,
+    Request, SimDuration, SimTime,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// For a request.
+pub enum Purpose {
+    /// Part of a request.
     Request(Op, u32),
-    /// Fills a column of a spare, for the rebuild of this number.
+    /// A rebuild step: writes a unit to the spare, for the rebuild with this number.
     Rebuild { number: u32, column: usize },
-    /// Computes parity anew after a power failure.
+    /// A resync step: recomputes parity after a power failure.
     Resync,
 }
 
@@ -29,42 +28,49 @@ enum Stage {
 /// An operation.
 #[derive(Clone, Copy, Debug)]
 pub struct StripeOp {
-    pub work: Work,
+    pub purpose: Purpose,
     pub plan: Plan,
     stage: Stage,
     pub stripe: u64,
-    /// Sectors of the stripe's data it is about.
+    /// Range within the stripe's data.
     pub from: u32,
     pub to: u32,
-    /// Flags and volume of its requests, and where its data is.
+    /// Flags, volume and data of the request it is part of.
     pub origin: Request,
     locked: bool,
-    /// Whether the stripe is marked as being written to, or is being so.
+    /// Whether the stripe is marked in the write-intent bitmap, or is being marked.
     marked: bool,
-    /// Whether what it writes is in the journal.
+    /// Whether its writes are in the journal.
     pub(super) logged: bool,
-    /// A member failed while it was read from.
+    /// A member failed during a read.
     retry: bool,
-    /// Requests at members, and reads among them.
+    /// Requests in flight, and reads among them.
     pub(super) left: u32,
     reads: u32,
-    /// Its data went to the member before parity was known.
+    /// Its data were written before parity was computed.
     early: bool,
-    /// `breakdown` reaches until then.
-    since: SimTime,
-    breakdown: LatencyBreakdown,
+    latency: LatencyAccount,
 }
 
-/// What an operation has read of one unit of its stripe.
+/// The part of one unit of its stripe that an operation has read.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit {
-    /// Sectors of the unit that were read; none if both are the same.
+    /// Range of sectors read; empty if both are equal.
     pub from: u32,
     pub to: u32,
-    /// Their stamps.
+    /// Their data versions.
     pub data: DataSlice,
     /// Whether the unit was missing when the operation was planned.
     pub missing: bool,
+}
+
+/// A request for some sectors of one unit of a stripe.
+#[derive(Clone, Copy, Debug)]
+struct UnitRequest {
+    op: Op,
+    unit: usize,
+    range: (u32, u32),
+    data: DataSlice,
 }
 
 impl Unit {
@@ -84,7 +90,7 @@ impl StripeOp {
         let first = stripe * array.stripe_sectors();
         let data = request.data.skip((range.0 - request.lba.0) as u32);
         Self {
-            work: Work::Request(request.op, parent),
+            purpose: Purpose::Request(request.op, parent),
             plan: Plan::Direct,
             stage: Stage::Waiting,
             stripe,
@@ -98,18 +104,17 @@ impl StripeOp {
             left: 0,
             reads: 0,
             early: false,
-            since,
-            breakdown: LatencyBreakdown::NONE,
+            latency: LatencyAccount::new(since),
         }
     }
 
-    /// Does `work`, which is of the array's own, to a whole stripe.
-    pub fn of_stripe(work: Work, stripe: u64, array: &ParityArray, now: SimTime) -> Self {
+    /// A background operation on a full stripe.
+    pub fn of_stripe(purpose: Purpose, stripe: u64, array: &ParityArray, now: SimTime) -> Self {
         let to = array.stripe_sectors() as u32;
         let origin = Request { flags: Flags::BACKGROUND, ..Request::new(Op::Write, Lba(0), to) };
         Self {
-            work,
-            plan: if work == Work::Resync { Plan::Reconstruct } else { Plan::Solve },
+            purpose,
+            plan: if purpose == Purpose::Resync { Plan::Reconstruct } else { Plan::Solve },
             stage: Stage::Waiting,
             stripe,
             from: 0,
@@ -122,12 +127,11 @@ impl StripeOp {
             left: 0,
             reads: 0,
             early: false,
-            since: now,
-            breakdown: LatencyBreakdown::NONE,
+            latency: LatencyAccount::new(now),
         }
     }
 
-    /// The sectors of data unit `unit` it touches; none if both are the same.
+    /// The sectors of data unit `unit` it touches; none if both are equal.
     pub fn touched(&self, unit: usize, chunk: u32) -> (u32, u32) {
         let first = unit as u32 * chunk;
         let from = self.from.clamp(first, first + chunk) - first;
@@ -135,13 +139,13 @@ impl StripeOp {
         (from, to)
     }
 
-    /// The sectors within a chunk it is about: those parity is made for.
+    /// The sectors within a chunk that parity is computed for.
     pub fn span(&self, chunk: u32) -> (u32, u32) {
         let (head, tail) = (self.from / chunk, (self.to - 1) / chunk);
         if head == tail {
             (self.from % chunk, (self.to - 1) % chunk + 1)
         } else {
-            // Operations whose two parts do not meet were cut in two, so this is tight.
+            // Exact: requests whose two parts do not overlap are split into two operations.
             (0, chunk)
         }
     }
@@ -165,14 +169,14 @@ impl ParityArray {
         if !self.lost.is_empty() && self.lost.contains(&(stripe, unit)) {
             return None;
         }
-        self.place(stripe, unit)
+        self.position(stripe, unit)
     }
 
-    /// The child and the row for a unit, whether it could be filled or not.
-    fn place(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
-        let place = self.shape.layout.place(stripe, unit);
-        let child = self.members.holder(place.column, stripe, stripe + 1)?;
-        Some((child, place.row))
+    /// The child and the row for a unit, including units lost in a rebuild.
+    fn position(&self, stripe: u64, unit: usize) -> Option<(usize, u64)> {
+        let position = self.shape.layout.position(stripe, unit);
+        let child = self.members.holder(position.column, stripe, stripe + 1)?;
+        Some((child, position.row))
     }
 
     /// Units of the stripe that are missing.
@@ -183,13 +187,13 @@ impl ParityArray {
         (0..self.width()).filter(|unit| self.holder(stripe, *unit).is_none()).count()
     }
 
-    /// Whether nothing is missing anywhere.
+    /// Whether no unit is missing in any stripe.
     fn is_whole(&self) -> bool {
         self.members.all_good() && self.lost.is_empty()
     }
 
-    /// Whether the stripe misses data that parity, which may not match, cannot stand in for.
-    fn is_dubious(&self, stripe: u64) -> bool {
+    /// Whether the stripe has missing data and parity that may not match it.
+    fn has_untrusted_parity(&self, stripe: u64) -> bool {
         let unsynced = self.resync.unsynced_of(stripe..stripe + 1).is_some();
         unsynced && !self.trusts_parity && self.misses_data(stripe)
     }
@@ -203,12 +207,12 @@ impl ParityArray {
         index as usize * width..(index as usize + 1) * width
     }
 
-    /// Takes in an operation; it is ready, or waits for its lock.
+    /// Enters an operation; it is ready or waits for its lock.
     pub(super) fn enter(&mut self, op: StripeOp) {
         let index = self.ops.insert(op) as u32;
         let units = self.units_of(index).end.max(self.units.len());
         self.units.resize(units, Unit::NOTHING);
-        let direct = matches!(op.work, Work::Request(Op::Read, _));
+        let direct = matches!(op.purpose, Purpose::Request(Op::Read, _));
         if direct || self.lock(index, true) {
             self.ready.push_back(index);
         }
@@ -219,21 +223,21 @@ impl ParityArray {
         let op = &mut self.ops[index as usize];
         op.locked = true;
         let (from, to) = op.span(chunk);
-        let (from, to) = (u64::from(from), u64::from(to));
-        self.locks.acquire(index, Range { key: op.stripe, from, to, exclusive })
+        let first = op.stripe * self.chunk;
+        self.locks.acquire(index, first + u64::from(from), first + u64::from(to), exclusive)
     }
 
-    /// Plans the operation, which holds its lock if it needs one, and issues its first requests.
+    /// Plans an operation, which holds its lock if it needs one, and issues its first requests.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
-        let waits = match op.work {
-            Work::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
+        let waits = match op.purpose {
+            Purpose::Rebuild { number, .. } if !self.members.is_rebuilding(number) => {
                 return self.finish(ctx, index, false);
             }
-            Work::Request(Op::Read, _) => {
+            Purpose::Request(Op::Read, _) => {
                 self.read_directly(ctx, index) || (!op.locked && !self.lock(index, false))
             }
-            Work::Request(..) if !op.marked => {
+            Purpose::Request(..) if !op.marked => {
                 self.ops[index as usize].marked = true;
                 let stripe = op.stripe..op.stripe + 1;
                 !self.resync.mark(ctx, &self.members, index, stripe)
@@ -244,8 +248,8 @@ impl ParityArray {
             return;
         }
         if self.missing(op.stripe) > self.shape.parities {
-            if matches!(op.work, Work::Rebuild { .. }) {
-                self.members.give_up_rebuild(ctx);
+            if matches!(op.purpose, Purpose::Rebuild { .. }) {
+                self.members.abandon_rebuild(ctx);
             }
             self.finish(ctx, index, true);
             return;
@@ -261,12 +265,12 @@ impl ParityArray {
         }
         self.enter_stage(ctx, index, Stage::Reading);
         let all = op.span(self.chunk32());
-        match op.work {
-            Work::Request(Op::Read, _) => self.read_to_solve(ctx, index, self.lost_span(index)),
-            Work::Request(Op::Write, _) => self.read_to_write(ctx, index),
-            Work::Request(..) => {}
-            Work::Rebuild { .. } => self.read_to_solve(ctx, index, all),
-            Work::Resync => {
+        match op.purpose {
+            Purpose::Request(Op::Read, _) => self.read_to_solve(ctx, index, self.lost_span(index)),
+            Purpose::Request(Op::Write, _) => self.read_to_write(ctx, index),
+            Purpose::Request(..) => {}
+            Purpose::Rebuild { .. } => self.read_to_solve(ctx, index, all),
+            Purpose::Resync => {
                 (0..self.shape.data).for_each(|unit| self.read_unit(ctx, index, unit, all));
             }
         }
@@ -275,16 +279,16 @@ impl ParityArray {
         }
     }
 
-    /// Ends an operation that would have to believe parity that may not match its data.
+    /// Fails an operation that would depend on parity that may not match its data.
     fn refuses(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let op = self.ops[index as usize];
         let touches_missing = |unit| {
             let (from, to) = op.touched(unit, self.chunk32());
             from < to && self.holder(op.stripe, unit).is_none()
         };
-        match op.work {
-            Work::Resync => {
-                // Parity that is missing too comes with its rebuild, from the data.
+        match op.purpose {
+            Purpose::Resync => {
+                // Missing parity is recomputed from the data by its rebuild.
                 let data = self.shape.data;
                 let parity =
                     (data..self.width()).any(|unit| self.holder(op.stripe, unit).is_some());
@@ -296,20 +300,20 @@ impl ParityArray {
                     return false;
                 }
             }
-            _ if !self.is_dubious(op.stripe) => return false,
-            Work::Rebuild { column, .. } => {
+            _ if !self.has_untrusted_parity(op.stripe) => return false,
+            Purpose::Rebuild { column, .. } => {
                 let unit = self.shape.layout.unit_on(op.stripe, column);
                 let unit = unit.expect("only stripes with a unit there are rebuilt");
                 self.lost.insert((op.stripe, unit));
                 self.finish(ctx, index, false);
             }
-            // Nothing that was there before is needed.
-            Work::Request(Op::Write, _) if self.is_full(&op) => return false,
-            Work::Request(kind, _) => {
+            // It needs no old data or parity.
+            Purpose::Request(Op::Write, _) if self.is_full(&op) => return false,
+            Purpose::Request(kind, _) => {
                 if kind == Op::Trim || !(0..self.shape.data).any(touches_missing) {
                     return false;
                 }
-                Members::tell_write_hole(ctx, op.to - op.from);
+                Members::report_write_hole(ctx, op.to - op.from);
                 self.finish(ctx, index, true);
             }
         }
@@ -323,29 +327,28 @@ impl ParityArray {
     fn enter_stage(&mut self, ctx: &Ctx<'_>, index: u32, stage: Stage) {
         let op = &mut self.ops[index as usize];
         op.stage = stage;
-        add_wait(&mut op.breakdown, &mut op.since, ctx.now());
+        op.latency.queued(ctx.now());
     }
 
+    /// Issues a request for sectors of one unit to the member that holds it, if any does.
     fn issue(
         &mut self,
         ctx: &mut Ctx<'_>,
         index: u32,
-        (unit, kind): (usize, Op),
-        (from, to): (u32, u32),
-        data: DataSlice,
+        UnitRequest { op: kind, unit, range: (from, to), data }: UnitRequest,
     ) {
         let op = self.ops[index as usize];
         let holder = match kind {
             Op::Read => self.holder(op.stripe, unit),
-            // Only whole stripes are written where a unit is lost.
-            _ => self.place(op.stripe, unit),
+            // Lost units are written only by full-stripe writes.
+            _ => self.position(op.stripe, unit),
         };
-        let (child, row) = match (holder, op.work) {
+        let (child, row) = match (holder, op.purpose) {
             (Some(holder), _) => holder,
-            // Only a rebuild speaks to a unit that is missing: it fills it.
-            (None, Work::Rebuild { column, .. }) => {
-                let row = self.shape.layout.place(op.stripe, unit).row;
-                (self.members.present(column).expect("its rebuild goes on"), row)
+            // Only a rebuild issues requests to a missing unit: it writes it.
+            (None, Purpose::Rebuild { column, .. }) => {
+                let row = self.shape.layout.position(op.stripe, unit).row;
+                (self.members.present(column).expect("the rebuild is in progress"), row)
             }
             (None, _) => return,
         };
@@ -360,7 +363,7 @@ impl ParityArray {
         ctx.issue(child, request, u64::from(index) << 16 | unit as u64);
     }
 
-    /// Reads from the units themselves, if none is missing.
+    /// Reads the units themselves; returns `false` if one is missing.
     fn read_directly(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
         let units = (op.from / chunk) as usize..=((op.to - 1) / chunk) as usize;
@@ -371,12 +374,13 @@ impl ParityArray {
         self.enter_stage(ctx, index, Stage::Reading);
         for unit in units {
             let range = op.touched(unit, chunk);
-            self.issue(ctx, index, (unit, Op::Read), range, op.data_at(unit, range.0, chunk));
+            let data = op.data_at(unit, range.0, chunk);
+            self.issue(ctx, index, UnitRequest { op: Op::Read, unit, range, data });
         }
         true
     }
 
-    /// The sectors of missing units a read wants.
+    /// The sectors of missing units that a read needs.
     fn lost_span(&self, index: u32) -> (u32, u32) {
         let op = &self.ops[index as usize];
         let units = &self.units[self.units_of(index)];
@@ -384,12 +388,12 @@ impl ParityArray {
         missing.map(|unit| op.touched(unit, self.chunk32())).fold((0, 0), hull)
     }
 
-    /// Reads what is touched, and of every unit there is what is needed to solve for the missing
-    /// units' sectors `lost`; parity only as much as there are unknowns.
+    /// Reads the touched sectors, and from the units present those needed to reconstruct sectors
+    /// `lost` of the missing units; as many parity units as there are unknowns.
     fn read_to_solve(&mut self, ctx: &mut Ctx<'_>, index: u32, lost: (u32, u32)) {
         self.ops[index as usize].plan = Plan::Solve;
         let (op, start) = (self.ops[index as usize], self.units_of(index).start);
-        let reads = matches!(op.work, Work::Request(Op::Read, _));
+        let reads = matches!(op.purpose, Purpose::Request(Op::Read, _));
         let mut unknown = 0;
         for unit in 0..self.width() {
             if self.units[start + unit].missing {
@@ -412,10 +416,10 @@ impl ParityArray {
         let data = ctx.take_data(to - from);
         let at = self.units_of(index).start + unit;
         self.units[at] = Unit { from, to, data, missing: false };
-        self.issue(ctx, index, (unit, Op::Read), range, data);
+        self.issue(ctx, index, UnitRequest { op: Op::Read, unit, range, data });
     }
 
-    /// Reads what a write needs to make parity.
+    /// Reads the input of the parity computation of a write.
     fn read_to_write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
         let span = op.span(chunk);
@@ -460,7 +464,7 @@ impl ParityArray {
         situation
     }
 
-    /// One request of an operation is done.
+    /// A member completed a request of an operation.
     pub(super) fn unit_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion, served: bool) {
         let index = (done.tag >> 16) as u32;
         let unit = (done.tag & 0xffff) as usize;
@@ -469,26 +473,27 @@ impl ParityArray {
         op.left -= 1;
         op.reads -= u32::from(is_read);
         op.retry |= !served && is_read;
-        let own = unit >= self.shape.data || !matches!(op.work, Work::Request(..));
+        let own = unit >= self.shape.data || !matches!(op.purpose, Purpose::Request(..));
         if own && op.stage == Stage::Writing {
-            // The data written for the operation's own account.
+            // A buffer of the operation's own.
             ctx.data().give_back(done.request.data);
         }
         if is_read && served && self.writes_early {
             self.write_early(ctx, index, unit);
         }
         let op = &mut self.ops[index as usize];
-        // Nothing is planned anew while something is at a member.
+        // Plan again only when no request is in flight.
         let waits = op.stage == Stage::Writing || op.retry || !self.writes_early;
         if (if waits { op.left } else { op.reads }) > 0 {
             return;
         }
         if op.stage == Stage::Reading && !is_read && !op.retry {
-            // Data written early; parity is not yet.
+            // Only the early data write is done; parity is still to come.
             return;
         }
-        add_parts(&mut op.breakdown, &last_of(&done.breakdown, ctx.now().since(op.since)));
-        op.since = ctx.now();
+        let now = ctx.now();
+        let step = last_of(&done.breakdown, now.since(op.latency.until()));
+        op.latency.served(now, &step);
         let op = *op;
         match op.stage {
             Stage::Reading if op.retry => {
@@ -497,28 +502,29 @@ impl ParityArray {
                 self.give_back(ctx, index);
                 self.ready.push_back(index);
             }
-            Stage::Reading if matches!(op.work, Work::Request(Op::Read, _)) => {
+            Stage::Reading if matches!(op.purpose, Purpose::Request(Op::Read, _)) => {
                 if op.plan == Plan::Solve {
-                    self.answer_solved(ctx, index);
+                    self.return_solved(ctx, index);
                     self.give_back(ctx, index);
                 }
                 self.finish(ctx, index, false);
             }
             Stage::Reading => self.write(ctx, index),
             _ => {
-                let asked = matches!(op.work, Work::Request(..));
+                let asked = matches!(op.purpose, Purpose::Request(..));
                 let failed = asked && self.missing(op.stripe) > self.shape.parities;
                 self.finish(ctx, index, failed);
             }
         }
     }
 
-    /// Old data of `unit` has been read: where that is all the data a read-modify-write changes,
-    /// new data need not wait for parity. With more than one unit they do, or the stripe could not
-    /// be solved if a member failed in between.
+    /// The old data of `unit` have been read: if a read-modify-write changes only this unit, its
+    /// new data are written before parity. With more units the stripe could not be reconstructed
+    /// if a member failed in between.
     fn write_early(&mut self, ctx: &mut Ctx<'_>, index: u32, unit: usize) {
         let (op, chunk, data) = (self.ops[index as usize], self.chunk32(), self.shape.data);
-        let writes = matches!(op.work, Work::Request(Op::Write, _)) && op.plan == Plan::Modify;
+        let writes =
+            matches!(op.purpose, Purpose::Request(Op::Write, _)) && op.plan == Plan::Modify;
         let others = |other: usize| {
             let (from, to) = op.touched(other, chunk);
             other != unit && from < to
@@ -528,63 +534,70 @@ impl ParityArray {
         }
         let range = op.touched(unit, chunk);
         self.ops[index as usize].early = true;
-        self.issue(ctx, index, (unit, Op::Write), range, op.data_at(unit, range.0, chunk));
+        let data = op.data_at(unit, range.0, chunk);
+        self.issue(ctx, index, UnitRequest { op: Op::Write, unit, range, data });
     }
 
-    /// Everything needed has been read: writes data and parity, trims, or fills the spare.
+    /// All input has been read: writes data and parity, trims, or writes to the spare.
     pub(super) fn write(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let (op, chunk, data) = (self.ops[index as usize], self.chunk32(), self.shape.data);
         self.enter_stage(ctx, index, Stage::Writing);
         if self.journal.is_some() && self.log(ctx, index) {
             return;
         }
-        match op.work {
-            Work::Rebuild { number, column } => {
+        match op.purpose {
+            Purpose::Rebuild { number, column } => {
                 self.prepare(ctx, index);
                 self.give_back(ctx, index);
                 let unit = self.shape.layout.unit_on(op.stripe, column);
                 if self.members.is_rebuilding(number) {
                     let unit = unit.expect("only stripes with a unit there are rebuilt");
-                    let new = self.unit_stamps(ctx, index, unit);
-                    self.issue(ctx, index, (unit, Op::Write), op.span(chunk), new);
+                    self.write_computed(ctx, index, unit);
                 }
             }
-            Work::Request(Op::Trim, _) => {
+            Purpose::Request(Op::Trim, _) => {
                 for unit in 0..self.width() {
-                    self.issue(ctx, index, (unit, Op::Trim), (0, chunk), DataSlice::NONE);
+                    let (range, data) = ((0, chunk), DataSlice::NONE);
+                    self.issue(ctx, index, UnitRequest { op: Op::Trim, unit, range, data });
                 }
             }
-            Work::Request(..) | Work::Resync => {
+            Purpose::Request(..) | Purpose::Resync => {
                 self.prepare(ctx, index);
-                let data_written = if op.work == Work::Resync { 0 } else { data };
+                let data_written = if op.purpose == Purpose::Resync { 0 } else { data };
                 for unit in 0..data_written {
-                    let (from, to) = op.touched(unit, chunk);
-                    if from < to && !op.early {
-                        let new = op.data_at(unit, from, chunk);
-                        self.issue(ctx, index, (unit, Op::Write), (from, to), new);
+                    let range = op.touched(unit, chunk);
+                    if range.0 < range.1 && !op.early {
+                        let data = op.data_at(unit, range.0, chunk);
+                        self.issue(ctx, index, UnitRequest { op: Op::Write, unit, range, data });
                     }
                 }
                 for unit in data..self.width() {
-                    // A whole stripe fills what could not be filled before, too.
-                    let full = self.is_full(&op) && self.place(op.stripe, unit).is_some();
+                    // A full-stripe write also restores units lost in a rebuild.
+                    let full = self.is_full(&op) && self.position(op.stripe, unit).is_some();
                     if full || self.holder(op.stripe, unit).is_some() {
-                        let new = self.unit_stamps(ctx, index, unit);
-                        self.issue(ctx, index, (unit, Op::Write), op.span(chunk), new);
+                        self.write_computed(ctx, index, unit);
                     }
                 }
                 self.give_back(ctx, index);
             }
         }
         if self.ops[index as usize].left == 0 {
-            // Everything it would have written to has failed since, save for what was early. A
-            // resync without parity to compute has nothing to do.
-            let early = op.early || op.work == Work::Resync;
+            // All targets have failed since, except for an early data write; a resync without a
+            // parity unit present has nothing to write.
+            let early = op.early || op.purpose == Purpose::Resync;
             let lost = !early || self.missing(op.stripe) > self.shape.parities;
             self.finish(ctx, index, lost);
         }
     }
 
-    /// Returns the buffers of what was read.
+    /// Writes a unit of the operation's span as computed from what was read.
+    fn write_computed(&mut self, ctx: &mut Ctx<'_>, index: u32, unit: usize) {
+        let range = self.ops[index as usize].span(self.chunk32());
+        let data = self.unit_versions(ctx, index, unit);
+        self.issue(ctx, index, UnitRequest { op: Op::Write, unit, range, data });
+    }
+
+    /// Releases the buffers of the data read.
     fn give_back(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         if self.ops[index as usize].plan == Plan::Direct || !ctx.verifying() {
             return;
@@ -597,20 +610,20 @@ impl ParityArray {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
         let mut op = self.ops.remove(index as usize);
-        add_wait(&mut op.breakdown, &mut op.since, ctx.now());
+        op.latency.queued(ctx.now());
         if op.locked {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push_back(granted));
         }
         if op.logged {
-            self.forget_entry(ctx, index);
+            self.retire_entry(ctx, index);
         }
         if op.marked {
             self.resync.unmark(ctx, op.stripe..op.stripe + 1);
         }
-        match op.work {
-            Work::Resync => self.resync.step_done(ctx, op.stripe, !failed),
-            Work::Request(kind, parent) => {
+        match op.purpose {
+            Purpose::Resync => self.resync.step_done(ctx, op.stripe, !failed),
+            Purpose::Request(kind, parent) => {
                 if kind == Op::Write && !failed && self.is_full(&op) {
                     self.resync.replaced(ctx, op.stripe);
                     if !self.lost.is_empty() {
@@ -620,20 +633,20 @@ impl ParityArray {
                     }
                 }
                 self.active -= 1;
-                self.part_done(ctx, parent, op.breakdown, failed);
+                self.part_done(ctx, parent, op.latency.breakdown(), failed);
             }
-            Work::Rebuild { number, .. } if !failed => {
+            Purpose::Rebuild { number, .. } if !failed => {
                 self.members.step_done(ctx, number, op.stripe);
             }
-            Work::Rebuild { .. } => {}
+            Purpose::Rebuild { .. } => {}
         }
     }
 }
 
-/// The last `time` of `breakdown`: what comes last in a member's work is taken first.
+/// The last `time` of `breakdown`, assuming the usual order of phases in a device.
 fn last_of(breakdown: &LatencyBreakdown, time: SimDuration) -> LatencyBreakdown {
     if breakdown.total() <= time {
-        // It began later, when something else had been read.
+        // It was issued later than the step began.
         return breakdown.plus(LatencyPhase::Queue, time - breakdown.total());
     }
     let (mut left, mut last) = (time, LatencyBreakdown::NONE);
@@ -652,7 +665,7 @@ fn last_of(breakdown: &LatencyBreakdown, time: SimDuration) -> LatencyBreakdown 
     last.plus(LatencyPhase::Queue, left)
 }
 
-/// The smallest range that holds both; an empty one counts for nothing.
+/// The smallest range that contains both; empty ranges are ignored.
 fn hull(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     if a.0 == a.1 {
         b
@@ -663,7 +676,7 @@ fn hull(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     }
 }
 
-/// What is left of `span` without `touched`: it lies at one end of it.
+/// `span` without `touched`, which is at one end of it.
 fn rest(touched: (u32, u32), span: (u32, u32)) -> (u32, u32) {
     if touched.0 == touched.1 {
         span

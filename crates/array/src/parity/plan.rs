@@ -1,24 +1,24 @@
-//! What has to be read for a write, and which way is cheaper.
+//! How the parity of a write is computed, and so what has to be read.
 
 use hybridsim_config::param::Settings;
 
-/// How an operation gets at its data or parity.
+/// How an operation obtains its data or parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Read the data where it is.
+    /// Read the data units themselves.
     Direct,
-    /// Read old data and old parity; new parity is old parity plus the change.
+    /// Read old data and old parity; new parity is old parity plus the difference.
     Modify,
-    /// Read the data that is not written; new parity is the code of all data.
+    /// Read the data that is not written; new parity is computed from all data.
     Reconstruct,
-    /// Read everything there is, solve for what is missing, then as above.
+    /// Read all units present, reconstruct the missing ones, then as above.
     Solve,
 }
 
 /// Which plan a write of part of a stripe prefers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SmallWrite {
-    /// The one with fewer reads; read-modify-write if even.
+    /// The one with fewer reads; read-modify-write on a tie.
     Cheaper,
     /// Always read-modify-write.
     Modify,
@@ -29,11 +29,11 @@ pub enum SmallWrite {
 }
 
 impl SmallWrite {
-    /// The words for them.
+    /// Names of the choices.
     pub const NAMES: &'static [&'static str] =
         &["cheaper", "read-modify-write", "reconstruct-write", "break-point"];
 
-    /// What `settings` ask for.
+    /// The choice in `settings`.
     pub fn read(settings: &Settings) -> Self {
         match settings.text("small_write") {
             "read-modify-write" => Self::Modify,
@@ -44,16 +44,16 @@ impl SmallWrite {
     }
 }
 
-/// What is known of a write when it is planned. Reads are counted in requests to members.
+/// A write when it is planned. Reads are counted in requests to members.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Situation {
     /// Data units in the stripe.
     pub data: usize,
     /// Data units written.
     pub touched: usize,
-    /// Parity units that are there.
+    /// Parity units present.
     pub parities: usize,
-    /// Data units not overwritten entirely (in the range parity is made for).
+    /// Data units not entirely overwritten, within the range that parity is computed for.
     pub kept: usize,
     /// Whether a unit that is written is missing.
     pub misses_touched: bool,
@@ -62,7 +62,7 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// The plan to follow.
+    /// Chooses a plan.
     pub fn choose(&self, preferred: SmallWrite) -> Plan {
         if self.parities == 0 || self.kept == 0 {
             return Plan::Reconstruct;

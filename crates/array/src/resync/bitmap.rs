@@ -1,30 +1,31 @@
-//! The write-intent bitmap: which regions are being written to, on every member.
+//! The write-intent bitmap: marks the regions with writes in flight, on every member.
 
-use super::super::members::Members;
-use super::super::steps::StepSet;
+use super::super::range_set::RangeSet;
+use super::super::rebuild::Members;
 use super::{BITMAP_TAG, BITMAP_TOKEN, BITS};
 use hybridsim_engine::{Completion, Ctx, DataSlice, Flags, Lba, Op, Request, SimDuration, SimTime};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Sectors of the bitmap written at a time, as a page of 4 KiB.
+/// Sectors of the bitmap written at a time: a page of 4 KiB.
 const PAGE_SECTORS: u64 = 8;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
-    /// To be set; nothing has been asked of the members yet.
+    /// To be set; no request has been issued yet.
     Wanted,
-    /// On its way to the members, set or cleared.
+    /// Being set or cleared on the members.
     Moving,
     /// Set on every member.
     Set,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Region {
     state: State,
-    /// Writes that want it set.
+    /// Writes in flight or waiting for the bit.
     writers: u32,
     idle_since: SimTime,
 }
@@ -37,37 +38,47 @@ enum Io {
     Clear,
 }
 
-/// A write that waits for bits.
+/// A write that waits for its bits.
 #[derive(Clone, Debug)]
 struct Waiting {
     owner: u32,
     regions: Range<u64>,
 }
 
-/// The bitmap: what is set, and what is under way about it.
-#[derive(Debug)]
+/// The bitmap, and the request in flight to update it.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Bitmap {
-    /// Where it is on every member.
+    /// Its address on every member.
     at: Lba,
     sectors: u64,
     region_steps: u64,
     clear_after: SimDuration,
-    /// Those whose bit may be set, or is wanted.
+    /// Regions whose bit is set, changing or wanted.
     regions: FxHashMap<u64, Region>,
-    /// Regions without writers and since when, in that order; outdated entries stay.
+    /// Regions without writers by the time of the last write; may contain outdated entries.
     idle: VecDeque<(u64, SimTime)>,
+    #[serde(skip)]
     waiting: Vec<Waiting>,
-    /// What is under way at the members, about which regions, and how many have not answered.
+    /// The request in flight to all members, its regions, and the members that have not completed
+    /// it.
+    #[serde(skip)]
     io: Option<Io>,
+    #[serde(skip)]
     batch: Vec<u64>,
+    #[serde(skip)]
     left: u32,
+    #[serde(skip, default = "no_data")]
     data: DataSlice,
     timer_set: bool,
 }
 
+const fn no_data() -> DataSlice {
+    DataSlice::NONE
+}
+
 impl Bitmap {
-    /// A clear bitmap of so many sectors, at `at` of every member; a bit stands for `region_steps`
-    /// steps.
+    /// A clear bitmap of `sectors` sectors at `at` on every member, with `region_steps` steps per
+    /// bit.
     pub fn new((at, sectors): (u64, u64), region_steps: u64, clear_after: SimDuration) -> Self {
         Self {
             at: Lba(at),
@@ -85,18 +96,18 @@ impl Bitmap {
         }
     }
 
-    /// Whether it is being read after a power failure.
+    /// Whether the bitmap is being read after a power failure.
     pub fn is_being_read(&self) -> bool {
         self.io == Some(Io::Read)
     }
 
-    /// Reads it back; `false` when there is no member to ask.
+    /// Reads the bitmap; `false` when no member is present.
     pub fn read(&mut self, ctx: &mut Ctx<'_>, members: &Members) -> bool {
-        self.ask(ctx, members, Io::Read)
+        self.issue(ctx, members, Io::Read)
     }
 
-    /// Its timer went off.
-    pub fn wake(&mut self, ctx: &mut Ctx<'_>, members: &Members, unsynced: &StepSet) {
+    /// The timer expired.
+    pub fn wake(&mut self, ctx: &mut Ctx<'_>, members: &Members, unsynced: &RangeSet) {
         self.timer_set = false;
         self.clear_idle(ctx, members, unsynced);
     }
@@ -109,8 +120,9 @@ impl Bitmap {
         self.regions.get(&region).is_some_and(|region| region.state == State::Set)
     }
 
-    /// The power fails: what may be set counts as set, and is added to `unsynced`.
-    pub fn power_cut(&mut self, now: SimTime, steps: u64, unsynced: &mut StepSet) {
+    /// The power fails: bits that may be set count as set, and their regions are added to
+    /// `unsynced`.
+    pub fn power_cut(&mut self, now: SimTime, steps: u64, unsynced: &mut RangeSet) {
         self.regions.retain(|_, region| region.state != State::Wanted);
         let mut dirty: Vec<u64> = self.regions.keys().copied().collect();
         dirty.sort_unstable();
@@ -181,7 +193,7 @@ impl Bitmap {
         region / (BITS * PAGE_SECTORS)
     }
 
-    /// Begins to set the bits of one page that are waited for.
+    /// Starts to set the wanted bits of one page.
     fn set_wanted(&mut self, ctx: &mut Ctx<'_>, members: &Members) {
         if self.io.is_some() {
             return;
@@ -200,14 +212,15 @@ impl Bitmap {
                 }
             }
         }
-        if !self.batch.is_empty() && !self.ask(ctx, members, Io::Set) {
-            // No member is left to keep a bitmap; the write will find that out itself.
-            self.all_answered(ctx, Io::Set);
+        if !self.batch.is_empty() && !self.issue(ctx, members, Io::Set) {
+            // No member is present; the write itself will fail.
+            self.all_completed(ctx, Io::Set);
         }
     }
 
-    /// Asks it of all members that are there, or of one what all know. Answers whether any is.
-    fn ask(&mut self, ctx: &mut Ctx<'_>, members: &Members, io: Io) -> bool {
+    /// Issues a request to all members present, reads to the first one only. Returns whether a
+    /// member is present.
+    fn issue(&mut self, ctx: &mut Ctx<'_>, members: &Members, io: Io) -> bool {
         let first = self.batch.first().map_or(0, |region| Self::page_of(*region));
         let (skip, length) = match io {
             Io::Read => (0, self.sectors),
@@ -236,8 +249,9 @@ impl Bitmap {
         self.left > 0
     }
 
-    /// Answers whether it was the last one, or nobody is left to ask.
-    pub fn answered(
+    /// A member completed the request in flight. Returns whether it was the last one and no further
+    /// request follows.
+    pub fn completed(
         &mut self,
         ctx: &mut Ctx<'_>,
         members: &Members,
@@ -249,14 +263,14 @@ impl Bitmap {
             return false;
         }
         ctx.data().give_back(std::mem::replace(&mut self.data, DataSlice::NONE));
-        let io = self.io.take().expect("something was under way");
-        if io == Io::Read && members.has_failed(done.child) && self.ask(ctx, members, Io::Read) {
+        let io = self.io.take().expect("a request was in flight");
+        if io == Io::Read && members.has_failed(done.child) && self.issue(ctx, members, Io::Read) {
             return false;
         }
         if io == Io::Flush && self.clear_flushed(ctx, members) {
             return false;
         }
-        self.all_answered(ctx, io);
+        self.all_completed(ctx, io);
         loop {
             let regions = &self.regions;
             let is_set = |region| regions.get(&region).is_some_and(|it| it.state == State::Set);
@@ -274,8 +288,8 @@ impl Bitmap {
         }
     }
 
-    /// What was asked has happened on all members there are.
-    fn all_answered(&mut self, ctx: &mut Ctx<'_>, io: Io) {
+    /// The request has completed on all members present.
+    fn all_completed(&mut self, ctx: &mut Ctx<'_>, io: Io) {
         let batch = std::mem::take(&mut self.batch);
         for number in &batch {
             let Some(region) = self.regions.get_mut(number) else { continue };
@@ -293,10 +307,10 @@ impl Bitmap {
         self.arm(ctx);
     }
 
-    /// Begins to clear the bits of one page that nobody has needed for long.
-    fn clear_idle(&mut self, ctx: &mut Ctx<'_>, members: &Members, unsynced: &StepSet) {
+    /// Starts to clear the bits of one page whose regions have been idle long enough.
+    fn clear_idle(&mut self, ctx: &mut Ctx<'_>, members: &Members, unsynced: &RangeSet) {
         if self.io.is_some() {
-            // The end of it sets the timer again.
+            // The timer is set again at its completion.
             return;
         }
         let now = ctx.now();
@@ -315,22 +329,22 @@ impl Bitmap {
             let page = self.batch.first().map_or(number, |first| *first);
             let elsewhere = Self::page_of(page) != Self::page_of(number);
             if elsewhere || unsynced.first_of(first..first + self.region_steps).is_some() {
-                // Another time.
+                // Retry later.
                 region.idle_since = now;
                 self.idle.push_back((number, now));
             } else {
-                // A write that comes meanwhile puts its own time there.
+                // A write that arrives meanwhile overwrites this.
                 region.idle_since = SimTime::NEVER;
                 self.batch.push(number);
             }
         }
-        if self.batch.is_empty() || !self.ask(ctx, members, Io::Flush) {
+        if self.batch.is_empty() || !self.issue(ctx, members, Io::Flush) {
             self.batch.clear();
             self.arm(ctx);
         }
     }
 
-    /// The members are flushed: what was written is durable, bits may go. Answers whether any do.
+    /// The members are flushed, so the writes are durable. Returns whether bits are being cleared.
     fn clear_flushed(&mut self, ctx: &mut Ctx<'_>, members: &Members) -> bool {
         let regions = &mut self.regions;
         self.batch.retain(|number| {
@@ -339,6 +353,6 @@ impl Bitmap {
             let region = regions.get_mut(number).filter(untouched);
             region.map(|region| region.state = State::Moving).is_some()
         });
-        !self.batch.is_empty() && self.ask(ctx, members, Io::Clear)
+        !self.batch.is_empty() && self.issue(ctx, members, Io::Clear)
     }
 }

@@ -1,57 +1,62 @@
-//! What an interrupted write leaves of an array's redundancy, and how that is found and mended.
+//! Resynchronisation after a power failure: finding and repairing inconsistent redundancy.
 //!
-//! When the power fails, a write may have reached some members and not others: copies disagree,
-//! or parity does not match its data. This room knows which *steps* (regions of a group of
-//! copies, stripes) that may be true of, how that knowledge survives, and which step is mended
-//! next. How a step is mended is the array's business.
+//! When the power fails, a write may have reached some members and not others: copies differ, or
+//! parity does not match its data. This module tracks which *steps* (regions of a group of copies,
+//! stripes) may be inconsistent, how that information survives the power failure, and which step
+//! is repaired next. The array itself repairs a step.
 //!
-//! - `full`: after a power failure everything may be wrong.
-//! - `bitmap`: a write-intent bitmap, as in Linux md. Every member has a copy of it behind its
-//!   data. Before a write to a region (many steps), the region's bit is on all members, forced to
-//!   their media. When the region has been left alone for a while, the members are flushed and the
-//!   bit is cleared. After a power failure the bitmap is read, and only what its bits name may be
-//!   wrong. A bit being written when the power failed counts as set.
-//! - `none`: the array does not ask. What it then returns may be wrong.
+//! - `full`: after a power failure all steps may be inconsistent.
+//! - `bitmap`: a write-intent bitmap, as in Linux md. Every member stores a copy after its data.
+//!   Before a write to a region (many steps), the region's bit is set on all members with forced
+//!   unit access. When the region has not been written for a while, the members are flushed and
+//!   the bit is cleared. After a power failure the bitmap is read, and only regions whose bit is
+//!   set may be inconsistent. A bit being written when the power failed counts as set.
+//! - `none`: no resync. The array may return inconsistent data.
 //!
 //! Invariant: no write is issued to a member unless the bits of its regions are durable.
 
 mod bitmap;
 
-use super::members::{self, Members};
-use super::steps::StepSet;
+use super::range_set::RangeSet;
+use super::rebuild::{self, Members};
 use bitmap::Bitmap;
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
-use hybridsim_engine::{CommonEvent, Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// How consistency is restored.
+/// Resync mode.
 pub const RESYNC: Param = Param::with(
     "resync",
     Kind::Choice(&["full", "bitmap", "none"]),
     "\"full\"",
-    "After a power failure, what may disagree is made to agree again: everything; what a \
-     write-intent bitmap names (Linux md); nothing. At the pace of a rebuild; copies also before \
+    "What is resynchronised after a power failure: full: everything; bitmap: the regions marked in a \
+     write-intent bitmap (Linux md); none: nothing. At the pace of a rebuild; copies also before \
      they are read",
 );
 
-/// What a bit stands for.
+/// Region per bit.
 pub const BITMAP_REGION: Param = Param::with(
     "bitmap_region",
     Kind::Bytes,
     "\"64MiB\"",
-    "With `resync = \"bitmap\"`: bytes of a member one bit stands for, at least those of a chunk \
-     (of copies: of `rebuild_step`)",
+    "With `resync = \"bitmap\"`: bytes of a member per bit, at least a chunk (of mirrors: at least \
+     `rebuild_step`)",
 );
 
-/// How lazily a bit is cleared.
+/// Delay before a bit is cleared.
 pub const BITMAP_CLEAR_AFTER: Param = Param::with(
     "bitmap_clear_after",
     Kind::Duration,
     "\"5s\"",
-    "With `resync = \"bitmap\"`: a region's bit is cleared when nothing has been written there \
-     for so long, at least 1ms",
+    "With `resync = \"bitmap\"`: time without writes after which a region's bit is cleared, at least \
+     1ms",
 );
+
+/// The parameters of this module.
+pub const PARAMS: &[Param] = &[RESYNC, BITMAP_REGION, BITMAP_CLEAR_AFTER];
 
 const CLEAR_AFTER_MIN: SimDuration = SimDuration::from_ms(1);
 
@@ -65,33 +70,33 @@ const BITS: u64 = SECTOR_BYTES * 8;
 /// The longest bitmap, in sectors.
 const BITMAP_SECTORS_MAX: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Mode {
     Full,
     Bitmap,
     None,
 }
 
-/// What may be inconsistent, and what is known of it.
-#[derive(Debug)]
+/// The steps that may be inconsistent, and the progress of their repair.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Resync {
     mode: Mode,
     steps: u64,
-    unsynced: StepSet,
-    /// Where the mending in the background has come to.
+    unsynced: RangeSet,
+    /// First step that the background resync has not reached.
     next: u64,
     running: Vec<u64>,
     began: Option<SimTime>,
     bitmap: Option<Bitmap>,
 }
 
-/// Steps a bit stands for.
+/// Steps per bit.
 fn region_steps(settings: &Settings, step_sectors: u64) -> u64 {
     let region = settings.bytes("bitmap_region") / SECTOR_BYTES;
     region.div_ceil(step_sectors.max(1)).max(1)
 }
 
-/// Sectors every member gives to the bitmap of an array of `steps` steps.
+/// Sectors reserved on every member for the bitmap of an array of `steps` steps.
 pub fn reserve(
     settings: &Settings,
     steps: u64,
@@ -128,11 +133,11 @@ impl Resync {
             let clear_after = settings.duration("bitmap_clear_after").max(CLEAR_AFTER_MIN);
             Bitmap::new((at, sectors), region_steps, clear_after)
         });
-        let (unsynced, running) = (StepSet::default(), Vec::new());
+        let (unsynced, running) = (RangeSet::default(), Vec::new());
         Self { mode, steps, unsynced, next: 0, running, began: None, bitmap }
     }
 
-    /// Whether everything is consistent, as far as is known.
+    /// Whether all steps are in sync.
     #[inline]
     pub const fn is_synced(&self) -> bool {
         self.unsynced.is_empty()
@@ -153,18 +158,18 @@ impl Resync {
         self.unsynced.first_of(steps)
     }
 
-    /// Whether the bitmap is being read: nobody knows yet what may be inconsistent.
+    /// Whether the bitmap is being read; until then the inconsistent steps are unknown.
     pub fn is_reading(&self) -> bool {
         self.bitmap.as_ref().is_some_and(|bitmap| bitmap.is_being_read())
     }
 
-    /// The power fails. Nothing more may be inconsistent if somebody else `knows_all` that was
-    /// under way.
-    pub fn power_cut(&mut self, now: SimTime, knows_all: bool) {
+    /// The power fails. No further steps become inconsistent if a journal covers all writes in
+    /// flight.
+    pub fn power_cut(&mut self, now: SimTime, has_journal: bool) {
         self.running.clear();
         (self.next, self.began) = (0, None);
-        let mut dirty = StepSet::default();
-        let unsynced = if knows_all { &mut dirty } else { &mut self.unsynced };
+        let mut dirty = RangeSet::default();
+        let unsynced = if has_journal { &mut dirty } else { &mut self.unsynced };
         match &mut self.bitmap {
             Some(bitmap) => bitmap.power_cut(now, self.steps, unsynced),
             None if self.mode == Mode::Full => unsynced.insert(0..self.steps),
@@ -187,12 +192,12 @@ impl Resync {
             return;
         }
         let steps = self.unsynced.len();
-        ctx.emit(CommonEvent::Custom { name: members::RESYNC_STARTED, value: steps });
+        ctx.emit(CommonEvent::Custom { name: rebuild::RESYNC_STARTED, value: steps });
         self.began = Some(ctx.now());
-        self.tell_if_ended(ctx);
+        self.report_if_ended(ctx);
     }
 
-    /// The next step to mend, when one may be begun now; see [`Members::may_step`].
+    /// The next step to repair, if one may start now; see [`Members::may_start_step`].
     pub fn next_step(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -206,7 +211,7 @@ impl Resync {
         while self.running.contains(&step) {
             step = self.unsynced.first_from(step + 1)?;
         }
-        if self.running.len() as u64 >= members.parallel() || !members.may_step(ctx, idle) {
+        if self.running.len() as u64 >= members.parallel() || !members.may_start_step(ctx, idle) {
             return None;
         }
         self.next = step + 1;
@@ -214,8 +219,8 @@ impl Resync {
         Some(step)
     }
 
-    /// Somebody needs `step` mended now. Answers whether that has to be begun; otherwise it is
-    /// under way.
+    /// A request needs `step` repaired now. Returns whether the caller has to start that; otherwise
+    /// it is in progress.
     pub fn claim(&mut self, step: u64) -> bool {
         let begins = !self.running.contains(&step);
         if begins {
@@ -224,35 +229,34 @@ impl Resync {
         begins
     }
 
-    /// What [`Resync::next_step`] or [`Resync::claim`] began is over; `mended` tells whether the
-    /// step is consistent now. Otherwise it stays as it is.
-    pub fn step_done(&mut self, ctx: &mut Ctx<'_>, step: u64, mended: bool) {
+    /// A step started by [`Resync::next_step`] or [`Resync::claim`] has ended, `repaired` or not.
+    pub fn step_done(&mut self, ctx: &mut Ctx<'_>, step: u64, repaired: bool) {
         self.running.retain(|other| *other != step);
-        if mended {
+        if repaired {
             self.unsynced.remove(step);
         }
-        self.tell_if_ended(ctx);
+        self.report_if_ended(ctx);
     }
 
-    /// `step` has been written anew, all of it.
+    /// `step` has been overwritten entirely.
     pub fn replaced(&mut self, ctx: &mut Ctx<'_>, step: u64) {
         if !self.unsynced.is_empty() && self.unsynced.remove(step) {
-            self.tell_if_ended(ctx);
+            self.report_if_ended(ctx);
         }
     }
 
-    fn tell_if_ended(&mut self, ctx: &mut Ctx<'_>) {
+    fn report_if_ended(&mut self, ctx: &mut Ctx<'_>) {
         if !self.running.is_empty() || self.unsynced.first_from(self.next).is_some() {
             return;
         }
         if let Some(began) = self.began.take() {
             let took = ctx.now().since(began);
-            ctx.emit(CommonEvent::Custom { name: members::RESYNC_ENDED, value: took.as_ns() });
+            ctx.emit(CommonEvent::Custom { name: rebuild::RESYNC_ENDED, value: took.as_ns() });
         }
     }
 
-    /// `owner` is about to write to `steps`. Answers whether it may; otherwise it waits, and
-    /// [`Resync::completion`] names it when it may. [`Resync::unmark`] follows when it is done.
+    /// `owner` is about to write to `steps`. Returns whether it may now; otherwise a later
+    /// [`Resync::completion`] reports it as ready. [`Resync::unmark`] follows when it is done.
     #[inline]
     pub fn mark(
         &mut self,
@@ -267,7 +271,7 @@ impl Resync {
         }
     }
 
-    /// A write to `steps` that was marked is done.
+    /// A marked write to `steps` is done.
     #[inline]
     pub fn unmark(&mut self, ctx: &mut Ctx<'_>, steps: Range<u64>) {
         if let Some(bitmap) = &mut self.bitmap {
@@ -275,7 +279,7 @@ impl Resync {
         }
     }
 
-    /// A member answered a request about the bitmap. `ready` is told who may write now.
+    /// A member completed a bitmap request. Calls `ready` for owners that may write now.
     pub fn completion(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -285,7 +289,7 @@ impl Resync {
     ) {
         let bitmap = self.bitmap.as_mut().expect("only a bitmap has such requests");
         let reads = bitmap.is_being_read();
-        if !bitmap.answered(ctx, members, done, ready) || !reads {
+        if !bitmap.completed(ctx, members, done, ready) || !reads {
             return;
         }
         let took = done.latency;
@@ -293,7 +297,7 @@ impl Resync {
         self.begin(ctx);
     }
 
-    /// The bitmap's timer went off: bits may be cleared.
+    /// The bitmap's timer expired: bits may be cleared.
     pub fn wake(&mut self, ctx: &mut Ctx<'_>, members: &Members) {
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.wake(ctx, members, &self.unsynced);

@@ -144,9 +144,9 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Values told of the array's own number `name`.
-    pub fn told(&self, name: &str) -> Vec<u64> {
-        told(&self.events, name)
+    /// Values reported of the array's own number `name`.
+    pub fn reported(&self, name: &str) -> Vec<u64> {
+        reported(&self.events, name)
     }
 
     /// Requests to devices of this kind.
@@ -155,12 +155,12 @@ impl Seen {
     }
 }
 
-/// Values told of an array's own number `name`.
-pub fn told(events: &[EventRecord], name: &str) -> Vec<u64> {
-    let custom = hybridsim_array::members::CUSTOM;
+/// Values reported of an array's own number `name`.
+pub fn reported(events: &[EventRecord], name: &str) -> Vec<u64> {
+    let custom = hybridsim_array::rebuild::CUSTOM;
     let index = custom.iter().position(|known| *known == name).expect("a known name") as u8;
-    let value = |stamped: &EventRecord| match stamped.event() {
-        Some(CommonEvent::Custom { name, value }) if name == index && stamped.component.0 == 1 => {
+    let value = |record: &EventRecord| match record.event() {
+        Some(CommonEvent::Custom { name, value }) if name == index && record.component.0 == 1 => {
             Some(value)
         }
         _ => None,

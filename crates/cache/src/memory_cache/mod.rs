@@ -21,8 +21,8 @@ mod write_back;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
-use hybridsim_engine::spans::SpanLocks;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown, LatencyPhase, Op,
     Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream,
@@ -133,7 +133,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         ready: VecDeque::new(),
         stalled: VecDeque::new(),
         flushes: VecDeque::new(),
-        locks: SpanLocks::default(),
+        locks: RangeLocks::default(),
         writing: Vec::new(),
         wanted: 0,
         broken: false,
@@ -177,7 +177,7 @@ pub struct MemoryCache {
     stalled: VecDeque<u32>,
     /// Flushes that wait for what was written up to a number.
     flushes: VecDeque<(u32, u64)>,
-    locks: SpanLocks,
+    locks: RangeLocks,
     /// Numbers of the writes being written back.
     writing: Vec<u64>,
     /// Everything dirty up to this number is to be written back.

@@ -4,12 +4,12 @@
 //! at any time nothing in flight conflicts, whatever order the media finish in, and requests for
 //! the same page are served in the order they came.
 
-use hybridsim_engine::spans::SpanLocks;
+use hybridsim_engine::range_locks::RangeLocks;
 
 /// All ranges held or waited for.
 #[derive(Debug, Default)]
 pub struct Flow {
-    locks: SpanLocks,
+    locks: RangeLocks,
     owners: Vec<Owner>,
     unblocked: Vec<u32>,
 }

@@ -7,6 +7,7 @@ use crate::geometry::Place;
 use crate::mechanics::{Arm, Mechanics};
 use crate::rotation::Rotation;
 use hybridsim_engine::{SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
 /// How far a drive reads on after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +109,7 @@ fn end_of_cylinder(mechanics: &Mechanics, end: u64, last: &Place) -> u64 {
 }
 
 /// A read-ahead in progress, known track by track.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Sweep {
     /// The segment it fills.
     pub segment: usize,

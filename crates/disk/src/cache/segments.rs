@@ -4,10 +4,11 @@
 //! data while newer data of the same sectors waits in another; the old one is dropped at the end.
 
 use hybridsim_engine::SimTime;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What a segment holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// Nothing.
     Free,
@@ -20,7 +21,7 @@ enum State {
 }
 
 /// A run of sectors in the buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Segment {
     start: u64,
     end: u64,
@@ -41,7 +42,7 @@ impl Segment {
 }
 
 /// How the buffer is divided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SegmentsSpec {
     /// Number of segments; 0 for no buffer.
     pub count: usize,
@@ -58,7 +59,7 @@ pub struct SegmentsSpec {
 }
 
 /// The buffer.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Segments {
     spec: SegmentsSpec,
     segments: Vec<Segment>,

@@ -251,6 +251,16 @@ impl Electronics {
         Self { overheads, handshake, rates, sector, queue_depth, preseek, after_write: false }
     }
 
+    /// Whether the last command was a write.
+    pub(super) fn is_after_write(&self) -> bool {
+        self.after_write
+    }
+
+    /// Restores [`Electronics::is_after_write`].
+    pub(super) fn set_after_write(&mut self, after_write: bool) {
+        self.after_write = after_write;
+    }
+
     /// Command time of the next command.
     #[inline]
     pub fn overhead(&self, op: Op, hit: bool) -> SimDuration {

@@ -3,6 +3,7 @@
 //! There is at most one event per request served alone: the mechanism's future is computed when
 //! it is given work, and only a queue or buffered writes make the drive wake up again.
 
+mod checkpoint;
 mod commands;
 mod electronics;
 mod estimates;
@@ -22,9 +23,10 @@ use crate::power::{SpinDown, StateClock};
 use estimates::Estimates;
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
+    Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
     InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
     SimDuration, SimTime, Stream,
 };
@@ -398,6 +400,10 @@ impl Component for HardDisk {
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         self.catch_up(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {

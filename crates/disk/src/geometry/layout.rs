@@ -8,9 +8,10 @@ use super::zone::{Skew, SkewUnit, Zone, ZoneSpec};
 use crate::rotation::Angle;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_engine::Lba;
+use serde::{Deserialize, Serialize};
 
 /// Where a sector is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Cylinder, from the outer edge.
     pub cylinder: u32,

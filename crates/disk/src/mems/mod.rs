@@ -8,10 +8,12 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
-    LatencyPhase, Lba, Op, PowerState, Request, RequestId, SimDuration, SimTime,
+    Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
+    LatencyPhase, Lba, Loader, Op, PowerState, Request, RequestId, Saver, SimDuration, SimTime,
+    StateError,
 };
 use sled::{Sled, SledSpec, Spot};
 use std::collections::VecDeque;
@@ -297,5 +299,21 @@ impl Component for Mems {
         let now = ctx.now();
         self.clock
             .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Mems {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(self.spot, self.last, self.free_at, self.wake_at, &self.clock));
+        self.scheduler.save(to)
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.spot, self.last, self.free_at, self.wake_at, self.clock) = from.take()?;
+        self.scheduler.restore(from)
     }
 }

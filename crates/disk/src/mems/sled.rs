@@ -7,6 +7,7 @@
 
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Request, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 
 /// Most sectors a sled may have.
 const SECTORS_MAX: u64 = 1 << 50;
@@ -41,7 +42,7 @@ pub struct SledSpec {
 }
 
 /// Where the sled is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {
     /// Bit along X.
     pub x: u32,

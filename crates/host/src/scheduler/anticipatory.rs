@@ -10,7 +10,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param, joined};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Flags, Op, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::{Flags, Loader, Op, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError};
 use rustc_hash::FxHashMap;
 
 /// What it has beyond the parameters of `deadline`.
@@ -131,5 +131,18 @@ impl Scheduler for Anticipatory {
 
     fn sees_all(&self) -> bool {
         true
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        let last = self.last.map(|last| (last.volume, last.end));
+        to.put(&(last, self.until, self.near_waiting, &self.score));
+        self.queue.save(to)
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let last: Option<(u16, u64)>;
+        (last, self.until, self.near_waiting, self.score) = from.take()?;
+        self.last = last.map(|(volume, end)| Last { volume, end });
+        self.queue.restore(from)
     }
 }

@@ -8,6 +8,7 @@ use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
+use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 /// The registered entry.
@@ -56,5 +57,13 @@ impl Scheduler for Batch {
 
     fn len(&self) -> usize {
         self.batch.len() + self.queue.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::{Key, Sorted};
-use hybridsim_engine::{Op, SimDuration, SimTime};
+use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
 /// Its parameters.
@@ -140,5 +140,15 @@ impl Scheduler for Deadline {
 
     fn len(&self) -> usize {
         self.directions.iter().map(|direction| direction.sorted.len()).sum()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&(&self.serving, &self.left, &self.next, &self.starved));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.serving, self.left, self.next, self.starved) = from.take()?;
+        Ok(())
     }
 }

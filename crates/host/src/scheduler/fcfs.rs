@@ -3,6 +3,7 @@
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 /// The registered entry.
@@ -31,5 +32,13 @@ impl Scheduler for Fcfs {
 
     fn len(&self) -> usize {
         self.0.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

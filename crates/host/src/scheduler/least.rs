@@ -5,6 +5,7 @@
 
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 /// How many are compared.
@@ -82,5 +83,13 @@ impl<R: Rule> Scheduler for Least<R> {
 
     fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

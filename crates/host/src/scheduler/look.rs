@@ -7,6 +7,7 @@ use super::position::{BY, ByPosition};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -45,5 +46,16 @@ impl Scheduler for Look {
 
     fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&self.down);
+        self.queue.save(to);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.down = from.take()?;
+        self.queue.restore(from)
     }
 }

@@ -1,9 +1,9 @@
 //! Waiting requests sorted by where they are: first sector, or cylinder as the device tells it.
 
 use hybridsim_config::param::{Kind, Param, Settings};
-use hybridsim_engine::Lba;
 use hybridsim_engine::schedule::{Head, Queued};
 use hybridsim_engine::sorted::{Key, Sorted};
+use hybridsim_engine::{Lba, Loader, Saver, StateError};
 
 /// What is compared.
 pub const BY: Param = Param::with(
@@ -111,5 +111,16 @@ impl ByPosition {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Writes where a sweep stands; the queue is empty.
+    pub fn save(&self, to: &mut Saver) {
+        to.put(&self.served);
+    }
+
+    /// Reads back what [`ByPosition::save`] wrote.
+    pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.served = from.take()?;
+        Ok(())
     }
 }

@@ -9,8 +9,8 @@ use super::vscan::{R, VScan};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::Built;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::Flags;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Flags, Loader, Saver, StateError};
 
 /// With V(R).
 pub const PRI_VSCAN: SchedulerEntry = SchedulerEntry {
@@ -73,5 +73,15 @@ impl Scheduler for Priority {
 
     fn len(&self) -> usize {
         self.urgent.len() + self.others.len()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.urgent.save(to)?;
+        self.others.save(to)
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.urgent.restore(from)?;
+        self.others.restore(from)
     }
 }

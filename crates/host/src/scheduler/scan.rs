@@ -12,7 +12,7 @@ use super::position::{BY, ByPosition};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
+use hybridsim_engine::{Lba, Loader, Op, Request, Saver, SimDuration, SimTime, StateError};
 
 /// The registered entry of SCAN.
 pub const SCAN: SchedulerEntry = SchedulerEntry {
@@ -114,6 +114,16 @@ impl Scheduler for Scan {
     fn sees_all(&self) -> bool {
         true
     }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&self.held);
+        self.sweep.save(to)
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.held = from.take()?;
+        self.sweep.restore(from)
+    }
 }
 
 impl Scheduler for CScan {
@@ -145,5 +155,15 @@ impl Scheduler for CScan {
 
     fn sees_all(&self) -> bool {
         true
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&self.held);
+        self.sweep.save(to)
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.held = from.take()?;
+        self.sweep.restore(from)
     }
 }

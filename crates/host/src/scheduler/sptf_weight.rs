@@ -9,6 +9,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
 const WEIGHT: Param = Param::with(
@@ -121,5 +122,13 @@ impl Scheduler for RotOpt {
 
     fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

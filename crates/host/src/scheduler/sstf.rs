@@ -6,6 +6,7 @@ use super::position::{BY, ByPosition};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 
 /// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -42,5 +43,14 @@ impl Scheduler for Sstf {
 
     fn len(&self) -> usize {
         self.0.len()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.0.save(to);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.0.restore(from)
     }
 }

@@ -9,7 +9,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
-use hybridsim_engine::{Lba, SimTime};
+use hybridsim_engine::{Lba, Loader, Saver, SimTime, StateError};
 use std::collections::VecDeque;
 
 /// The registered entry.
@@ -120,5 +120,13 @@ impl Scheduler for Tsps {
 
     fn len(&self) -> usize {
         self.queue.len() + self.plan.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

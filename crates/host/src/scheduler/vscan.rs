@@ -8,6 +8,7 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, StateError};
 
 /// The share of the width that turning costs.
 pub const R: Param = Param::with(
@@ -74,5 +75,16 @@ impl Scheduler for VScan {
 
     fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        to.put(&self.down);
+        self.queue.save(to);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.down = from.take()?;
+        self.queue.restore(from)
     }
 }

@@ -1,7 +1,7 @@
 //! The FQueue in memory: redirected writes, in the order they came, with an index by address.
 
-use crate::sorted::SortedMap;
 use hybridsim_engine::Contents;
+use hybridsim_engine::sorted::SortedMap;
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Which sectors are in the non-volatile cache, and where: extents by address, free space by place.
 
-use crate::sorted::SortedMap;
+use hybridsim_engine::sorted::SortedMap;
 
 /// Sectors that lie together in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,10 +19,11 @@ mod shared;
 mod tenured;
 
 use crate::targets::Targets;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Op,
-    Outcome, Request, RequestId, SimDuration, SimTime, Target,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, LatencyBreakdown, LatencyPhase, Loader,
+    Op, PendingRequest, Request, RequestId, Saver, SimDuration, SimTime, StateError, Target,
 };
 use shared::Shared;
 use slab::Slab;
@@ -68,19 +69,15 @@ struct Claim {
 
 #[derive(Clone, Copy, Debug)]
 struct Operation {
-    id: RequestId,
-    /// In the device's addresses.
-    request: Request,
+    /// With the request in the device's addresses; outstanding are the phases and answers still to
+    /// come before the message.
+    pending: PendingRequest,
     target: usize,
-    issued: SimTime,
-    /// What the device told.
+    /// Where the device spent its time.
     breakdown: LatencyBreakdown,
     /// Time the command took once the bus was won, and time data need on the bus.
     command: SimDuration,
     transfer: SimDuration,
-    /// Phases and answers still to come before the message.
-    left: u8,
-    failed: bool,
 }
 
 enum Medium {
@@ -126,9 +123,11 @@ impl Bus {
         phase: Phase,
         idle: SimDuration,
     ) -> SimDuration {
-        let reads = op.request.op == Op::Read;
+        let reads = op.pending.request.op == Op::Read;
         match phase {
-            Phase::Command if op.request.op == Op::Write && !overlap => times.command + op.transfer,
+            Phase::Command if op.pending.request.op == Op::Write && !overlap => {
+                times.command + op.transfer
+            }
             Phase::Command => times.command,
             Phase::Message => times.message,
             Phase::Data if reads => {
@@ -215,28 +214,27 @@ impl Bus {
             Phase::Command => {
                 let spent = ctx.now().since(claim.since);
                 op.command = spent.min(self.times.arbitration + self.times.command);
-                let (request, target) = (op.request, op.target);
+                let (request, target) = (op.pending.request, op.target);
                 let overlaps = request.op == Op::Write && self.overlap && !op.transfer.is_zero();
-                op.left = 1 + u8::from(overlaps);
+                op.pending.outstanding = 1 + u32::from(overlaps);
                 ctx.issue(target, request, u64::from(claim.op));
                 if overlaps {
                     self.claim(ctx, claim.op, Phase::Data);
                 }
             }
-            Phase::Data if op.request.op == Op::Read => self.finish(ctx, claim.op),
-            Phase::Data => self.one_less(ctx, claim.op),
+            Phase::Data if op.pending.request.op == Op::Read => self.finish(ctx, claim.op),
+            Phase::Data => self.one_done(ctx, claim.op, false),
             Phase::Message => self.finish(ctx, claim.op),
         }
     }
 
     /// The data or the device's answer has come.
-    fn one_less(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    fn one_done(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
         let op = &mut self.ops[index as usize];
-        op.left -= 1;
-        if op.left > 0 {
+        if !op.pending.one_done(failed) {
             return;
         }
-        let reads = op.request.op == Op::Read && !op.failed;
+        let reads = op.pending.request.op == Op::Read && !op.pending.failed;
         if reads && !(op.transfer + self.times.message).is_zero() {
             self.claim(ctx, index, Phase::Data);
         } else if !self.times.message.is_zero() {
@@ -251,17 +249,13 @@ impl Bus {
         if let Medium::Tenured(bus) = &mut self.medium {
             bus.let_go(index, ctx.now());
         }
-        let total = ctx.now().since(op.issued);
+        let total = ctx.now().since(ctx.issued(op.pending.id));
         let mut breakdown = op.breakdown.plus(LatencyPhase::Overhead, op.command);
         let rest = total.saturating_sub(breakdown.total());
         let moving = rest.min(op.transfer + self.times.message);
         breakdown.add(LatencyPhase::Bus, moving);
         breakdown.add(LatencyPhase::Queue, rest - moving);
-        if op.failed {
-            ctx.fail_request(op.id, breakdown);
-        } else {
-            ctx.complete(op.id, breakdown);
-        }
+        op.pending.complete(ctx, breakdown);
     }
 }
 
@@ -294,15 +288,11 @@ impl Component for Bus {
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let (target, request) = self.targets.split(request);
         let op = self.open(Operation {
-            id,
-            request,
+            pending: PendingRequest::new(id, &request, 0),
             target,
-            issued: ctx.now(),
             breakdown: LatencyBreakdown::NONE,
             command: SimDuration::ZERO,
             transfer: self.data_time(&request),
-            left: 0,
-            failed: false,
         });
         self.claim(ctx, op, Phase::Command);
         self.settle(ctx);
@@ -312,8 +302,7 @@ impl Component for Bus {
         let index = done.tag as u32;
         let op = &mut self.ops[index as usize];
         op.breakdown = done.breakdown;
-        op.failed = done.outcome == Outcome::Failed;
-        self.one_less(ctx, index);
+        self.one_done(ctx, index, done.failed());
         self.settle(ctx);
     }
 
@@ -327,5 +316,26 @@ impl Component for Bus {
             Medium::Shared(bus) => bus.timer_went_off(token),
         }
         self.settle(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Bus {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        match &self.medium {
+            Medium::Tenured(bus) => bus.save(to),
+            Medium::Shared(bus) => bus.save(to),
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        match &mut self.medium {
+            Medium::Tenured(bus) => bus.restore(from),
+            Medium::Shared(bus) => bus.restore(from),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A bus whose transfers share it: each of n goes on at the nth part of its speed.
 
 use super::Claim;
-use hybridsim_engine::{SimDuration, SimTime};
+use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
 
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
@@ -71,5 +71,16 @@ impl Shared {
         if token == self.number {
             self.set_for = None;
         }
+    }
+
+    /// Writes its state: no transfer is under way, but a timer may be.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&(self.told, self.number, self.set_for));
+    }
+
+    /// Reads back what [`Shared::save`] wrote.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        (self.told, self.number, self.set_for) = from.take()?;
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A bus with one owner at a time.
 
 use super::Claim;
-use hybridsim_engine::{SimDuration, SimTime};
+use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
 /// Who is next.
@@ -81,5 +81,16 @@ impl Tenured {
             self.holder = None;
             self.idle_since = now;
         }
+    }
+
+    /// Writes its state: free, and since when.
+    pub(super) fn save(&self, to: &mut Saver) {
+        to.put(&self.idle_since);
+    }
+
+    /// Reads back what [`Tenured::save`] wrote.
+    pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.idle_since = from.take()?;
+        Ok(())
     }
 }

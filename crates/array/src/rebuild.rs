@@ -1,26 +1,27 @@
-//! Members of a redundant array: which have failed, what replaces them, how far that has come.
+//! Members of a redundant array: failures, spares, and the progress of the rebuild.
 //!
-//! A *column* is a place in the array's layout; a *child* is the device in it, or a spare. A
-//! column whose child failed gets the next spare, which is filled step by step (a step is a
-//! stripe or a region of a mirror) while the array serves requests. One column is rebuilt at a
-//! time, the others wait in the order they failed.
+//! A *column* is a position in the array's layout; a *child* is the device in it, or a spare. A
+//! column whose child failed gets the next spare, which is rebuilt step by step (a step is a stripe
+//! or a region of a mirror) while the array serves requests. One column is rebuilt at a time; the
+//! others wait in the order they failed.
 //!
-//! Invariant: nothing is ever read from a child that failed, nor from a part of a spare that is
-//! not filled yet.
+//! Invariant: no read goes to a failed child or to a part of a spare that is not rebuilt yet.
 
 use hybridsim_config::build::{BuildInput, ChildView};
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::{CommonEvent, Ctx, SECTOR_BYTES, SimDuration, SimTime};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Ctx, SECTOR_BYTES, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The devices of an array.
+/// The members.
 pub const MEMBERS: Param = Param::required(
     "members",
     Kind::Components,
     "The devices, in order; the smallest of them and of the spares counts for all",
 );
 
-/// The devices that replace failed ones.
+/// The spares.
 pub const SPARES: Param = Param::with(
     "spares",
     Kind::Components,
@@ -32,45 +33,51 @@ const FAILURE: &[Param] = &[
     Param::required(
         "member",
         Kind::Count { min: 0, max: 65_535 },
-        "Which device: counted from 0 in `members`, and on in `spares`",
+        "Index of the device: from 0 in `members`, continued in `spares`",
     ),
-    Param::with("at", Kind::Duration, "\"0ns\"", "When; 0ns: it has failed before the start"),
+    Param::with("at", Kind::Duration, "\"0ns\"", "Time of the failure; 0ns: before the start"),
 ];
 
-/// When devices fail.
+/// Member failures.
 pub const FAILURES: Param = Param::with(
     "failures",
     Kind::Tables(FAILURE),
     "[]",
-    "Devices that fail, as `{ member = 2, at = \"10s\" }`; they answer nothing from then on",
+    "Devices that fail, as `{ member = 2, at = \"10s\" }`; from then on they serve no requests",
 );
 
-/// How fast a spare is filled.
+/// Rebuild rate.
 pub const REBUILD_RATE: Param = Param::optional(
     "rebuild_rate",
     Kind::Rate,
-    "Bytes per second a spare is filled, or members made to agree, at most; without it as fast as \
-     the members allow",
+    "Rebuild and resync rate limit in bytes per second of a member; by default as fast as the \
+     members allow",
 );
 
-/// How much of it at a time.
+/// Rebuild parallelism.
 pub const REBUILD_PARALLEL: Param = Param::with(
     "rebuild_parallel",
     Kind::Count { min: 1, max: WINDOW },
     "4",
-    "Stripes (of a mirror: regions) rebuilt, or made to agree, at a time",
+    "Stripes (of a mirror: regions) rebuilt or resynchronised at a time",
 );
 
-/// Whether requests go first.
+/// Rebuild only when idle.
 pub const REBUILD_AFTER_IDLE: Param = Param::with(
     "rebuild_after_idle",
     Kind::Duration,
     "\"0ns\"",
-    "A step of a rebuild (or resync) starts only when the array has served no request for so \
-     long; 0ns: beside the requests",
+    "A rebuild or resync step starts only after the array has been idle for this time; 0ns: \
+     concurrently with requests",
 );
 
-/// Names of the numbers an array tells.
+/// The devices of every redundant array.
+pub const DEVICES: &[Param] = &[MEMBERS, SPARES];
+
+/// The pace of rebuild and resync.
+pub const PACE: &[Param] = &[REBUILD_RATE, REBUILD_PARALLEL, REBUILD_AFTER_IDLE];
+
+/// Names of the custom events of an array.
 pub const CUSTOM: &[&str] = &[
     "member_failed",
     "beyond_redundancy",
@@ -87,53 +94,54 @@ pub const CUSTOM: &[&str] = &[
 
 /// A child failed; its number.
 const MEMBER_FAILED: u8 = 0;
-/// More is missing than the array can bear: data are lost. How many columns lack something.
+/// More columns are degraded than the redundancy covers: data are lost. Number of them.
 const BEYOND_REDUNDANCY: u8 = 1;
-/// The child being filled.
+/// The spare being rebuilt.
 const REBUILD_STARTED: u8 = 2;
-/// Progress of the rebuild, told at every percent.
+/// Progress of the rebuild, in percent.
 const REBUILD_PERCENT: u8 = 3;
 /// A rebuild ended; the time it took.
 const REBUILD_ENDED: u8 = 4;
-/// A rebuild cannot go on; the child that was being filled.
+/// A rebuild was aborted; the spare.
 const REBUILD_ABORTED: u8 = 5;
 /// A request could not be served; its length.
 const UNSERVED_SECTORS: u8 = 6;
 
-/// After a power failure: steps (regions of copies, stripes) that may be inconsistent.
+/// A resync started after a power failure; steps (regions of copies, stripes) that may be
+/// inconsistent.
 pub(super) const RESYNC_STARTED: u8 = 7;
-/// All of them that can be mended are; the time since the power came back.
+/// The resync ended; the time since the power came back.
 pub(super) const RESYNC_ENDED: u8 = 8;
 /// A request could not be served because parity may not match the data; its length.
 const WRITE_HOLE_SECTORS: u8 = 9;
 
-/// Steps that may be done out of order: bits of a word.
+/// Steps that may complete out of order: bits of a word.
 const WINDOW: u64 = 64;
-/// Timer of the rebuild; smaller tokens are numbers of failures.
+/// Timer of the rebuild; smaller tokens are indices of failures.
 const REBUILD_TOKEN: u64 = u64::MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     Good,
     Failed,
     Rebuilding,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Column {
     child: usize,
     state: State,
 }
 
-/// A spare being filled.
-#[derive(Clone, Copy, Debug)]
+/// A rebuild in progress.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Rebuild {
     number: u32,
     column: usize,
     began: SimTime,
-    /// All steps before this one are done.
+    /// All earlier steps are done.
     frontier: u64,
-    /// Bit n: step frontier + n is done.
+    /// Bit n: whether step frontier + n is done.
     done: u64,
     /// The next step to start.
     next: u64,
@@ -144,20 +152,19 @@ struct Rebuild {
 /// A step of a rebuild that may start now.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Names the rebuild; another one may have begun when the step ends.
+    /// Number of the rebuild; another one may have started when the step ends.
     pub rebuild: u32,
-    /// Which step.
     pub step: u64,
-    /// The column being filled.
+    /// The column being rebuilt.
     pub column: usize,
 }
 
 /// The members of an array.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Members {
     columns: Vec<Column>,
-    /// Columns that are not good.
-    lacking: usize,
+    /// Columns that are failed or not rebuilt yet.
+    degraded: usize,
     failed: Vec<bool>,
     spares: VecDeque<usize>,
     failures: Vec<(usize, SimTime)>,
@@ -168,19 +175,21 @@ pub struct Members {
     beyond: bool,
     timer_set: bool,
     parallel: u64,
-    /// A step waits until no request has been served for so long.
+    /// Idle time before a step may start.
     idle_wait: SimDuration,
-    /// Since when none is served.
+    /// Start of the idle period, if the array is idle.
     idle_since: Option<SimTime>,
-    /// Time a step takes at least, and when the next may start.
+    /// Shortest time between the starts of two steps, and the earliest start of the next.
     step_time: SimDuration,
     next_at: SimTime,
     steps: u64,
+    /// Whether the failures' timers are set, in this run or before its saved state.
+    started: bool,
 }
 
-/// Number of columns and the sectors each offers: the smallest child counts.
+/// Number of columns and the sectors used on each: those of the smallest child.
 pub fn columns_of(input: &BuildInput<'_>) -> (usize, u64) {
-    // A spare may be a bus with several devices: every one of them is a spare.
+    // A spare may be a bus with several devices: each of them is a spare.
     let spares = input.settings.texts_opt("spares").unwrap_or(&[]);
     let is_spare = |child: &&ChildView| spares.contains(&child.name);
     let count = input.children.iter().filter(is_spare).count().max(spares.len());
@@ -190,18 +199,18 @@ pub fn columns_of(input: &BuildInput<'_>) -> (usize, u64) {
     (columns, devices.iter().map(|child| child.capacity).min().unwrap_or(0))
 }
 
-/// The child that is the array's journal, if it has one: the last.
+/// The child that is the array's journal, if any: the last.
 pub fn journal_of(input: &BuildInput<'_>) -> Option<usize> {
     input.settings.text_opt("journal")?;
     input.children.len().checked_sub(1)
 }
 
 impl Members {
-    /// Writes that were under way when the power failed have been done again from the journal; the
-    /// time that took.
+    /// Writes interrupted by a power failure have been replayed from the journal; the time it
+    /// took.
     pub(super) const REPLAYED: u8 = 10;
 
-    /// The members of `input`, to be rebuilt in `steps` steps of `step_sectors` sectors.
+    /// The members in `input`, with rebuilds in `steps` steps of `step_sectors` sectors.
     pub fn read(
         input: &BuildInput<'_>,
         steps: u64,
@@ -222,7 +231,7 @@ impl Members {
         let rate = settings.rate_opt("rebuild_rate").unwrap_or(0);
         Self {
             columns: (0..columns).map(|child| Column { child, state: State::Good }).collect(),
-            lacking: 0,
+            degraded: 0,
             failed: vec![false; children],
             spares: (columns..children - usize::from(settings.text_opt("journal").is_some()))
                 .collect(),
@@ -238,11 +247,15 @@ impl Members {
             step_time: SimDuration::transfer(step_sectors.saturating_mul(SECTOR_BYTES), rate),
             next_at: SimTime::ZERO,
             steps,
+            started: false,
         }
     }
 
-    /// What fails before the start has failed; timers are set for the rest.
+    /// Fails the members that fail before the start and sets timers for later failures.
     pub fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
         for at in 0..self.failures.len() {
             let (child, time) = self.failures[at];
             match time {
@@ -253,8 +266,8 @@ impl Members {
         }
     }
 
-    /// The power fails. Who has failed, and how far a spare is filled, is written down on the
-    /// members, as they do not change often; steps under way begin anew.
+    /// The power fails. Failures and the progress of the rebuild are in the members' metadata, which
+    /// are durable; steps in progress start again.
     pub fn power_cut(&mut self, now: SimTime) {
         (self.idle_since, self.timer_set, self.next_at) = (Some(now), false, now);
         if let Some(rebuild) = &mut self.rebuild {
@@ -262,7 +275,7 @@ impl Members {
         }
     }
 
-    /// The power is back: what has not failed yet still will.
+    /// The power is back: sets timers for later failures again.
     pub fn power_on(&self, ctx: &mut Ctx<'_>) {
         for (at, (child, time)) in self.failures.iter().enumerate() {
             if !self.failed[*child] && *time != SimTime::NEVER {
@@ -271,7 +284,7 @@ impl Members {
         }
     }
 
-    /// A timer went off: a child fails, or the rebuild may go on.
+    /// A timer expired: a child fails, or the rebuild may continue.
     pub fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         if token == REBUILD_TOKEN {
             self.timer_set = false;
@@ -280,7 +293,7 @@ impl Members {
         }
     }
 
-    /// `child` is lost, from now on.
+    /// `child` has failed.
     pub fn fail(&mut self, ctx: &mut Ctx<'_>, child: usize) {
         if std::mem::replace(&mut self.failed[child], true) {
             return;
@@ -289,7 +302,7 @@ impl Members {
         self.spares.retain(|spare| *spare != child);
         if let Some(column) = self.columns.iter().position(|column| column.child == child) {
             match self.columns[column].state {
-                State::Good => self.lacking += 1,
+                State::Good => self.degraded += 1,
                 State::Rebuilding => self.abort_rebuild(ctx),
                 State::Failed => {}
             }
@@ -299,24 +312,24 @@ impl Members {
         self.replace(ctx);
     }
 
-    /// Tells, once, that more is missing than the array can bear.
-    pub fn tell_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
+    /// Reports, once, that more columns are degraded than the redundancy covers.
+    pub fn report_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if !std::mem::replace(&mut self.beyond, true) {
-            ctx.emit(CommonEvent::Custom { name: BEYOND_REDUNDANCY, value: self.lacking as u64 });
+            ctx.emit(CommonEvent::Custom { name: BEYOND_REDUNDANCY, value: self.degraded as u64 });
         }
     }
 
-    /// Tells that a request of `sectors` sectors could not be served.
-    pub fn tell_unserved(ctx: &mut Ctx<'_>, sectors: u32) {
+    /// Reports a request of `sectors` sectors that failed.
+    pub fn report_unserved(ctx: &mut Ctx<'_>, sectors: u32) {
         ctx.emit(CommonEvent::Custom { name: UNSERVED_SECTORS, value: u64::from(sectors) });
     }
 
-    /// Tells that a request of `sectors` sectors would need parity that may be wrong.
-    pub fn tell_write_hole(ctx: &mut Ctx<'_>, sectors: u32) {
+    /// Reports a request of `sectors` sectors that depends on parity that may not match.
+    pub fn report_write_hole(ctx: &mut Ctx<'_>, sectors: u32) {
         ctx.emit(CommonEvent::Custom { name: WRITE_HOLE_SECTORS, value: u64::from(sectors) });
     }
 
-    /// Gives the next spare to the column that failed first.
+    /// Starts the rebuild of the column that failed first on the next spare.
     fn replace(&mut self, ctx: &mut Ctx<'_>) {
         if self.rebuild.is_some() || self.waiting.is_empty() {
             return;
@@ -347,13 +360,12 @@ impl Members {
         }
     }
 
-    /// What the rebuild needs is lost: it ends, and the next column has its turn.
-    pub fn give_up_rebuild(&mut self, ctx: &mut Ctx<'_>) {
+    /// Aborts a rebuild whose source data are lost, and starts that of the next column.
+    pub fn abandon_rebuild(&mut self, ctx: &mut Ctx<'_>) {
         self.abort_rebuild(ctx);
         self.replace(ctx);
     }
 
-    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -363,22 +375,22 @@ impl Members {
         self.failed[child]
     }
 
-    /// Columns that lack something: failed, or not filled yet.
-    pub fn lacking(&self) -> usize {
-        self.lacking
+    /// Columns that are failed or not rebuilt yet.
+    pub fn degraded(&self) -> usize {
+        self.degraded
     }
 
-    /// Whether no column lacks anything.
+    /// Whether no column is degraded.
     pub fn all_good(&self) -> bool {
-        self.lacking == 0
+        self.degraded == 0
     }
 
-    /// Whether the column holds all of its data.
+    /// Whether the column is complete.
     pub fn is_good(&self, column: usize) -> bool {
         self.columns[column].state == State::Good
     }
 
-    /// The child that holds what belongs to `column` in steps `from..to`.
+    /// The child that holds the data of `column` in steps `from..to`, if they are readable.
     #[inline]
     pub fn holder(&self, column: usize, from: u64, to: u64) -> Option<usize> {
         let Column { child, state } = self.columns[column];
@@ -395,20 +407,20 @@ impl Members {
         }
     }
 
-    /// The child in `column`, filled or not, unless it has failed.
+    /// The child in `column`, rebuilt or not, unless it has failed.
     pub fn present(&self, column: usize) -> Option<usize> {
         let Column { child, state } = self.columns[column];
         (state != State::Failed).then_some(child)
     }
 
-    /// Steps of a rebuild, or a resync, at a time.
+    /// Rebuild or resync steps at a time.
     pub const fn parallel(&self) -> u64 {
         self.parallel
     }
 
-    /// Whether a step of work in the background may start now, which it then must; otherwise a
-    /// timer is set or a later call will answer. `idle` tells whether no request is served now.
-    pub fn may_step(&mut self, ctx: &mut Ctx<'_>, idle: bool) -> bool {
+    /// Whether a background step may start now, and then counts it as started; otherwise a timer is
+    /// set or a later call allows it. `idle`: no request is in service.
+    pub fn may_start_step(&mut self, ctx: &mut Ctx<'_>, idle: bool) -> bool {
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(ctx.now()));
         let quiet = match (self.idle_wait, self.idle_since) {
             (SimDuration::ZERO, _) => SimTime::ZERO,
@@ -426,8 +438,8 @@ impl Members {
         true
     }
 
-    /// The next step of the rebuild, when one may start now; see [`Members::may_step`]. This must
-    /// be called whenever `idle` changes. Steps that `concerns` denies are done at once.
+    /// The next step of the rebuild, if one may start now; see [`Members::may_start_step`]. Must be
+    /// called whenever `idle` changes. Steps for which `concerns` is false need no work.
     pub fn next_step(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -438,7 +450,7 @@ impl Members {
         loop {
             let steps = self.steps;
             let rebuild = self.rebuild.as_mut()?;
-            // Behind what was done before the power failed, too.
+            // Skips steps that were done before a power failure.
             let step = rebuild.next.max(rebuild.frontier);
             rebuild.next = step;
             let (column, number) = (rebuild.column, rebuild.number);
@@ -456,22 +468,22 @@ impl Members {
                 self.step_done(ctx, number, step);
                 continue;
             }
-            if rebuild.running >= self.parallel || !self.may_step(ctx, idle) {
+            if rebuild.running >= self.parallel || !self.may_start_step(ctx, idle) {
                 return None;
             }
-            let rebuild = self.rebuild.as_mut().expect("it goes on");
+            let rebuild = self.rebuild.as_mut().expect("it is in progress");
             rebuild.next += 1;
             rebuild.running += 1;
             return Some(Step { rebuild: number, step, column });
         }
     }
 
-    /// Whether this rebuild still goes on.
+    /// Whether rebuild `number` is in progress.
     pub fn is_rebuilding(&self, number: u32) -> bool {
         self.rebuild.is_some_and(|rebuild| rebuild.number == number)
     }
 
-    /// A step is done; nothing happens when its rebuild is no more.
+    /// A step is done; ignored when its rebuild has been aborted.
     pub fn step_done(&mut self, ctx: &mut Ctx<'_>, number: u32, step: u64) {
         let steps = self.steps;
         let Some(rebuild) = self.rebuild.as_mut().filter(|rebuild| rebuild.number == number) else {
@@ -490,7 +502,7 @@ impl Members {
         if rebuild.frontier == steps {
             let took = ctx.now().since(rebuild.began);
             self.columns[rebuild.column].state = State::Good;
-            self.lacking -= 1;
+            self.degraded -= 1;
             self.rebuild = None;
             ctx.emit(CommonEvent::Custom { name: REBUILD_ENDED, value: took.as_ns() });
             self.replace(ctx);

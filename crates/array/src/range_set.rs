@@ -1,34 +1,32 @@
-//! A set of step numbers, kept as ranges: small where the steps lie together.
+//! A set of numbers stored as ranges: small where the numbers are adjacent.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The set.
-#[derive(Debug, Default)]
-pub struct StepSet {
-    /// End of each range by its first step; they neither meet nor overlap.
+/// A set of numbers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct RangeSet {
+    /// End of each range by its first number; ranges neither touch nor overlap.
     ranges: BTreeMap<u64, u64>,
     count: u64,
 }
 
-impl StepSet {
-    /// Steps in the set.
+impl RangeSet {
     pub const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Puts `steps` in.
     pub fn insert(&mut self, steps: Range<u64>) {
         if steps.is_empty() {
             return;
         }
         let (mut from, mut to) = (steps.start, steps.end);
-        // Those that touch it, from the last one on.
+        // Merge the ranges that touch it, from the last one back.
         while let Some((&first, &end)) = self.ranges.range(..=to).next_back() {
             if end < from {
                 break;
@@ -41,7 +39,7 @@ impl StepSet {
         self.count += to - from;
     }
 
-    /// Takes `step` out; answers whether it was there.
+    /// Removes `step`; returns whether it was in the set.
     pub fn remove(&mut self, step: u64) -> bool {
         let Some((&first, &end)) = self.ranges.range(..=step).next_back() else { return false };
         if step >= end {
@@ -58,7 +56,7 @@ impl StepSet {
         true
     }
 
-    /// The first step in the set that is not before `step`.
+    /// The first number in the set at or after `step`.
     pub fn first_from(&self, step: u64) -> Option<u64> {
         if let Some((_, &end)) = self.ranges.range(..=step).next_back()
             && step < end
@@ -68,7 +66,7 @@ impl StepSet {
         self.ranges.range(step..).next().map(|(first, _)| *first)
     }
 
-    /// The first of `steps` that is in the set.
+    /// The first number in the set within `steps`.
     pub fn first_of(&self, steps: Range<u64>) -> Option<u64> {
         self.first_from(steps.start).filter(|step| *step < steps.end)
     }
@@ -83,7 +81,7 @@ mod tests {
     proptest! {
         #[test]
         fn as_a_set_of_numbers(work in prop::collection::vec((0u64..60, 0u64..12), 1..200)) {
-            let (mut set, mut model) = (StepSet::default(), BTreeSet::new());
+            let (mut set, mut model) = (RangeSet::default(), BTreeSet::new());
             for (at, length) in work {
                 if length < 6 {
                     prop_assert_eq!(set.remove(at), model.remove(&at));
@@ -96,7 +94,7 @@ mod tests {
                 let of = model.range(at..at + length).next().copied();
                 prop_assert_eq!(set.first_of(at..at + length), of);
                 let ranges: Vec<_> = set.ranges.iter().collect();
-                prop_assert!(ranges.windows(2).all(|two| two[0].1 < two[1].0), "they meet");
+                prop_assert!(ranges.windows(2).all(|two| two[0].1 < two[1].0), "ranges touch");
             }
         }
     }

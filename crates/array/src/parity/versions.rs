@@ -1,11 +1,12 @@
-//! The data of parity, in verified runs: what would be bytes is stamps, with the same arithmetic.
+//! Parity of data versions in verified runs: the code's arithmetic is applied to the versions of
+//! sectors in place of their bytes.
 //!
-//! The matrix has a row per data unit and one per parity, a column per sector of the operation's
-//! span.
+//! The matrix has a row for each data and parity unit and a column for each sector of the
+//! operation's span.
 
 use super::ParityArray;
 use super::galois::{factor, inverse, solve, times};
-use super::op::{Unit, Work};
+use super::op::{Purpose, Unit};
 use super::plan::Plan;
 use hybridsim_engine::{Ctx, DataSlice, Op};
 
@@ -19,8 +20,8 @@ impl ParityArray {
         self.units[index as usize * self.width() + unit]
     }
 
-    /// Puts what was read into the matrix, solved and with the new data in place, so that
-    /// [`ParityArray::unit_stamps`] can be asked.
+    /// Loads the data read into the matrix, reconstructs missing units and inserts the new data,
+    /// as [`ParityArray::unit_versions`] requires.
     pub(super) fn prepare(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         if !ctx.verifying() {
             return;
@@ -30,7 +31,7 @@ impl ParityArray {
         if op.plan == Plan::Solve {
             self.solve(index);
         }
-        if matches!(op.work, Work::Request(..)) {
+        if matches!(op.purpose, Purpose::Request(..)) {
             self.overlay(ctx, index);
         }
     }
@@ -41,15 +42,15 @@ impl ParityArray {
         self.matrix.resize(self.width() * length, 0);
         for number in 0..self.width() {
             let unit = self.unit(index, number);
-            let stamps = ctx.data().stamps(unit.data, unit.to - unit.from);
-            if !stamps.is_empty() {
+            let versions = ctx.data().stamps(unit.data, unit.to - unit.from);
+            if !versions.is_empty() {
                 let at = number * length + unit.from as usize - first;
-                self.matrix[at..at + stamps.len()].copy_from_slice(stamps);
+                self.matrix[at..at + versions.len()].copy_from_slice(versions);
             }
         }
     }
 
-    /// Replaces old by new data. With [`Plan::Modify`] a row becomes the change instead.
+    /// Replaces old by new data. With [`Plan::Modify`] a row becomes the difference instead.
     fn overlay(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let (first, length) = self.span_of(index);
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
@@ -66,7 +67,7 @@ impl ParityArray {
         }
     }
 
-    /// Solves for the data units that are missing, from the parities that were read.
+    /// Reconstructs the missing data units from the parity units read.
     fn solve(&mut self, index: u32) {
         let (_, length) = self.span_of(index);
         let data = self.shape.data;
@@ -103,37 +104,37 @@ impl ParityArray {
         }
     }
 
-    /// A buffer with the stamps of a unit as the matrix has them: data as it is, parity computed.
-    pub(super) fn unit_stamps(&self, ctx: &mut Ctx<'_>, index: u32, unit: usize) -> DataSlice {
+    /// A buffer with the versions of a unit: data as in the matrix, parity computed from it.
+    pub(super) fn unit_versions(&self, ctx: &mut Ctx<'_>, index: u32, unit: usize) -> DataSlice {
         let (_, length) = self.span_of(index);
         let slice = ctx.take_data(length as u32);
-        let stamps = ctx.data().stamps_mut(slice, length as u32);
-        if stamps.is_empty() {
+        let versions = ctx.data().stamps_mut(slice, length as u32);
+        if versions.is_empty() {
             return slice;
         }
         let row = |unit: usize| &self.matrix[unit * length..(unit + 1) * length];
         let modify = self.ops[index as usize].plan == Plan::Modify;
         if unit < self.shape.data || modify {
-            stamps.copy_from_slice(row(unit));
+            versions.copy_from_slice(row(unit));
         }
         if unit >= self.shape.data {
             for data in 0..self.shape.data {
                 let factor = factor(unit - self.shape.data, data);
-                for (stamp, value) in stamps.iter_mut().zip(row(data)) {
-                    *stamp ^= times(factor, *value);
+                for (version, value) in versions.iter_mut().zip(row(data)) {
+                    *version ^= times(factor, *value);
                 }
             }
         }
         slice
     }
 
-    /// Gives a read that had to be solved its data.
-    pub(super) fn answer_solved(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// Returns reconstructed data to a degraded read.
+    pub(super) fn return_solved(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         if !ctx.verifying() {
             return;
         }
         let (op, chunk) = (self.ops[index as usize], self.chunk32());
-        debug_assert!(matches!(op.work, Work::Request(Op::Read, _)));
+        debug_assert!(matches!(op.purpose, Purpose::Request(Op::Read, _)));
         self.load(ctx, index);
         self.solve(index);
         let (first, length) = self.span_of(index);

@@ -1,15 +1,14 @@
 //! Locks on ranges of one address space, granted in order of arrival.
 //!
-//! An owner waits for every earlier owner whose range overlaps its own, unless both only share.
-//! It counts those when it comes and is told when the last of them has gone, so nobody is
-//! overtaken for ever. Owners are sorted by address, so that one costs the logarithm of how many
-//! there are, and those near it.
+//! A request waits for every earlier request whose range overlaps its own, unless both are shared.
+//! The number of those blockers is counted on arrival and decreases as they release their ranges,
+//! so no request is overtaken indefinitely. Short ranges are sorted by address: a lock costs the
+//! logarithm of the number of requests, plus those nearby.
 
-use crate::schedule::Queued;
-use crate::sorted::Sorted;
-use crate::{Lba, Op, Request, SimTime};
+use crate::sorted::SortedMap;
 
-/// Ranges up to so long are sorted by where they begin; the others, few, are looked at one by one.
+/// Ranges up to this length are sorted by start address; longer ones, which are few, are compared
+/// one by one.
 const SHORT: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,8 +16,8 @@ struct Held {
     from: u64,
     to: u64,
     exclusive: bool,
-    /// Number of arrival, among the short ones or the long ones and among all.
-    number: (u64, u64),
+    /// Arrival number.
+    number: u64,
     /// Earlier owners it waits for.
     blockers: u32,
 }
@@ -33,36 +32,32 @@ impl Held {
     }
 }
 
-/// The locks held and waited for, by owner number.
+/// The locks held and waited for. Owners are numbered by the caller, densely.
 #[derive(Debug, Default)]
-pub struct SpanLocks {
+pub struct RangeLocks {
     owners: Vec<Held>,
-    short: Sorted,
-    shorts: u64,
-    /// How long the longest short one has been.
+    /// Owners of short ranges by start address and arrival number.
+    short: SortedMap<(u64, u64), u32>,
+    /// Length of the longest short range so far.
     longest: u64,
     long: Vec<u32>,
     arrivals: u64,
     found: Vec<u32>,
-    /// Comparisons made; what a lock costs, for tests.
+    /// Comparisons made; the cost of a lock, for tests.
     #[cfg(test)]
-    work: u64,
+    comparisons: u64,
 }
 
-impl SpanLocks {
-    /// `owner`, who holds nothing, asks for `from..to`, `exclusive` or shared. Answers whether it
-    /// holds it now; otherwise it waits, and [`SpanLocks::release`] of others names it when it
-    /// does.
+impl RangeLocks {
+    /// `owner`, which holds nothing, requests `from..to`, `exclusive` or shared. Returns whether it
+    /// holds the range now; otherwise a later [`RangeLocks::release`] grants it.
     pub fn acquire(&mut self, owner: u32, from: u64, to: u64, exclusive: bool) -> bool {
-        let mut held = Held { from, to, exclusive, number: (0, self.arrivals), blockers: 0 };
+        let mut held = Held { from, to, exclusive, number: self.arrivals, blockers: 0 };
         self.find(&held);
         held.blockers = self.found.len() as u32;
         if held.is_short() {
-            held.number.0 = self.shorts;
-            self.shorts += 1;
             self.longest = self.longest.max(to - from);
-            let request = Request::new(Op::Read, Lba(from), 1);
-            self.short.push(Queued { key: owner.into(), request, since: SimTime::ZERO });
+            self.short.insert((from, held.number), owner);
         } else {
             self.long.push(owner);
         }
@@ -74,41 +69,38 @@ impl SpanLocks {
         held.blockers == 0
     }
 
-    /// Those the owner that asked last waits for; until the next [`SpanLocks::release`].
+    /// The owners that the last call to [`RangeLocks::acquire`] has to wait for. Valid until the
+    /// next [`RangeLocks::release`].
     pub fn blockers(&self) -> &[u32] {
         &self.found
     }
 
-    /// Whether anybody holds `address`, or waits for it.
+    /// Whether any owner holds `address` or waits for it.
     pub fn touches(&self, address: u64) -> bool {
         let covers = |owner: u32| {
             let held = &self.owners[owner as usize];
             held.from <= address && address < held.to
         };
-        let mut key = self.short.at_or_after(address.saturating_sub(self.longest));
-        while let Some(at) = key.filter(|at| at.0 <= address) {
-            if self.short.get(at).is_some_and(|item| covers(item.key as u32)) {
-                return true;
-            }
-            key = self.short.after(at);
-        }
-        self.long.iter().any(|owner| covers(*owner))
+        let mut short = self.short.from((address.saturating_sub(self.longest), 0));
+        short.by_ref().take_while(|entry| entry.0.0 <= address).any(|entry| covers(entry.1))
+            || self.long.iter().any(|owner| covers(*owner))
     }
 
-    /// `owner` gives back what it holds. `granted` is told who holds theirs because of it.
+    /// `owner` releases its range. Calls `granted` for every owner that holds its range as a
+    /// result, in order of arrival.
     pub fn release(&mut self, owner: u32, mut granted: impl FnMut(u32)) {
         let held = self.owners[owner as usize];
         if held.is_short() {
-            self.short.take((held.from, held.number.0));
+            self.short.remove((held.from, held.number));
         } else {
             self.long.retain(|other| *other != owner);
         }
         self.find(&held);
         let owners = &mut self.owners;
-        self.found.sort_unstable_by_key(|later| owners[*later as usize].number.1);
+        self.found.sort_unstable_by_key(|later| owners[*later as usize].number);
         for &later in &self.found {
             let waiting = &mut owners[later as usize];
-            if waiting.number.1 > held.number.1 {
+            if waiting.number > held.number {
                 waiting.blockers -= 1;
                 if waiting.blockers == 0 {
                     granted(later);
@@ -117,28 +109,19 @@ impl SpanLocks {
         }
     }
 
-    /// Who is in the way of `held`, or it in theirs.
+    /// Collects the owners that conflict with `held`.
     fn find(&mut self, held: &Held) {
         self.found.clear();
-        let mut key = self.short.at_or_after(held.from.saturating_sub(self.longest));
-        while let Some(at) = key.filter(|at| at.0 < held.to) {
-            if let Some(item) = self.short.get(at) {
-                self.note(item.key as u32, held);
+        let near = (held.from.saturating_sub(self.longest), 0)..(held.to, 0);
+        let short = self.short.range(near).map(|entry| entry.1);
+        for owner in short.chain(self.long.iter().copied()) {
+            #[cfg(test)]
+            {
+                self.comparisons += 1;
             }
-            key = self.short.after(at);
-        }
-        for at in 0..self.long.len() {
-            self.note(self.long[at], held);
-        }
-    }
-
-    fn note(&mut self, owner: u32, held: &Held) {
-        #[cfg(test)]
-        {
-            self.work += 1;
-        }
-        if self.owners[owner as usize].conflicts(held) {
-            self.found.push(owner);
+            if self.owners[owner as usize].conflicts(held) {
+                self.found.push(owner);
+            }
         }
     }
 }
@@ -148,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same by comparing everybody with everybody.
+    /// Reference implementation: compares every owner with every other.
     #[derive(Default)]
     struct Model {
         held: Vec<(u32, Held)>,
@@ -182,29 +165,29 @@ mod tests {
     }
 
     proptest! {
-        /// The order of addresses changes nothing: neither who is granted what, nor when.
+        /// Sorting by address changes neither which locks are granted nor when.
         #[test]
-        fn as_everybody_compared_with_everybody(
+        fn agrees_with_comparing_all_pairs(
             work in prop::collection::vec(
                 (0u32..12, 0u64..40_000, 1u64..6_000, any::<bool>()), 1..300,
             ),
         ) {
-            let (mut spans, mut model) = (SpanLocks::default(), Model::default());
-            let mut here = [false; 12];
+            let (mut locks, mut model) = (RangeLocks::default(), Model::default());
+            let mut holds = [false; 12];
             for (owner, from, length, exclusive) in work {
                 let to = from + if length % 3 == 0 { length } else { length % 64 + 1 };
-                if here[owner as usize] {
+                if holds[owner as usize] {
                     let mut granted = Vec::new();
-                    spans.release(owner, |owner| granted.push(owner));
+                    locks.release(owner, |owner| granted.push(owner));
                     prop_assert_eq!(granted, model.release(owner));
                 } else {
-                    let held = spans.acquire(owner, from, to, exclusive);
+                    let held = locks.acquire(owner, from, to, exclusive);
                     prop_assert_eq!(held, model.acquire(owner, from, to, exclusive));
-                    prop_assert_eq!(held, spans.blockers().is_empty());
+                    prop_assert_eq!(held, locks.blockers().is_empty());
                 }
-                here[owner as usize] ^= true;
+                holds[owner as usize] ^= true;
                 for address in [from, to, length] {
-                    prop_assert_eq!(spans.touches(address), model.touches(address));
+                    prop_assert_eq!(locks.touches(address), model.touches(address));
                 }
             }
         }
@@ -212,7 +195,7 @@ mod tests {
 
     #[test]
     fn many_owners_cost_little() {
-        let mut locks = SpanLocks::default();
+        let mut locks = RangeLocks::default();
         let owners = 2_000;
         for turn in 0..20_000u32 {
             let owner = turn % owners;
@@ -222,6 +205,6 @@ mod tests {
             let from = u64::from(turn.wrapping_mul(2_654_435_761)) % (1 << 26);
             locks.acquire(owner, from, from + 8, turn % 2 == 0);
         }
-        assert!(locks.work <= 2 * 20_000, "{} comparisons", locks.work);
+        assert!(locks.comparisons <= 2 * 20_000, "{} comparisons", locks.comparisons);
     }
 }
