@@ -1,4 +1,4 @@
-//! Tells the program what it was built from, so that results kept by other code are told apart.
+//! A hash of the sources for the program, which distinguishes results of different code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// FNV-1a: nobody attacks this hash, and a build script has no other.
+/// FNV-1a: collisions are not a security issue, and a build script has no other hash.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn mix(hash: u64, bytes: &[u8]) -> u64 {

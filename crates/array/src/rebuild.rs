@@ -266,8 +266,8 @@ impl Members {
         }
     }
 
-    /// The power fails. Failures and the progress of the rebuild are in the members' metadata, which
-    /// are durable; steps in progress start again.
+    /// The power fails. Failures and the progress of the rebuild are in the members' metadata,
+    /// which are durable; steps in progress start again.
     pub fn power_cut(&mut self, now: SimTime) {
         (self.idle_since, self.timer_set, self.next_at) = (Some(now), false, now);
         if let Some(rebuild) = &mut self.rebuild {

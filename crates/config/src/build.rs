@@ -1,4 +1,4 @@
-//! How a scenario's component becomes a component.
+//! The interface between scenarios and the builders of components.
 
 use crate::param::{Built, Settings};
 use crate::registry::{Description, Entry, Registry};
@@ -6,49 +6,52 @@ use hybridsim_engine::Component;
 use hybridsim_engine::schedule::{Positioner, Scheduler};
 use std::rc::Rc;
 
-/// What a component's builder may know of a child.
+/// A child as its parent's builder sees it.
 #[derive(Clone)]
 pub struct ChildView {
     /// The child's name in the scenario.
     pub name: String,
-    /// Sectors it offers.
+    /// Capacity in sectors.
     pub capacity: u64,
     /// Its positioning estimates, if it has a moving head.
     pub positioner: Option<Rc<dyn Positioner>>,
 }
 
-/// Everything a component's builder gets.
+/// The input of a component's builder.
 pub struct BuildInput<'a> {
-    /// The part's own checked parameters.
+    /// The component's checked parameters.
     pub settings: &'a Settings,
-    /// Where chosen-in policies are found.
+    /// The entries to choose policies from.
     pub registry: &'a Registry,
     /// The run's seed; draw from [`hybridsim_engine::Stream::new`]`(seed, path)`.
     pub seed: u64,
-    /// The part's path in the system.
+    /// The component's path in the system.
     pub path: &'a str,
-    /// The children: first those of `Part` and `Parts` parameters, in order of declaration.
+    /// The children, in the order in which their parameters are declared.
     pub children: &'a [ChildView],
 }
 
 impl BuildInput<'_> {
-    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    /// The entry that parameter `name` chooses, with its settings.
     ///
     /// # Panics
-    /// When the scenario was not checked: plugs always name a registered entry.
+    /// When the scenario was not checked: a checked choice names a registered entry.
     pub fn chosen<E: Entry>(&self, name: &str) -> (E, &Settings) {
-        let plug = self.settings.entry(name);
-        let entry = self.registry.find::<E>(&plug.name);
-        (entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, plug.name)), &plug.settings)
+        let choice = self.settings.entry(name);
+        let entry = self.registry.find::<E>(&choice.name);
+        (
+            entry.unwrap_or_else(|| panic!("no {} called {}", E::CATEGORY, choice.name)),
+            &choice.settings,
+        )
     }
 }
 
 /// A registered kind of component.
 #[derive(Clone, Copy)]
 pub struct ComponentEntry {
-    /// What it tells of itself.
+    /// Name, summary, origin and parameters.
     pub description: Description,
-    /// Builds the component, or says everything that is wrong.
+    /// Builds the component, or returns all problems.
     pub build: fn(&BuildInput<'_>) -> Built<dyn Component>,
 }
 
@@ -62,7 +65,7 @@ impl Entry for ComponentEntry {
 /// A registered scheduler.
 #[derive(Clone, Copy)]
 pub struct SchedulerEntry {
-    /// What it tells of itself.
+    /// Name, summary, origin and parameters.
     pub description: Description,
     /// Builds one from its own parameters.
     pub build: fn(&Settings) -> Built<dyn Scheduler>,

@@ -1,43 +1,66 @@
 //! Checks tables against declared parameters: types, units, ranges, unknown keys.
 
-use crate::diagnostic::{Diagnostic, Span};
-use crate::document::{Datum, Item, Table};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
+use crate::document::{self, Datum, Item, Table};
 use crate::param::{EntryChoice, Kind, Param, Settings, Value};
 use crate::registry::{Description, Registry};
 use crate::units;
 use std::borrow::Cow;
 
-/// The entry of a slot that a plain number stands for, when it takes nothing but that.
+/// The entry that a plain number stands for, when that number is its only parameter.
 const CONSTANT: &str = "constant";
 
-/// What a plain number in `slot` would be the value of, if it may stand there.
-pub fn plain_number(registry: &Registry, slot: &str) -> Option<&'static Param> {
-    let constant = registry.descriptions(slot).find(|entry| entry.name == CONSTANT)?;
+/// The parameter that a plain number in place of an entry of `category` sets, if it is allowed.
+pub fn plain_number(registry: &Registry, category: &str) -> Option<&'static Param> {
+    let constant = registry.descriptions(category).find(|entry| entry.name == CONSTANT)?;
     match constant.params {
         [only] if matches!(only.kind, Kind::Number { .. }) => Some(only),
         _ => None,
     }
 }
 
-/// Checks values and gathers everything that is wrong.
+/// Checks `text`, TOML without table headers, against the parameters of `groups`.
+///
+/// Component tests read their settings with it; scenarios are read by `hybridsim_simulation`.
+///
+/// # Errors
+/// Every problem of `text`.
+pub fn read(
+    text: &str,
+    groups: &[&'static [Param]],
+    registry: &Registry,
+) -> Result<Settings, Diagnostics> {
+    let source = SourceText { name: "settings".to_owned(), text: text.to_owned() };
+    let mut checker = Checker::new(registry);
+    let settings = match document::parse(&source, 0) {
+        Ok(table) => checker.settings(&table, groups, &[], "", None),
+        Err(list) => return Err(Diagnostics { sources: vec![source], list }),
+    };
+    match checker.problems.is_empty() {
+        true => Ok(settings),
+        false => Err(Diagnostics { sources: vec![source], list: checker.problems }),
+    }
+}
+
+/// Checks values and collects all problems.
 pub struct Checker<'a> {
-    /// Where plugs are looked up.
+    /// The entries to choose from.
     pub registry: &'a Registry,
-    /// What is wrong so far.
+    /// The problems found.
     pub problems: Vec<Diagnostic>,
-    /// What works but should be written differently.
+    /// Notes about deprecated keys.
     pub warnings: Vec<String>,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker that has found nothing yet.
+    /// A checker without problems.
     pub const fn new(registry: &'a Registry) -> Self {
         Self { registry, problems: Vec::new(), warnings: Vec::new() }
     }
 }
 
 impl Checker<'_> {
-    /// Notes a problem.
+    /// Adds a problem.
     pub fn problem(
         &mut self,
         span: Option<&Span>,
@@ -51,7 +74,7 @@ impl Checker<'_> {
     /// Checks `table` against the parameters of `groups`. Keys in `reserved` are left to the
     /// caller.
     ///
-    /// `place` is where to point when something is missing.
+    /// `place` is the location reported for missing parameters.
     pub fn settings(
         &mut self,
         table: &Table,
@@ -82,13 +105,13 @@ impl Checker<'_> {
         settings
     }
 
-    /// What `table` says of `param`, under its name or a former one.
+    /// The value of `param` in `table`, under its name or a former one.
     fn given<'t>(&mut self, table: &'t Table, param: &Param, path: &str) -> Option<&'t Item> {
         let current = table.get(param.name);
         let mut former = param.formerly.iter().filter_map(|name| Some((*name, table.get(name)?)));
         let Some((name, item)) = former.next() else { return current };
         let key = join(path, name);
-        // A preset's value under the current name gives way to the user's under the former one.
+        // The user's value under the former name overrides a preset's under the current one.
         if current.is_some_and(|current| current.span.file == item.span.file) {
             let message = format!("is the former name of `{}`, which is given as well", param.name);
             self.problem(Some(&item.span), &key, message, Some(format!("remove `{name}`")));
@@ -133,14 +156,13 @@ impl Checker<'_> {
     ) -> Option<(&'static str, &'static str)> {
         let has = |entry: &Description| entry.params.iter().any(|param| param.name == key);
         groups.iter().copied().flatten().find_map(|param| {
-            let Kind::Entry(slot) = param.kind else { return None };
-            let entry = self.registry.descriptions(slot).find(has)?;
+            let Kind::Entry(category) = param.kind else { return None };
+            let entry = self.registry.descriptions(category).find(has)?;
             Some((param.name, entry.name))
         })
     }
 
-    /// Parses a declared default; a default that does not parse is a defect of its declaration,
-    /// found by a test over the whole registry.
+    /// Parses a declared default. A test over the registry finds defaults that do not parse.
     fn default_value(&mut self, text: &'static str, kind: Kind, key: &str) -> Value {
         let item = parse_default(text, kind);
         let before = self.problems.len();
@@ -151,7 +173,7 @@ impl Checker<'_> {
 
     fn value(&mut self, item: &Item, kind: Kind, key: &str) -> Option<Value> {
         let result = match kind {
-            Kind::Entry(slot) => return self.entry(item, slot, key),
+            Kind::Entry(category) => return self.entry(item, category, key),
             Kind::Tables(params) => return self.tables(item, params, key),
             _ => scalar(&item.value, kind),
         };
@@ -164,55 +186,61 @@ impl Checker<'_> {
         }
     }
 
-    fn entry(&mut self, item: &Item, slot: &'static str, key: &str) -> Option<Value> {
+    fn entry(&mut self, item: &Item, category: &'static str, key: &str) -> Option<Value> {
         let empty = Table::default();
         let (name, table) = match &item.value {
             Datum::Text(name) => (name.clone(), &empty),
             Datum::Table(table) => match table.get("kind").map(|kind| &kind.value) {
                 Some(Datum::Text(name)) => (name.clone(), table),
                 _ => {
-                    let message = format!("a {slot} table needs `kind = \"...\"`");
+                    let message = format!("a {category} table needs `kind = \"...\"`");
                     self.problem(Some(&item.span), key, message, None);
                     return None;
                 }
             },
-            other => return self.plain_plug(item, other, slot, key),
+            other => return self.plain_entry(item, other, category, key),
         };
-        let description = self.describe(slot, &name, Some(&item.span), key)?;
+        let description = self.describe(category, &name, Some(&item.span), key)?;
         let settings =
             self.settings(table, &[description.params], &["kind"], key, Some(&item.span));
         Some(Value::Entry(EntryChoice { name, settings }))
     }
 
-    /// A number where a plug may stand.
-    fn plain_plug(&mut self, item: &Item, found: &Datum, slot: &str, key: &str) -> Option<Value> {
-        let only = plain_number(self.registry, slot);
+    /// A number in place of an entry.
+    fn plain_entry(
+        &mut self,
+        item: &Item,
+        found: &Datum,
+        category: &str,
+        key: &str,
+    ) -> Option<Value> {
+        let only = plain_number(self.registry, category);
         if let (Some(only), Datum::Integer(_) | Datum::Float(_)) = (only, found) {
             let value = self.value(item, only.kind, key)?;
             let settings = Settings::default().and(only.name, value);
             return Some(Value::Entry(EntryChoice { name: CONSTANT.to_owned(), settings }));
         }
-        let message = format!("expected the name of a {slot}, found {}", found.noun());
+        let message = format!("expected the name of a {category}, found {}", found.noun());
         self.problem(Some(&item.span), key, message, None);
         None
     }
 
-    /// The description of `name` in `slot`, or a problem that lists what there is.
+    /// The description of `name` in `category`, or a problem that lists the entries.
     pub fn describe(
         &mut self,
-        slot: &str,
+        category: &str,
         name: &str,
         span: Option<&Span>,
         key: &str,
     ) -> Option<Description> {
-        let found = self.registry.descriptions(slot).find(|entry| entry.name == name);
+        let found = self.registry.descriptions(category).find(|entry| entry.name == name);
         if found.is_none() {
-            let names: Vec<&str> = self.registry.descriptions(slot).map(|e| e.name).collect();
+            let names: Vec<&str> = self.registry.descriptions(category).map(|e| e.name).collect();
             let help = match near(name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", names.join(", ")),
             };
-            self.problem(span, key, format!("there is no {slot} called `{name}`"), Some(help));
+            self.problem(span, key, format!("there is no {category} called `{name}`"), Some(help));
         }
         found
     }
@@ -240,7 +268,7 @@ impl Checker<'_> {
     }
 }
 
-/// A table for a plug that does not name its kind sets parameters of the default one.
+/// A table without `kind` sets parameters of the default entry.
 fn with_kind<'i>(item: &'i Item, param: &Param) -> Cow<'i, Item> {
     let (Kind::Entry(_), Datum::Table(table), Some(default)) =
         (param.kind, &item.value, param.default)
@@ -328,7 +356,7 @@ fn number(value: &Datum, min: f64, max: f64) -> Result<f64, String> {
     }
 }
 
-/// A number as people write it: hundreds of digits help nobody.
+/// A number with few digits.
 fn short(number: f64) -> String {
     match number.abs() {
         1e-6..1e15 | 0.0 => number.to_string(),
@@ -376,7 +404,9 @@ pub fn takes(kind: Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Text => "a string".to_owned(),
         Kind::Choice(words) => format!("one of {}", words.join(", ")),
-        Kind::Entry(slot) => format!("the name of a {slot} (see `hybridsim list {slot}`)"),
+        Kind::Entry(category) => {
+            format!("the name of a {category} (see `hybridsim list {category}`)")
+        }
         Kind::Component => "the name of another component".to_owned(),
         Kind::Components => "a list of component names".to_owned(),
         Kind::Counts => "a list of whole numbers".to_owned(),

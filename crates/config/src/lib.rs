@@ -13,5 +13,6 @@ pub mod check;
 pub mod diagnostic;
 pub mod document;
 pub mod param;
+pub mod params;
 pub mod registry;
 pub mod units;

@@ -1,14 +1,14 @@
-//! Parameters: declared beside the component they belong to, checked in one place, read back by name.
+//! Parameters: declared by the component they belong to, checked in one place, read by name.
 //!
-//! A part declares a `&'static [Param]`. The scenario reader turns text into [`Settings`] that
-//! hold every declared parameter, checked for type and range; the component's builder reads them and
-//! only has to check what concerns several at once.
+//! A component declares a `&'static [Param]`, directly or with [`crate::params`]. The scenario
+//! reader turns text into [`Settings`] that hold every declared parameter, checked for type and
+//! range. The component's builder reads them and checks only combinations.
 
 use hybridsim_engine::SimDuration;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What values a parameter takes, and how they are written.
+/// The values a parameter takes, and how they are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A whole number.
@@ -43,9 +43,9 @@ pub enum Kind {
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A registered entry of a slot: `"greedy"`, or `{ kind = "greedy", ... }` with parameters.
+    /// A registered entry of a category: `"greedy"`, or `{ kind = "greedy", ... }` with parameters.
     Entry(&'static str),
-    /// Another part of the scenario, by name.
+    /// Another component of the scenario, by name.
     Component,
     /// Several other components, by name.
     Components,
@@ -66,7 +66,7 @@ pub struct Param {
     pub name: &'static str,
     /// What it means, in one or two sentences.
     pub help: &'static str,
-    /// What values it takes.
+    /// The values it takes.
     pub kind: Kind,
     /// The default as it would be written in TOML; `None` makes the parameter required, `Some("")`
     /// makes it optional without a value.
@@ -104,7 +104,7 @@ impl Param {
     }
 }
 
-/// Lists of parameters one behind the other, for a component that takes up those of another.
+/// Concatenates lists of parameters, for a component that includes those of another.
 ///
 /// # Panics
 /// When they are not `N` together; while compiling, as all lists are constants.
@@ -154,7 +154,7 @@ pub enum Value {
     Tables(Vec<Settings>),
 }
 
-/// A chosen entry of a slot with its own settings.
+/// The chosen entry of a category with its own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryChoice {
     /// The entry's name.
@@ -167,12 +167,12 @@ pub struct EntryChoice {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(BTreeMap<&'static str, Value>);
 
-/// Something wrong with a component's parameters taken together.
+/// A problem with a component's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The parameter to point at; empty for the component as a whole.
     pub param: &'static str,
-    /// What is wrong and what would be right.
+    /// The problem and its remedy.
     pub message: String,
 }
 
@@ -183,7 +183,7 @@ impl Problem {
     }
 }
 
-/// What a builder gives back: the thing, or everything that is wrong with its parameters.
+/// The result of a builder: the component, or all problems with its parameters.
 pub type Built<T> = Result<Box<T>, Vec<Problem>>;
 
 impl fmt::Display for Problem {
@@ -233,6 +233,11 @@ impl Settings {
         self
     }
 
+    /// The value of a parameter, if it has one.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     /// Whether a value was given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -251,7 +256,7 @@ impl Settings {
     getter!(/** A flag. */ flag, flag_opt, Flag, bool, v => *v);
     getter!(/** A text, choice or component name. */ text, text_opt, Text, &str, v => v.as_str());
     getter!(/** A chosen entry. */ entry, entry_opt, Entry, &EntryChoice, v => v);
-    getter!(/** Part names. */ texts, texts_opt, Texts, &[String], v => v.as_slice());
+    getter!(/** Component names. */ texts, texts_opt, Texts, &[String], v => v.as_slice());
     getter!(/** Whole numbers. */ counts, counts_opt, Counts, &[u64], v => v.as_slice());
     getter!(/** Numbers. */ numbers, numbers_opt, Numbers, &[f64], v => v.as_slice());
     getter!(/** A curve. */ curve, curve_opt, Curve, &[(f64, SimDuration)], v => v.as_slice());

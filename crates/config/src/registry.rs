@@ -1,14 +1,17 @@
-//! What can be chosen in: components, FTLs, policies, schedulers, generators, trace formats.
+//! The registry: components, FTLs, policies, schedulers, generators and trace formats by name.
 //!
-//! A room of the house lists its entries in a const slice; the program collects them in one
-//! [`Registry`] value, to which an outside crate can add its own. The registry knows entries only
-//! by what they tell of themselves, so it needs no edit when a new kind of entry appears.
+//! Each module lists its entries in a const slice; the program collects them in one [`Registry`]
+//! value, to which an outside crate adds its own. Everything that builds or runs a scenario takes
+//! the registry as an argument, and it can be shared between threads. The registry sees only the
+//! [`Description`] of an entry, so a new category of entries needs no change here.
 
 use crate::param::Param;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::fmt;
+use toml::{Table, Value};
 
-/// What every entry tells of itself, for listings, checks, schema and documentation.
+/// The description of an entry, for listings, checks, schema and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// The name used in scenarios, lower case with dashes.
@@ -23,32 +26,45 @@ pub struct Description {
 
 /// Something that can be registered.
 pub trait Entry: Any + Copy + Send + Sync {
-    /// The kind of thing, such as `ftl`; the word used by `hybridsim list`.
+    /// The category, such as `ftl`; the word used by `hybridsim list`.
     const CATEGORY: &'static str;
 
-    /// What it tells of itself.
+    /// Name, summary, origin and parameters.
     fn description(&self) -> Description;
 }
 
-/// What an entry tells of itself, and the entry.
 type Registered = (Description, Box<dyn Any + Send + Sync>);
 
-/// All entries a program knows.
+/// Returns and clears the error that an entry's code raised in the current thread.
+pub type PluginError = fn() -> Option<String>;
+
+/// All entries of a program.
 #[derive(Default)]
 pub struct Registry {
     entries: BTreeMap<&'static str, Vec<Registered>>,
     types: BTreeMap<&'static str, TypeId>,
+    plugin_error: Option<PluginError>,
+    samples: BTreeMap<String, Table>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |list: &Vec<Registered>| list.iter().map(|(entry, _)| entry.name).collect();
+        let all =
+            self.entries.iter().map(|(category, list)| -> (_, Vec<_>) { (category, names(list)) });
+        f.debug_map().entries(all).finish()
+    }
 }
 
 impl Registry {
-    /// Adds `entry`; one of the same slot and name is replaced.
+    /// Adds `entry`; it replaces one of the same category and name.
     pub fn add<E: Entry>(&mut self, entry: E) {
         let known = self.types.entry(E::CATEGORY).or_insert(TypeId::of::<E>());
-        assert_eq!(*known, TypeId::of::<E>(), "slot {} holds another type", E::CATEGORY);
+        assert_eq!(*known, TypeId::of::<E>(), "category {} holds another type", E::CATEGORY);
         let description = entry.description();
-        let slot = self.entries.entry(E::CATEGORY).or_default();
-        slot.retain(|(other, _)| other.name != description.name);
-        slot.push((description, Box::new(entry)));
+        let entries = self.entries.entry(E::CATEGORY).or_default();
+        entries.retain(|(other, _)| other.name != description.name);
+        entries.push((description, Box::new(entry)));
     }
 
     /// Adds all of `entries`.
@@ -65,18 +81,60 @@ impl Registry {
 
     /// All entries of type `E`, in the order they were added.
     pub fn iter<E: Entry>(&self) -> impl Iterator<Item = E> + '_ {
-        let slot = self.entries.get(E::CATEGORY).map_or(&[][..], Vec::as_slice);
-        slot.iter().filter_map(|(_, entry)| entry.downcast_ref::<E>().copied())
+        let entries = self.entries.get(E::CATEGORY).map_or(&[][..], Vec::as_slice);
+        entries.iter().filter_map(|(_, entry)| entry.downcast_ref::<E>().copied())
     }
 
-    /// The kinds of things there are.
+    /// All categories.
     pub fn categories(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.entries.keys().copied()
     }
 
-    /// Descriptions of everything in `slot`; empty when there is no such slot.
-    pub fn descriptions(&self, slot: &str) -> impl Iterator<Item = Description> + '_ {
-        let entries = self.entries.get(slot).map_or(&[][..], Vec::as_slice);
+    /// Descriptions of all entries of `category`; empty when there is no such category.
+    pub fn descriptions(&self, category: &str) -> impl Iterator<Item = Description> + '_ {
+        let entries = self.entries.get(category).map_or(&[][..], Vec::as_slice);
         entries.iter().map(|(description, _)| *description)
+    }
+
+    /// Adds values for the parameters of components, of which `hybridsim fuzz` draws small random
+    /// systems. `text` has one TOML table for each kind of component, or for several kinds with
+    /// commas between them. Each key is a list of values to draw from; for children, of kinds of
+    /// components or `any`. Without samples, required parameters get values within their ranges
+    /// and all others keep their defaults.
+    ///
+    /// # Panics
+    /// When `text` is not TOML of this form.
+    pub fn add_samples(&mut self, text: &str) {
+        let tables: Table = text.parse().unwrap_or_else(|error| panic!("samples: {error}"));
+        for (kinds, keys) in tables {
+            let Value::Table(keys) = keys else { panic!("samples of {kinds}: not a table") };
+            for kind in kinds.split(", ") {
+                self.samples.entry(kind.to_owned()).or_default().extend(keys.clone());
+            }
+        }
+    }
+
+    /// The samples of parameter `param` of components of `kind`; empty when there are none.
+    pub fn samples(&self, kind: &str, param: &Param) -> &[Value] {
+        let mut names = std::iter::once(&param.name).chain(param.formerly);
+        let keys = self.samples.get(kind);
+        let list = keys.and_then(|keys| names.find_map(|name| keys.get(*name)?.as_array()));
+        list.map_or(&[], Vec::as_slice)
+    }
+
+    /// All samples: kind of component and key.
+    pub fn sampled(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.samples.iter().flat_map(|(kind, keys)| keys.keys().map(|key| (&**kind, &**key)))
+    }
+
+    /// Asks `take` for errors of entries whose interfaces cannot return one, such as policies
+    /// written in another language. A run during which `take` returns an error fails with it.
+    pub fn take_plugin_errors_from(&mut self, take: PluginError) {
+        self.plugin_error = Some(take);
+    }
+
+    /// Returns and clears the error that an entry's code raised in this thread.
+    pub fn take_plugin_error(&self) -> Option<String> {
+        self.plugin_error.and_then(|take| take())
     }
 }

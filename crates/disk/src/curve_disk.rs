@@ -1,5 +1,5 @@
-//! A disk whose access time is a function of distance alone, as in bisson-fqueue's simulator (figure
-//! 2: measured means, not mechanics).
+//! A disk whose access time is a function of distance alone, as in bisson-fqueue's simulator
+//! (figure 2: measured means, not mechanics).
 //!
 //! From where the last request ended, a request `d` sectors away takes half a turn plus a seek
 //! over the share `x` of the disk: `single + (full - single) (a √x + (1 - a) x)`, with `a` such

@@ -4,8 +4,8 @@
 //! [`mechanics`] moves the arm and waits for the platter ([`seek`], [`rotation`], [`geometry`]),
 //! and [`power`] remembers what state the drive was in meanwhile.
 //!
-//! Three simpler devices stand beside it: [`mems`], a disk whose access time depends on the distance
-//! alone ([`curve_disk`]), and an ideal device for comparisons and tests ([`constant`]).
+//! Three simpler devices stand beside it: [`mems`], a disk whose access time depends on the
+//! distance alone ([`curve_disk`]), and an ideal device for comparisons and tests ([`constant`]).
 
 pub mod cache;
 pub mod constant;

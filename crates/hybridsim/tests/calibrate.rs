@@ -23,8 +23,8 @@ struct Latencies(Vec<f64>);
 
 impl EventSink for Latencies {
     fn take(&mut self, events: &[EventRecord]) {
-        for stamped in events {
-            if let Some(CommonEvent::Completed { latency, .. }) = stamped.event() {
+        for record in events {
+            if let Some(CommonEvent::Completed { latency, .. }) = record.event() {
                 self.0.push(latency.as_ns() as f64);
             }
         }

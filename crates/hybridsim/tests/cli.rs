@@ -27,13 +27,13 @@ fn text(bytes: &[u8]) -> String {
 /// Expects exit code `code` and every word on standard error, and nothing on standard output.
 fn refused(args: &[&str], code: i32, words: &[&str]) {
     let output = call(args);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}\n{told}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}\n{message}");
     assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
     for word in words {
-        assert!(told.contains(word), "{args:?}: `{word}` is missing in\n{told}");
+        assert!(message.contains(word), "{args:?}: `{word}` is missing in\n{message}");
     }
-    assert!(!told.contains("panicked"), "{told}");
+    assert!(!message.contains("panicked"), "{message}");
 }
 
 /// A small, fast system and workload.
@@ -80,11 +80,11 @@ fn json_is_one_document_with_the_promised_keys() {
 }
 
 /// The failure that `args` print as JSON.
-fn told_in_json(args: &[&str]) -> Value {
+fn failure_json(args: &[&str]) -> Value {
     let output = call(args);
     let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     assert_eq!(json["error"]["exit_code"].as_i64(), output.status.code().map(i64::from));
-    assert!(!output.stderr.is_empty(), "people are told as well");
+    assert!(!output.stderr.is_empty(), "the message is printed as well");
     json["error"].clone()
 }
 
@@ -92,21 +92,21 @@ fn told_in_json(args: &[&str]) -> Value {
 fn with_json_a_failure_is_a_document_as_well() {
     let (_folder, toy) = toy();
     let sets = ["--set", "host.queue_deth=3", "--set", "component.device.latency=5"];
-    let error = told_in_json(&[&["run", &toy, "--json"][..], &sets].concat());
+    let error = failure_json(&[&["run", &toy, "--json"][..], &sets].concat());
     assert_eq!(error["exit_code"], 2);
     let problems = error["problems"].as_array().expect("a list");
     assert_eq!(problems.len(), 2, "{error}");
     assert_eq!(problems[0]["key"], "host.queue_deth");
     assert_eq!(problems[0]["help"], "did you mean `queue_depth`?");
     assert_eq!((&problems[1]["line"], &problems[1]["column"]), (&1.into(), &1.into()));
-    assert_eq!(told_in_json(&["trace", "info", "nowhere", "--json"])["exit_code"], 3);
-    assert_eq!(told_in_json(&["sweep", &toy, "--json"])["exit_code"], 2);
-    assert_eq!(told_in_json(&["reproduce", "nothing", "--json"])["exit_code"], 2);
-    assert_eq!(told_in_json(&["calibrate", "nowhere", "--json"])["exit_code"], 3);
-    let disk = |start: &str| told_in_json(&["calibrate", "nowhere", "--json", "--disk", start]);
+    assert_eq!(failure_json(&["trace", "info", "nowhere", "--json"])["exit_code"], 3);
+    assert_eq!(failure_json(&["sweep", &toy, "--json"])["exit_code"], 2);
+    assert_eq!(failure_json(&["reproduce", "nothing", "--json"])["exit_code"], 2);
+    assert_eq!(failure_json(&["calibrate", "nowhere", "--json"])["exit_code"], 3);
+    let disk = |start: &str| failure_json(&["calibrate", "nowhere", "--json", "--disk", start]);
     assert_eq!(disk("seagate-barracuda-2gb")["exit_code"], 3);
     assert_eq!(disk("sata-ssd")["exit_code"], 2);
-    let usage = told_in_json(&["run", "--json", "--nonsense"]);
+    let usage = failure_json(&["run", "--json", "--nonsense"]);
     assert!(usage["message"].as_str().expect("a text").contains("--nonsense"), "{usage}");
 }
 
@@ -154,7 +154,7 @@ fn a_results_folder_holds_what_other_tools_read() {
     let no_trace = ["--trace", "nowhere.csv", "--out", failed_path, "--requests"];
     refused(&[&["run", &toy][..], &no_trace].concat(), 3, &["nowhere"]);
     assert_eq!(fs::read_dir(&failed).expect("a folder").count(), 0, "nothing half done is left");
-    refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it begins"]);
+    refused(&["run", &toy, "--out", path, "--timeline", "2s..1s"], 2, &["ends before it starts"]);
 }
 
 /// A folder in the place of a file stands for a disk that is full: neither can be written.
@@ -164,10 +164,10 @@ fn figures_are_printed_even_where_they_cannot_be_saved() {
     let out = folder.path().join("out");
     fs::create_dir_all(out.join("results.json")).expect("a writable folder");
     let output = call(&["run", &path, "--out", out.to_str().expect("UTF-8"), "--force"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(text(&output.stdout).contains("fingerprint"), "the figures are lost");
-    assert!(told.contains("cannot write results.json"), "{told}");
+    assert!(message.contains("cannot write results.json"), "{message}");
     let names = fs::read_dir(&out).expect("a readable folder").flatten();
     let left = names.filter(|file| file.file_name().to_string_lossy().contains("partial"));
     assert_eq!(left.count(), 0, "half a file is left behind");
@@ -220,7 +220,7 @@ fn a_scenario_may_come_from_standard_input() {
     let out = out.to_str().expect("UTF-8");
     assert!(run(&["compare", "-", &toy, "--out", out], TOY).status.success());
     assert!(Path::new(out).join("run/results.json").exists());
-    refused(&["sweep", "-", "--vary", "run.seed=1,2"], 2, &["from a file"]);
+    refused(&["sweep", "-", "--vary", "run.seed=1,2"], 2, &["in a file"]);
 }
 
 #[test]
@@ -308,9 +308,9 @@ fn a_request_beyond_the_device_names_the_remedy() {
     let (folder, toy) = toy();
     let trace = scenario(&folder, "far.spc", "0,0,4096,r,0.0\n0,99999999,4096,w,0.1\n");
     let output = call(&["run", &toy, "--trace", &trace, "--json"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("wrap") && told.contains("larger device"), "{told}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("wrap") && message.contains("larger device"), "{message}");
     let json: Value = serde_json::from_slice(&output.stdout).expect("what was done is kept");
     assert_eq!(json["complete"], false);
     let output =
@@ -324,10 +324,10 @@ fn a_trace_takes_the_place_of_the_whole_workload() {
     let trace = scenario(&folder, "short.spc", "0,0,4096,r,0.0\n0,8,4096,w,0.5\n0,16,4096,w,1.0\n");
     let span = |scenario: &str, words: &[&str]| -> f64 {
         let output = call(&["run", scenario, "--trace", &trace, "--json"]);
-        let told = text(&output.stderr);
-        assert!(output.status.success(), "{told}");
-        assert_eq!(told.is_empty(), words.is_empty(), "{told}");
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        let message = text(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        assert_eq!(message.is_empty(), words.is_empty(), "{message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
         let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         json["simulated_ns"].as_f64().expect("a number") / 1e9
     };
@@ -337,7 +337,7 @@ fn a_trace_takes_the_place_of_the_whole_workload() {
     let file = |name: &str, text: &str| scenario(&folder, name, text);
     assert!(span(&file("open.toml", &open), &[]) < 1.1);
     // How the scenario's own workload is scaled says nothing of another.
-    assert!(span(&file("scaled.toml", &scaled), &["`time_scale` is not applied"]) < 1.1);
+    assert!(span(&file("scaled.toml", &scaled), &["`time_scale` is ignored"]) < 1.1);
     assert!(span(&file("bare.toml", &bare), &[]) > 9.9);
 }
 
@@ -345,9 +345,9 @@ fn a_trace_takes_the_place_of_the_whole_workload() {
 fn a_comparison_of_different_workloads_says_so() {
     let (folder, path) = toy();
     let other = scenario(&folder, "other.toml", &TOY.replace("requests = 500", "requests = 400"));
-    let told = |paths: [&str; 2]| text(&call(&["compare", paths[0], paths[1]]).stderr);
-    assert!(told([&path, &other]).contains("the workloads differ"));
-    assert!(!told([&path, &path]).contains("the workloads differ"));
+    let message = |paths: [&str; 2]| text(&call(&["compare", paths[0], paths[1]]).stderr);
+    assert!(message([&path, &other]).contains("the workloads differ"));
+    assert!(!message([&path, &path]).contains("the workloads differ"));
 }
 
 #[test]
@@ -358,10 +358,10 @@ fn a_closed_pipe_is_a_quiet_end() {
         .spawn()
         .expect("the program starts");
     drop(child.stdout.take());
-    let mut told = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut told).expect("UTF-8");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{told}");
-    assert_eq!(told, "");
+    let mut message = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut message).expect("UTF-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{message}");
+    assert_eq!(message, "");
 }
 
 #[test]
@@ -427,8 +427,8 @@ fn a_calibration_that_means_little_says_so() {
     let bad = scenario(&folder, "bad.csv", &format!("{head}read,65536,310000\n"));
     assert_eq!(text(&call(&["calibrate", &good]).stderr), "");
     let output = call(&["calibrate", &bad]);
-    let told = text(&output.stderr);
-    assert!(output.status.success() && told.contains("reads do not lie on a line"), "{told}");
+    let message = text(&output.stderr);
+    assert!(output.status.success() && message.contains("reads do not fit a line"), "{message}");
 }
 
 #[test]
@@ -466,8 +466,8 @@ fn a_key_as_messages_write_it_is_explained() {
         ("host.queue_depth", "host.queue_depth"),
         ("workload.time_scale", "workload.time_scale"),
     ] {
-        let told = text(&call(&["explain", key]).stdout);
-        assert!(told.contains(word), "{key}: {told}");
+        let message = text(&call(&["explain", key]).stdout);
+        assert!(message.contains(word), "{key}: {message}");
     }
     refused(&["explain", "component.a.nonsense"], 2, &["nothing is called `component.a.nonsense`"]);
     refused(&["explain", "GREEDY"], 2, &["did you mean `greedy`?"]);
@@ -478,13 +478,14 @@ fn a_key_as_messages_write_it_is_explained() {
 fn random_systems_pass() {
     let output = call(&["fuzz", "--seed", "1", "--runs", "60"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let told = text(&output.stdout);
-    let passed: u64 = told.split_whitespace().next().expect("a count").parse().expect("a number");
-    assert!(passed >= 30, "too few of the systems could be built: {told}");
+    let message = text(&output.stdout);
+    let passed: u64 =
+        message.split_whitespace().next().expect("a count").parse().expect("a number");
+    assert!(passed >= 30, "too few of the systems could be built: {message}");
 }
 
 #[test]
-fn a_reproduction_tells_every_row_and_writes_its_page() {
+fn a_reproduction_prints_every_row_and_writes_its_page() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");
     let out_name = out.display().to_string();
@@ -554,7 +555,7 @@ fn a_state_is_saved_and_taken_back_by_the_same_system_only() {
 }
 
 #[test]
-fn preconditioned_devices_are_remembered_unless_told_otherwise() {
+fn preconditioned_devices_are_cached_by_default() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = SSD.replace("\"fill\"", "\"steady\"");
     let path = scenario(&folder, "ssd.toml", &text);
@@ -602,9 +603,11 @@ fn a_sweep_goes_on_where_it_stopped_and_says_what_failed() {
     let rows: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(rows[1]["set"]["host.queue_depth"], 4);
     assert!(rows[1]["results"]["latency_ns"]["all"]["mean"].as_f64().expect("a mean") > 0.0);
-    let told = text(&call(&["sweep", &base, "--vary", "host.queue_depth=1,4"]).stdout);
-    assert!(told.contains("only 500 requests were measured") && told.contains("(2 of 2 points)"));
-    assert!(told.lines().nth(1).expect("a row").contains(" - "), "no p99 of 500: {told}");
+    let message = text(&call(&["sweep", &base, "--vary", "host.queue_depth=1,4"]).stdout);
+    assert!(
+        message.contains("only 500 requests were measured") && message.contains("(2 of 2 points)")
+    );
+    assert!(message.lines().nth(1).expect("a row").contains(" - "), "no p99 of 500: {message}");
     let wrong = call(&["sweep", &base, "--vary", "host.queue_dept=1,4"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("queue_depth"), "{}", text(&wrong.stderr));
@@ -641,8 +644,8 @@ fn every_example_is_drawn_with_all_its_parts() {
 fn a_trace_is_checked_to_its_end() {
     let whole = root().join("workloads/git.hst");
     let output = call(&["trace", "check", whole.to_str().expect("UTF-8")]);
-    let told = text(&output.stdout);
-    assert!(output.status.success() && told.contains(" records as native"), "{told}");
+    let message = text(&output.stdout);
+    assert!(output.status.success() && message.contains(" records as native"), "{message}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut bytes = fs::read(&whole).expect("a bundled trace");
     let middle = bytes.len() / 2;
@@ -673,14 +676,14 @@ fn figures_that_mislead_come_with_a_warning() {
     let (fresh, full) = (&[][..], "component.ssd.precondition=\"fill\"");
     assert!(warned(fresh).contains("had never been written"), "{}", warned(fresh));
     assert!(!warned(&[full]).contains("had never been written"), "{}", warned(&[full]));
-    // A drive below others is told of as well, and only the one that is empty.
+    // The warning names a drive below others, and only the empty one.
     let pair = format!(
         "system = \"pair\"\n{alone}[component.other]\n{drive}[component.pair]\nkind = \"stripe\"\n\
          chunk = \"64KiB\"\nmembers = [\"ssd\", \"other\"]\n"
     );
-    let told = warned_of(&pair, &[full]);
-    assert!(told.contains("100 % of what was read from pair/other had never"), "{told}");
-    assert!(warned_of(&pair, fresh).contains("(and much of 1 more)"));
+    let message = warned_of(&pair, &[full]);
+    assert!(message.contains("100 % of the data read from pair/other had never"), "{message}");
+    assert!(warned_of(&pair, fresh).contains("(and a large share from 1 more)"));
     let slow = [
         full,
         "component.ssd.read_time=\"4ms\"",

@@ -1,5 +1,5 @@
-//! The table of what the papers describe is true as far as a machine can tell, and a few of its
-//! rows have their proof here.
+//! The table of what the papers describe names existing files, tests and claims, and the proofs of
+//! a few of its rows are here.
 
 use std::collections::BTreeSet;
 use std::fs;

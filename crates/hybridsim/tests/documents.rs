@@ -4,31 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: &[&str] = &[
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "docs/calibrate.md",
-    "docs/coverage.md",
-    "docs/disk.md",
-    "docs/flash-cache.md",
-    "docs/flash-backed.md",
-    "docs/flash.md",
-    "docs/hybrid.md",
-    "docs/host.md",
-    "docs/import.md",
-    "docs/power-failures.md",
-    "docs/python.md",
-    "docs/reproduce.md",
-    "docs/results.md",
-    "docs/slc-mlc.md",
-    "docs/speed.md",
-    "docs/sweep.md",
-    "docs/trace-format.md",
-];
 /// Folders of the repository that a path in a document may begin with.
 const FOLDERS: &[&str] =
-    &["crates/", "docs/", "examples/", "papers/", "presets/", "python/", "scripts/"];
+    &["crates/", "docs/", "examples/", "papers/", "presets/", "python/", "scripts/", "tools/"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -37,6 +15,27 @@ fn root() -> PathBuf {
 fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All pages: those at the top of the repository and those below `docs`, relative to the root.
+fn documents() -> Vec<PathBuf> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let list = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(root().join(folder)).expect("a readable folder");
+        entries.map(|entry| folder.join(entry.expect("a readable entry").file_name())).collect()
+    };
+    let mut pages: Vec<PathBuf> = list(Path::new("")).into_iter().filter(is_page).collect();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for path in list(&folder) {
+            match root().join(&path).is_dir() {
+                true => folders.push(path),
+                false => pages.extend(Some(path).filter(is_page)),
+            }
+        }
+    }
+    pages.sort();
+    pages
 }
 
 /// The text of all sources below `folder`.
@@ -81,9 +80,14 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn links_and_paths_lead_somewhere() {
     let mut seen = 0;
-    for document in DOCUMENTS {
+    let documents = documents();
+    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/mrc.md"] {
+        assert!(documents.contains(&PathBuf::from(page)), "{page} was not found");
+    }
+    for document in &documents {
         let text = read(document);
         let folder = root().join(document).parent().expect("a folder").to_owned();
+        let document = document.display();
         for target in links(&text) {
             let file = target.split('#').next().expect("split gives at least one");
             assert!(folder.join(file).exists(), "{document} links to {target}");
@@ -155,8 +159,8 @@ fn the_commands_of_the_tutorial_run() {
             .current_dir(root())
             .output()
             .expect("the program starts");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command}\n{told}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}\n{errors}");
         let printed = String::from_utf8_lossy(&output.stdout);
         let expected = if args.starts_with("run ") { "Write amplification" } else { "block" };
         assert!(printed.contains(expected), "{command}\n{printed}");

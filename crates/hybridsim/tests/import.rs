@@ -185,7 +185,7 @@ impl hybridsim_import::Files for Only {
 fn scenarios_of_absurd_parameters_are_answered() {
     const SPECIMEN: &str = include_str!("../../../tools/import/tests/specimen.parv");
     let registry = hybridsim_simulation::registry::standard();
-    let (mut built, mut told) = (0, 0);
+    let (mut built, mut refused) = (0, 0);
     for (at, sign) in SPECIMEN.match_indices(" = ") {
         let from = at + sign.len();
         let end = from + SPECIMEN[from..].find([',', '\n', '}']).expect("a value ends");
@@ -200,10 +200,10 @@ fn scenarios_of_absurd_parameters_are_answered() {
             });
             match system {
                 Some(_) => built += 1,
-                None => told += 1,
+                None => refused += 1,
             }
         }
     }
-    println!("{built} built, {told} told");
-    assert!(built > 400, "{built} built, {told} told");
+    println!("{built} built, {refused} refused");
+    assert!(built > 400, "{built} built, {refused} refused");
 }

@@ -178,7 +178,7 @@ fn destaged_data_are_not_left_in_the_write_cache_of_the_disk() {
 
 #[test]
 fn a_hybrid_ssd_finds_everything_by_its_spare_areas() {
-    // 4 MiB offered, small blocks: logs are folded, the SLC log goes round, sectors move over.
+    // 4 MiB offered, small blocks: logs are folded, the SLC log wraps around, sectors move over.
     let plain = "[component.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"4MiB\"\nmlc_size = \"5MiB\"\n\
                  mlc_pages_per_block = 16\nslc_size = \"128KiB\"\nslc_pages_per_block = 4\n";
     survives("hybrid", plain);
@@ -249,14 +249,14 @@ fn copies_on_disks_and_on_flash_survive_the_loss_of_one() {
 }
 
 #[test]
-fn the_write_hole_of_arrays_of_disks_is_told_and_never_wrong() {
+fn the_write_hole_of_arrays_of_disks_is_reported_and_never_wrong() {
     for kind in ["raid4", "raid5", "raid6", "declustered"] {
         let more = "failures = [{ member = 1, at = \"3s\" }]\nresync = \"bitmap\"\n\
                     bitmap_region = \"64KiB\"\nchunk = \"16KiB\"\nbitmap_clear_after = \"50ms\"";
         let done = run(&array(kind, more, SAFE_DISK), 20_000, 300);
         assert_eq!(done.fault, None, "{kind}");
-        let told = &done.results.components["array"].custom;
-        assert!(told["write_hole_sectors"].count > 0, "{kind}");
+        let custom = &done.results.components["array"].custom;
+        assert!(custom["write_hole_sectors"].count > 0, "{kind}");
     }
 }
 
@@ -293,9 +293,9 @@ fn flash_backed_requests_lose_data_in_the_printed_order_only() {
         let done = run(&bare("safe", scheduler), 20_000, 200);
         assert_eq!(done.fault, None, "{scheduler}");
         assert!(done.results.power_cuts > 100, "{scheduler}");
-        let told = &done.results.components["host-scheduler"];
-        assert!(told.custom["redirected_sectors"].count > 1000, "{scheduler}");
-        let recovery = told.recovery.as_ref().expect("it recovered");
+        let host = &done.results.components["host-scheduler"];
+        assert!(host.custom["redirected_sectors"].count > 1000, "{scheduler}");
+        let recovery = host.recovery.as_ref().expect("it recovered");
         assert!(recovery.recoveries > 20 && recovery.recovery_ns_max > 0, "{scheduler}");
         let fault = run(&bare("printed", scheduler), 20_000, 200).fault;
         assert!(fault.expect("data are lost").to_string().contains("wrong data"), "{scheduler}");

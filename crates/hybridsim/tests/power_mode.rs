@@ -155,8 +155,8 @@ fn a_host_pins_queries_and_gives_back() {
         &[(0, 0, 8, false), (20, 1000, 8, true), (40, 1000, 8, true), (60, 30_000, 8, true)],
     );
     let host = &results.components["host"];
-    let told = &host.custom["pinned_sectors"];
-    assert_eq!((told.count, told.max, told.min), (2, 8, 0), "8, and none from 30 s on");
+    let pinned = &host.custom["pinned_sectors"];
+    assert_eq!((pinned.count, pinned.max, pinned.min), (2, 8, 0), "8, and none from 30 s on");
     let read = &results.latency_ns.read;
     assert_eq!(read.min, Some(1_000_000), "populated at once, so from flash");
     assert!(read.max > Some(1_100_000), "later from the disk");

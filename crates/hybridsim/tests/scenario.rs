@@ -1,4 +1,4 @@
-//! Scenario files with a toy component: what is accepted, and what people are told.
+//! Scenario files with a toy component: accepted input and error messages.
 
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::diagnostic::SourceText;
@@ -87,7 +87,7 @@ fn defaults_fill_what_is_not_written() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_with_their_lines() {
+fn all_mistakes_are_reported_at_once_with_their_lines() {
     let text = "[component.a]\nkind = \"toy\"\nsize = \"4k\"\ndeth = 3\nmode = \"fats\"\ndepth = 999\n\
                 curve = [[2, \"1ms\"], [1, \"2ms\"]]\n";
     refused(
@@ -122,7 +122,7 @@ fn keys_of_a_replay_are_not_taken_for_a_generator() {
     };
     let scenario = check(&[]).expect("a generator");
     let message = check(&["workload.count=3", "workload.time_scale=2"]).expect_err("no trace");
-    assert!(message.contains("workload.count: shapes the replay of a trace"), "{message}");
+    assert!(message.contains("workload.count: is a replay option of traces"), "{message}");
     assert!(message.contains("workload.time_scale") && message.contains("2 problems"));
     assert!(check(&["workload.time_scale=1"]).is_ok(), "defaults may be spelt out");
     assert!(resolve(&scenario, &registry()).contains("time_scale"), "as resolved scenarios do");
@@ -156,7 +156,7 @@ fn a_warm_up_is_said_once() {
 }
 
 #[test]
-fn numbers_out_of_range_are_told_in_few_digits() {
+fn numbers_out_of_range_are_reported_in_few_digits() {
     let text =
         |share: &str| format!("[component.a]\nkind = \"toy\"\nsize = \"1MiB\"\nshare = {share}");
     refused(&text("1e300"), &["1e300 is out of range; allowed is 0 to 1"]);
@@ -166,13 +166,13 @@ fn numbers_out_of_range_are_told_in_few_digits() {
 #[test]
 fn an_option_for_a_component_that_is_not_there_names_those_that_are() {
     let text = "[component.abc]\nkind = \"toy\"\nsize = \"1MiB\"";
-    let told = |set: &str| check(text, &[set]).expect_err("there is no such part");
+    let refusal = |set: &str| check(text, &[set]).expect_err("there is no such component");
     assert!(
-        told("component.abd.depth=1").contains("did you mean `abc`?"),
+        refusal("component.abd.depth=1").contains("did you mean `abc`?"),
         "{}",
-        told("component.abd.depth=1")
+        refusal("component.abd.depth=1")
     );
-    let message = told("component.zzz.depth=1");
+    let message = refusal("component.zzz.depth=1");
     assert!(
         message.contains("has no such component") && message.contains("its components are: abc")
     );
@@ -204,16 +204,16 @@ fn systems_of_absurd_size_are_refused() {
     }
     refused(&(wide + &components), &["has 10001 components; a scenario has at most 10000"]);
     deep += "[component.p300]\nkind = \"toy\"\nsize = \"1MiB\"";
-    refused(&deep, &["component.p0", "more than 200 components lie inside each other"]);
+    refused(&deep, &["component.p0", "components are nested more than 200 deep"]);
 }
 
 #[test]
-fn a_component_has_one_place_and_every_component_is_used() {
+fn a_component_has_one_parent_and_every_component_is_used() {
     let part = |name: &str, rest: &str| {
         format!("[component.{name}]\nkind=\"toy\"\nsize=\"1MiB\"\n{rest}\n")
     };
     refused(&(part("a", "") + &part("b", "")), &["several components have no parent", "system"]);
-    refused(&part("a", "below = [\"a\"]"), &["circle"]);
+    refused(&part("a", "below = [\"a\"]"), &["cycle"]);
     refused(&part("a", "below = [\"c\"]"), &["no component called `c`"]);
     let twice =
         part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");
@@ -285,7 +285,7 @@ fn children_are_built_first_and_named_by_path() {
 }
 
 #[test]
-fn parameters_of_a_plug_can_be_set_without_repeating_its_kind() {
+fn parameters_of_an_entry_can_be_set_without_repeating_its_kind() {
     const SSD: &str = "[component.a]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 1\n\
                        planes_per_die = 1\nblocks_per_plane = 16\npages_per_block = 8\n\
                        read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n";

@@ -1,5 +1,6 @@
 //! Habits that a compiler does not check, kept by a test.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,66 @@ const UNFINISHED: &[&str] = &[
     concat!("dbg", "!("),
     concat!("FIX", "ME"),
 ];
+
+/// Words that need translating for a reader from the storage field. Also found as parts of
+/// identifiers.
+const BANNED_WORDS: &[&str] = &[
+    "told",
+    "tell",
+    "tells",
+    "nobody",
+    "somebody",
+    "whoever",
+    "ailment",
+    "keeper",
+    "obey",
+    "obeys",
+    "obeyed",
+    "pump",
+    "pumps",
+    "stamp",
+    "stamps",
+    "stamped",
+    "plug",
+    "plugs",
+    "lane",
+    "lanes",
+    "shadow",
+    "shadows",
+    "pulse",
+    "beat",
+    "beats",
+    "watch",
+    "lab",
+    "artefact",
+    "artefacts",
+    "books",
+    "rooms",
+];
+const BANNED_PHRASES: &[&str] = &[
+    "goes round",
+    "go round",
+    "going round",
+    "holds back",
+    "hold back",
+    "held back",
+    "on its own account",
+    "does not add up",
+    "goes next",
+    "go next",
+    "is worth",
+    "paper00",
+];
+/// Where a banned word is the right one: the beginning of a path, and the word.
+const ALLOWED: &[(&str, &str)] = &[
+    // CSS has a property `box-shadow`.
+    ("crates/report/", "shadow"),
+    // Former names of presets still work.
+    ("crates/simulation/src/presets.rs", "paper00"),
+    ("crates/hybridsim/tests/scenario.rs", "paper00"),
+];
+/// Lines that have to spell a former name.
+const FORMER_NAMES: &[&str] = &["formerly(", "alias = "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
@@ -106,4 +167,73 @@ fn the_function_finder_finds() {
         "impl B {\n    pub fn c() {\n        d();\n        e();\n    }\n}\n"
     );
     assert_eq!(functions(text), [(1, 3), (6, 4)]);
+}
+
+/// The words of `line` in lower case; identifiers are split at underscores and capitals.
+fn words(line: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before = ' ';
+    for c in line.chars() {
+        let begins = before.is_lowercase() && c.is_uppercase();
+        if begins || !c.is_alphabetic() {
+            words.push(String::new());
+        }
+        if c.is_alphabetic() {
+            words.last_mut().expect("never empty").extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The banned words and phrases in `line`.
+fn banned(line: &str) -> Vec<&'static str> {
+    if FORMER_NAMES.iter().any(|mark| line.contains(mark)) {
+        return Vec::new();
+    }
+    let (words, lower) = (words(line), line.to_lowercase());
+    let is_word = |word: &&&str| words.iter().any(|found| found == **word);
+    let is_phrase = |phrase: &&&str| lower.contains(**phrase);
+    let all = BANNED_WORDS.iter().filter(is_word);
+    all.chain(BANNED_PHRASES.iter().filter(is_phrase)).copied().collect()
+}
+
+/// Of each crate or folder, how often it uses a banned word, and the first places.
+#[test]
+fn the_words_are_those_of_the_field() {
+    const SHOWN: usize = 5;
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources(&["rs", "md", "py", "toml"]) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+        if name.ends_with("tests/tidy.rs") {
+            continue;
+        }
+        let folder: Vec<&str> = name.split('/').take(2).collect();
+        let allowed = |word: &str| {
+            ALLOWED.iter().any(|(start, allowed)| name.starts_with(start) && *allowed == word)
+        };
+        for (number, line) in (1..).zip(text.lines()) {
+            let words = banned(line).into_iter().filter(|word| !allowed(word));
+            let list = found.entry(folder.join("/")).or_default();
+            list.extend(words.map(|word| format!("    {name}:{number}: {word}")));
+        }
+    }
+    found.retain(|_, list| !list.is_empty());
+    let report = |(folder, list): (String, Vec<String>)| {
+        let shown: Vec<String> = list.iter().take(SHOWN).cloned().collect();
+        format!("{folder}: {}\n{}\n", list.len(), shown.join("\n"))
+    };
+    let report: String = found.into_iter().map(report).collect();
+    assert!(report.is_empty(), "banned words, by folder:\n{report}");
+}
+
+#[test]
+fn banned_words_are_found_in_identifiers_and_text() {
+    assert_eq!(words("fn last_told(x: TellTale)"), ["fn", "last", "told", "x", "tell", "tale"]);
+    assert_eq!(banned("    // nobody asks; it goes round the cache"), ["nobody", "goes round"]);
+    assert_eq!(banned("struct Stamped { books: u8 }"), ["stamped", "books"]);
+    assert!(banned("a plugin, a timestamp, a label, replaced").is_empty());
+    assert!(banned(".formerly(&[\"told\"])").is_empty());
 }

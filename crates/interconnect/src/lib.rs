@@ -1,4 +1,5 @@
-//! The way from the host to the devices: buses, and controllers with queues of their own or without.
+//! The way from the host to the devices: buses, and controllers with queues of their own or
+//! without.
 //!
 //! - [`bus`]: what requests, data and answers travel over.
 //! - [`pass_through`]: hands everything on.

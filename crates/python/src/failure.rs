@@ -7,43 +7,50 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-thread_local! {
-    /// The exception Python code raised inside a run; policies have no way to return it.
-    static PENDING: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+/// Exceptions that Python code raised in callbacks, whose interfaces cannot return them.
+struct Raised {
+    /// Ends the current run.
+    pending: Option<PyErr>,
+    /// The first that ended a run, kept for its traceback.
+    reported: Option<PyErr>,
 }
 
-/// Remembers what Python code raised inside the run of this thread. The first error counts.
+thread_local! {
+    static RAISED: RefCell<Raised> =
+        const { RefCell::new(Raised { pending: None, reported: None }) };
+}
+
+/// Keeps an exception until the run of this thread ends; later ones are dropped.
 pub fn keep(error: PyErr) {
-    PENDING.with_borrow_mut(|pending| {
-        pending.get_or_insert(error);
+    RAISED.with_borrow_mut(|raised| {
+        raised.pending.get_or_insert(error);
     });
 }
 
-/// Whether Python code raised something inside the run of this thread.
+/// Whether Python code raised an exception during the run of this thread.
 pub fn is_pending() -> bool {
-    PENDING.with_borrow(Option::is_some)
+    RAISED.with_borrow(|raised| raised.pending.is_some())
 }
 
-/// What Python code raised inside the run of this thread, in words.
-pub fn told() -> Option<String> {
-    let words = |error: &PyErr| Python::attach(|_| format!("Python code ended the run: {error}"));
-    PENDING.with_borrow(|pending| pending.as_ref().map(words))
+/// Returns and clears the exception of this thread's run as a message; [`gather`] returns the
+/// exception itself.
+pub fn take_message() -> Option<String> {
+    let error = RAISED.with_borrow_mut(|raised| raised.pending.take())?;
+    let message = Python::attach(|_| format!("Python code ended the run: {error}"));
+    RAISED.with_borrow_mut(|raised| {
+        raised.reported.get_or_insert(error);
+    });
+    Some(message)
 }
 
-/// Takes what Python code raised.
-pub fn take() -> Option<PyErr> {
-    PENDING.take()
-}
-
-/// Runs `act` with nothing pending; gives what it returned and what was raised meanwhile.
+/// Runs `act` with nothing pending; returns its result and the first exception raised in it.
 ///
-/// Runs inside of runs (a policy that simulates) do not see each other's errors.
+/// A policy that runs a simulation does not see that simulation's exceptions.
 pub fn gather<T>(act: impl FnOnce() -> T) -> (T, Option<PyErr>) {
-    let outer = take();
+    let outer = RAISED.replace(Raised { pending: None, reported: None });
     let result = act();
-    let inner = take();
-    PENDING.set(outer);
-    (result, inner)
+    let Raised { pending, reported } = RAISED.replace(outer);
+    (result, reported.or(pending))
 }
 
 /// Runs `act`; a panic in it becomes an exception.

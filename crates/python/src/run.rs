@@ -43,7 +43,7 @@ pub fn read(
         .map_err(|diagnostics| failure::scenario(py, &diagnostics))
 }
 
-/// What Python wants to be told during a run.
+/// The callbacks and options of a run.
 struct Listeners {
     detail: Detail,
     progress: Option<Py<PyAny>>,
@@ -52,7 +52,7 @@ struct Listeners {
     requests: Option<PathBuf>,
 }
 
-/// Takes the events of a run for whoever wants them.
+/// Passes the events of a run to the callback and the request log.
 struct Sinks {
     batches: Option<Batches>,
     log: Option<RequestLog>,
@@ -123,24 +123,24 @@ fn simulate(
     let log = log.map_err(unwritten)?;
     let mut sinks = Sinks { batches: listeners.observe.take().map(Batches::new), log };
     let listens = sinks.batches.is_some() || sinks.log.is_some();
-    let mut watch = |beat: &RunProgress| {
-        let told = Python::attach(|py| {
+    let mut on_progress = |now: &RunProgress| {
+        let called = Python::attach(|py| {
             py.check_signals()?;
             match &listeners.progress {
                 Some(progress) => {
-                    progress.call1(py, (beat.fraction, beat.requests, beat.now.as_ns())).map(|_| ())
+                    progress.call1(py, (now.fraction, now.requests, now.now.as_ns())).map(|_| ())
                 }
                 None => Ok(()),
             }
         });
-        if let Err(error) = told {
+        if let Err(error) = called {
             failure::keep(error);
         }
         !failure::is_pending()
     };
     let options = Options {
         detail: listeners.detail,
-        watch: Some(&mut watch),
+        on_progress: Some(&mut on_progress),
         sink: listens.then_some(&mut sinks as &mut dyn EventSink),
         ..Options::default()
     };
@@ -234,10 +234,10 @@ pub fn report_html(
 /// Runs the command line (program name first) and returns its exit code.
 #[pyfunction]
 pub fn cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
-    simulator::watch_policies(failure::told);
     failure::guarded(|| {
-        let (code, raised) =
-            failure::gather(|| py.detach(|| hybridsim::cli(&plugin::registry(), args)));
+        let mut registry = plugin::registry();
+        registry.take_plugin_errors_from(failure::take_message);
+        let (code, raised) = failure::gather(|| py.detach(|| hybridsim::cli(&registry, args)));
         if let Some(error) = raised {
             error.print(py);
         }

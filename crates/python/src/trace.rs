@@ -79,7 +79,7 @@ fn detached<T: Send>(
     })
 }
 
-fn told(warnings: &[Warning]) -> Vec<Value> {
+fn as_values(warnings: &[Warning]) -> Vec<Value> {
     let one = |warning: &Warning| {
         json!({
             "place": warning.place.number(),
@@ -100,7 +100,7 @@ pub fn trace_info(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyRe
             "format": reader.inner.format.name,
             "packing": reader.inner.packing,
             "also": reader.inner.also,
-            "warnings": told(reader.warnings()),
+            "warnings": as_values(reader.warnings()),
             "profile": serde_json::to_value(&profile).expect("a profile is plain values"),
         });
         Ok(info.to_string())
@@ -120,7 +120,7 @@ fn writer(name: Option<&str>, target: &Path) -> Result<WriterEntry, String> {
             .map(|entry| format!("{} (.{})", entry.description.name, entry.extension))
             .collect();
         let wish = name.map_or_else(
-            || format!("the name {} tells no format to write", target.display()),
+            || format!("the name {} does not determine a format to write", target.display()),
             |name| format!("the format {name:?} cannot be written"),
         );
         format!("{wish}; choose one with `to=`: {}", known.join(", "))
@@ -161,7 +161,7 @@ pub fn convert(
             "records": done.records,
             "left_out": done.left_out,
             "loses": entry.loses,
-            "warnings": told(reader.warnings()),
+            "warnings": as_values(reader.warnings()),
         });
         Ok(report.to_string())
     })

@@ -1,4 +1,4 @@
-//! From a checked scenario to a tree of components.
+//! Builds the tree of components of a checked scenario.
 
 use crate::scenario::{Scenario, ScenarioComponent};
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
@@ -19,12 +19,12 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
         let children: Option<Vec<ComponentTree>> =
             component.children.iter().map(|&child| built[child].take()).collect();
         let Some(children) = children else {
-            // A child failed to build; its own problems say why.
+            // A child failed to build and has reported its problems.
             built.push(None);
             continue;
         };
         let views: Vec<ChildView> = children.iter().flat_map(views).collect();
-        problems.extend(lanes_of_single_children(component, &children));
+        problems.extend(targets_of_single_children(component, &children));
         let input = BuildInput {
             settings: &component.settings,
             registry,
@@ -62,7 +62,7 @@ pub fn system(scenario: &Scenario, registry: &Registry) -> Result<ComponentTree,
     {
         let component = &scenario.components[scenario.system];
         let message = format!("gives access to {} devices", node.component.targets().len());
-        problems.push(several_lanes(
+        problems.push(several_targets(
             component,
             String::new(),
             message,
@@ -87,7 +87,7 @@ fn topology(scenario: &Scenario) -> Vec<Diagnostic> {
                     span: Some(component.span.clone()),
                     key: format!("component.{}.buses", component.name),
                     message: format!(
-                        "`{name}` is a {kind}, and a controller reaches its devices by buses"
+                        "`{name}` is a {kind}, and a controller connects to its devices by buses"
                     ),
                     help: Some(format!("put it on one: kind = \"bus\", devices = [\"{name}\"]")),
                 });
@@ -114,7 +114,7 @@ fn views(node: &ComponentTree) -> Vec<ChildView> {
 }
 
 /// A parameter that takes one device cannot take a bus with several.
-fn lanes_of_single_children(
+fn targets_of_single_children(
     component: &ScenarioComponent,
     children: &[ComponentTree],
 ) -> Vec<Diagnostic> {
@@ -125,13 +125,13 @@ fn lanes_of_single_children(
         let targets = node.component.targets().len();
         let message = format!("`{name}` gives access to {targets} devices");
         (targets > 1).then(|| {
-            several_lanes(component, param.name.to_owned(), message, "this takes one device")
+            several_targets(component, param.name.to_owned(), message, "this takes one device")
         })
     };
     singles.filter_map(single).collect()
 }
 
-fn several_lanes(
+fn several_targets(
     component: &ScenarioComponent,
     param: String,
     message: String,
@@ -142,7 +142,7 @@ fn several_lanes(
         span: Some(component.span.clone()),
         key: key.trim_end_matches('.').to_owned(),
         message: format!("{message}, and {wanted}"),
-        help: Some("make one of them first: put it into a `concat`, `stripe` or `raid5`".into()),
+        help: Some("combine them into one device, such as a `concat`, `stripe` or `raid5`".into()),
     }
 }
 

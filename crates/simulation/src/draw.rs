@@ -41,7 +41,7 @@ fn item(
         lines.push(size(*sectors));
     }
     let policy = |(name, value): (&'static str, &Value)| match value {
-        Value::Entry(plug) => Some(format!("{name}: {}", plug.name)),
+        Value::Entry(choice) => Some(format!("{name}: {}", choice.name)),
         _ => None,
     };
     lines.extend(component.settings.iter().filter_map(policy).take(4));

@@ -1,5 +1,4 @@
-//! What a run leaves for other tools: percentile tables, results in fio's shape, a list of all
-//! requests.
+//! Results for other tools: percentile tables, results in fio's format, a list of all requests.
 
 use crate::run::RunOutput;
 use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
@@ -51,14 +50,14 @@ impl RequestLog {
         Ok(Self { out, path, partial, phases_ns: [0; LatencyPhase::COUNT], failed: head.err() })
     }
 
-    fn row(&mut self, stamped: &EventRecord) -> io::Result<()> {
-        match stamped.event() {
+    fn row(&mut self, record: &EventRecord) -> io::Result<()> {
+        match record.event() {
             Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
                 self.phases_ns[phase as usize] += time.as_ns()
             }
             Some(CommonEvent::Completed { op, sectors, lba, latency }) => {
                 let latency_ns = latency.as_ns();
-                let arrival_ns = stamped.time.as_ns().saturating_sub(latency_ns);
+                let arrival_ns = record.time.as_ns().saturating_sub(latency_ns);
                 let (op, lba) = (op.name(), lba.0);
                 write!(self.out, "{arrival_ns},{latency_ns},{op},{lba},{sectors}")?;
                 for ns in std::mem::take(&mut self.phases_ns) {
@@ -71,7 +70,7 @@ impl RequestLog {
         Ok(())
     }
 
-    /// Ends the list; only now the file is there.
+    /// Completes the file, which appears under its name only now.
     ///
     /// # Errors
     /// When it could not be written.
@@ -84,7 +83,7 @@ impl RequestLog {
 }
 
 impl Drop for RequestLog {
-    /// A run that did not begin leaves nothing behind.
+    /// Removes the file of a run that did not begin.
     fn drop(&mut self) {
         drop(fs::remove_file(&self.partial));
     }
@@ -92,9 +91,9 @@ impl Drop for RequestLog {
 
 impl EventSink for RequestLog {
     fn take(&mut self, events: &[EventRecord]) {
-        for stamped in events {
+        for record in events {
             if self.failed.is_none() {
-                self.failed = self.row(stamped).err();
+                self.failed = self.row(record).err();
             }
         }
     }

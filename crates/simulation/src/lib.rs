@@ -2,8 +2,11 @@
 
 pub mod build;
 pub mod draw;
+mod error;
 pub mod exports;
+pub mod parallel;
 pub mod presets;
+mod progress;
 pub mod registry;
 pub mod run;
 pub mod scenario;

@@ -1,8 +1,8 @@
-//! What the program knows: the entries of every room, in one value.
+//! The standard registry.
 
 use hybridsim_config::registry::Registry;
 
-/// Everything that ships with the program.
+/// All entries that ship with the program.
 pub fn standard() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(hybridsim_disk::ENTRIES);
@@ -21,5 +21,6 @@ pub fn standard() -> Registry {
     registry.add_all(hybridsim_workload::synthetic::distribution::ENTRIES);
     registry.add_all(hybridsim_workload::trace::ENTRIES);
     registry.add_all(hybridsim_workload::write::ENTRIES);
+    registry.add_samples(include_str!("samples.toml"));
     registry
 }

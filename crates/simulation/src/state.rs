@@ -1,8 +1,8 @@
 //! Saved states: the file `--save-state` writes, and the cache of preconditioned devices.
 //!
-//! Both are one container: a magic word, a checksum, the program's version, a text that says what
-//! the state belongs to, and the compressed state. A state is used only when its text is, letter
-//! by letter, that of the system at hand.
+//! Both use one container: a magic number, a checksum, the program's version, the resolved
+//! scenario of the system, and the compressed state. A state is loaded only into a system whose
+//! resolved scenario is identical.
 
 use hybridsim_engine::{Keeper, Loader, Saver, StateError};
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ const MAGIC: &[u8; 16] = b"hybridsim state\n";
 const CHECKSUM_BYTES: usize = 32;
 /// Raised whenever the container changes.
 const FORMAT: u32 = 1;
-/// What stands before the compressed state takes at most so much besides the text of the system;
-/// another system's text may be longer by as much and still be told from it.
+/// Maximum size of the header besides the text of the system; the text of another system may be
+/// longer by as much and still be compared.
 const HEAD_BYTES: u64 = 1 << 20;
-/// A state is the inner numbers of the code that saved it: other code may read them wrongly.
+/// A state depends on the code that saved it: other code may read it wrongly.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " of ", env!("HYBRIDSIM_SOURCES"));
 /// A hash of the code this program was built from: between two versions results may change, too.
 pub const SOURCES: &str = env!("HYBRIDSIM_SOURCES");
 /// Fast, and halves what a map of numbers takes.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// What is written goes to `to`, and counts for the checksum.
+/// Writes to `to` and computes the checksum.
 struct Hashed<W> {
     to: W,
     hasher: blake3::Hasher,
@@ -54,7 +54,6 @@ fn pack_into(to: impl Write + Seek, belongs_to: &str, state: &[u8]) -> io::Resul
     let mut encoder = zstd::Encoder::new(&mut to, COMPRESSION_LEVEL)?;
     encoder.write_all(state)?;
     encoder.finish()?;
-    // Only now the checksum is known.
     to.to.seek(SeekFrom::Start(MAGIC.len() as u64))?;
     to.to.write_all(to.hasher.finalize().as_bytes())?;
     to.to.flush()
@@ -75,7 +74,7 @@ pub fn unpack(bytes: &[u8], belongs_to: &str) -> Result<Vec<u8>, StateError> {
     unpack_from(Cursor::new(bytes), belongs_to)
 }
 
-/// As [`unpack`]; goes through `from` twice, so that it is never in memory as a whole.
+/// As [`unpack`]; reads `from` twice instead of loading it as a whole.
 fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, StateError> {
     let unreadable = |error: io::Error| StateError(format!("it cannot be read: {error}"));
     let mut magic = Vec::new();
@@ -98,7 +97,7 @@ fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, 
     let (format, version): (u32, String) = loader.take()?;
     if (format, version.as_str()) != (FORMAT, VERSION) {
         let message = format!(
-            "it was saved by hybridsim {version}, this is {VERSION}; run what led to it again"
+            "it was saved by hybridsim {version}, this is {VERSION}; create it again with this version"
         );
         return Err(StateError(message));
     }
@@ -110,19 +109,19 @@ fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, 
     unzip(loader.rest().chain(from), length)
 }
 
-/// Never takes more memory than the file says and delivers.
+/// Allocates no more memory than the file contains.
 fn unzip(packed: impl Read, length: u64) -> Result<Vec<u8>, StateError> {
     let error = |error| StateError(format!("it cannot be unpacked: {error}"));
     let reader = zstd::Decoder::new(packed).map_err(error)?;
     let mut state = Vec::new();
     reader.take(length.saturating_add(1)).read_to_end(&mut state).map_err(error)?;
     if state.len() as u64 != length {
-        return Err(StateError("it has another length than it says".to_owned()));
+        return Err(StateError("its length differs from the one in its header".to_owned()));
     }
     Ok(state)
 }
 
-/// Says in what two systems differ first.
+/// The first difference between two systems.
 fn difference(saved: &str, wanted: &str) -> String {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let (saved, wanted) = (lines(saved), lines(wanted));
@@ -158,34 +157,34 @@ fn write_by(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Resu
     let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
     let done = fill(&partial).and_then(|()| fs::rename(&partial, path));
     if done.is_err() {
-        // It may not even exist; the first error is the one to tell.
+        // The file may not exist; the first error is the one to report.
         drop(fs::remove_file(&partial));
     }
     done
 }
 
-/// Where preconditioned devices are kept between runs. What cannot be read is made anew, what
-/// cannot be written is not kept: the cache never makes a run fail.
+/// A cache of the states of preconditioned devices on disk. An unreadable entry is a miss and a
+/// failed write is ignored: the cache never makes a run fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cache {
-    /// The folder; made when something is kept.
+pub struct PreconditionCache {
+    /// The folder; created with the first entry.
     pub folder: PathBuf,
-    /// The files together take at most so many bytes; those unused for longest go first.
+    /// Maximum total size of the files; the least recently used are deleted first.
     pub bytes_max: u64,
-    /// Only what took at least so long is kept.
-    pub worth: Duration,
+    /// Shortest preparation whose state is kept.
+    pub keep_from: Duration,
 }
 
-impl Cache {
-    /// The user's cache: `hybridsim` in the platform's folder for caches, or `$HYBRIDSIM_CACHE`,
-    /// where everything is kept, however little it took.
+impl PreconditionCache {
+    /// The user's cache: `hybridsim` in the platform's cache folder, or `$HYBRIDSIM_CACHE`, where
+    /// every state is kept.
     pub fn standard() -> Option<Self> {
         let named = std::env::var_os("HYBRIDSIM_CACHE").filter(|name| !name.is_empty());
-        let (folder, worth) = match named {
+        let (folder, keep_from) = match named {
             Some(folder) => (PathBuf::from(folder), Duration::ZERO),
             None => (dirs::cache_dir()?.join("hybridsim"), Duration::from_millis(300)),
         };
-        Some(Self { folder, bytes_max: 2 << 30, worth })
+        Some(Self { folder, bytes_max: 2 << 30, keep_from })
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -196,7 +195,7 @@ impl Cache {
         let path = self.path(key);
         let state = unpack_from(fs::File::open(&path).ok()?, key).ok()?;
         if let Ok(file) = fs::File::options().write(true).open(&path) {
-            // Only for choosing what to forget.
+            // The time of the last use.
             drop(file.set_modified(SystemTime::now()));
         }
         Some(state)
@@ -213,14 +212,14 @@ impl Cache {
             if length > self.bytes_max {
                 return Err(io::Error::other("larger than the cache"));
             }
-            // What is being written is counted among the files too, and is the youngest.
-            self.forget_down_to(self.bytes_max);
+            // The files include the one being written, which is the newest.
+            self.shrink_to(self.bytes_max);
             Ok(())
         };
         drop(write_by(&self.path(key), fill));
     }
 
-    fn forget_down_to(&self, bytes_max: u64) {
+    fn shrink_to(&self, bytes_max: u64) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
             .filter_map(|entry| {
@@ -243,23 +242,25 @@ impl Cache {
     }
 }
 
-/// A [`Cache`] for the parts of one scenario.
-pub struct Kept<'a> {
-    cache: &'a Cache,
-    /// What the state of the component at a path depends on.
+/// The part of a [`PreconditionCache`] that belongs to the components of one scenario.
+pub struct CachedStates<'a> {
+    cache: &'a PreconditionCache,
+    /// By path, the values that the state of a component depends on.
     keys: BTreeMap<String, String>,
+    /// When the last state was asked for; from then on it is prepared.
     asked: Instant,
 }
 
-impl<'a> Kept<'a> {
-    /// `keys` say by path what the state of a component depends on, besides the program's code.
-    pub fn new(cache: &'a Cache, keys: BTreeMap<String, String>) -> Self {
+impl<'a> CachedStates<'a> {
+    /// `keys` are, by path, the values that the state of a component depends on besides the
+    /// program's code.
+    pub fn new(cache: &'a PreconditionCache, keys: BTreeMap<String, String>) -> Self {
         let key = |(path, key)| (path, format!("program = {SOURCES}\n{key}"));
         Self { cache, keys: keys.into_iter().map(key).collect(), asked: Instant::now() }
     }
 }
 
-impl Keeper for Kept<'_> {
+impl Keeper for CachedStates<'_> {
     fn load(&mut self, path: &str) -> Option<Vec<u8>> {
         let state = self.keys.get(path).and_then(|key| self.cache.load(key));
         self.asked = Instant::now();
@@ -267,7 +268,8 @@ impl Keeper for Kept<'_> {
     }
 
     fn store(&mut self, path: &str, state: Vec<u8>) {
-        if let Some(key) = self.keys.get(path).filter(|_| self.asked.elapsed() >= self.cache.worth)
+        if let Some(key) =
+            self.keys.get(path).filter(|_| self.asked.elapsed() >= self.cache.keep_from)
         {
             self.cache.store(key, &state);
         }
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_is_told() {
+    fn a_wrong_length_is_rejected() {
         let packed = zstd::bulk::compress(&[7; 1 << 20], 1).expect("memory can be written");
         for length in [0, 5, (1 << 20) - 1, (1 << 20) + 1, u64::MAX] {
             assert!(unzip(&packed[..], length).is_err(), "{length}");
@@ -310,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_keeps_what_fits_and_forgets_the_oldest() {
+    fn the_cache_deletes_the_least_recently_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let noise = |seed| {
             let mut stream = hybridsim_engine::Stream::new(seed, "noise");
             (0..1000).map(|_| stream.bits() as u8).collect::<Vec<u8>>()
         };
         let folder = folder.path().join("deep").join("down");
-        let cache = Cache { folder, bytes_max: 2_500, worth: Duration::ZERO };
+        let cache = PreconditionCache { folder, bytes_max: 2_500, keep_from: Duration::ZERO };
         assert_eq!(cache.load("a"), None);
         for (seed, key) in [(1, "a"), (2, "b")] {
             cache.store(key, &noise(seed));
@@ -331,6 +333,6 @@ mod tests {
         cache.store("too large", &[noise(4), noise(5), noise(6)].concat());
         assert_eq!([cache.load("too large"), cache.load("c")], [None, Some(noise(3))]);
         fs::write(cache.path("c"), b"hybridsim state\nnonsense").expect("one's own file");
-        assert_eq!(cache.load("c"), None, "what is damaged is made anew");
+        assert_eq!(cache.load("c"), None, "a damaged entry is a miss");
     }
 }

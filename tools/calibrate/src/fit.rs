@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Plus or minus; `None` when there are too few readings to tell.
+    /// Plus or minus; `None` when there are too few readings.
     pub margin: Option<f64>,
 }
 
@@ -198,7 +198,7 @@ mod tests {
             let fit = Fit::new(&readings(Kind::Write, 400e3, 500e3, 0.1, seed), KNOWN);
             let line = fit.line(Kind::Write).expect("a line").expect("writes");
             near("page", line.page_ns.value, 400e3, 0.02);
-            let margin = line.page_ns.margin.expect("seven lengths tell");
+            let margin = line.page_ns.margin.expect("seven lengths suffice");
             assert!(margin < 0.05 * 400e3, "seed {seed}: {margin}");
         }
     }
@@ -218,7 +218,7 @@ mod tests {
         let scattered = fit.scattered(&line);
         assert_eq!((scattered.len(), scattered[0].bytes), (1, 4096));
         near("erases", scattered[0].erases.value, 0.5, 0.03);
-        let margin = scattered[0].erases.margin.expect("many readings tell");
+        let margin = scattered[0].erases.margin.expect("many readings suffice");
         assert!((scattered[0].erases.value - 0.5).abs() < 2.0 * margin, "{margin}");
     }
 

@@ -2,10 +2,10 @@
 //! [`disk`], of a hard disk from a measured log.
 //!
 //! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command
-//! overhead. Both come from a straight line through the shortest of several measurements at each
-//! length, as anything that disturbs a measurement makes it longer. Erasing cannot be seen from
-//! outside; its time is taken from a datasheet, and how much longer scattered writes take than the
-//! line says tells how many erases a write costs on average, `L(n) = n W + C + k E`.
+//! overhead. Both are fitted by a straight line to the shortest of several measurements at each
+//! length, since disturbances only add to a latency. Erases cannot be measured from outside: the
+//! erase time is taken from a datasheet, and the excess latency of scattered writes gives the mean
+//! number of erases per write, `L(n) = n W + C + k E`.
 
 pub mod disk;
 mod fit;
@@ -21,16 +21,16 @@ pub use readings::{Kind, Reading, Source, read, write_csv};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Why nothing came of it.
+/// Why a calibration failed.
 #[derive(Debug, Error)]
 pub enum CalibrateError {
-    /// A file of latencies is not what it should be.
+    /// A file of latencies is invalid.
     #[error("{0}")]
     Readings(String),
-    /// What is to be started from is no hard disk, or wrong.
+    /// The start is not a valid hard disk.
     #[error("{0}")]
     Start(String),
-    /// There are too few latencies, or they make no line.
+    /// There are too few latencies, or they do not fit a line.
     #[error("{0}")]
     Fit(String),
     /// A device could not be measured.
@@ -38,19 +38,19 @@ pub enum CalibrateError {
     Device(String),
 }
 
-/// What is known beforehand.
+/// Known parameters.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Known {
-    /// Bytes per flash page: what the slope is told per.
+    /// Bytes per flash page.
     pub page_bytes: u64,
     /// Time to erase a block, in ns, from a datasheet.
     pub erase_ns: f64,
 }
 
-/// The device's parameters, as far as the readings tell.
+/// The device's parameters, as far as the readings identify them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// What was known beforehand.
+    /// Known parameters.
     pub known: Known,
     /// Of reads.
     pub read: Option<Line>,
@@ -62,10 +62,10 @@ pub struct Calibration {
     pub readings: usize,
 }
 
-/// Fits everything the readings allow.
+/// Fits all parameters that the readings identify.
 ///
 /// # Errors
-/// When there is no line in them at all.
+/// When they give no line.
 pub fn calibrate(readings: &[Reading], known: Known) -> Result<Calibration, CalibrateError> {
     let fit = Fit::new(readings, known);
     let read = fit.line(Kind::Read)?;

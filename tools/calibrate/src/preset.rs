@@ -16,12 +16,12 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
     };
     line("kind", "\"ssd\"".to_owned(), &format!("{name}, from {} readings", calibration.readings));
     line("timing", "\"serial\"".to_owned(), "L(n) = n R + C (konanki, section 5.2)");
-    line("ftl", "\"fmax\"".to_owned(), "assumed: outside latencies do not tell");
+    line("ftl", "\"fmax\"".to_owned(), "assumed: latencies do not identify it");
     line("program_order", "\"any\"".to_owned(), "as that translation layer needs");
     for key in ["channels", "dies_per_channel", "planes_per_die"] {
         line(key, "1".to_owned(), "one operation at a time");
     }
-    // An eighth more than is offered, for the translation layer.
+    // An eighth more than the capacity, for the translation layer.
     line("blocks_per_plane", (blocks + blocks / 8 + 2).to_string(), "the capacity and an eighth");
     line("pages_per_block", pages_per_block.to_string(), "assumed");
     line("page_size", format!("\"{} B\"", known.page_bytes), "as given");
@@ -42,9 +42,9 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
         line(key, value, &comment);
     }
     let erase = format!("\"{:.0} ns\"", known.erase_ns);
-    line("erase_time", erase, "as given: it cannot be seen from outside");
+    line("erase_time", erase, "as given: it cannot be measured from outside");
     for scattered in &calibration.scattered {
-        let comment = told(&scattered.erases, " erases", 3);
+        let comment = with_margin(&scattered.erases, " erases", 3);
         let _ = writeln!(text, "# A scattered write of {} bytes costs {comment}.", scattered.bytes);
     }
     text
@@ -58,13 +58,13 @@ fn parts(line: Option<&Line>, missing: &str) -> ((String, String), (String, Stri
     };
     let value = |estimate: &Estimate| {
         let ns = estimate.value.max(0.0);
-        (format!("\"{ns:.0} ns\""), format!("measured: {}", told(estimate, " ns", 0)))
+        (format!("\"{ns:.0} ns\""), format!("measured: {}", with_margin(estimate, " ns", 0)))
     };
     (value(&line.page_ns), value(&line.overhead_ns))
 }
 
-/// The value with its margin.
-fn told(estimate: &Estimate, unit: &str, digits: usize) -> String {
+/// The value with its confidence interval.
+fn with_margin(estimate: &Estimate, unit: &str, digits: usize) -> String {
     match estimate.margin {
         Some(margin) => format!("{:.digits$} +- {margin:.digits$}{unit} (95 %)", estimate.value),
         None => format!("{:.digits$}{unit}, too few readings for a margin", estimate.value),

@@ -1,39 +1,43 @@
 //! Random systems under random workloads with every check on.
 //!
-//! Systems are drawn from the registry, so a new FTL, policy, scheduler or controller is fuzzed
-//! the moment it is registered. Each is small, so that caches overflow and devices fill up within
-//! a few thousand requests. In every third the power fails again and again.
+//! Systems are drawn from the registry, so every registered FTL, policy, scheduler or component is
+//! included. Components are small (see [`Registry::add_samples`]), so that caches overflow and
+//! devices fill up within a few thousand requests. In every third system the power fails
+//! repeatedly.
 
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::Registry;
+use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Fault, Stream};
-use hybridsim_simulation::build;
 use hybridsim_simulation::run::{self, RunError};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::path::PathBuf;
+use toml::{Table, Value};
 
-/// What became of one random system.
+/// The outcome of one random system.
 #[derive(Debug)]
 pub enum Verdict {
     /// It ran, and every check held.
     Passed,
-    /// The combination was refused with a clear message, as impossible ones must be.
+    /// The combination was rejected with a clear message, as impossible ones must be.
     Refused,
-    /// A check failed: the scenario and what was wrong.
+    /// A check failed.
     Failed {
         /// The scenario, to run again.
         scenario: String,
-        /// What was wrong.
+        /// The check and its message.
         reason: String,
     },
 }
 
 /// Draws system number `seed` and runs it.
 pub fn one(registry: &Registry, seed: u64) -> Verdict {
-    let mut draw =
-        Draw { registry, stream: Stream::new(seed, "fuzz"), components: String::new(), count: 0 };
-    let scenario = draw.scenario(seed);
+    let mut draw = Draw::new(registry, seed);
+    let system = draw.component(ANY, 0);
+    run(registry, seed, draw.scenario(seed, &system))
+}
+
+fn run(registry: &Registry, seed: u64, scenario: String) -> Verdict {
     let source = SourceText { name: format!("fuzz seed {seed}"), text: scenario.clone() };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
     let checked = match Scenario::check(input, registry) {
@@ -42,27 +46,21 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
             return Verdict::Failed { scenario, reason: format!("does not check: {problems}") };
         }
     };
-    if build::system(&checked, registry).is_err() {
+    let done = match run::run(&checked, registry, run::Options::default()) {
+        Err(RunError::Scenario(_)) => return Verdict::Refused,
+        Err(RunError::Trace(reason)) => return Verdict::Failed { scenario, reason },
+        Ok(done) => done,
+    };
+    if matches!(done.fault, Some(Fault::PowerFailureUnsupported { .. })) {
         return Verdict::Refused;
     }
-    match run::run(&checked, registry, run::Options::default()) {
-        Err(RunError::Scenario(_)) => Verdict::Refused,
-        Err(RunError::Trace(reason)) => Verdict::Failed { scenario, reason },
-        Ok(done) => {
-            // A device that fills up or wears out says so; that is an answer, not a defect.
-            if matches!(done.fault, Some(Fault::PowerFailureUnsupported { .. })) {
-                return Verdict::Refused;
-            }
-            let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
-            let reason = broken.map(|fault| fault.to_string()).or_else(|| {
-                let violations = &done.results.violations;
-                (!violations.is_empty()).then(|| violations.join("; "))
-            });
-            match reason {
-                Some(reason) => Verdict::Failed { scenario, reason },
-                None => Verdict::Passed,
-            }
-        }
+    // A device may correctly report that it is full or worn out.
+    let broken = done.fault.filter(|fault| !run::is_device_answer(fault));
+    let violations = done.results.violations;
+    match broken.map(|fault| fault.to_string()) {
+        Some(reason) => Verdict::Failed { scenario, reason },
+        None if violations.is_empty() => Verdict::Passed,
+        None => Verdict::Failed { scenario, reason: violations.join("; ") },
     }
 }
 
@@ -70,47 +68,50 @@ pub fn one(registry: &Registry, seed: u64) -> Verdict {
 struct Draw<'a> {
     registry: &'a Registry,
     stream: Stream,
-    components: String,
+    components: Table,
     count: u32,
 }
 
 /// Depth of the deepest system.
 const DEPTH_MAX: u32 = 3;
+/// The sample that stands for a child of any kind.
+const ANY: &str = "any";
 
-impl Draw<'_> {
-    fn scenario(&mut self, seed: u64) -> String {
-        let system = self.component(0);
+impl<'a> Draw<'a> {
+    fn new(registry: &'a Registry, seed: u64) -> Self {
+        let stream = Stream::new(seed, "fuzz");
+        Self { registry, stream, components: Table::new(), count: 0 }
+    }
+
+    fn scenario(&mut self, seed: u64, system: &str) -> String {
         let depth = 1 + self.stream.below(32);
         let mode = if self.stream.chance(0.5) { "open" } else { "closed" };
-        let scheduler = self.one_of("scheduler");
+        let scheduler = self.entry("scheduler");
         let generator = self.generator();
         let mut power = String::new();
         if self.stream.chance(1.0 / 3.0) {
             power = format!("power_cut_every = {}\n", 50 << self.stream.below(5));
-            // A disk's buffer loses what it acknowledged, and says so.
-            self.components = self.components.replace("write_cache = true", "write_cache = false");
         }
+        let components =
+            Table::from_iter([("component".to_owned(), Value::from(self.components.clone()))]);
         format!(
             "system = \"{system}\"\n[run]\nseed = {seed}\nverify = true\n{power}\
-             [host]\nmode = \"{mode}\"\nqueue_depth = {depth}\nscheduler = \"{scheduler}\"\n\
-             [workload]\ngenerator = {generator}\n{}",
-            self.components
+             [host]\nmode = \"{mode}\"\nqueue_depth = {depth}\nscheduler = {scheduler}\n\
+             [workload]\ngenerator = {generator}\n{components}"
         )
     }
 
-    fn one_of(&mut self, slot: &str) -> &'static str {
-        let names: Vec<&str> = self.registry.descriptions(slot).map(|entry| entry.name).collect();
-        assert!(!names.is_empty(), "nothing is registered as {slot}");
-        names[self.stream.below(names.len() as u64) as usize]
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.stream.below(choices.len() as u64) as usize]
     }
 
-    /// A generator of small requests in a small space, so that they meet.
+    /// A generator of small requests in a small address range, so that they overlap.
     fn generator(&mut self) -> String {
         let space_kib = 64 << self.stream.below(4);
         let read = self.stream.below(101);
-        let mix = ["randrw", "rw", "randtrimwrite", "randwrite"][self.stream.below(4) as usize];
-        let sizes = ["512B", "4KiB", "12KiB", "3KiB"][self.stream.below(4) as usize];
-        let rate = [100, 2_000, 50_000][self.stream.below(3) as usize];
+        let mix = self.pick(&["randrw", "rw", "randtrimwrite", "randwrite"]);
+        let sizes = self.pick(&["512B", "4KiB", "12KiB", "3KiB"]);
+        let rate = self.pick(&[100, 2_000, 50_000]);
         format!(
             "{{ kind = \"fio\", requests = 2000, rw = \"{mix}\", rwmixread = {read}, \
              bs = \"{sizes}\", size = \"{space_kib}KiB\", norandommap = true, \
@@ -118,157 +119,111 @@ impl Draw<'_> {
         )
     }
 
-    /// Writes a component and its children; returns its name.
-    fn component(&mut self, depth: u32) -> String {
-        let kinds: Vec<_> = self
-            .registry
-            .descriptions("component")
-            .filter(|entry| depth < DEPTH_MAX || !entry.params.iter().any(takes_children))
-            .collect();
-        let kind = kinds[self.stream.below(kinds.len() as u64) as usize];
+    /// Adds a component of `kind` with its children; returns its name.
+    fn component(&mut self, kind: &str, depth: u32) -> String {
+        let fits = |entry: &Description| match kind {
+            ANY => depth < DEPTH_MAX || !entry.params.iter().any(is_child),
+            kind => entry.name == kind,
+        };
+        let entries: Vec<_> = self.registry.descriptions("component").filter(fits).collect();
+        assert!(!entries.is_empty(), "there is no component of kind {kind}");
+        let entry = self.pick(&entries);
         self.count += 1;
-        let name = format!("p{}", self.count);
-        let mut keys = String::new();
-        for param in kind.params {
-            keys += &self.key(kind.name, param, depth);
+        let name = format!("c{}", self.count);
+        let mut keys = Table::from_iter([("kind".to_owned(), Value::from(entry.name))]);
+        for param in entry.params {
+            let value = self.value(entry.name, param, depth);
+            keys.extend(value.map(|value| (param.name.to_owned(), value)));
         }
-        let sizes = small(kind.name, &mut self.stream);
-        for param in kind.params.iter().filter(|param| param.default.is_none()) {
-            // A part this file knows nothing of still gets the counts it cannot do without.
-            if let Kind::Count { min, max } = param.kind
-                && !sizes.contains(&format!("{} = ", param.name))
-            {
-                let count = min.saturating_add(self.stream.below(4)).min(max);
-                keys += &format!("{} = {count}\n", param.name);
-            }
-        }
-        keys += &sizes;
-        self.components += &format!("[component.{name}]\nkind = \"{}\"\n{keys}", kind.name);
+        self.components.insert(name.clone(), keys.into());
         name
     }
 
-    /// How many children a part of kind `kind` gets.
-    fn members(&mut self, kind: &str, depth: u32) -> u64 {
-        // Other numbers are there to be refused now and then.
-        match kind {
-            "cache-device" if self.stream.chance(0.9) => 2,
-            // Whoever is above mostly takes one device, and a bus gives access to all it has.
-            "bus" if self.stream.chance(0.8) => 1,
-            // Four suit every array.
-            _ if depth > 0 || self.stream.chance(0.6) => 4,
-            _ => 2 + self.stream.below(5),
-        }
-    }
-
-    /// One key of a part of kind `kind`: children always, plugs often, the rest keeps its default.
-    fn key(&mut self, kind: &str, param: &Param, depth: u32) -> String {
+    /// A value for `param` of a component of `kind`: a sample or an entry where there are any, else
+    /// a value within its range if it has no default.
+    fn value(&mut self, kind: &str, param: &Param, depth: u32) -> Option<Value> {
+        let samples: Vec<&'a Value> = self.registry.samples(kind, param).iter().collect();
+        let sample = (!samples.is_empty()).then(|| self.pick(&samples));
+        let optional = param.default.is_some();
         match param.kind {
-            // A scheduler that sends NV cache commands needs somebody who knows them.
-            Kind::Component if param.name == "drive" => {
-                let (flash, name) = (self.component(DEPTH_MAX), self.count + 1);
-                self.count += 1;
-                self.components += &format!(
-                    "[component.p{name}]\nkind = \"nv-cache-disk\"\nflash = \"{flash}\"\n\
-                     disk = \"p{name}d\"\n[component.p{name}d]\nkind = \"curve-disk\"\n\
-                     capacity = \"64MiB\"\n"
-                );
-                format!("{} = \"p{name}\"\n", param.name)
-            }
-            // A journal, say.
-            Kind::Component if param.default.is_some() && self.stream.chance(0.7) => String::new(),
-            Kind::Component => format!("{} = \"{}\"\n", param.name, self.component(depth + 1)),
-            // Optional children, such as spares, would make every system large.
-            Kind::Components if param.default.is_some() && self.stream.chance(0.8) => String::new(),
-            // A controller reaches its devices by a bus.
-            Kind::Components if param.name == "buses" => {
-                let device = self.component(depth + 1);
-                self.count += 1;
-                let name = format!("p{}", self.count);
-                self.components +=
-                    &format!("[component.{name}]\nkind = \"bus\"\ndevices = [\"{device}\"]\n");
-                format!("{} = [\"{name}\"]\n", param.name)
+            // Optional children, such as journals and spares, would make every system large.
+            Kind::Component | Kind::Components if optional && self.stream.chance(0.75) => None,
+            Kind::Component => {
+                let kind = sample.and_then(Value::as_str).unwrap_or(ANY);
+                Some(self.component(kind, depth + 1).into())
             }
             Kind::Components => {
-                let members = self.members(kind, depth);
-                let names: Vec<String> =
-                    (0..members).map(|_| format!("\"{}\"", self.component(depth + 1))).collect();
-                format!("{} = [{}]\n", param.name, names.join(", "))
+                let kinds: Vec<&str> = match sample.and_then(Value::as_array) {
+                    Some(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+                    // Four suit every array; other numbers are rejected now and then.
+                    None if depth > 0 || self.stream.chance(0.6) => vec![ANY; 4],
+                    None => vec![ANY; 2 + self.stream.below(5) as usize],
+                };
+                let names = kinds.iter().map(|kind| self.component(kind, depth + 1).into());
+                Some(Value::Array(names.collect()))
             }
-            // The kind of a component decides about the seek model; see `small`.
-            Kind::Entry("seek-model") => String::new(),
-            Kind::Entry(slot) if param.default.is_some() && self.can_draw(slot) => {
-                format!("{} = \"{}\"\n", param.name, self.one_of(slot))
-            }
-            _ => String::new(),
+            _ if sample.is_some() => sample.cloned(),
+            Kind::Entry(_) if optional && self.stream.chance(0.3) => None,
+            Kind::Entry(category) => Some(self.entry(category)),
+            _ if optional => None,
+            kind => Some(self.within(kind)),
         }
     }
 
-    /// Whether every entry of `slot` works without further parameters.
-    fn can_draw(&mut self, slot: &str) -> bool {
-        let mut entries = self.registry.descriptions(slot).peekable();
-        entries.peek().is_some()
-            && entries.all(|entry| entry.params.iter().all(|param| param.default.is_some()))
-            && self.stream.chance(0.7)
+    /// An entry of `category` with its required parameters.
+    fn entry(&mut self, category: &str) -> Value {
+        let entries: Vec<_> = self.registry.descriptions(category).collect();
+        assert!(!entries.is_empty(), "nothing is registered as {category}");
+        let entry = self.pick(&entries);
+        let mut keys = self.required(entry.params);
+        if keys.is_empty() {
+            return entry.name.into();
+        }
+        keys.insert("kind".to_owned(), entry.name.into());
+        keys.into()
+    }
+
+    fn required(&mut self, params: &[Param]) -> Table {
+        let required = params.iter().filter(|param| param.default.is_none());
+        required.map(|param| (param.name.to_owned(), self.within(param.kind))).collect()
+    }
+
+    /// A small value of `kind`.
+    fn within(&mut self, kind: Kind) -> Value {
+        match kind {
+            Kind::Count { min, max } => {
+                let count = min.saturating_add(self.stream.below(4)).min(max);
+                i64::try_from(count).unwrap_or(i64::MAX).into()
+            }
+            Kind::Number { min, max } => {
+                let low = if min <= 0.0 && max >= 0.0 { 0.0 } else { min };
+                (low + self.stream.unit() * (max - low).min(1.0)).into()
+            }
+            Kind::Duration => self.pick(&["0us", "50us", "2ms"]).into(),
+            Kind::Bytes => self.pick(&["4KiB", "64KiB", "1MiB"]).into(),
+            Kind::Rate => "100MB/s".into(),
+            Kind::Rpm => "7200rpm".into(),
+            Kind::Power => "1W".into(),
+            Kind::Energy => "1uJ".into(),
+            Kind::Flag => self.stream.chance(0.5).into(),
+            Kind::Choice(words) => self.pick(words).into(),
+            Kind::Text | Kind::Component => "text".into(),
+            Kind::Entry(category) => self.entry(category),
+            Kind::Components => Value::Array(Vec::new()),
+            Kind::Counts => Value::from(vec![1, 2]),
+            Kind::Numbers => Value::from(vec![1.0, 2.0]),
+            Kind::Curve => {
+                let point = |at: f64, time: &str| Value::Array(vec![at.into(), time.into()]);
+                Value::Array(vec![point(1.0, "1ms"), point(100.0, "4ms")])
+            }
+            Kind::Tables(params) => Value::Array(vec![self.required(params).into()]),
+        }
     }
 }
 
-fn takes_children(param: &Param) -> bool {
+fn is_child(param: &Param) -> bool {
     matches!(param.kind, Kind::Component | Kind::Components)
 }
 
-/// Keys that make a device small, and those it cannot be built without.
-fn small(kind: &str, stream: &mut Stream) -> String {
-    let mut pick = |choices: &[u64]| choices[stream.below(choices.len() as u64) as usize];
-    match kind {
-        "ssd" => format!(
-            "channels = {}\ndies_per_channel = {}\nplanes_per_die = {}\nblocks_per_plane = {}\n\
-             pages_per_block = {}\nover_provisioning = \"{}%\"\nprogram_order = \"{}\"\n\
-             read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1.5ms\"\n",
-            pick(&[1, 2, 3]),
-            pick(&[1, 2]),
-            pick(&[1, 2]),
-            pick(&[16, 33, 64]),
-            pick(&[4, 8, 17]),
-            pick(&[30, 60, 100]),
-            ["sequential", "ascending", "any"][pick(&[0, 1, 2]) as usize],
-        ),
-        "slc-mlc-ssd" => format!(
-            "capacity = \"{}KiB\"\nmlc_size = \"{}KiB\"\nmlc_page_size = \"{}KiB\"\n\
-             mlc_pages_per_block = {}\nslc_size = \"{}KiB\"\nslc_pages_per_block = {}\n\
-             nvram = \"{}KiB\"\nthreshold_every = 50\nprobes = {}\n",
-            pick(&[256, 1024, 2000]),
-            pick(&[2200, 3000]),
-            pick(&[1, 2, 4]),
-            pick(&[4, 8, 17]),
-            pick(&[0, 64, 256]),
-            pick(&[2, 4]),
-            pick(&[0, 0, 32]),
-            pick(&[1, 8]),
-        ),
-        "hard-disk" => format!(
-            "rpm = \"7200rpm\"\nheads = {}\ncylinders = {}\nouter_sectors_per_track = 100\n\
-             inner_sectors_per_track = 60\nwrite_cache = {}\n\
-             seek = {{ kind = \"linear\", single = \"1ms\", full = \"9ms\" }}\n",
-            pick(&[1, 2, 3]),
-            pick(&[16, 50, 200]),
-            pick(&[0, 1]) == 1,
-        ),
-        "raid1" | "raid10" | "raid4" | "raid5" | "raid6" | "declustered" => format!(
-            "resync = \"{}\"\nbitmap_region = \"{}KiB\"\nbitmap_clear_after = \"{}ms\"\n",
-            ["full", "bitmap"][pick(&[0, 1]) as usize],
-            pick(&[16, 64, 1024]),
-            pick(&[1, 20, 5000]),
-        ),
-        "memory-cache" => format!(
-            "size = \"{}KiB\"\nline_size = \"{}KiB\"\n",
-            pick(&[8, 64, 512]),
-            pick(&[1, 2, 4, 8]),
-        ),
-        "constant-device" => format!(
-            "capacity = \"{}KiB\"\nlatency = \"100us\"\njitter = \"{}us\"\n",
-            pick(&[256, 1000, 4096]),
-            pick(&[0, 50, 5000]),
-        ),
-        _ => String::new(),
-    }
-}
+#[cfg(test)]
+mod tests;

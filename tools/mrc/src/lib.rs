@@ -1,11 +1,11 @@
-//! Miss-ratio curves: what a cache of each size would miss of a trace.
+//! Miss-ratio curves: the miss ratio of a trace as a function of the cache size.
 //!
-//! For `lru` all sizes come from one pass over stack distances, followed for a sample of pages
-//! (SHARDS: Waldspurger et al., FAST 2015). Any other policy is run as it is registered, once for
-//! each size, on the same sample in a cache smaller by as much (Waldspurger et al., "Cache
-//! Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). While all pages of a
-//! trace fit the sample, both are exact. How far parts of the sample are from each other tells how
-//! far a figure may be from the truth.
+//! For `lru`, one pass over the stack distances of a sample of the pages gives all sizes (SHARDS:
+//! Waldspurger et al., FAST 2015). Any other registered policy is simulated once for each size, on
+//! the same sample with a cache scaled down by the sampling rate (Waldspurger et al., "Cache
+//! Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). Both are exact when
+//! the sample includes all pages. The error of a point is estimated from the variation between
+//! disjoint parts of the sample.
 
 mod simulate;
 
@@ -16,12 +16,12 @@ use hybridsim_workload::profile::{StackDistances, blocks, sample_hash};
 use hybridsim_workload::record::{Record, RecordReader, TraceError, Warning};
 use serde::Serialize;
 
-/// Sizes in a curve, unless they are asked for: from the footprint down in steps of 2^(1/2).
+/// Default sizes of a curve: from the footprint down in steps of 2^(1/2).
 const SIZES: u32 = 21;
-/// Share of the work that is reading the trace once.
+/// Share of the progress for the first pass over the trace.
 const FIRST_PASS: f64 = 0.2;
-/// Records between two calls of the watcher.
-const WATCH_EVERY: u64 = 1 << 16;
+/// Records between two reports of progress.
+const REPORT_EVERY: u64 = 1 << 16;
 
 /// A policy with its parameters.
 pub struct Policy {
@@ -40,7 +40,7 @@ pub enum Size {
     Footprint(f64),
 }
 
-/// What is wanted.
+/// The requested curves.
 pub struct Ask {
     /// Bytes of a page, a multiple of 512.
     pub page_bytes: u64,
@@ -48,7 +48,7 @@ pub struct Ask {
     pub policies: Vec<Policy>,
     /// The sizes; evenly spread up to the footprint when empty.
     pub sizes: Vec<Size>,
-    /// At most so many pages are followed.
+    /// Maximum number of sampled pages.
     pub pages_max: usize,
 }
 
@@ -57,17 +57,17 @@ pub struct Ask {
 pub struct Curves {
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages read or written, each time counted.
+    /// Page accesses.
     pub accesses: u64,
-    /// Different pages; an estimate when sampled.
+    /// Distinct pages; an estimate when sampled.
     pub pages: u64,
-    /// Bytes of these.
+    /// Size of the distinct pages.
     pub footprint_bytes: u64,
-    /// Share of pages followed; 1 is exact.
+    /// Share of pages in the sample; 1 is exact.
     pub sampled_fraction: f64,
-    /// One curve a policy.
+    /// One curve per policy.
     pub curves: Vec<Curve>,
-    /// What was odd about the trace.
+    /// Warnings about the trace.
     #[serde(skip)]
     pub warnings: Vec<Warning>,
 }
@@ -77,9 +77,9 @@ pub struct Curves {
 pub struct Curve {
     /// Its name.
     pub policy: String,
-    /// How it was found: `stack-distances` or `simulation`.
+    /// The method: `stack-distances` or `simulation`.
     pub method: &'static str,
-    /// By rising size.
+    /// In ascending order of size.
     pub points: Vec<Point>,
 }
 
@@ -91,7 +91,7 @@ pub struct Point {
     /// Share of accesses that miss, the first to each page included; `null` where the sample is
     /// too small for a cache of this size.
     pub miss_ratio: Option<f64>,
-    /// How far from it the truth may be, either way; `null` where the miss ratio is exact.
+    /// Estimated error, in either direction; `null` where the miss ratio is exact.
     pub error: Option<f64>,
 }
 
@@ -110,8 +110,8 @@ impl From<TraceError> for MrcError {
     }
 }
 
-/// Tells how much of the work is done, from 0 to 1, where that is known.
-pub type Watch<'a> = dyn FnMut(Option<f64>) + 'a;
+/// Receives the share of the work that is done, where it is known.
+pub type OnProgress<'a> = dyn FnMut(Option<f64>) + 'a;
 
 /// The curves of the trace `open` opens; it is read twice when a policy has to be simulated.
 ///
@@ -120,13 +120,13 @@ pub type Watch<'a> = dyn FnMut(Option<f64>) + 'a;
 pub fn curves<R: RecordReader>(
     mut open: impl FnMut() -> Result<R, TraceError>,
     ask: &Ask,
-    watch: &mut Watch<'_>,
+    progress: &mut OnProgress<'_>,
 ) -> Result<Curves, MrcError> {
     let page_sectors = (ask.page_bytes / SECTOR_BYTES).max(1);
     let page_bytes = page_sectors * SECTOR_BYTES;
     let mut distances = StackDistances::new(ask.pages_max);
     let mut reader = open()?;
-    each(&mut reader, &mut |share| watch(share.map(|share| share * FIRST_PASS)), |record| {
+    each(&mut reader, &mut |share| progress(share.map(|share| share * FIRST_PASS)), |record| {
         for page in blocks(&record.request, page_sectors) {
             distances.access(page, sample_hash(page));
         }
@@ -137,7 +137,7 @@ pub fn curves<R: RecordReader>(
     // Where each policy and size is among the caches.
     let mut places: Vec<Vec<Option<usize>>> = Vec::with_capacity(ask.policies.len());
     for policy in &ask.policies {
-        // Stack distances know everything of `lru` but how good a sample is.
+        // For `lru`, only the error is simulated; stack distances give the miss ratio.
         let wanted = level > 0 || !is_lru(policy);
         let place = |&pages: &u64| {
             let point = simulate::Point::new(policy, pages, all, level).filter(|_| wanted)?;
@@ -146,7 +146,7 @@ pub fn curves<R: RecordReader>(
         };
         places.push(sizes.iter().map(place).collect());
     }
-    run_all(&mut open, page_sectors, &distances, &mut caches, watch)?;
+    run_all(&mut open, page_sectors, &distances, &mut caches, progress)?;
     let mut curves = Vec::with_capacity(ask.policies.len());
     for (policy, places) in ask.policies.iter().zip(&places) {
         let points = sizes.iter().zip(places).map(|(&pages, place)| {
@@ -169,7 +169,7 @@ pub fn curves<R: RecordReader>(
     })
 }
 
-/// What came out for a cache of so many pages.
+/// The result for a cache of `pages` pages.
 fn point(
     is_lru: bool,
     pages: u64,
@@ -184,20 +184,20 @@ fn point(
         miss_ratio: found.as_ref().map(|found| found.miss_ratio),
         error: found.and_then(|found| found.error),
     };
-    // A sample too small to tell how good it is tells nothing.
+    // Without an estimate of the error there is no result.
     if is_lru && (level == 0 || point.error.is_some()) {
         point.miss_ratio = distances.hit_ratio(pages).map(|hits| 1.0 - hits);
     }
     Ok(point)
 }
 
-/// Runs all caches on the sample, as many in one pass over the trace as memory is meant to hold.
+/// Runs all caches on the sample, as many in one pass over the trace as the memory limit allows.
 fn run_all<R: RecordReader>(
     open: &mut impl FnMut() -> Result<R, TraceError>,
     page_sectors: u64,
     distances: &StackDistances,
     caches: &mut [simulate::Point<'_>],
-    watch: &mut Watch<'_>,
+    progress: &mut OnProgress<'_>,
 ) -> Result<(), MrcError> {
     let (count, mut done, mut rest) = (caches.len(), 0, caches);
     while !rest.is_empty() {
@@ -207,8 +207,8 @@ fn run_all<R: RecordReader>(
             let shares = (done as f64 + own * fit as f64) / count as f64;
             FIRST_PASS + (1.0 - FIRST_PASS) * shares
         };
-        let mut watch = |own: Option<f64>| watch(own.map(whole));
-        run_some(&mut open()?, page_sectors, distances.level(), group, &mut watch)?;
+        let mut progress = |own: Option<f64>| progress(own.map(whole));
+        run_some(&mut open()?, page_sectors, distances.level(), group, &mut progress)?;
         (done, rest) = (done + fit, tail);
     }
     Ok(())
@@ -220,10 +220,10 @@ fn run_some<R: RecordReader>(
     page_sectors: u64,
     level: u32,
     caches: &mut [simulate::Point<'_>],
-    watch: &mut Watch<'_>,
+    progress: &mut OnProgress<'_>,
 ) -> Result<(), MrcError> {
     let mut sample = simulate::Sample::new(level);
-    let mut reading = |share: Option<f64>| watch(share.map(|share| FIRST_PASS * share));
+    let mut reading = |share: Option<f64>| progress(share.map(|share| FIRST_PASS * share));
     each(reader, &mut reading, |record| {
         let write = record.request.op == Op::Write;
         for page in blocks(&record.request, page_sectors) {
@@ -234,7 +234,7 @@ fn run_some<R: RecordReader>(
         }
     })?;
     simulate::work(caches, &mut sample, true, &mut |share| {
-        watch(Some(FIRST_PASS + (1.0 - FIRST_PASS) * share));
+        progress(Some(FIRST_PASS + (1.0 - FIRST_PASS) * share));
     });
     Ok(())
 }
@@ -243,10 +243,10 @@ fn is_lru(policy: &Policy) -> bool {
     policy.entry.description.name == "lru"
 }
 
-/// Calls `take` for every record that moves data.
+/// Calls `take` for every read and write.
 fn each<R: RecordReader>(
     reader: &mut R,
-    watch: &mut Watch<'_>,
+    progress: &mut OnProgress<'_>,
     mut take: impl FnMut(&Record),
 ) -> Result<(), MrcError> {
     let mut records = 0u64;
@@ -255,14 +255,14 @@ fn each<R: RecordReader>(
         if matches!(record.request.op, Op::Read | Op::Write) {
             take(&record);
         }
-        if records.is_multiple_of(WATCH_EVERY) {
-            watch(reader.progress());
+        if records.is_multiple_of(REPORT_EVERY) {
+            progress(reader.progress());
         }
     }
     Ok(())
 }
 
-/// The sizes in pages, rising, none twice.
+/// The sizes in pages, ascending and distinct.
 fn sizes(ask: &Ask, page_bytes: u64, footprint: u64) -> Vec<u64> {
     let part = |share: f64| (footprint as f64 * share).round() as u64;
     let mut sizes: Vec<u64> = match ask.sizes.is_empty() {

@@ -1,40 +1,38 @@
-//! Caches of any policy, run on the sampled pages.
+//! Simulated caches of any policy on the sampled pages.
 //!
-//! The sampled accesses are gathered first and every cache then goes through all of them at once:
-//! a cache by itself stays in the processor's own memory, hundreds in turns do not.
+//! The sampled accesses are collected first, and then every cache processes all of them at once:
+//! the state of one cache fits the processor's cache, the states of hundreds do not.
 
 use super::{MrcError, Policy};
 use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES, Replacement};
 use hybridsim_config::param::Problem;
+use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_workload::profile::{Key, StackDistances, sample_hash, sampled};
 use rustc_hash::FxHashMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-/// A simulated cache of fewer pages than this says little of a larger one.
+/// A smaller simulated cache does not represent a larger one.
 const MINIATURE_PAGES_MIN: u64 = 32;
-/// Parts of the sample that are simulated for themselves, to see how far they are apart.
+/// Disjoint parts of the sample that are also simulated, to estimate the error.
 pub const PARTS: u32 = 4;
-/// More caches at a time would take more memory than they save time.
+/// Limits the memory of caches that run in parallel.
 const THREADS_MAX: usize = 8;
-/// Accesses gathered before the caches go through them: 128 MiB.
+/// Accesses collected before the caches process them: 128 MiB.
 const GATHERED_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 25 };
-/// Where not all can be gathered at once, caches that together need more have a pass each.
+/// Memory of the caches in one pass, when the accesses do not fit into one collection.
 const BYTES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
-/// Most that a policy and a cache need for a page in the cache (as measured).
+/// Upper bound, as measured, of a policy and a cache per cached page.
 const BYTES_PER_PAGE: u64 = 96;
 
-/// The sampled pages, numbered in the order they come, and accesses to them.
+/// The sampled pages, numbered in the order of their first access, and the accesses to them.
 pub struct Sample {
     level: u32,
     ids: FxHashMap<Key, u32>,
-    /// By number in the sample, a number among all pages.
+    /// Page by number in the sample.
     pages: Vec<u64>,
     accesses: Vec<Packed>,
 }
 
-/// An access: the page's number in the sample, the part of the sample it is in, read or write.
+/// An access: the page's number in the sample, its part of the sample, read or write.
 #[derive(Clone, Copy)]
 struct Packed(u32);
 
@@ -62,7 +60,7 @@ impl Sample {
         Self { level, ids: FxHashMap::default(), pages: Vec::new(), accesses: Vec::new() }
     }
 
-    /// Notes an access, if its page is in the sample.
+    /// Adds an access, if its page is in the sample.
     pub fn note(&mut self, page: Key, write: bool) {
         let hash = sample_hash(page);
         if !sampled(hash, self.level) {
@@ -78,7 +76,7 @@ impl Sample {
         self.accesses.push(Packed::new(id, part, write));
     }
 
-    /// Whether it is time to go through what was gathered.
+    /// Whether the collected accesses have to be processed.
     pub fn is_full(&self) -> bool {
         self.accesses.len() >= GATHERED_MAX
     }
@@ -89,35 +87,35 @@ pub struct Point<'a> {
     caches: Vec<Cache<'a>>,
 }
 
-/// Share of misses of a cache.
+/// The miss ratio of a cache.
 pub struct Found {
     /// From the whole sample.
     pub miss_ratio: f64,
-    /// How far from it the truth may be; `None` when all pages were followed.
+    /// The estimated error; `None` when the sample includes all pages.
     pub error: Option<f64>,
 }
 
 impl<'a> Point<'a> {
-    /// A cache of `pages` pages for a trace of `all` pages, of which one in `2^level` is followed;
+    /// A cache of `pages` pages for a trace of `all` pages, of which one in `2^level` is sampled;
     /// `None` where the sample is too small for it.
     pub fn new(policy: &'a Policy, pages: u64, all: u64, level: u32) -> Option<Self> {
         if level > 0 && pages >> level < MINIATURE_PAGES_MIN {
             return None;
         }
-        // A cache that holds every page is as good as a larger one.
-        let room = |level: u32| (pages.min(all) >> level).clamp(1, u64::from(u32::MAX)) as u32;
-        let mut caches = vec![Cache::new(policy, None, room(level))];
+        // A cache larger than the footprint has the same hits.
+        let capacity = |level: u32| (pages.min(all) >> level).clamp(1, u64::from(u32::MAX)) as u32;
+        let mut caches = vec![Cache::new(policy, None, capacity(level))];
         if level > 0 {
-            let part = |part| Cache::new(policy, Some(part), room(level + PARTS.ilog2()));
+            let part = |part| Cache::new(policy, Some(part), capacity(level + PARTS.ilog2()));
             caches.extend((0..PARTS).map(part));
         }
         Some(Self { caches })
     }
 
-    /// What came out, for a trace of so many accesses.
+    /// The result for a trace of `accesses` accesses.
     ///
     /// # Errors
-    /// What the policy has against its parameters.
+    /// When the policy rejects its parameters.
     pub fn found(&mut self, accesses: u64, level: u32) -> Result<Option<Found>, MrcError> {
         let mut ratios = Vec::with_capacity(self.caches.len());
         for cache in &mut self.caches {
@@ -126,8 +124,8 @@ impl<'a> Point<'a> {
                 return Err(MrcError::Policy(name, problems));
             }
             let level = level + if cache.part.is_some() { PARTS.ilog2() } else { 0 };
-            // Misses are set against the accesses there should be in the sample, not those that
-            // are: what it has too many of are uses of popular pages, which hit.
+            // Misses are divided by the expected number of sampled accesses, not the actual one:
+            // surplus accesses are to popular pages, which hit.
             let misses = cache.misses as f64 * (1u64 << level) as f64;
             ratios.push((misses / accesses as f64).clamp(0.0, 1.0));
         }
@@ -137,15 +135,15 @@ impl<'a> Point<'a> {
     }
 }
 
-/// How many of the first of `points` one pass is for. While a cache can be dropped before the next
-/// is made, that is all of them.
+/// The number of points, from the first on, that one pass simulates: all when each cache can be
+/// dropped before the next is built.
 pub fn fitting(points: &[Point<'_>], distances: &StackDistances) -> usize {
-    // Popular pages may bring more accesses into the sample than its share.
+    // Popular pages may add more accesses than the sampling rate suggests.
     if distances.accesses() >> distances.level() <= GATHERED_MAX as u64 / 2 {
         return points.len();
     }
     let sampled = distances.blocks() >> distances.level();
-    let cache = |cache: &Cache<'_>| u64::from(cache.room) * BYTES_PER_PAGE + sampled * 4;
+    let cache = |cache: &Cache<'_>| u64::from(cache.capacity) * BYTES_PER_PAGE + sampled * 4;
     let mut bytes = 0;
     let fits = |point: &&Point<'_>| {
         bytes += point.caches.iter().map(cache).sum::<u64>();
@@ -154,11 +152,11 @@ pub fn fitting(points: &[Point<'_>], distances: &StackDistances) -> usize {
     points.iter().take_while(fits).count().max(1)
 }
 
-/// How far a sample may be from the truth, by how far its parts are from each other.
+/// The error of a sample, estimated from the variation between its parts.
 ///
-/// The mean of four equal parts has half the deviation of one; 3.18 deviations are the two-sided
-/// 95 % of Student's distribution with three degrees of freedom. What the whole sample differs
-/// from the mean of its parts by is what a smaller sample does to the policy itself.
+/// The mean of four equal parts has half the standard deviation of one; 3.18 deviations are the
+/// two-sided 95 % of Student's distribution with three degrees of freedom. The difference between
+/// the whole sample and the mean of its parts is the bias of a smaller sample.
 fn error(whole: f64, parts: &[f64]) -> f64 {
     let count = parts.len() as f64;
     let mean = parts.iter().sum::<f64>() / count;
@@ -167,46 +165,43 @@ fn error(whole: f64, parts: &[f64]) -> f64 {
     3.18 * of_mean + (mean - whole).abs()
 }
 
-/// Lets every cache go through what was gathered, side by side, and forgets it. After the `last`
-/// time nothing is kept but counts.
-pub fn work(points: &mut [Point<'_>], sample: &mut Sample, last: bool, watch: &mut dyn FnMut(f64)) {
+/// Runs every cache on the collected accesses, in parallel, and drops these. After the `last` time
+/// the caches keep only their counts.
+pub fn work(
+    points: &mut [Point<'_>],
+    sample: &mut Sample,
+    last: bool,
+    progress: &mut dyn FnMut(f64),
+) {
     let caches = points.iter_mut().flat_map(|point| &mut point.caches);
-    let (shared, own): (Vec<&mut Cache<'_>>, Vec<_>) = caches.partition(|cache| cache.may_move());
-    let count = shared.len() + own.len();
-    let threads =
-        thread::available_parallelism().map_or(1, |threads| threads.get().min(THREADS_MAX));
-    let (queue, done) = (Mutex::new(shared.into_iter()), AtomicUsize::new(0));
-    let (next, done, gathered) = (|| queue.lock().ok()?.next(), &done, &*sample);
-    let go = |cache: &mut Cache<'_>| {
-        cache.go_through(gathered, last);
-        done.fetch_add(1, Ordering::Relaxed)
+    let (built_in, outside): (Vec<_>, Vec<_>) = caches.partition(|cache| cache.is_built_in());
+    let count = built_in.len() + outside.len();
+    let mut done = 0;
+    let mut finished = || {
+        done += 1;
+        progress(f64::from(done) / count as f64);
     };
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|| {
-                while let Some(cache) = next() {
-                    go(cache);
-                }
-            });
-        }
-        for cache in own.into_iter().chain(std::iter::from_fn(next)) {
-            watch((go(cache) + 1) as f64 / count as f64);
-        }
-    });
+    // Errors of policies from outside are reported in the thread that calls them.
+    for cache in outside {
+        cache.run(sample, last);
+        finished();
+    }
+    let run = |cache: &mut Cache<'_>| cache.run(sample, last);
+    parallel_map(built_in, processors().min(THREADS_MAX), run, |_, ()| finished());
     sample.accesses.clear();
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A cache that knows only which pages are in it.
+/// A cache without data.
 struct Cache<'a> {
     policy: &'a Policy,
-    /// Only pages of this part come.
+    /// The part of the sample it simulates.
     part: Option<u32>,
-    room: u32,
+    capacity: u32,
     misses: u64,
     refused: Option<Vec<Problem>>,
-    /// Made when it is needed, and gone when it is not any more.
+    /// Built with the first access and dropped after the last.
     inside: Option<Inside>,
 }
 
@@ -220,17 +215,16 @@ struct Inside {
 }
 
 impl<'a> Cache<'a> {
-    const fn new(policy: &'a Policy, part: Option<u32>, room: u32) -> Self {
-        Self { policy, part, room, misses: 0, refused: None, inside: None }
+    const fn new(policy: &'a Policy, part: Option<u32>, capacity: u32) -> Self {
+        Self { policy, part, capacity, misses: 0, refused: None, inside: None }
     }
 
-    /// Whether any thread may run it. What others have registered may want its own.
-    fn may_move(&self) -> bool {
+    fn is_built_in(&self) -> bool {
         let name = self.policy.entry.description.name;
         ENTRIES.iter().any(|entry| entry.description.name == name)
     }
 
-    fn go_through(&mut self, sample: &Sample, last: bool) {
+    fn run(&mut self, sample: &Sample, last: bool) {
         if self.refused.is_some() {
             return;
         }
@@ -241,14 +235,14 @@ impl<'a> Cache<'a> {
         inside.slots.resize(sample.pages.len(), NOWHERE);
         for access in &sample.accesses {
             if self.part.is_none_or(|part| part == access.part()) {
-                self.misses += u64::from(inside.access(*access, sample, self.room));
+                self.misses += u64::from(inside.access(*access, sample, self.capacity));
             }
         }
         self.inside = Some(inside).filter(|_| !last);
     }
 
     fn build(&self) -> Result<Inside, Vec<Problem>> {
-        let policy = (self.policy.entry.build)(&self.policy.settings, self.room)?;
+        let policy = (self.policy.entry.build)(&self.policy.settings, self.capacity)?;
         let (slots, held, victims) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Inside { policy, slots, held, victims })
     }
@@ -256,19 +250,19 @@ impl<'a> Cache<'a> {
 
 impl Inside {
     /// Whether it missed.
-    fn access(&mut self, access: Packed, sample: &Sample, room: u32) -> bool {
+    fn access(&mut self, access: Packed, sample: &Sample, capacity: u32) -> bool {
         let id = access.id();
         let (slot, page) = (self.slots[id as usize], sample.pages[id as usize]);
         if slot != NOWHERE {
             self.policy.update(CachedPage { page, slot }, access.kind());
             return false;
         }
-        let slot = if self.held.len() < room as usize {
+        let slot = if self.held.len() < capacity as usize {
             self.held.push(id);
             self.held.len() as u32 - 1
         } else {
-            // A policy that gives up nothing lets the page pass by.
-            let Some(slot) = self.make_room(page) else { return true };
+            // Without a victim, the page bypasses the cache.
+            let Some(slot) = self.evict(page) else { return true };
             self.held[slot as usize] = id;
             slot
         };
@@ -277,7 +271,7 @@ impl Inside {
         true
     }
 
-    fn make_room(&mut self, page: u64) -> Option<u32> {
+    fn evict(&mut self, page: u64) -> Option<u32> {
         self.victims.clear();
         self.policy.expect(page);
         self.policy.victims(1, &|_| true, &mut self.victims);

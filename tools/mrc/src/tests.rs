@@ -108,7 +108,7 @@ fn a_sample_comes_close_for_every_policy() {
     let tiny = of(&pages, &ask(&["fifo", "lru"], &[10], 4_000));
     for curve in tiny.curves {
         let point = curve.points[0];
-        assert_eq!((point.miss_ratio, point.error), (None, None), "too small to tell");
+        assert_eq!((point.miss_ratio, point.error), (None, None), "the sample is too small");
     }
 }
 

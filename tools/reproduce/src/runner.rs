@@ -2,18 +2,18 @@
 
 use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
 use hybridsim_observe::{Detail, Pictures, RunResults};
-use hybridsim_simulation::registry;
+use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
-use hybridsim_simulation::state::Cache;
+use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_simulation::workload;
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
 /// Why an experiment was not reproduced at all.
@@ -132,6 +132,7 @@ impl JobOutput {
 
 /// Where experiments are reproduced.
 pub struct Runner<'a> {
+    registry: &'a Registry,
     data: Option<PathBuf>,
     threads: usize,
     interrupted: &'a AtomicBool,
@@ -141,10 +142,18 @@ pub struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A runner that stops when `interrupted` is set, reports finished runs to `progress`, and finds
     /// measured data below the folder `HYBRIDSIM_DATA` names.
-    pub fn new(interrupted: &'a AtomicBool, progress: &'a (dyn Fn(&str) + Sync)) -> Self {
+    pub fn new(
+        registry: &'a Registry,
+        interrupted: &'a AtomicBool,
+        progress: &'a (dyn Fn(&str) + Sync),
+    ) -> Self {
         let data = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { data, threads, interrupted, progress }
+        Self { registry, data, threads: processors(), interrupted, progress }
+    }
+
+    /// The entries that scenarios are made of.
+    pub const fn registry(&self) -> &'a Registry {
+        self.registry
     }
 
     /// The path of a measured data file or folder.
@@ -183,31 +192,13 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The first job, in order, that does not run to its end.
     pub fn run(&self, jobs: &[Job]) -> Result<Vec<JobOutput>, ExperimentError> {
-        let next = AtomicUsize::new(0);
-        let (send, receive) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(jobs.len()) {
-                let (send, next) = (send.clone(), &next);
-                scope.spawn(move || {
-                    while let Some((at, job)) = {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        jobs.get(at).map(|job| (at, job))
-                    } {
-                        let ran = self.one(job);
-                        if ran.is_ok() {
-                            (self.progress)(&job.name);
-                        }
-                        // The receiver outlives all senders.
-                        drop(send.send((at, ran)));
-                    }
-                });
+        let finished = |at: usize, output: &Result<JobOutput, ExperimentError>| {
+            if output.is_ok() {
+                (self.progress)(&jobs[at].name);
             }
-        });
-        drop(send);
-        let mut all: Vec<(usize, Result<JobOutput, ExperimentError>)> =
-            receive.into_iter().collect();
-        all.sort_by_key(|(at, _)| *at);
-        all.into_iter().map(|(_, ran)| ran).collect()
+        };
+        let all = parallel_map(jobs.iter().collect(), self.threads, |job| self.one(job), finished);
+        all.into_iter().collect()
     }
 
     fn one(&self, job: &Job) -> Result<JobOutput, ExperimentError> {
@@ -215,20 +206,18 @@ impl<'a> Runner<'a> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }
-        // A registry cannot be shared between threads; making one is cheap.
-        let registry = registry::standard();
-        let scenario = check(job, &registry)?;
+        let scenario = check(job, self.registry)?;
         let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
-        let mut watch = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
+        let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
             detail: Detail::Full,
-            watch: Some(&mut watch),
+            on_progress: Some(&mut on_progress),
             sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
-            cache: Cache::standard(),
+            cache: PreconditionCache::standard(),
             ..Options::default()
         };
         let failed = |error: &dyn std::fmt::Display| failure(job, error);
-        let done = run::run(&scenario, &registry, options).map_err(|error| failed(&error))?;
+        let done = run::run(&scenario, self.registry, options).map_err(|error| failed(&error))?;
         let RunOutput { results, pictures, fault, .. } = done;
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
@@ -273,9 +262,8 @@ impl<'a> Runner<'a> {
     ) -> Result<(), ExperimentError> {
         let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
-        let registry = registry::standard();
-        let scenario = check(job, &registry)?;
-        let opened = workload::open(&scenario, &registry, capacity);
+        let scenario = check(job, self.registry)?;
+        let opened = workload::open(&scenario, self.registry, capacity);
         let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -291,10 +279,7 @@ fn failure(job: &Job, error: &dyn std::fmt::Display) -> ExperimentError {
     ExperimentError::Failed(format!("{}: {error}", job.name))
 }
 
-fn check(
-    job: &Job,
-    registry: &hybridsim_config::registry::Registry,
-) -> Result<Scenario, ExperimentError> {
+fn check(job: &Job, registry: &Registry) -> Result<Scenario, ExperimentError> {
     let source = SourceText { name: job.name.clone(), text: job.text.clone() };
     let (base, sets) = (job.base.clone(), job.sets.clone());
     let input = Input { source, base, sets, trace: None };

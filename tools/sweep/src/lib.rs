@@ -1,8 +1,8 @@
-//! Sweeps: one scenario run at every combination of some of its values.
+//! Parameter sweeps: one scenario run at every combination of some parameter values.
 //!
-//! A point is known by what it is, not by its number: the hash of its scenario with every value
-//! spelt out. So a sweep that was broken off goes on where it stopped, one that was widened runs
-//! only what is new, and shards on several machines agree on who runs what.
+//! A point is identified by the hash of its resolved scenario, not by its number. An interrupted
+//! sweep therefore resumes where it stopped, an extended one runs only the new points, and shards
+//! on several machines agree on the points of each.
 
 mod plan;
 mod store;
@@ -12,20 +12,20 @@ pub use plan::{Plan, Point, Vary};
 pub use store::{Outcome, Store};
 pub use table::{columns, csv, json, terminal};
 
+use hybridsim_config::registry::Registry;
 use hybridsim_observe::{Detail, RunResults};
-use hybridsim_simulation::registry;
+use hybridsim_simulation::parallel::parallel_map;
 use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::Scenario;
-use hybridsim_simulation::state::Cache;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use hybridsim_simulation::state::PreconditionCache;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A part of a sweep, for one machine of several.
+/// One of several disjoint subsets of the points, such as those for one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 0 on.
+    /// Its number, from 0.
     pub index: u64,
-    /// Of how many.
+    /// Number of shards.
     pub count: u64,
 }
 
@@ -37,48 +37,34 @@ impl Shard {
     }
 }
 
-/// What to do with the points.
+/// How to run the points.
 pub struct Job<'a> {
-    /// Points at a time.
+    /// The entries that scenarios may use.
+    pub registry: &'a Registry,
+    /// Points run in parallel.
     pub threads: usize,
-    /// Where finished points are kept; nowhere without.
+    /// Stores finished points.
     pub store: Option<&'a Store>,
-    /// Whether preconditioned devices are remembered.
+    /// Whether to cache preconditioned devices between runs.
     pub cache: bool,
-    /// Set to stop.
+    /// Set to interrupt the sweep.
     pub interrupted: &'a AtomicBool,
-    /// Told the name of every point that is done.
-    pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
-/// Runs every point that is not in the store; answers all in the order of `points`. A point that
-/// fails is an outcome like any other. Points cut off by an interruption are left out.
-pub fn run(points: &[Point], job: &Job<'_>) -> Vec<Option<Outcome>> {
-    let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..job.threads.clamp(1, points.len().max(1)) {
-            let (send, next) = (send.clone(), &next);
-            scope.spawn(move || {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(point) = points.get(at) else { break };
-                    let outcome = one(point, job);
-                    if outcome.is_some() {
-                        (job.tell)(&point.name());
-                    }
-                    // The receiver outlives all senders.
-                    drop(send.send((at, outcome)));
-                }
-            });
+/// Runs every point that is not in the store and returns the outcomes in the order of `points`,
+/// `None` for those that an interruption cut short. A point that fails is an outcome too.
+/// `finished` is called with each point that has an outcome.
+pub fn run(
+    points: &[Point],
+    job: &Job<'_>,
+    mut finished: impl FnMut(&Point),
+) -> Vec<Option<Outcome>> {
+    let done = |at: usize, outcome: &Option<Outcome>| {
+        if outcome.is_some() {
+            finished(&points[at]);
         }
-    });
-    drop(send);
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; points.len()];
-    for (at, outcome) in receive {
-        outcomes[at] = outcome;
-    }
-    outcomes
+    };
+    parallel_map(points.iter().collect(), job.threads, |point| one(point, job), done)
 }
 
 fn one(point: &Point, job: &Job<'_>) -> Option<Outcome> {
@@ -97,20 +83,18 @@ fn one(point: &Point, job: &Job<'_>) -> Option<Outcome> {
 
 /// `None` when interrupted.
 fn simulate(point: &Point, job: &Job<'_>) -> Option<Outcome> {
-    // A registry cannot be shared between threads; making one is cheap.
-    let registry = registry::standard();
-    let scenario = match Scenario::check(point.input.clone(), &registry) {
+    let scenario = match Scenario::check(point.input.clone(), job.registry) {
         Ok(scenario) => scenario,
         Err(problems) => return Some(Outcome::Failed(problems.to_string())),
     };
-    let mut watch = |_: &run::RunProgress| !job.interrupted.load(Ordering::Relaxed);
+    let mut on_progress = |_: &run::RunProgress| !job.interrupted.load(Ordering::Relaxed);
     let options = Options {
         detail: Detail::Bare,
-        watch: Some(&mut watch),
-        cache: if job.cache { Cache::standard() } else { None },
+        on_progress: Some(&mut on_progress),
+        cache: PreconditionCache::standard().filter(|_| job.cache),
         ..Options::default()
     };
-    let done = match run::run(&scenario, &registry, options) {
+    let done = match run::run(&scenario, job.registry, options) {
         Ok(done) => done,
         Err(error) => return Some(Outcome::Failed(error.to_string())),
     };

@@ -1,4 +1,4 @@
-//! What is swept: a scenario, and the values some of its keys take.
+//! The plan of a sweep: a scenario and the values of some of its keys.
 
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// A sweep of more points than this is taken for a mistake.
+/// Sweeps with more points are rejected.
 const POINTS_MAX: usize = 100_000;
 
-/// A key and the values it takes, in TOML.
+/// A key and its values, in TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
     /// Such as `component.ssd.over_provisioning`.
@@ -22,10 +22,10 @@ pub struct Vary {
 }
 
 impl Vary {
-    /// Reads `key=a,b,c`; commas inside brackets and quotes do not part values.
+    /// Reads `key=a,b,c`; commas inside brackets and quotes do not separate values.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the syntax is different.
     pub fn parse(option: &str) -> Result<Self, Diagnostics> {
         let Some((key, list)) = option.split_once('=') else {
             let message = format!("`--vary {option}`: write it as key.path=value,value");
@@ -47,7 +47,7 @@ impl Vary {
     }
 }
 
-/// A sweep as it was asked for.
+/// A sweep.
 #[derive(Clone, Debug)]
 pub struct Plan {
     scenario: PathBuf,
@@ -58,16 +58,16 @@ pub struct Plan {
 /// One combination.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Hash of everything that decides its result.
+    /// Hash of all inputs of its result.
     pub key: String,
     /// The varied keys' values, in the order of the plan.
     pub values: Vec<String>,
-    /// What is run.
+    /// The scenario.
     pub input: Input,
 }
 
 impl Point {
-    /// Its values in a row.
+    /// Its values, separated by spaces.
     pub fn name(&self) -> String {
         self.values.join(" ")
     }
@@ -83,8 +83,7 @@ impl Plan {
         let problem =
             |message: String| Diagnostics::single(format!("{}: {message}", path.display()));
         if path == Path::new(STANDARD_INPUT) {
-            let message = "a sweep reads its scenario from a file, once for every point; save it \
-                           to one";
+            let message = "a sweep needs its scenario in a file, which it reads for every point";
             return Err(problem(message.to_owned()));
         }
         let text = text::read(path, text::SCENARIO_BYTES_MAX);
@@ -157,7 +156,7 @@ impl Plan {
             }
             points.push(point);
         }
-        // One wrong corner is a finding, all wrong is a mistake in the plan.
+        // An invalid point is a result; if all are invalid, the plan is wrong.
         let all_wrong = points.iter().all(|point| point.key.is_empty());
         match refused {
             Some(refused) if all_wrong => Err(refused),
@@ -191,12 +190,12 @@ impl Plan {
     }
 }
 
-/// The hash of all that decides a result: scenario, the program's code, and the trace and the
-/// saved state as far as a look at the files tells.
+/// The hash of all inputs of a result: scenario, the program's code, and size and modification time
+/// of the trace and the saved state.
 fn key(scenario: &Scenario, registry: &Registry) -> String {
     let mut text =
         format!("{}\n{}\n", hybridsim_simulation::state::SOURCES, resolve(scenario, registry));
-    let files = [scenario.workload.text_opt("trace"), scenario.run.text_opt("state")];
+    let files = [&scenario.source.trace, &scenario.run.state];
     for file in files.into_iter().flatten() {
         let path = scenario.base.join(file);
         let about =

@@ -1,17 +1,17 @@
-//! Finished points, one file each, so that a sweep may be broken off at any moment.
+//! Finished points, one file each, so that a sweep can be interrupted and resumed.
 
 use hybridsim_observe::RunResults;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What became of a point.
+/// The outcome of a point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It ran to its end.
+    /// It completed.
     Done(Box<RunResults>),
-    /// It did not, for this reason.
+    /// It failed, with this message.
     Failed(String),
 }
 
@@ -38,8 +38,7 @@ impl Store {
         self.folder.join(format!("{key}.json"))
     }
 
-    /// The outcome of the point `key`, if it is known. A file that cannot be read is as good as
-    /// none: the point is run again.
+    /// The outcome of the point `key`, if it is stored. Points with unreadable files are run again.
     pub fn load(&self, key: &str) -> Option<Outcome> {
         let text = fs::read_to_string(self.path(key)).ok()?;
         let outcome = serde_json::from_str(&text).ok()?;
@@ -49,7 +48,7 @@ impl Store {
         }
     }
 
-    /// Keeps `outcome`. A point without a key was impossible from the start and is not kept.
+    /// Stores `outcome`. A point without a key has an invalid scenario and is not stored.
     ///
     /// # Errors
     /// When it cannot be written.

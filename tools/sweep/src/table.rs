@@ -1,4 +1,4 @@
-//! A sweep as a table: one row per point, its values and the figures that came of it.
+//! A sweep as a table: one row per point, with its values and results.
 
 use super::{Outcome, Point};
 use hybridsim_observe::RunResults;
@@ -108,7 +108,7 @@ pub fn terminal(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
         })
         .collect();
     let end = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-    // Two parts may have a key of the same name.
+    // Two components may have a key of the same name.
     let last = |key: &&str| match keys.iter().filter(|other| end(other) == end(key)).count() {
         1 => end(key),
         _ => (*key).to_owned(),
@@ -120,9 +120,9 @@ pub fn terminal(keys: &[&str], rows: &[(&Point, &Outcome)]) -> String {
         let mut line: Vec<String> = point.values.iter().map(|value| bare(value)).collect();
         match outcome {
             Outcome::Done(run) => line.extend(figures.iter().map(|(name, read)| {
-                // With fewer than ten requests beyond it a percentile means little.
-                let told = read(run).filter(|_| *name != "p99_us" || measured(run) >= 1000);
-                told.map_or_else(|| "-".to_owned(), hybridsim_report::figures::number)
+                // A percentile needs at least ten requests beyond it.
+                let value = read(run).filter(|_| *name != "p99_us" || measured(run) >= 1000);
+                value.map_or_else(|| "-".to_owned(), hybridsim_report::figures::number)
             })),
             Outcome::Failed(reason) => {
                 line.push(format!("failed: {}", reason.lines().next().unwrap_or_default()));
@@ -137,28 +137,28 @@ fn measured(run: &RunResults) -> u64 {
     run.latency_ns.all.count
 }
 
-/// At most so many different warnings are told.
+/// Maximum number of different warnings shown.
 const WARNINGS_MAX: usize = 8;
 
-/// What runs warn of, each sentence once.
+/// The warnings of all runs, each once.
 fn warnings(rows: &[(&Point, &Outcome)]) -> String {
-    let mut told: Vec<(&str, usize)> = Vec::new();
+    let mut found: Vec<(&str, usize)> = Vec::new();
     for (_, outcome) in rows {
         let Outcome::Done(run) = outcome else { continue };
         for warning in &run.warnings {
-            match told.iter_mut().find(|(text, _)| text == warning) {
+            match found.iter_mut().find(|(text, _)| text == warning) {
                 Some((_, count)) => *count += 1,
-                None => told.push((warning, 1)),
+                None => found.push((warning, 1)),
             }
         }
     }
     let mut out = String::new();
-    for (at, (text, count)) in told.iter().enumerate().take(WARNINGS_MAX) {
+    for (at, (text, count)) in found.iter().enumerate().take(WARNINGS_MAX) {
         let head = if at == 0 { "\nWarnings\n" } else { "" };
         out += &format!("{head}  {}. {text} ({count} of {} points)\n", at + 1, rows.len());
     }
-    if told.len() > WARNINGS_MAX {
-        out += &format!("  and {} more, in --json\n", told.len() - WARNINGS_MAX);
+    if found.len() > WARNINGS_MAX {
+        out += &format!("  and {} more, in --json\n", found.len() - WARNINGS_MAX);
     }
     out
 }

@@ -1,5 +1,5 @@
-//! Arithmetic of RAID 6: GF(2^8) over x^8 + x^4 + x^3 + x^2 + 1, on the eight bytes of a data version
-//! at once.
+//! Arithmetic of RAID 6: GF(2^8) over x^8 + x^4 + x^3 + x^2 + 1, on the eight bytes of a data
+//! version at once.
 //!
 //! P is the sum (exclusive or) of the data, Q the sum of the data times powers of g = 2, one power
 //! per unit; any two units can be solved for (H. P. Anvin, "The mathematics of RAID-6").

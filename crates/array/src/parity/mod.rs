@@ -15,7 +15,8 @@
 //!   that returns anything but zeros for a trimmed sector would invalidate the stripe's parity.
 //! - A flush goes to every member present. Writes are acknowledged when the members have completed
 //!   data and parity, so a flush makes all of them durable.
-//! - A rebuild step reads a stripe under an exclusive lock and writes the missing unit to the spare.
+//! - A rebuild step reads a stripe under an exclusive lock and writes the missing unit to the
+//!   spare.
 //!
 //! A member that fails, at its configured time or by failing a request, leaves the array. Reads in
 //! flight to it are planned again; writes in flight to it are covered by parity. An operation with

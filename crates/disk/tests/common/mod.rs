@@ -1,5 +1,5 @@
-//! A small reader of part tables, a first-come scheduler and a root component: enough to run a drive
-//! from its TOML text. The program's own reader is stricter.
+//! A small reader of part tables, a first-come scheduler and a root component: enough to run a
+//! drive from its TOML text. The program's own reader is stricter.
 #![allow(dead_code)]
 
 pub mod disksim;

@@ -1,4 +1,4 @@
-//! The command that finds a device's parameters from measured latencies.
+//! The command that fits a device's parameters to measured latencies.
 
 mod disk;
 
@@ -6,6 +6,7 @@ use super::output::{Exit, Failure, note, print};
 use hybridsim_calibrate::{
     self, CalibrateError, Calibration, Estimate, Known, Line, Measure, Reading, calibrate, preset,
 };
+use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
     /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs. With
-    /// --disk, logs of requests with their response times, in any trace format that has them
+    /// --disk, request logs in any trace format with response times
     #[arg(required_unless_present = "device")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -21,10 +22,10 @@ pub struct CalibrateArgs {
     /// Measure this file or block device, with direct I/O; it is only read
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
-    /// Write to it as well: WHAT IT HOLDS IS LOST
+    /// Write to it as well: ALL DATA ON IT IS LOST
     #[arg(long, requires = "device")]
     write: bool,
-    /// Through the page cache, where direct I/O is not possible
+    /// Use the page cache, where direct I/O is not possible
     #[arg(long, requires = "device")]
     buffered: bool,
     /// Requests measured at each length
@@ -33,13 +34,13 @@ pub struct CalibrateArgs {
     /// Bytes per flash page
     #[arg(long, default_value = "2KiB", value_name = "BYTES")]
     page: String,
-    /// Time to erase a block, from a datasheet: it cannot be seen from outside
+    /// Block erase time, from a datasheet: it cannot be measured from outside
     #[arg(long, default_value = "1.5ms", value_name = "TIME")]
     erase_time: String,
-    /// The device's capacity, for the preset; measured with --device
+    /// Capacity of the device, for the preset; measured with --device
     #[arg(long, value_name = "BYTES")]
     capacity: Option<String>,
-    /// Write the parameters as a preset into this file
+    /// Write a preset with the parameters into this file
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Write the latencies measured with --device into this file, as CSV
@@ -64,10 +65,10 @@ impl From<CalibrateError> for Failure {
     }
 }
 
-/// Measures or reads, fits, and tells.
-pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+/// Measures or reads, fits, and prints the result.
+pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     if args.disk.is_wanted() {
-        return disk::run(args);
+        return disk::run(registry, args);
     }
     let wrong =
         |option: &'static str| move |error: String| Failure::usage(format!("{option}: {error}"));
@@ -105,7 +106,7 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     print(&match args.json {
         true => serde_json::to_string_pretty(&calibration).expect("figures can be written"),
-        false => told(&calibration),
+        false => summary(&calibration),
     })?;
     if let Some(out) = &args.out {
         note(&format!("preset: {}", out.display()));
@@ -113,10 +114,10 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Below this share of the scatter a line does not explain latencies.
+/// Below this coefficient of determination the line does not explain the latencies.
 const R_SQUARED_MIN: f64 = 0.9;
 
-/// What speaks against the figures.
+/// Reasons to doubt the parameters.
 fn doubts(calibration: &Calibration) -> Vec<String> {
     let lines = [("reads", &calibration.read), ("writes", &calibration.write)];
     let doubt = |(name, line): (&str, &Option<Line>)| {
@@ -125,8 +126,8 @@ fn doubts(calibration: &Calibration) -> Vec<String> {
             || line.page_ns.margin.is_some_and(|margin| margin >= line.page_ns.value);
         scatters.then(|| {
             format!(
-                "{name} do not lie on a line (R^2 {:.2}, time per page {}): their figures mean \
-                 little; measure at more lengths, and nothing else meanwhile",
+                "{name} do not fit a line (R^2 {:.2}, time per page {}): their parameters are \
+                 unreliable; measure at more lengths on an otherwise idle device",
                 line.r_squared,
                 micros(&line.page_ns)
             )
@@ -148,7 +149,7 @@ fn save(path: &std::path::Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-fn told(calibration: &Calibration) -> String {
+fn summary(calibration: &Calibration) -> String {
     let mut text = String::new();
     let Known { page_bytes, erase_ns } = calibration.known;
     for (name, line) in [("read", &calibration.read), ("write", &calibration.write)] {

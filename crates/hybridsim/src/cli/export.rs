@@ -1,4 +1,4 @@
-//! What a results folder holds for other tools: percentile tables, results in fio's shape, a list
+//! Files for other tools in the results folder: percentile tables, results in fio's format, a list
 //! of all requests, a timeline.
 
 use super::SimulateArgs;
@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A timeline with more events than this is slow to look at.
+/// Viewers are slow with longer timelines.
 const EVENTS_MAX: usize = 500_000;
 const REQUESTS: &str = "requests.csv";
 const TIMELINE: &str = "timeline.json";
@@ -35,12 +35,12 @@ impl Window {
             (units::duration(from.trim())?.as_ns(), units::duration(to.trim())?.as_ns());
         match from_ns < to_ns {
             true => Ok(Self { from_ns, to_ns }),
-            false => Err("it ends before it begins".to_owned()),
+            false => Err("the window ends before it starts".to_owned()),
         }
     }
 }
 
-/// Takes the events of a run for the files that were asked for.
+/// Collects the events of a run for the requested files.
 pub struct Exports {
     requests: Option<RequestLog>,
     spans: Option<SpanFold>,
@@ -57,12 +57,12 @@ impl Exports {
         Ok(Self { requests, spans: args.timeline.map(fold) })
     }
 
-    /// Whether it wants events at all.
+    /// Whether it needs events.
     pub fn listens(&self) -> bool {
         self.requests.is_some() || self.spans.is_some()
     }
 
-    /// Writes what came of it, and takes away what an earlier run left there.
+    /// Writes the files, and removes those of an earlier run.
     pub fn save(self, folder: &Path, done: &RunOutput) -> Result<(), Failure> {
         for name in exports::NAMES.iter().chain(&[REQUESTS, TIMELINE]) {
             drop(fs::remove_file(folder.join(name)));
@@ -89,11 +89,11 @@ fn save_timeline(folder: &Path, done: &RunOutput, fold: SpanFold) -> Result<(), 
     let (left_out, window_ns) = (fold.left_out(), fold.window_ns());
     let spans = fold.finish();
     if spans.is_empty() {
-        note(&format!("warning: {title}: nothing happened in the window of the timeline"));
+        note(&format!("warning: {title}: no activity in the window of the timeline"));
     }
     if left_out > 0 {
         note(&format!(
-            "warning: {title}: the timeline keeps the first {EVENTS_MAX} events and leaves out \
+            "warning: {title}: the timeline has the first {EVENTS_MAX} events and omits \
              {left_out}; choose a shorter window"
         ));
     }

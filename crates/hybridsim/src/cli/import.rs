@@ -1,4 +1,4 @@
-//! The command that turns foreign parameter files into scenarios.
+//! The command that converts parameter files of other simulators.
 
 use super::output::{Exit, Failure, note, print};
 use clap::Subcommand;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum ImportCommand {
-    /// Turn a DiskSim 4 parameter file into a scenario, or the description of one drive into a
+    /// Convert a DiskSim 4 parameter file into a scenario, or the description of a drive into a
     /// preset
     Disksim(DisksimArgs),
 }
@@ -21,16 +21,16 @@ pub struct DisksimArgs {
     /// Write the scenario here instead of printing it
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long, requires = "out")]
     force: bool,
-    /// Look here for files that are not beside the one that names them; may be repeated
+    /// Search this folder for files that are not beside the one that names them; may be repeated
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
     /// Replay this trace instead of the synthetic workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The trace's format, where its content leaves a doubt
+    /// The trace's format, where its content is ambiguous
     #[arg(long, value_name = "FORMAT", requires = "trace")]
     format: Option<String>,
     /// Change a parameter first, as on DiskSim's command line; may be repeated
@@ -81,7 +81,7 @@ pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The trace as a scenario at `out` names it: scenarios look for traces beside themselves.
+/// The path of the trace relative to a scenario at `out`.
 fn beside(trace: &Path, out: Option<&Path>) -> Result<String, Failure> {
     let unclear = |error: std::io::Error| {
         Failure::Message(Exit::Trace, format!("{}: {error}", trace.display()))

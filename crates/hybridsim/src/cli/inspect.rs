@@ -1,4 +1,4 @@
-//! Commands that look without running: check, draw, list, explain, schema.
+//! Commands that do not simulate: check, draw, list, explain, schema.
 
 use super::output::{Exit, Failure, note, print};
 use super::{CheckArgs, DrawArgs};
@@ -16,7 +16,7 @@ pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
             print(&resolve(&scenario, registry))?;
         } else {
             let gib = system.component.capacity() as f64 * 512.0 / f64::from(1 << 30);
-            note(&format!("{}: fine; `{}` offers {gib:.1} GiB", path.display(), system.path));
+            note(&format!("{}: valid; `{}` has {gib:.1} GiB", path.display(), system.path));
         }
     }
     Ok(())

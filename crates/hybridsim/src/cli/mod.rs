@@ -1,4 +1,4 @@
-//! The command line: this file parses, dispatches and sets the exit code.
+//! The command line: parses, dispatches and sets the exit code.
 
 mod calibrate;
 mod export;
@@ -29,65 +29,65 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Simulate one scenario and print what came of it
+    /// Simulate one scenario and print its results
     Run(RunArgs),
-    /// Simulate several scenarios on the same workload and set them side by side
+    /// Simulate several scenarios and compare their results
     Compare(CompareArgs),
-    /// Run one scenario at every combination of values some of its keys take
+    /// Run one scenario at every combination of some parameter values
     Sweep(sweep::SweepArgs),
-    /// Published figures and measured drives, each beside what comes out here
+    /// Reproduce published figures and measurements of drives
     Reproduce(reproduce::ReproduceArgs),
-    /// Find a flash device's parameters from measured latencies, or a hard disk's from a log
+    /// Fit the parameters of a flash device to measured latencies, or of a hard disk to a log
     Calibrate(calibrate::CalibrateArgs),
-    /// Check a scenario without running it; says everything that is wrong
+    /// Check a scenario without running it and report all problems
     Check(CheckArgs),
-    /// Draw a scenario's system as a picture (SVG)
+    /// Draw a scenario's system as a diagram (SVG)
     Draw(DrawArgs),
-    /// Look at traces and convert them
+    /// Check, profile and convert traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Turn parameter files of other simulators into scenarios
+    /// Convert parameter files of other simulators into scenarios
     #[command(subcommand)]
     Import(import::ImportCommand),
-    /// What can be used in a scenario: kinds of things, or the entries of one kind
+    /// List the categories of entries, or the entries of one category
     List(ListArgs),
-    /// Help, default and range of a scenario key, a part or a policy
+    /// Show help, default and range of a scenario key, a component or a policy
     Explain(ExplainArgs),
-    /// The scenario format as JSON Schema, for editors
+    /// Print the scenario format as JSON Schema, for editors
     Schema,
-    /// Run random systems under random workloads with every check on
+    /// Run random systems under random workloads with all checks enabled
     Fuzz(FuzzArgs),
 }
 
-/// Options of everything that simulates.
+/// Options of the commands that simulate.
 #[derive(Args, Clone)]
 struct SimulateArgs {
     /// Replay this trace instead of the scenario's workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Set a scenario key, such as part.disk.rpm='"10000rpm"'; may be repeated
+    /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Write results, resolved scenario and report into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace results that are in the folder already
+    /// Replace existing results in the folder
     #[arg(long, requires = "out")]
     force: bool,
-    /// Also write every request, with where its time went, into requests.csv in the folder
+    /// Also write every request with its latency breakdown into requests.csv in the folder
     #[arg(long, requires = "out")]
     requests: bool,
-    /// Also write what every part did from one moment of the run to another into timeline.json in
-    /// the folder, for ui.perfetto.dev
+    /// Also write the activity of every component in this window of simulated time into
+    /// timeline.json in the folder, for ui.perfetto.dev
     #[arg(long, value_name = "FROM..TO", requires = "out", value_parser = export::Window::parse)]
     timeline: Option<export::Window>,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Check that every read returns the last write
+    /// Verify that every read returns the last write
     #[arg(long)]
     verify: bool,
-    /// Precondition devices afresh instead of remembering them from earlier runs
+    /// Precondition devices again instead of restoring cached states
     #[arg(long)]
     no_cache: bool,
     /// Show a progress bar
@@ -102,7 +102,7 @@ struct RunArgs {
     /// Write the system's state at the end of the run into this file
     #[arg(long, value_name = "FILE")]
     save_state: Option<PathBuf>,
-    /// Go on from the state in this file, saved from the same system
+    /// Start from the state in this file, saved from the same system
     #[arg(long, value_name = "FILE")]
     load_state: Option<PathBuf>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ struct CheckArgs {
     /// Set a scenario key first; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print the resolved scenario: every value spelt out
+    /// Print the resolved scenario, with all defaults and presets expanded
     #[arg(long)]
     resolved: bool,
 }
@@ -138,41 +138,41 @@ struct DrawArgs {
     /// Set a scenario key first; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Write the picture here instead of printing it
+    /// Write the diagram into this file instead of printing it
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum TraceCommand {
-    /// Read a trace to its end and report what is wrong with it
+    /// Read a trace to its end and report all problems
     Check(trace::CheckArgs),
-    /// Profile a trace: mix, sizes, footprint, locality
+    /// Profile a trace: operation mix, request sizes, footprint, locality
     Info(trace::InfoArgs),
     /// Convert a trace to the native format or a common text format
     Convert(trace::ConvertArgs),
-    /// What caches of each size and policy would miss of a trace: its miss-ratio curves
+    /// Compute miss-ratio curves: the miss ratio by cache size and replacement policy
     Mrc(mrc::MrcArgs),
 }
 
 #[derive(Args)]
 struct ListArgs {
-    /// A kind of thing, such as part, ftl, scheduler, generator, trace-format, preset
+    /// A category, such as component, ftl, scheduler, generator, trace-format, preset
     kind: Option<String>,
 }
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// A key (rpm, host.queue_depth), a part or policy (hard-disk), or a kind (ftl)
+    /// A key (rpm, host.queue_depth), an entry (hard-disk, greedy), or a category (ftl)
     key: String,
 }
 
 #[derive(Args)]
 struct FuzzArgs {
-    /// The first seed; the same seed gives the same systems
+    /// The first seed; a seed always gives the same system
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many systems to run
+    /// Number of systems
     #[arg(long, default_value_t = 100)]
     runs: u64,
 }
@@ -185,9 +185,9 @@ pub fn run_with(registry: &Registry, args: impl IntoIterator<Item = std::ffi::Os
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe while printing help is nobody's concern.
+            // A closed standard output is ignored.
             drop(error.print());
-            // Help and version go to standard output and are no failure.
+            // Help and version are not failures.
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
                 return 0;
             }
@@ -212,8 +212,8 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
             run::simulate(registry, &args.scenarios, &args.simulate, run::Kind::Compare)
         }
         Command::Sweep(args) => sweep::sweep(registry, &args),
-        Command::Reproduce(args) => reproduce::reproduce(&args),
-        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Reproduce(args) => reproduce::reproduce(registry, &args),
+        Command::Calibrate(args) => calibrate::run(registry, &args),
         Command::Check(args) => inspect::check(registry, &args),
         Command::Draw(args) => inspect::draw(registry, &args),
         Command::Trace(TraceCommand::Check(args)) => trace::check(registry, &args),

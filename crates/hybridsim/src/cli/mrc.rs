@@ -1,4 +1,4 @@
-//! The command that draws miss-ratio curves.
+//! The command for miss-ratio curves.
 
 use super::output::{Exit, Failure, note, print};
 use super::progress::Progress;
@@ -17,7 +17,7 @@ use hybridsim_workload::trace::{FormatEntry, OpenOptions, open_with};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Policies times sizes; more would take more time than anybody waits.
+/// Maximum product of policies and sizes.
 const CACHES_MAX: usize = 1000;
 /// The largest sample, in pages.
 const SAMPLE_MAX: u32 = 1 << 24;
@@ -26,16 +26,16 @@ const SAMPLE_MAX: u32 = 1 << 24;
 pub struct MrcArgs {
     #[command(flatten)]
     open: OpenArgs,
-    /// A replacement policy, or several with commas between, or `all`; may be repeated
+    /// Replacement policies, separated by commas, or `all`; may be repeated
     #[arg(long, value_name = "POLICY", default_value = "lru")]
     policy: Vec<String>,
-    /// Sizes of the cache: bytes (64MiB) or shares of the trace's footprint (0.1), with commas
+    /// Cache sizes, separated by commas: bytes (64MiB) or shares of the footprint (0.1)
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = size)]
     sizes: Vec<Size>,
-    /// Size of a page
+    /// Page size
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = page)]
     page: u64,
-    /// Follow at most this many pages, chosen by hash; results say what share that was
+    /// Maximum number of sampled pages, chosen by hash; results include the sampled share
     #[arg(long, value_name = "PAGES", default_value_t = 1_048_576,
           value_parser = clap::value_parser!(u32).range(1024..=i64::from(SAMPLE_MAX)))]
     sample: u32,
@@ -50,7 +50,8 @@ pub struct MrcArgs {
 fn size(text: &str) -> Result<Size, String> {
     match text.trim().parse::<f64>() {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(Size::Footprint(share)),
-        Ok(_) => Err("a share of the footprint lies between 0 and 1; bytes need a unit".to_owned()),
+        Ok(_) => Err("a share of the footprint lies between 0 and 1; a size in bytes needs a unit"
+            .to_owned()),
         Err(_) => units::bytes(text.trim()).map(Size::Bytes),
     }
 }
@@ -63,7 +64,7 @@ fn page(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The `--policy` option means what a scenario's `replacement` means.
+/// The `--policy` option has the syntax of a scenario's `replacement`.
 const POLICY: &[Param] = &[Param::optional(
     "policy",
     Kind::Entry(ReplacementEntry::CATEGORY),
@@ -79,17 +80,17 @@ fn policies(registry: &Registry, options: &[String]) -> Result<Vec<Policy>, Fail
     }
     if names.iter().any(|name| name == "all") {
         let all = registry.iter::<ReplacementEntry>();
-        // Those that need parameters have to be asked for.
+        // Policies with required parameters have to be named.
         let all = all.filter(|entry| entry.description.params.iter().all(has_default));
         names = all.map(|entry| entry.description.name.to_owned()).collect();
     }
     let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
     for name in names {
-        let settings = trace::plug_option(registry, POLICY, &name)?;
-        let plug = settings.entry("policy");
-        let entry = registry.find::<ReplacementEntry>(&plug.name);
+        let settings = trace::entry_option(registry, POLICY, &name)?;
+        let choice = settings.entry("policy");
+        let entry = registry.find::<ReplacementEntry>(&choice.name);
         let entry = entry.expect("a checked option names a registered policy");
-        policies.push(Policy { entry, settings: plug.settings.clone() });
+        policies.push(Policy { entry, settings: choice.settings.clone() });
     }
     Ok(policies)
 }
@@ -115,7 +116,7 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
     let policies = policies(registry, &args.policy)?;
     let sizes = args.sizes.len().max(1);
     if policies.len() * sizes > CACHES_MAX {
-        return Err(Failure::usage(format!("at most {CACHES_MAX} caches: ask for fewer sizes")));
+        return Err(Failure::usage(format!("at most {CACHES_MAX} caches; choose fewer sizes")));
     }
     let ask = Ask {
         page_bytes: args.page,
@@ -140,8 +141,8 @@ pub fn run(registry: &Registry, args: &MrcArgs) -> Result<(), Failure> {
     );
     progress.finish();
     let found = found?;
-    if let Some(words) = hybridsim_simulation::run::plugin_error() {
-        return Err(Failure::Message(Exit::Run, words));
+    if let Some(message) = registry.take_plugin_error() {
+        return Err(Failure::Message(Exit::Run, message));
     }
     trace::warn(&args.open.file, &found.warnings);
     if let Some(out) = &args.out {
@@ -168,15 +169,15 @@ fn plot(args: &MrcArgs, found: &Curves) -> Plot {
         Curve::ours(&curve.policy, known.collect())
     };
     Plot {
-        title: format!("Miss ratio by size of the cache: {name}"),
+        title: format!("Miss ratio by cache size: {name}"),
         caption: String::new(),
-        x: Axis::logarithmic("Size of the cache", "bytes"),
-        y: Axis::linear("Pages missed", "share"),
+        x: Axis::logarithmic("Cache size", "bytes"),
+        y: Axis::linear("Miss ratio", "share"),
         curves: found.curves.iter().map(curve).collect(),
     }
 }
 
-/// One row a size, one column a policy, miss ratios in percent.
+/// One row per size, one column per policy, miss ratios in percent.
 fn table(found: &Curves) -> String {
     let sampled = found.sampled_fraction < 1.0;
     let how = match sampled {
@@ -184,7 +185,7 @@ fn table(found: &Curves) -> String {
         false => "exact".to_owned(),
     };
     let mut out = format!(
-        "{} accesses to {} pages of {}, footprint {}, {how}\n\nmisses in %\n{:>12}",
+        "{} accesses to {} pages of {}, footprint {}, {how}\n\nmiss ratio in %\n{:>12}",
         number(found.accesses as f64),
         number(found.pages as f64),
         write_bytes(found.page_bytes),
@@ -208,9 +209,9 @@ fn table(found: &Curves) -> String {
     }
     if sampled {
         let enough = (found.pages + found.pages / 16).next_power_of_two();
-        out += "\n± is how far the truth may be, as told by how far parts of the sample are apart";
+        out += "\n± is the error, estimated from the variation between parts of the sample";
         if enough <= u64::from(SAMPLE_MAX) {
-            out += &format!("; --sample {enough} follows every page");
+            out += &format!("; --sample {enough} includes every page");
         }
         out.push('\n');
     }
@@ -225,7 +226,7 @@ fn cell(point: &hybridsim_mrc::Point) -> String {
     }
 }
 
-/// A size in the unit that leaves few digits.
+/// A size in the largest unit below it.
 fn short(bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, power)| bytes >= 1 << power).unwrap_or(("B", 0));

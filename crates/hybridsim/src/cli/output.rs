@@ -16,22 +16,22 @@ pub enum Exit {
     Usage = 2,
     /// The trace is wrong.
     Trace = 3,
-    /// A sweep ended, and some of its points failed.
+    /// Some points of a sweep failed.
     Points = 4,
     /// Interrupted; partial results were kept.
     Interrupted = 130,
 }
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
     /// With an exit code and a message; nothing has been printed.
     Message(Exit, String),
     /// The scenario is wrong; nothing has been printed.
     Scenario(Diagnostics),
-    /// As `Message`, but results of what was done have been printed.
+    /// As `Message`, after partial results have been printed.
     AfterResults(Exit, String),
-    /// Standard output was closed; that is how a reader says it has seen enough.
+    /// Standard output was closed by its reader.
     ClosedPipe,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         Self::Message(Exit::Usage, message.into())
     }
 
-    /// The same, of files that could not be written once results had been printed.
+    /// The same failure after results have been printed.
     pub fn after_results(self) -> Self {
         match self {
             Self::Message(exit, message) => Self::AfterResults(exit, message),
@@ -65,7 +65,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Writes a file into `folder` so that it is either whole or absent.
+/// Writes a file into `folder` atomically.
 pub fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
     state::write(&folder.join(name), text.as_bytes()).map_err(|error| {
         Failure::Message(Exit::Run, format!("cannot write {name} in {}: {error}", folder.display()))
@@ -83,13 +83,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes `text` to standard error; a closed standard error is not worth failing for.
+/// Writes `text` to standard error; a closed standard error is ignored.
 pub fn note(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Tells of `failure` and returns its exit code. Where JSON was asked for and no results stand on
-/// standard output, the failure does, so that there always is one document.
+/// Reports `failure` and returns its exit code. With `--json`, standard output always holds one
+/// document: the failure unless results have been printed.
 pub fn report(failure: &Failure, wants_json: bool) -> u8 {
     let (exit, message, problems) = match failure {
         Failure::ClosedPipe => return 0,
@@ -105,7 +105,7 @@ pub fn report(failure: &Failure, wants_json: bool) -> u8 {
     exit as u8
 }
 
-/// Prints a failure as JSON; whoever closed standard output does not want it.
+/// Prints a failure as JSON; a closed standard output is ignored.
 pub fn document(exit: Exit, message: &str, problems: Value) {
     let error = json!({
         "error": { "exit_code": exit as u8, "message": message, "problems": problems }

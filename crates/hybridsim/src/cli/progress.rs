@@ -1,4 +1,4 @@
-//! The progress bar: on a terminal a bar with rate and time left, on a pipe nothing.
+//! The progress bar: shown on a terminal, hidden otherwise.
 
 use clap::ValueEnum;
 use hybridsim_simulation::run::RunProgress;
@@ -29,7 +29,7 @@ impl When {
     }
 }
 
-/// Parts of a run the bar distinguishes.
+/// Resolution of the bar.
 const STEPS: u64 = 1000;
 
 /// One run's progress.
@@ -51,12 +51,12 @@ impl Progress {
         Self { bar, began: Cell::new(Instant::now()) }
     }
 
-    /// Shows how far the run is.
-    pub fn update(&self, beat: &RunProgress) {
+    /// Shows the progress of the run.
+    pub fn update(&self, progress: &RunProgress) {
         if self.bar.is_hidden() {
             return;
         }
-        let RunProgress { fraction, requests, now, preparing } = *beat;
+        let RunProgress { fraction, requests, now, preparing } = *progress;
         if preparing {
             self.bar.set_message("preconditioning");
             self.began.set(Instant::now());
@@ -70,13 +70,13 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The progress of a row of steps, each with work of unknown length inside.
+/// The progress of a sequence of steps, each of unknown length.
 pub struct Steps {
     bar: ProgressBar,
 }
@@ -97,8 +97,8 @@ impl Steps {
         self.bar.tick();
     }
 
-    /// Something called `name` was done within the step.
-    pub fn tell(&self, name: &str) {
+    /// Shows `name` as the last thing done within the step.
+    pub fn message(&self, name: &str) {
         self.bar.set_message(name.to_owned());
     }
 
@@ -107,7 +107,7 @@ impl Steps {
         self.bar.inc(1);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

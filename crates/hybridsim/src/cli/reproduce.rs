@@ -4,6 +4,7 @@ use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::{interrupt_flag, prepare, wants_ansi};
 use hybridsim_config::check::near;
+use hybridsim_config::registry::Registry;
 use hybridsim_report::study::{self, Study};
 use hybridsim_report::terminal::Style;
 use hybridsim_reproduce::{ExperimentError, Runner};
@@ -13,16 +14,16 @@ use std::path::PathBuf;
 pub struct ReproduceArgs {
     /// What to reproduce: a source (flashsim, disk) or one of its experiments (flashsim/fig6); all without any
     ids: Vec<String>,
-    /// Only list what can be reproduced
+    /// Only list the available figures and tables
     #[arg(long, conflicts_with_all = ["json", "out"])]
     list: bool,
-    /// Print one JSON document instead of rows
+    /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Write rows and pictures into this folder: reproduction.html and reproduction.json
+    /// Write tables and charts into this folder: reproduction.html and reproduction.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace what is in the folder already
+    /// Replace existing results in the folder
     #[arg(long, requires = "out")]
     force: bool,
     /// Show a progress bar
@@ -31,7 +32,7 @@ pub struct ReproduceArgs {
 }
 
 /// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
-pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failure> {
     let experiments = hybridsim_reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
     if args.list {
         let width = experiments.iter().map(|experiment| experiment.id.len()).max().unwrap_or(0);
@@ -45,8 +46,8 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, experiments.len());
-    let tell = |name: &str| steps.tell(name);
-    let runner = Runner::new(&interrupted, &tell);
+    let finished = |name: &str| steps.message(name);
+    let runner = Runner::new(registry, &interrupted, &finished);
     let mut studies: Vec<Study> = Vec::with_capacity(experiments.len());
     let mut stopped = None;
     for experiment in experiments {

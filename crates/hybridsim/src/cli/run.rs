@@ -12,7 +12,7 @@ use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
 use hybridsim_simulation::run::{self, Options, RunError, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
-use hybridsim_simulation::state::{self, Cache};
+use hybridsim_simulation::state::{self, PreconditionCache};
 use hybridsim_simulation::workload;
 use std::fs;
 use std::io::IsTerminal;
@@ -38,7 +38,7 @@ pub fn single(registry: &Registry, mut args: RunArgs) -> Result<(), Failure> {
         args.simulate.sets.push(format!("run.state={quoted}"));
     }
     if let Some(path) = &args.save_state {
-        // Hours may pass until it is written.
+        // Fail before the run, not hours later.
         let probe = path.with_extension("partial");
         let tried = fs::write(&probe, []).and_then(|()| fs::remove_file(&probe));
         tried
@@ -64,10 +64,10 @@ pub fn simulate(
     if let Some(out) = &args.out {
         prepare(out, args.force)?;
     }
-    let kept = Arc::new(AtomicBool::new(false));
-    let interrupted = interrupts(args.json, Arc::clone(&kept));
+    let has_results = Arc::new(AtomicBool::new(false));
+    let interrupted = interrupts(args.json, Arc::clone(&has_results));
     let mut runs: Vec<RunOutput> = Vec::new();
-    // What a run found must not be lost because a disk is full: it is printed all the same.
+    // Results are printed even when they cannot be saved.
     let mut saved = Ok(());
     for (scenario, name) in scenarios.iter().zip(&names) {
         run::forget_peak_memory();
@@ -76,7 +76,7 @@ pub fn simulate(
             args.out.as_ref().map(|out| if compare { out.join(name) } else { out.clone() });
         let begin = |folder: &PathBuf| Exports::begin(args, folder);
         let mut exports = folder.as_ref().map(begin).transpose()?;
-        let flags = (&*interrupted, &*kept);
+        let flags = (&*interrupted, &*has_results);
         let done = one(registry, scenario, args, save_state, exports.as_mut(), flags)?;
         if let (Some(folder), Some(exports)) = (&folder, exports) {
             let written = save(folder, &done).and_then(|()| exports.save(folder, &done));
@@ -104,7 +104,7 @@ pub fn simulate(
     }
     if args.verify {
         let requests: u64 = runs.iter().map(|done| done.results.requests).sum();
-        note(&format!("verified: {requests} requests, every read returned what was written last"));
+        note(&format!("verified: {requests} requests, every read returned the last write"));
     }
     Ok(())
 }
@@ -128,8 +128,7 @@ fn read_all(
     Ok(scenarios)
 }
 
-/// What to say when the scenarios have different things to do: their figures then compare more
-/// than their systems.
+/// The warning when the workloads of the scenarios differ.
 fn differing_work(scenarios: &[Scenario]) -> Option<String> {
     let (first, rest) = scenarios.split_first()?;
     let keys = |scenario: &Scenario| {
@@ -142,7 +141,7 @@ fn differing_work(scenarios: &[Scenario]) -> Option<String> {
     (!rest.iter().all(same)).then(|| {
         let names: Vec<String> = scenarios.iter().map(workload::name).collect();
         let names = names.join(", ");
-        format!("note: the workloads differ ({names}); --trace FILE gives all the same")
+        format!("note: the workloads differ ({names}); use --trace FILE for the same one in all")
     })
 }
 
@@ -164,9 +163,9 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Makes sure results can be written before hours are spent on them.
+/// Checks before the run that results can be written.
 pub(super) fn prepare(out: &Path, force: bool) -> Result<(), Failure> {
-    // What an interrupted run left half written is in nobody's way.
+    // Ignore the temporary files of interrupted runs.
     let partial = |name: &str| name.starts_with('.') && name.ends_with(".partial");
     let counts = |entry: &fs::DirEntry| !partial(&entry.file_name().to_string_lossy());
     let taken = fs::read_dir(out).is_ok_and(|entries| entries.flatten().any(|e| counts(&e)));
@@ -182,17 +181,16 @@ pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     interrupts(false, Arc::new(AtomicBool::new(true)))
 }
 
-/// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once, and so does the first while
-/// there is nothing worth waiting for, which `kept` says: large devices take long to make.
-fn interrupts(wants_json: bool, kept: Arc<AtomicBool>) -> Arc<AtomicBool> {
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once, and so does the first until
+/// `has_results` is set: building large devices takes long.
+fn interrupts(wants_json: bool, has_results: Arc<AtomicBool>) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let setter = Arc::clone(&flag);
-    // A second handler cannot be set when the library runs inside another program; that program
-    // then decides what Ctrl-C does.
+    // Inside another program that has its own handler, that handler stays in place.
     drop(ctrlc::set_handler(move || {
-        let nothing_kept = !kept.load(Ordering::Relaxed);
-        if setter.swap(true, Ordering::Relaxed) || nothing_kept {
-            if nothing_kept {
+        let nothing_yet = !has_results.load(Ordering::Relaxed);
+        if setter.swap(true, Ordering::Relaxed) || nothing_yet {
+            if nothing_yet {
                 let message = "interrupted before anything was simulated".to_owned();
                 report(&Failure::Message(Exit::Interrupted, message), wants_json);
             }
@@ -208,21 +206,21 @@ fn one(
     args: &SimulateArgs,
     save_state: bool,
     exports: Option<&mut Exports>,
-    (interrupted, kept): (&AtomicBool, &AtomicBool),
+    (interrupted, has_results): (&AtomicBool, &AtomicBool),
 ) -> Result<RunOutput, Failure> {
     let progress = Progress::new(args.progress, &scenario.title);
-    let mut watch = |beat: &run::RunProgress| {
-        progress.update(beat);
-        if !beat.preparing {
-            kept.store(true, Ordering::Relaxed);
+    let mut on_progress = |now: &run::RunProgress| {
+        progress.update(now);
+        if !now.preparing {
+            has_results.store(true, Ordering::Relaxed);
         }
         !interrupted.load(Ordering::Relaxed)
     };
     let detail = if args.out.is_some() { Detail::Full } else { Detail::Bare };
-    let cache = if args.no_cache { None } else { Cache::standard() };
+    let cache = PreconditionCache::standard().filter(|_| !args.no_cache);
     let sink = exports.filter(|exports| exports.listens());
     let sink = sink.map(|exports| exports as &mut dyn EventSink);
-    let options = Options { detail, watch: Some(&mut watch), sink, save_state, cache };
+    let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
     let done = run::run(scenario, registry, options);
     progress.finish();
     done.map_err(|error| match error {
@@ -267,7 +265,7 @@ fn show(args: &SimulateArgs, runs: &[RunOutput], compare: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// What to call all of it.
+/// The title of the report.
 fn title(runs: &[&RunResults]) -> String {
     let titles = |runs: &[&RunResults]| {
         runs.iter().map(|run| run.label.title.clone()).collect::<Vec<_>>().join(", ")
@@ -286,7 +284,7 @@ pub(super) fn wants_ansi() -> bool {
         && std::io::stdout().is_terminal()
 }
 
-/// The exit code of everything that was run.
+/// The exit code of all runs.
 fn verdict(runs: &[RunOutput]) -> Result<(), Failure> {
     for done in runs {
         if let Some(fault) = &done.fault {
@@ -324,5 +322,5 @@ pub fn fuzz(registry: &Registry, first_seed: u64, runs: u64) -> Result<(), Failu
             }
         }
     }
-    print(&format!("{passed} systems passed, {refused} impossible ones were refused"))
+    print(&format!("{passed} systems passed, {refused} invalid ones were rejected"))
 }

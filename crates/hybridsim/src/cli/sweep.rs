@@ -1,17 +1,18 @@
-//! The command that runs a scenario at every combination of some of its values.
+//! The command for parameter sweeps.
 
 use super::output::{Exit, Failure, note, print, write_file};
 use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
+use hybridsim_simulation::parallel::processors;
 use hybridsim_sweep::{Job, Outcome, Plan, Point, Shard, Store, Vary};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct SweepArgs {
-    /// A scenario, or a sweep file that names one and says what varies
+    /// A scenario, or a sweep file that names one and the values to vary
     file: PathBuf,
-    /// Values a scenario key takes, such as part.ssd.over_provisioning=0.07,0.28; may be repeated
+    /// Values of a scenario key, such as component.ssd.over_provisioning=0.07,0.28; may be repeated
     #[arg(long, value_name = "KEY=VALUE,VALUE")]
     vary: Vec<String>,
     /// Set a scenario key at every point; may be repeated
@@ -20,22 +21,22 @@ pub struct SweepArgs {
     /// Replay this trace instead of the scenario's workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Points at a time; as many as processors without
+    /// Points run in parallel; default: the number of processors
     #[arg(short, long, value_name = "COUNT")]
     jobs: Option<usize>,
-    /// Run only part I of N, counted from 0; all parts may share one folder
+    /// Run only shard I of N, counted from 0; all shards may share one folder
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Keep every point here and go on from what is there; the table is sweep.csv
+    /// Store every point in this folder and resume from it; the table is sweep.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run points again that failed before
+    /// Run failed points again
     #[arg(long, requires = "out")]
     retry: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Precondition devices afresh instead of remembering them from earlier runs
+    /// Precondition devices again instead of restoring cached states
     #[arg(long)]
     no_cache: bool,
     /// Show a progress bar
@@ -65,21 +66,17 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     };
     let interrupted = interrupt_flag();
     let steps = Steps::new(args.progress, points.len());
-    let tell = |name: &str| {
-        steps.tell(name);
-        steps.end();
+    let job = Job {
+        registry,
+        threads: args.jobs.unwrap_or_else(processors),
+        store: store.as_ref(),
+        cache: !args.no_cache,
+        interrupted: &interrupted,
     };
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let outcomes = hybridsim_sweep::run(
-        &points,
-        &Job {
-            threads: args.jobs.unwrap_or(processors),
-            store: store.as_ref(),
-            cache: !args.no_cache,
-            interrupted: &interrupted,
-            tell: &tell,
-        },
-    );
+    let outcomes = hybridsim_sweep::run(&points, &job, |point| {
+        steps.message(&point.name());
+        steps.end();
+    });
     steps.finish();
     let finished = points.iter().zip(outcomes);
     let mine: Vec<(&Point, Outcome)> =
@@ -89,7 +86,7 @@ pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     verdict(&mine, points.len())
 }
 
-/// What other shards have finished so far.
+/// Points finished by other shards.
 fn others<'p>(
     all: &'p [Point],
     mine: &[Point],
@@ -127,8 +124,8 @@ fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<
 fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
     if rows.len() < asked {
         let message = format!(
-            "interrupted: {} of {asked} points are done; with --out the same command goes on \
-             from there",
+            "interrupted: {} of {asked} points are done; with --out, the same command resumes \
+             there",
             rows.len()
         );
         return Err(Failure::AfterResults(Exit::Interrupted, message));
@@ -137,7 +134,7 @@ fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {
     match rows.iter().filter(failed).count() {
         0 => Ok(()),
         count => {
-            let message = format!("{count} of {asked} points failed; the table says why");
+            let message = format!("{count} of {asked} points failed; the table has the reasons");
             Err(Failure::AfterResults(Exit::Points, message))
         }
     }

@@ -1,4 +1,4 @@
-//! The commands that look at traces: check, info and convert.
+//! The commands for traces: check, info and convert.
 
 use super::output::{Exit, Failure, note, print};
 use super::progress::{Progress, When};
@@ -19,12 +19,12 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// How a trace is opened.
+/// Options for opening a trace.
 #[derive(clap::Args)]
 pub struct OpenArgs {
-    /// The trace; compressed or not, its format is found by content
+    /// The trace, compressed or not; its format is detected from its content
     pub(super) file: PathBuf,
-    /// The format, where content leaves a doubt: a name, or { kind = "name", ... } with options
+    /// The format, where the content is ambiguous: a name, or { kind = "name", ... } with options
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// Show a progress bar
@@ -36,7 +36,7 @@ pub struct OpenArgs {
 pub struct InfoArgs {
     #[command(flatten)]
     open: OpenArgs,
-    /// Print one JSON document instead of rows
+    /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ pub struct CheckArgs {
 pub struct ConvertArgs {
     #[command(flatten)]
     open: OpenArgs,
-    /// The file to write; its ending chooses the format unless --to does
+    /// The file to write; its extension selects the format unless --to is given
     out: PathBuf,
     /// The format to write
     #[arg(long, value_name = "FORMAT")]
@@ -59,7 +59,7 @@ pub struct ConvertArgs {
     /// A note for the header of a native trace, such as command='tar xf'; may be repeated
     #[arg(long = "note", value_name = "KEY=TEXT")]
     notes: Vec<String>,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }
@@ -70,16 +70,16 @@ impl From<TraceError> for Failure {
     }
 }
 
-/// The `--format` option means what a scenario's `workload.format` means.
+/// The `--format` option has the syntax of a scenario's `workload.format`.
 const FORMAT: &[Param] = &[Param::optional(
     "format",
     Kind::Entry("trace-format"),
     "The trace's format, with its options.",
 )];
 
-/// Reads an option that names one of the entries `param` (the only one of its list) chooses from:
-/// a name, or a table with parameters, as in scenarios.
-pub(super) fn plug_option(
+/// Reads an option that chooses an entry for the only parameter of `param`: a name, or a table with
+/// parameters, as in scenarios.
+pub(super) fn entry_option(
     registry: &Registry,
     param: &'static [Param],
     value: &str,
@@ -109,10 +109,10 @@ pub(super) fn options(
     mut options: OpenOptions,
 ) -> Result<OpenOptions, Failure> {
     if let Some(format) = &args.format {
-        let settings = plug_option(registry, FORMAT, format)?;
-        let plug = settings.entry("format");
-        options.format = Some(plug.name.clone());
-        options.settings = plug.settings.clone();
+        let settings = entry_option(registry, FORMAT, format)?;
+        let choice = settings.entry("format");
+        options.format = Some(choice.name.clone());
+        options.settings = choice.settings.clone();
     }
     Ok(options)
 }

@@ -15,7 +15,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What `input` tells.
+    /// The device in `input`.
     pub fn new(input: &FtlInput<'_>) -> Self {
         Self {
             geometry: *input.geometry,

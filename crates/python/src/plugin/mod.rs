@@ -1,9 +1,9 @@
 //! Policies written in Python.
 //!
 //! A class is named in a scenario by its import path, as `{ kind = "python", class = "module:Class"
-//! }`, or registered under a name of its own. A registered class becomes an entry like any other;
-//! what tells entries apart is the default of a parameter `class`, because builders are plain
-//! functions that see nothing but settings.
+//! }`, or registered under a name of its own. A registered class becomes an entry like any other,
+//! identified by the default of a parameter `class`, because builders are plain functions that see
+//! only settings.
 
 pub mod device;
 pub mod flash;
@@ -31,7 +31,7 @@ struct Known {
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 fn known() -> MutexGuard<'static, Vec<Known>> {
-    // A list is sound whoever panicked while looking at it.
+    // A panic cannot leave the list inconsistent.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -65,7 +65,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// A parameter of a class as Python tells it: name, type, default as TOML.
+/// A parameter of a class: name, type, default as TOML.
 type Declared = (String, String, Option<String>);
 
 /// Registers `class` as entry `name` of `slot`; one registered before under that name gives way.
@@ -101,8 +101,8 @@ pub fn register(
     Ok(())
 }
 
-/// Descriptions live as long as the program, as those of built-in entries do. There are as many as
-/// there are classes, so that is no leak worth the name.
+/// The description of a registered class, which lives as long as the program, like those of
+/// built-in entries.
 fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>) -> Description {
     // The name alone: without a colon it cannot be taken for an import path.
     let mut list = vec![Param { default: Some(leak(format!("{name:?}"))), ..CLASS }];
@@ -137,7 +137,7 @@ pub fn uses_python(scenario: &Scenario) -> bool {
 fn asks_for_python(settings: &Settings) -> bool {
     settings.iter().any(|(_, value)| match value {
         // No built-in policy has a parameter of this name.
-        Value::Entry(plug) => plug.settings.has("class") || asks_for_python(&plug.settings),
+        Value::Entry(choice) => choice.settings.has("class") || asks_for_python(&choice.settings),
         Value::Tables(tables) => tables.iter().any(asks_for_python),
         _ => false,
     })
@@ -146,7 +146,7 @@ fn asks_for_python(settings: &Settings) -> bool {
 /// Makes an object of the class `settings` name; its other settings become keyword arguments.
 ///
 /// # Errors
-/// What Python raised, told as a problem with `param` and kept as the cause.
+/// A problem with `param`; the Python exception is kept as its cause.
 fn construct<'py>(
     py: Python<'py>,
     slot: &str,
@@ -202,7 +202,7 @@ fn keywords<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
-/// What went wrong in a policy, in one line.
+/// An error of a policy, in one line.
 fn one_line(py: Python<'_>, class: &str, method: &str, error: &PyErr) -> String {
     let kind = error.get_type(py).name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
     format!("{class}.{method} raised {kind}: {}", error.value(py))

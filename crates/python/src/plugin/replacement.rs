@@ -32,7 +32,7 @@ struct PythonReplacement {
 
 impl PythonReplacement {
     /// Calls `method`; nothing is asked any more after an exception, and the run ends soon.
-    fn tell<'py>(
+    fn call<'py>(
         &self,
         py: Python<'py>,
         method: &str,
@@ -87,12 +87,12 @@ impl Replacement for PythonReplacement {
             Access::Write => "write",
             Access::Add => "add",
         };
-        Python::attach(|py| self.tell(py, "update", (page.page, access)).is_some());
+        Python::attach(|py| self.call(py, "update", (page.page, access)).is_some());
     }
 
     fn remove(&mut self, page: CachedPage) {
         if self.slots.remove(&page.page).is_some() {
-            Python::attach(|py| self.tell(py, "remove", (page.page,)).is_some());
+            Python::attach(|py| self.call(py, "remove", (page.page,)).is_some());
         }
     }
 
@@ -104,7 +104,7 @@ impl Replacement for PythonReplacement {
     ) {
         let before = out.len();
         Python::attach(|py| {
-            if let Some(named) = self.tell(py, "victims", ())
+            if let Some(named) = self.call(py, "victims", ())
                 && let Err(error) = self.choose(&named, count, eligible, out)
             {
                 failure::keep(error);

@@ -25,9 +25,9 @@ pub struct ScenarioComponent {
     pub span: Span,
 }
 
-/// The most parts of a scenario, and the most inside each other. The machine numbers components with
-/// 16 bits and follows trees by calls; nobody simulates so many disks.
-const PARTS_MAX: usize = 10_000;
+/// Limits on the number of components and their depth. The machine numbers components with 16 bits
+/// and traverses trees recursively.
+const COMPONENTS_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 200;
 
 /// Checks all components; returns them, children first, and the index of the top one.
@@ -39,9 +39,10 @@ pub fn check(
 ) -> Option<(Vec<ScenarioComponent>, usize)> {
     let mut components = Vec::new();
     match root.get("component").map(|item| (&item.value, &item.span)) {
-        Some((Datum::Table(tables), span)) if tables.iter().count() > PARTS_MAX => {
+        Some((Datum::Table(tables), span)) if tables.iter().count() > COMPONENTS_MAX => {
             let count = tables.iter().count();
-            let message = format!("has {count} components; a scenario has at most {PARTS_MAX}");
+            let message =
+                format!("has {count} components; a scenario has at most {COMPONENTS_MAX}");
             checker.problem(Some(span), "component", message, None);
             return None;
         }
@@ -86,8 +87,8 @@ pub fn check(
     link(checker, root, components)
 }
 
-/// Whether a component that only `--set` options speak of, and which says neither `kind` nor `preset`,
-/// is meant to be one the scenario has.
+/// Whether a component that appears only in `--set` options, without `kind` and `preset`, is a
+/// misspelt name.
 fn is_misnamed(table: &Table, key_span: &Span, sources: &[SourceText]) -> bool {
     sources[key_span.file].name.starts_with("--set")
         && table.get("kind").is_none()
@@ -197,7 +198,7 @@ fn link(
             };
             if let Some(other) = parent_of[found] {
                 let message = format!(
-                    "component `{child}` is already used by `{}`; a component has one place",
+                    "component `{child}` is already used by `{}`; a component has one parent",
                     names[other]
                 );
                 checker.problem(Some(&components[at].span), &key, message, None);
@@ -210,7 +211,7 @@ fn link(
     let system = top(checker, root, &components, &parent_of)?;
     let mut order = Vec::new();
     if !post_order(&components, system, &mut order, 0) {
-        let message = format!("more than {DEPTH_MAX} components lie inside each other");
+        let message = format!("components are nested more than {DEPTH_MAX} deep");
         checker.problem(
             Some(&components[system].span),
             &join("component", &names[system]),
@@ -294,7 +295,7 @@ fn top(
         [only] => Some(*only),
         [] if components.is_empty() => None,
         [] => {
-            let message = "the components contain each other in a circle".to_owned();
+            let message = "the components contain each other in a cycle".to_owned();
             checker.problem(None, "component", message, None);
             None
         }

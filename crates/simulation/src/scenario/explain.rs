@@ -1,6 +1,6 @@
-//! `hybridsim explain KEY` and `hybridsim list`: what the registry tells of itself.
+//! `hybridsim explain KEY` and `hybridsim list`: the contents of the registry.
 
-use super::{RUN, WORKLOAD};
+use super::{RunSettings, WORKLOAD};
 use crate::presets;
 use hybridsim_config::check::{near, takes};
 use hybridsim_config::param::{Kind, Param};
@@ -27,9 +27,9 @@ impl Known {
 pub fn all(registry: &Registry) -> Vec<Known> {
     let mut known = Vec::new();
     let sections = [
-        ("run", &[RUN][..]),
+        ("run", &[RunSettings::PARAMS][..]),
         ("host", &[hybridsim_host::driver::PARAMS][..]),
-        ("workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS][..]),
+        ("workload", WORKLOAD),
     ];
     for (owner, groups) in sections {
         for params in groups {

@@ -10,77 +10,51 @@ use hybridsim_config::check::Checker;
 pub use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::diagnostic::{SourceText, Span};
 use hybridsim_config::document::{self, Datum, Item, Table};
-use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::param::{EntryChoice, Kind, Param, Settings};
 use hybridsim_config::registry::Registry;
+use hybridsim_engine::SimDuration;
 use std::path::{Path, PathBuf};
 
 pub use components::ScenarioComponent;
 
-/// Keys of the `[run]` table.
-pub const RUN: &[Param] = &[
-    Param::with(
-        "seed",
-        Kind::Count { min: 0, max: u64::MAX },
-        "1",
-        "Every random number of the run follows from it.",
-    ),
-    Param::with(
-        "verify",
-        Kind::Flag,
-        "false",
-        "Check that every read returns the last write. Slower, needs memory per sector written.",
-    ),
-    Param::optional(
-        "power_cut_every",
-        Kind::Count { min: 1, max: u64::MAX },
-        "Power failures at random, one in so many messages between components on average. With `verify` \
-         it is checked that nothing acknowledged is lost.",
-    ),
-    Param::with(
-        "power_cuts_max",
-        Kind::Count { min: 0, max: u64::MAX },
-        "10000",
-        "The most power failures in a run.",
-    ),
-    Param::with(
-        "warmup_requests",
-        Kind::Count { min: 0, max: u64::MAX },
-        "0",
-        "Requests at the start that are simulated but left out of the statistics.",
-    ),
-    Param::with(
-        "warmup_time",
-        Kind::Duration,
-        "0s",
-        "Simulated time at the start that is left out of the statistics.",
-    ),
-    Param::optional(
-        "state",
-        Kind::Text,
-        "A file written by `run --save-state` from the same system: the run goes on from there. \
-         Relative to the scenario.",
-    ),
-];
+hybridsim_config::params! {
+    /// The `[run]` table.
+    pub struct RunSettings {
+        pub seed: u64 = Kind::Count { min: 0, max: u64::MAX }, default "1",
+            "Seed of all random numbers of the run.";
+        pub verify: bool = Kind::Flag, default "false",
+            "Check that every read returns the last write. Slower, needs memory per sector written.";
+        pub power_cut_every: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
+            "Random power failures, on average one in so many messages between components. With \
+             `verify`, the run checks that no acknowledged write is lost.";
+        pub power_cuts_max: u64 = Kind::Count { min: 0, max: u64::MAX }, default "10000",
+            "The maximum number of power failures.";
+        pub warmup_requests: u64 = Kind::Count { min: 0, max: u64::MAX }, default "0",
+            "Requests at the start that are simulated but excluded from the statistics.";
+        pub warmup_time: SimDuration = Kind::Duration, default "\"0s\"",
+            "Simulated time at the start that is excluded from the statistics.";
+        pub state: Option<String> = Kind::Text, optional,
+            "A file written by `run --save-state` from the same system, with which the run starts. \
+             Relative to the scenario.";
+    }
+}
 
-/// Keys of the `[workload]` table that say where requests come from; how they are replayed is
-/// declared by the workload crate.
-pub const WORKLOAD: &[Param] = &[
-    Param::optional(
-        "trace",
-        Kind::Text,
-        "A trace file, relative to the scenario. Its format is found by content.",
-    ),
-    Param::optional(
-        "format",
-        Kind::Entry("trace-format"),
-        "The trace's format, where its content leaves a doubt or options are needed.",
-    ),
-    Param::optional(
-        "generator",
-        Kind::Entry("generator"),
-        "A generator of requests, instead of a trace.",
-    ),
-];
+hybridsim_config::params! {
+    /// The source of requests in the `[workload]` table; the workload crate declares the options
+    /// of replays.
+    pub struct SourceSettings {
+        pub trace: Option<String> = Kind::Text, optional,
+            "A trace file, relative to the scenario. Its format is detected from its content.";
+        pub format: Option<EntryChoice> = Kind::Entry("trace-format"), optional,
+            "The trace's format, where its content is ambiguous or options are needed.";
+        pub generator: Option<EntryChoice> = Kind::Entry("generator"), optional,
+            "A generator of requests, instead of a trace.";
+    }
+}
+
+/// The declared keys of `[workload]`.
+pub(crate) const WORKLOAD: &[&[Param]] =
+    &[SourceSettings::PARAMS, hybridsim_workload::shape::PARAMS];
 
 /// What stands for standard input in place of a file.
 pub const STANDARD_INPUT: &str = "-";
@@ -91,25 +65,29 @@ const TOP: &[&str] = &["title", "system", "run", "workload", "host", "component"
 /// A scenario without errors.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What to call it in results.
+    /// Its title in results.
     pub title: String,
     /// The name of the text it was read from.
     pub name: String,
     /// Checked `[run]`.
-    pub run: Settings,
+    pub run: RunSettings,
+    /// The same, to be resolved.
+    pub(crate) run_keys: Settings,
+    /// The source of requests of `[workload]`.
+    pub source: SourceSettings,
     /// Checked `[workload]`.
     pub workload: Settings,
     /// Checked `[host]`.
     pub host: Settings,
-    /// All parts; children come before their parents.
+    /// All components; children come before their parents.
     pub components: Vec<ScenarioComponent>,
-    /// Index of the top part.
+    /// Index of the top component.
     pub system: usize,
     /// Folder that relative paths start from.
     pub base: PathBuf,
     /// The texts it came from, for messages about it.
     pub sources: Vec<SourceText>,
-    /// What whoever asked for it should know.
+    /// Notes and warnings for the user.
     pub notes: Vec<String>,
 }
 
@@ -194,9 +172,15 @@ impl Scenario {
         }
     }
 
+    /// The path of the trace; empty for a generator.
+    pub fn trace_path(&self) -> PathBuf {
+        let trace = self.source.trace.as_ref();
+        trace.map_or_else(PathBuf::new, |trace| self.base.join(trace))
+    }
+
     /// The seed of the run.
     pub fn seed(&self) -> u64 {
-        self.run.count("seed")
+        self.run.seed
     }
 }
 
@@ -213,9 +197,9 @@ fn check_root(
             .file_stem()
             .map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned()),
     };
-    let run = section(checker, root, "run", &[RUN]);
-    let time = run.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
-    if run.count_opt("warmup_requests") > Some(0) && time {
+    let run_keys = section(checker, root, "run", &[RunSettings::PARAMS]);
+    let time = run_keys.duration_opt("warmup_time").is_some_and(|time| !time.is_zero());
+    if run_keys.count_opt("warmup_requests") > Some(0) && time {
         let message = "give either `warmup_requests` or `warmup_time`, not both".to_owned();
         checker.problem(root.get("run").map(|item| &item.span), "run", message, None);
     }
@@ -223,13 +207,28 @@ fn check_root(
     let workload = workload(checker, root);
     let (components, system) = components::check(checker, root, &base, sources)?;
     let name = sources[0].name.clone();
-    let (sources, notes) = (Vec::new(), Vec::new());
-    Some(Scenario { title, name, run, workload, host, components, system, base, sources, notes })
+    // Settings with problems may lack values.
+    let run = checker.problems.is_empty().then(|| RunSettings::from_settings(&run_keys))?;
+    let source = SourceSettings::from_settings(&workload);
+    Some(Scenario {
+        title,
+        name,
+        run,
+        run_keys,
+        source,
+        workload,
+        host,
+        components,
+        system,
+        base,
+        sources: Vec::new(),
+        notes: Vec::new(),
+    })
 }
 
-/// Takes out the workload of a scenario that has one, and tells what else went with it: how one
-/// trace is to be scaled and cut says nothing of another. Without a source of requests, what the
-/// table says can only be meant for the trace to come.
+/// Removes the `[workload]` of a scenario that has a source of requests, and returns a note about
+/// its other keys, which describe how to replay that source. Without a source the keys apply to
+/// the trace of the command line.
 fn replace_workload(root: &mut Table) -> Option<String> {
     let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return None };
     if table.get("trace").is_none() && table.get("generator").is_none() {
@@ -243,7 +242,7 @@ fn replace_workload(root: &mut Table) -> Option<String> {
     root.remove("workload");
     (!gone.is_empty()).then(|| {
         format!(
-            "--trace takes the place of the whole [workload]: its {} {} not applied; where wanted, \
+            "--trace replaces the whole [workload]: {} {} ignored; to apply a key to the trace, \
              add --set workload.KEY=VALUE",
             gone.join(", "),
             if gone.len() == 1 { "is" } else { "are" }
@@ -294,8 +293,7 @@ fn section(
 }
 
 fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
-    let settings =
-        section(checker, root, "workload", &[WORKLOAD, hybridsim_workload::shape::PARAMS]);
+    let settings = section(checker, root, "workload", WORKLOAD);
     let span = root.get("workload").map(|item| &item.span);
     match (settings.has("trace"), settings.has("generator")) {
         (true, true) => {
@@ -305,7 +303,7 @@ fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
         (false, false) => {
             let help = "write `trace = \"FILE\"` or `generator = \"...\"` under [workload], \
                         or pass --trace FILE";
-            let message = "says no source of requests".to_owned();
+            let message = "has no source of requests".to_owned();
             checker.problem(span, "workload", message, Some(help.to_owned()));
         }
         (false, true) => replay_keys(checker, root, &settings),
@@ -314,20 +312,19 @@ fn workload(checker: &mut Checker<'_>, root: &Table) -> Settings {
     settings
 }
 
-/// What shapes the replay of a trace does nothing to a generator; who writes it expects something.
+/// Rejects replay options of traces beside a generator, which would ignore them.
 fn replay_keys(checker: &mut Checker<'_>, root: &Table, settings: &Settings) {
     let Some(Item { value: Datum::Table(table), .. }) = root.get("workload") else { return };
-    let groups: &[&'static [Param]] = &[WORKLOAD, hybridsim_workload::shape::PARAMS];
-    let defaults = checker.settings(&Table::default(), groups, &[], "workload", None);
+    let defaults = checker.settings(&Table::default(), WORKLOAD, &[], "workload", None);
     let value = |of: &Settings, key: &str| {
         of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
     };
     for (key, span, _) in table.iter().filter(|(key, ..)| *key != "generator") {
         // Resolved scenarios spell out every default.
         if value(settings, key) != value(&defaults, key) {
-            let message = "shapes the replay of a trace, and this workload is generated".to_owned();
-            let help = "set it in the generator, if that has such a key (see `hybridsim explain`), \
-                        or remove it";
+            let message = "is a replay option of traces, and this workload is generated".to_owned();
+            let help = "set it in the generator if that has such a key (see `hybridsim explain`), or \
+                        remove it";
             checker.problem(Some(span), &format!("workload.{key}"), message, Some(help.into()));
         }
     }

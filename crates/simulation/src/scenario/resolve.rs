@@ -1,66 +1,76 @@
 //! A checked scenario written back as TOML with every value spelt out, so that a result can be
 //! run again from itself.
 
-use super::{RUN, Scenario, ScenarioComponent, WORKLOAD};
+use super::{RunSettings, Scenario, ScenarioComponent, WORKLOAD};
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_config::units;
+use std::path::Path;
 use toml::{Table, Value as Toml};
 
-/// The resolved scenario. Plugs carry their own parameters, presets are expanded.
+/// A scenario with every value spelt out: presets expanded, chosen entries with their parameters.
+pub struct Resolved {
+    root: Table,
+}
+
+impl Resolved {
+    /// Resolves `scenario`.
+    pub fn new(scenario: &Scenario, registry: &Registry) -> Self {
+        let mut root = Table::new();
+        root.insert("title".into(), scenario.title.clone().into());
+        root.insert("system".into(), scenario.components[scenario.system].name.clone().into());
+        let mut run = write(&scenario.run_keys, &[RunSettings::PARAMS], registry);
+        if let Some(state) = &scenario.run.state {
+            run.insert("state".into(), absolute(&scenario.base.join(state)));
+        }
+        root.insert("run".into(), run.into());
+        let mut workload = write(&scenario.workload, WORKLOAD, registry);
+        if workload.contains_key("trace") {
+            workload.insert("trace".into(), absolute(&scenario.trace_path()));
+        }
+        root.insert("workload".into(), workload.into());
+        let host = write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry);
+        root.insert("host".into(), host.into());
+        let components = scenario.components.iter();
+        let components =
+            components.map(|component| (component.name.clone(), keys(component, registry).into()));
+        root.insert("component".into(), Toml::Table(components.collect()));
+        Self { root }
+    }
+
+    /// The whole scenario.
+    pub fn text(&self) -> String {
+        text(&self.root)
+    }
+
+    /// The part that a saved state belongs to: the system, without workload and seed.
+    pub fn system(&self) -> String {
+        let keys = ["system", "component"].map(|key| (key.to_owned(), self.root[key].clone()));
+        text(&Table::from_iter(keys))
+    }
+}
+
+/// The text of the resolved scenario.
 pub fn resolve(scenario: &Scenario, registry: &Registry) -> String {
-    let mut root = Table::new();
-    root.insert("title".into(), scenario.title.clone().into());
-    root.insert("system".into(), scenario.components[scenario.system].name.clone().into());
-    let mut run = write(&scenario.run, &[RUN], registry);
-    if let Some(state) = scenario.run.text_opt("state") {
-        let path = scenario.base.join(state);
-        let path = std::path::absolute(&path).unwrap_or(path);
-        run.insert("state".into(), path.to_string_lossy().into_owned().into());
-    }
-    root.insert("run".into(), run.into());
-    let mut workload =
-        write(&scenario.workload, &[WORKLOAD, hybridsim_workload::shape::PARAMS], registry);
-    if workload.contains_key("trace") {
-        // Absolute, so that the resolved scenario means the same wherever it is kept.
-        let path = crate::workload::trace_path(scenario);
-        let path = std::path::absolute(&path).unwrap_or(path);
-        workload.insert("trace".into(), path.to_string_lossy().into_owned().into());
-    }
-    root.insert("workload".into(), workload.into());
-    root.insert(
-        "host".into(),
-        write(&scenario.host, &[hybridsim_host::driver::PARAMS], registry).into(),
-    );
-    let components = scenario.components.iter();
-    let components = components
-        .map(|component| (component.name.clone(), Toml::from(write_part(component, registry))));
-    root.insert("component".into(), Toml::Table(components.collect()));
-    text(&root)
+    Resolved::new(scenario, registry).text()
 }
 
-/// The part of a resolved scenario that a saved state belongs to: the system, and neither what
-/// was done to it nor the seed.
-pub fn system(scenario: &Scenario, registry: &Registry) -> String {
-    let mut root = Table::new();
-    root.insert("system".into(), scenario.components[scenario.system].name.clone().into());
-    let components = scenario.components.iter();
-    let components = components
-        .map(|component| (component.name.clone(), Toml::from(write_part(component, registry))));
-    root.insert("component".into(), Toml::Table(components.collect()));
-    text(&root)
-}
-
-/// One part, resolved.
+/// One component, resolved.
 pub fn component(component: &ScenarioComponent, registry: &Registry) -> String {
-    text(&write_part(component, registry))
+    text(&keys(component, registry))
+}
+
+/// An absolute path, so that the resolved scenario means the same in any folder.
+fn absolute(path: &Path) -> Toml {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.to_string_lossy().into_owned().into()
 }
 
 fn text(root: &Table) -> String {
     toml::to_string(root).expect("tables of plain values are TOML")
 }
 
-fn write_part(component: &ScenarioComponent, registry: &Registry) -> Table {
+fn keys(component: &ScenarioComponent, registry: &Registry) -> Table {
     let mut table = Table::new();
     table.insert("kind".into(), component.description.name.into());
     table.extend(write(&component.settings, &[component.description.params], registry));
@@ -99,13 +109,13 @@ fn write_value(value: &Value, kind: Kind, registry: &Registry) -> Toml {
             };
             list(points.iter().map(pair))
         }
-        Value::Entry(plug) => {
-            let Kind::Entry(slot) = kind else { unreachable!("a plug is declared as one") };
-            let description = registry.descriptions(slot).find(|d| d.name == plug.name);
+        Value::Entry(choice) => {
+            let Kind::Entry(category) = kind else { unreachable!("an entry is declared so") };
+            let description = registry.descriptions(category).find(|d| d.name == choice.name);
             let params = description.map_or(&[][..], |description| description.params);
             let mut table = Table::new();
-            table.insert("kind".into(), plug.name.clone().into());
-            table.extend(write(&plug.settings, &[params], registry));
+            table.insert("kind".into(), choice.name.clone().into());
+            table.extend(write(&choice.settings, &[params], registry));
             table.into()
         }
         Value::Tables(tables) => {

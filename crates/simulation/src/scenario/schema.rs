@@ -1,6 +1,6 @@
 //! `hybridsim schema`: the scenario format as JSON Schema (draft 2020-12), for editors.
 
-use super::{RUN, WORKLOAD};
+use super::{RunSettings, WORKLOAD};
 use hybridsim_config::check::{plain_number, takes};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Registry;
@@ -44,9 +44,9 @@ pub fn schema(registry: &Registry) -> Value {
         "properties": {
             "title": { "type": "string", "description": "What to call the run in results." },
             "system": { "type": "string", "description": "The top component." },
-            "run": table(&[RUN], true),
+            "run": table(&[RunSettings::PARAMS], true),
             "host": table(&[hybridsim_host::driver::PARAMS], true),
-            "workload": table(&[WORKLOAD, hybridsim_workload::shape::PARAMS], true),
+            "workload": table(WORKLOAD, true),
             "component": { "type": "object", "additionalProperties": { "$ref": "#/$defs/component" } },
         },
         "$defs": definitions,

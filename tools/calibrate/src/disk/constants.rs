@@ -1,9 +1,9 @@
-//! The constants of a drive that calibration may move, and how far.
+//! The constants of a drive that calibration fits, and their ranges.
 
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::{SECTOR_BYTES, SimDuration};
 
-/// What a constant is counted in while it is fitted.
+/// The unit of a constant during the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Milliseconds.
@@ -14,44 +14,43 @@ pub(super) enum Unit {
     Share,
 }
 
-/// A parameter of `hard-disk` that calibration may move.
+/// A parameter of `hard-disk` that calibration fits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constant {
     /// The parameter's name.
     pub name: &'static str,
     /// What it is counted in.
     pub unit: Unit,
-    /// The parameter that stands for it where it has no value of its own.
+    /// The parameter whose value it takes when it has none.
     pub falls_back_to: Option<&'static str>,
     /// Least and greatest value tried.
     pub range: (f64, f64),
-    /// How far from the start it may go: a log corrects what is known of a drive, and what it
-    /// would have farther away stands for something else.
+    /// Maximum distance from the start: a larger change would compensate for something else.
     pub far: f64,
-    /// How far the search moves it at first.
+    /// First step of the search.
     pub step: f64,
-    /// Times that make good for it: with a slower link and shorter times requests of the mean
+    /// Times that compensate for it: with a slower link and shorter times, requests of the mean
     /// length take as long as before.
-    pub made_good_by: &'static [&'static str],
+    pub compensated_by: &'static [&'static str],
 }
 
 const fn time(name: &'static str, falls_back_to: Option<&'static str>) -> Constant {
     let (range, far) = ((0.0, 10.0), 2.0);
-    Constant { name, unit: Unit::Time, falls_back_to, range, far, step: 0.4, made_good_by: &[] }
+    Constant { name, unit: Unit::Time, falls_back_to, range, far, step: 0.4, compensated_by: &[] }
 }
 
 const fn sector(
     name: &'static str,
     falls_back_to: Option<&'static str>,
-    made_good_by: &'static [&'static str],
+    compensated_by: &'static [&'static str],
 ) -> Constant {
     // A sector in half a microsecond is 1 GB/s; in half a millisecond, 1 MB/s.
     let (range, far) = ((0.000_5, 0.5), 0.5);
-    Constant { name, unit: Unit::Sector, falls_back_to, range, far, step: 0.032, made_good_by }
+    Constant { name, unit: Unit::Sector, falls_back_to, range, far, step: 0.032, compensated_by }
 }
 
-/// All of them. What a drive's mechanics do (seek curve, layout, speed) is not here: logs of
-/// response times do not tell it apart.
+/// All of them. The mechanics (seek curve, layout, speed) are excluded: logs of response times do
+/// not identify them.
 pub(super) const CONSTANTS: [Constant; 13] = [
     time("read_hit_overhead", None),
     time("read_hit_overhead_after_write", Some("read_hit_overhead")),
@@ -70,7 +69,7 @@ pub(super) const CONSTANTS: [Constant; 13] = [
         range: (0.0, 1.0),
         far: 1.0,
         step: 0.2,
-        made_good_by: &[],
+        compensated_by: &[],
     },
     sector("host_rate", None, &["read_hit_overhead", "read_hit_overhead_after_write"]),
     sector(

@@ -1,6 +1,6 @@
-//! How far two samples of response times are apart.
+//! The distance between two samples of response times.
 
-/// Between neighbours of a sorted sample, straight lines.
+/// A quantile of a sorted sample, linearly interpolated.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = share * last as f64;
@@ -20,8 +20,8 @@ pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
     ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
 }
 
-/// How far two sorted samples are apart, rank by rank, in sum over `theirs`; `ours` is as large, or
-/// a whole number of times as large.
+/// The distance between two sorted samples, rank by rank, as a sum over `theirs`; `ours` has as many
+/// values, or a multiple.
 pub(super) fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
     let times = (ours.len() / theirs.len().max(1)).max(1);
     let ranks = ours.chunks(times).zip(theirs);

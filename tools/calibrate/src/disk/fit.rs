@@ -1,4 +1,4 @@
-//! One fit: which constants move, and whether the log tells them from chance.
+//! One fit: the values of the constants, and their statistical significance.
 
 use super::constants::{CONSTANTS, Unit};
 use super::distance::{apart, demerit};
@@ -9,16 +9,16 @@ use super::start::Drive;
 use super::{Change, ClassChange};
 use hybridsim_engine::Stream;
 
-/// What chance makes of a gain is told by drawing pieces of the log anew so often.
+/// Bootstrap samples for the standard deviation of a gain.
 const DRAWS: u64 = 40;
-/// Neighbouring requests hang together: pieces are so long.
+/// Requests in a block of the bootstrap, as consecutive requests are correlated.
 const PIECE: usize = 25;
-/// A gain, or a move, of fewer standard deviations is chance.
+/// A gain, or a change, of fewer standard deviations is not significant.
 const DEVIATIONS_MIN: f64 = 2.0;
-/// A gain below this share of the figure is none, however sure.
+/// A gain below this share of the cost is ignored, however significant.
 const GAIN_SHARE_MIN: f64 = 0.002;
 
-/// What is replayed, and compared by class.
+/// The logs to replay and to compare by class.
 pub(super) struct Bench<'a> {
     /// The logs.
     pub logs: &'a [Log],
@@ -46,12 +46,12 @@ pub(super) struct Sample<'a> {
 /// A constant after the fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    /// Its value; that at the start where the log does not tell it.
+    /// Its value; that at the start where the log does not identify it.
     pub value: Option<f64>,
-    /// How sure it is, in its own unit, where it moved.
+    /// Its standard deviation, in its own unit, where it changed.
     pub margin: Option<f64>,
-    /// By how much the figure is worse with the value of the start, ms, and the standard deviation
-    /// of that, where it moved.
+    /// Increase of the cost with the value of the start, in ms, and its standard deviation, where it
+    /// changed.
     pub gain_ms: Option<(f64, f64)>,
 }
 
@@ -73,21 +73,20 @@ impl<'a> Sample<'a> {
 
     /// Latencies of all `scripts` on `drive`, which are the logs once or several times, as far as
     /// they are needed.
-    pub fn latencies(&self, drive: &Drive, scripts: &[Script]) -> Vec<Vec<f64>> {
+    pub fn latencies(&self, drive: &Drive<'_>, scripts: &[Script]) -> Vec<Vec<f64>> {
         let log = |(at, script): (usize, &Script)| {
             let log = at % self.bench.logs.len();
             let needed = self.of.iter().filter(|of| of.0 == log).map(|of| of.1 + 1).max();
-            // A drive that does not come to an end has no latencies, and is as bad as can be.
+            // A drive that stops early has no latencies and the highest cost.
             replay(drive, script, needed.unwrap_or(0)).unwrap_or_default()
         };
         scripts.iter().enumerate().map(log).collect()
     }
 
-    /// The figure that is made small: how far the distributions of the classes are apart, rank by
-    /// rank, mean over all requests. It does not let the errors of one class make good for those
-    /// of another, and, other than the demerit with its squares, does not trade the many requests
-    /// a constant is right for against the few that went to the medium instead of the buffer, or
-    /// missed a turn.
+    /// The cost to minimise: the distance of the distributions by class, rank by rank, as a mean over
+    /// all requests. Errors of one class cannot compensate those of another, and, unlike the demerit
+    /// with its squares, the cost is not dominated by the few requests that went to the medium
+    /// instead of the buffer, or missed a revolution.
     pub fn figure_ms(&self, latencies: &[Vec<f64>]) -> f64 {
         let Some(ours) = self.by_class(latencies) else { return f64::INFINITY };
         let sum: f64 = ours.iter().zip(&self.theirs).map(|(a, b)| apart(a, b)).sum();
@@ -170,16 +169,16 @@ impl Bench<'_> {
     }
 }
 
-/// A fit at work.
+/// A fit in progress.
 struct Fit<'a> {
     sample: &'a Sample<'a>,
-    drive: &'a Drive,
+    drive: &'a Drive<'a>,
     start: Vec<Option<f64>>,
     values: Vec<Option<f64>>,
 }
 
 impl Fit<'_> {
-    /// Where constant `at` may go. A start out of its range says what it says.
+    /// The range of constant `at`, which includes its start.
     fn range(&self, at: usize) -> (f64, f64) {
         let ((low, high), far) = (CONSTANTS[at].range, CONSTANTS[at].far);
         let start = self.start[at].unwrap_or(low);
@@ -194,8 +193,8 @@ impl Fit<'_> {
         }
     }
 
-    /// The constants `which` alone and with what makes good for them, first steps being `part` of
-    /// their own.
+    /// The constants `which`, alone and together with those that compensate for them, with first
+    /// steps of `part` of their own.
     fn space(&self, which: &[usize], values: &[f64], part: f64) -> Space {
         let mut space = Space::default();
         let step = |place: usize| part * self.step(which[place], values[place]);
@@ -205,7 +204,7 @@ impl Fit<'_> {
         }
         for (place, &at) in which.iter().enumerate() {
             let is_one = |&(_, &other): &(usize, &usize)| {
-                CONSTANTS[at].made_good_by.contains(&CONSTANTS[other].name)
+                CONSTANTS[at].compensated_by.contains(&CONSTANTS[other].name)
             };
             let sectors = self.sample.bench.mean_sectors;
             let less = |(other, _): (usize, &usize)| (other, -sectors * step(place));
@@ -217,7 +216,7 @@ impl Fit<'_> {
         space
     }
 
-    fn drive(&self, values: &[Option<f64>]) -> Drive {
+    fn drive(&self, values: &[Option<f64>]) -> Drive<'_> {
         let all = CONSTANTS.into_iter().zip(values);
         self.drive.with(all.filter_map(|(constant, value)| Some((constant, (*value)?))))
     }
@@ -248,7 +247,7 @@ impl Fit<'_> {
         (0..CONSTANTS.len()).filter(|&at| self.values[at] != self.start[at]).collect()
     }
 
-    /// What each constant that moved gains, ms of the figure.
+    /// The gain of each changed constant, in ms of the cost.
     fn gains(&self) -> Vec<(usize, (f64, f64))> {
         let own = self.latencies(&self.values);
         let gain = |at: usize| {
@@ -259,8 +258,8 @@ impl Fit<'_> {
         self.moved().into_iter().map(gain).collect()
     }
 
-    /// Puts back, the least first, what the log does not tell from chance.
-    fn put_back_what_is_chance(&mut self) {
+    /// Resets constants without a significant gain, the least significant first.
+    fn reset_insignificant(&mut self) {
         loop {
             let least = GAIN_SHARE_MIN * self.sample.figure_ms(&self.latencies(&self.values));
             let sure = |(gain, deviation): (f64, f64)| match gain > least {
@@ -272,12 +271,12 @@ impl Fit<'_> {
             let weakest = chance.min_by(|a, b| sure(a.1).total_cmp(&sure(b.1)));
             let Some(&(weakest, _)) = weakest else { return };
             for (at, gain) in gains {
-                // What gains nothing at all goes at once.
+                // Constants without any gain are reset at once.
                 if at == weakest || sure(gain) <= 0.0 {
                     self.values[at] = self.start[at];
                 }
             }
-            // Others may have made good for it.
+            // Others may have compensated for it.
             self.search(&self.moved(), 0.25, 3);
         }
     }
@@ -290,16 +289,16 @@ impl Fit<'_> {
         let margin = |at: usize| {
             let values = halves.each_ref().map(|half| self.best(half, &[at], 0.5, 5)[0]);
             let [one, other] = values;
-            // No finer than the search looks.
+            // No finer than the resolution of the search.
             let finest = self.step(at, one) / 64.0;
             (at, ((one - other).abs() / 2.0).max(finest))
         };
         self.moved().into_iter().map(margin).collect()
     }
 
-    /// Puts back what the halves of the requests do not agree on, and what went as far as it may:
-    /// that stands for something else.
-    fn put_back_what_is_unsteady(&mut self) -> Vec<(usize, f64)> {
+    /// Resets constants on which the halves of the requests disagree, and those at the limit of their
+    /// range, which compensate for something else.
+    fn reset_unstable(&mut self) -> Vec<(usize, f64)> {
         let margins = self.margins();
         for &(at, margin) in &margins {
             let (Some(value), Some(start)) = (self.values[at], self.start[at]) else { continue };
@@ -314,16 +313,16 @@ impl Fit<'_> {
 }
 
 /// Fits the constants of `drive` to `sample`.
-pub(super) fn fit(drive: &Drive, sample: &Sample<'_>) -> Vec<Moved> {
+pub(super) fn fit(drive: &Drive<'_>, sample: &Sample<'_>) -> Vec<Moved> {
     let start = drive.constants();
     let mut fit = Fit { sample, drive, values: start.clone(), start };
     let may_move = |&at: &usize| fit.start[at].is_some() && drive.shows(&CONSTANTS[at]);
     let all: Vec<usize> = (0..CONSTANTS.len()).filter(may_move).collect();
     fit.search(&all, 1.0, 6);
-    fit.put_back_what_is_chance();
-    let margins = fit.put_back_what_is_unsteady();
+    fit.reset_insignificant();
+    let margins = fit.reset_unstable();
     fit.search(&fit.moved(), 0.25, 4);
-    fit.put_back_what_is_chance();
+    fit.reset_insignificant();
     let gains = fit.gains();
     let moved = |at: usize| Moved {
         value: fit.values[at],

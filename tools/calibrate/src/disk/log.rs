@@ -1,19 +1,20 @@
-//! Logs of measured response times, and what kinds of requests are in them.
+//! Logs of measured response times, and the classes of their requests.
 
 use crate::CalibrateError;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use hybridsim_workload::record::{Record, RecordReader};
-use hybridsim_workload::trace::{self, OpenOptions};
+use hybridsim_workload::trace::{self, FormatEntry, OpenOptions};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Fewer requests say nothing.
+/// Minimum number of requests in a log.
 const REQUESTS_MIN: usize = 500;
-/// Up to this share of requests may come before the one before is done: clocks are coarse.
+/// Share of requests that may arrive before the previous one completes, as clocks are coarse.
 const EARLY_SHARE_MAX: f64 = 0.01;
-/// A class of fewer requests is not looked at alone.
+/// Smaller classes are merged.
 const CLASS_MIN: usize = 50;
 
 /// A request of a log.
@@ -51,16 +52,23 @@ pub struct Class {
 }
 
 impl Log {
-    /// Reads the file at `path`; its format is found by content unless it is named.
+    /// Reads the file at `path`; its format, one of `registry`, is found by content unless it is
+    /// named.
     ///
     /// # Errors
     /// When it cannot be read, has no response times, is too short, or was measured with several
     /// requests at a time or on several drives.
-    pub fn read(path: &Path, format: Option<&str>) -> Result<Self, CalibrateError> {
+    pub fn read(
+        path: &Path,
+        format: Option<&str>,
+        registry: &Registry,
+    ) -> Result<Self, CalibrateError> {
         let name = path.file_name().map_or_else(String::new, |it| it.to_string_lossy().into());
         let wrong = |error: &dyn std::fmt::Display| CalibrateError::Readings(error.to_string());
+        let formats: Vec<FormatEntry> = registry.iter().collect();
         let options = OpenOptions { format: format.map(str::to_owned), ..OpenOptions::default() };
-        let mut reader = trace::open(path, &options).map_err(|error| wrong(&error))?;
+        let mut reader =
+            trace::open_with(&formats, path, &options).map_err(|error| wrong(&error))?;
         let mut records = Vec::new();
         while let Some(record) = reader.next().map_err(|error| wrong(&error))? {
             records.push(record);
@@ -77,8 +85,7 @@ impl Log {
     pub fn new(name: String, records: &[Record], volumes: usize) -> Result<Self, String> {
         if volumes > 1 {
             return Err(format!(
-                "speaks of {volumes} volumes, and a drive has one; leave the requests of one of \
-                 them in it"
+                "has requests to {volumes} volumes, and a drive is one; keep those of one volume"
             ));
         }
         let moves = |record: &&Record| {
@@ -88,8 +95,8 @@ impl Log {
         for record in records.iter().filter(moves) {
             let Some(response) = record.response.filter(|response| !response.is_zero()) else {
                 return Err(format!(
-                    "its request {} has no response time; calibrating needs a log that says how \
-                     long each request took, such as CSV with response_ns",
+                    "its request {} has no response time; calibration needs a log with the \
+                     response time of each request, such as CSV with response_ns",
                     lines.len() + 1
                 ));
             };
@@ -110,8 +117,8 @@ impl Log {
         }
         if early as f64 > EARLY_SHARE_MAX * lines.len() as f64 {
             return Err(format!(
-                "{early} of its {} requests arrive before the one before is done; constants of a \
-                 drive are told by logs of one request at a time (fio: iodepth=1)",
+                "{early} of its {} requests arrive before the previous one completes; constants of a \
+                 drive need a log of one request at a time (fio: iodepth=1)",
                 lines.len()
             ));
         }

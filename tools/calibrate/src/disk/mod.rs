@@ -1,10 +1,9 @@
 //! A hard disk's constants from a measured log.
 //!
-//! The drive's overheads, settling times and link rate are moved until the response times of one
-//! part of the log come out as measured, class of request by class of request as distributions;
-//! the other component says whether that is the drive or chance. Requests are not compared one by one:
-//! where the platter stands when a random request comes is chance, unless the layout is known to
-//! the sector, and then the distributions agree as well.
+//! The drive's overheads, settling times and link rate are fitted to the distributions of the
+//! response times of one part of the log, by class of request. The other part validates the fit.
+//! Requests are not compared one by one: the rotational position at a random request is unknown
+//! unless the layout is known to the sector, and then the distributions agree as well.
 
 mod constants;
 mod distance;
@@ -23,34 +22,34 @@ pub use start::Drive;
 use super::CalibrateError;
 use constants::{CONSTANTS, Constant};
 use fit::{Bench, Moved, Sample, fit};
+use hybridsim_simulation::parallel::{parallel_map, processors};
 use replay::{Script, Step, replay};
 use serde::Serialize;
 
-/// How to split the logs.
+/// How to split the logs for cross-validation.
 #[derive(Clone, Copy, Debug)]
 pub struct Split {
-    /// Into how many parts each log is cut, in its order, two at least. Each part is held out
-    /// once.
+    /// Number of consecutive parts of each log, at least two. Each part is held out once.
     pub parts: usize,
-    /// Whether the drive's values are fitted to all of it, and not to all but the last part.
+    /// Whether the drive's values are fitted to the whole logs, instead of all but the last part.
     pub whole: bool,
 }
 
-/// Drive, logs, and what came of each fit: the first one's values are the drive's.
+/// Drive, logs and fits; the values of the first fit are the drive's.
 #[derive(Clone, Debug, Serialize)]
-pub struct DiskCalibration {
-    /// What was started from.
+pub struct DiskCalibration<'r> {
+    /// The drive at the start.
     pub start: String,
     /// The logs' names.
     pub logs: Vec<String>,
     /// Requests in them.
     pub requests: usize,
-    /// Demerit over the whole of the logs, each component with the constants fitted to the others.
+    /// Demerit over the whole logs, each part with the constants fitted to the others.
     pub crossed: Change,
     /// The fits.
     pub fits: Vec<DiskFit>,
     #[serde(skip)]
-    drive: Option<Drive>,
+    drive: Option<Drive<'r>>,
 }
 
 /// One fit.
@@ -60,21 +59,21 @@ pub struct DiskFit {
     pub fitted: String,
     /// The part it was not fitted to, if there is one.
     pub held_out: Option<String>,
-    /// Demerit over the component it was fitted to, in ms.
+    /// Demerit over the part it was fitted to, in ms.
     pub on_fitted: Change,
-    /// Demerit over the component it was not fitted to.
+    /// Demerit over the part it was not fitted to.
     pub on_held_out: Option<Change>,
-    /// By class of request, on the component held out (on the fitted one where there is none).
+    /// By class of request, on the part held out (on the fitted one where there is none).
     pub classes: Vec<ClassChange>,
     /// All constants.
     pub constants: Vec<ConstantChange>,
-    /// Sorted latencies of the component held out with the drive's own values and with the fitted ones,
+    /// Sorted latencies of the part held out with the drive's own values and with the fitted ones,
     /// and those measured; in ms.
     #[serde(skip)]
     pub held_out_ms: [Vec<f64>; 3],
 }
 
-/// A figure with the start's values and with the fitted ones.
+/// A result with the start's values and with the fitted ones.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Change {
     /// With those of the start.
@@ -99,16 +98,16 @@ pub struct ClassChange {
     pub demerit: Change,
 }
 
-/// What became of a constant.
+/// The fit of a constant.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConstantChange {
     /// The parameter.
     pub name: &'static str,
     /// Its value at the start, in words.
     pub from: String,
-    /// Its fitted value and how sure it is; `None` where it stays because the log does not tell it.
+    /// Its fitted value with its error; `None` where the log does not identify it.
     pub to: Option<String>,
-    /// By how much the figure that was made small is worse with the value of the start, in ms.
+    /// Increase of the cost with the value of the start, in ms.
     pub gain_ms: Option<f64>,
     /// Standard deviation of that.
     pub deviation_ms: Option<f64>,
@@ -121,11 +120,11 @@ pub struct ConstantChange {
 ///
 /// # Errors
 /// When the drive cannot be built, or a request goes beyond it.
-pub fn calibrate_disk(
-    drive: &Drive,
+pub fn calibrate_disk<'r>(
+    drive: &Drive<'r>,
     logs: &[Log],
     split: Split,
-) -> Result<DiskCalibration, CalibrateError> {
+) -> Result<DiskCalibration<'r>, CalibrateError> {
     let component = drive.build().map_err(CalibrateError::Start)?;
     let capacity = component.capacity();
     for log in logs {
@@ -144,14 +143,8 @@ pub fn calibrate_disk(
     let whole = split.whole.then_some(None);
     // All but the last part comes first: its values are taken.
     let held_out = whole.into_iter().chain((0..split.parts).rev().map(Some));
-    let fits: Vec<DiskFit> = std::thread::scope(|scope| {
-        let started: Vec<_> =
-            held_out.map(|held_out| scope.spawn(move || work.one(held_out))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, DiskFit>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        started.into_iter().map(join).collect()
-    });
+    let fits =
+        parallel_map(held_out.collect(), processors(), |held_out| work.one(held_out), |_, _| {});
     Ok(DiskCalibration {
         start: drive.name.clone(),
         logs: logs.iter().map(|log| log.name.clone()).collect(),
@@ -172,7 +165,7 @@ const ANGLES: u64 = 2;
 
 impl<'a> Bench<'a> {
     fn new(
-        drive: &Drive,
+        drive: &Drive<'_>,
         logs: &'a [Log],
         classes: &'a [Class],
         numbers: &'a [Vec<usize>],
@@ -230,7 +223,7 @@ fn crossed(fits: &[DiskFit]) -> Change {
 
 #[derive(Clone, Copy)]
 struct Work<'a> {
-    drive: &'a Drive,
+    drive: &'a Drive<'a>,
     bench: &'a Bench<'a>,
     parts: usize,
 }
@@ -257,8 +250,8 @@ impl Work<'_> {
             [self.drive, &after].map(|drive| of.latencies(drive, &self.bench.exact))
         };
         let rest = held_out.map(|held_out| self.sample(|component| component == held_out));
-        let told = rest.as_ref().unwrap_or(&fitted);
-        let latencies = both(told);
+        let shown = rest.as_ref().unwrap_or(&fitted);
+        let latencies = both(shown);
         DiskFit {
             fitted: held_out.map_or("the whole".to_owned(), |component| self.others(component)),
             held_out: held_out.map(|component| self.component(component)),
@@ -267,9 +260,9 @@ impl Work<'_> {
                 None => fitted.change(&latencies),
             },
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
-            classes: told.class_changes(&latencies),
+            classes: shown.class_changes(&latencies),
             constants: changes(self.drive, &moved),
-            held_out_ms: [told.all(&latencies[0]), told.all(&latencies[1]), told.all_measured()],
+            held_out_ms: [shown.all(&latencies[0]), shown.all(&latencies[1]), shown.all_measured()],
         }
     }
 
@@ -277,7 +270,7 @@ impl Work<'_> {
         match (self.parts, component) {
             (2, 0) => "first half".to_owned(),
             (2, _) => "second half".to_owned(),
-            (parts, component) => format!("component {} of {parts}", component + 1),
+            (parts, component) => format!("part {} of {parts}", component + 1),
         }
     }
 
@@ -289,7 +282,7 @@ impl Work<'_> {
     }
 }
 
-fn changes(drive: &Drive, moved: &[Moved]) -> Vec<ConstantChange> {
+fn changes(drive: &Drive<'_>, moved: &[Moved]) -> Vec<ConstantChange> {
     let start = drive.constants();
     let change = |((constant, moved), from): ((Constant, &Moved), &Option<f64>)| {
         let to = moved.value.filter(|to| Some(*to) != *from);
@@ -305,7 +298,7 @@ fn changes(drive: &Drive, moved: &[Moved]) -> Vec<ConstantChange> {
     CONSTANTS.into_iter().zip(moved).zip(&start).map(change).collect()
 }
 
-impl DiskCalibration {
+impl DiskCalibration<'_> {
     /// The drive with the first fit's values as a preset, every value with its source.
     ///
     /// # Panics
@@ -320,13 +313,13 @@ impl DiskCalibration {
         let logs = self.logs.join(", ");
         let held_out = match (&fit.held_out, fit.on_held_out) {
             (Some(component), Some(change)) => format!(
-                "On {component}, which they were not fitted to: {:.4} ms, before {:.4} ms.",
+                "On {component}, which was held out: {:.4} ms, before {:.4} ms.",
                 change.after_ms, change.before_ms
             ),
             _ => "Nothing was held out of this fit.".to_owned(),
         };
         let head = format!(
-            "{}, its constants fitted to {logs}\nDemerit on {}, which they were fitted to: {:.4} \
+            "{}, its constants fitted to {logs}\nDemerit on {}, to which they were fitted: {:.4} \
              ms, before {:.4} ms.\n{held_out}\n",
             self.start, fit.fitted, fit.on_fitted.after_ms, fit.on_fitted.before_ms
         );
@@ -341,10 +334,10 @@ impl DiskCalibration {
                     fit.fitted, self.start, change.from
                 ));
             }
-            // Without a value of its own it would follow one that has moved.
+            // Without a value of its own it would take that of a fitted constant.
             let follows = CONSTANTS[at].falls_back_to.filter(|name| moved(name));
             match (drive.writes(key), follows) {
-                (true, _) => Some(format!("from {}; the log does not tell it", self.start)),
+                (true, _) => Some(format!("from {}; not identified by the log", self.start)),
                 (false, Some(name)) => Some(format!("as {name} of {}", self.start)),
                 (false, None) => None,
             }

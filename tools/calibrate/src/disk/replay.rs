@@ -12,18 +12,18 @@ use std::sync::Arc;
 /// A request to replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What is asked.
+    /// The request.
     pub request: Request,
     /// From the completion before to its arrival.
     pub pause: SimDuration,
-    /// A time at which the platters stand as they are to stand at its arrival.
+    /// A time with the rotational position for its arrival.
     pub angle_of: Option<SimTime>,
 }
 
-/// A log to replay. Where a request's angle is held, its pause is up to half a turn longer or
-/// shorter (up to a turn longer after a pause shorter than that), so that the request finds the
-/// platters where they always stand when it comes, whatever requests before it took. Otherwise
-/// every change of a constant would draw the angles of all later requests anew.
+/// A log to replay. With a fixed angle, the pause before a request is up to half a revolution longer
+/// or shorter (up to a revolution longer after a shorter pause), so that the request arrives at the
+/// same rotational position whatever the latencies before it. Otherwise every change of a constant
+/// would randomise the angles of all later requests.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// Its requests.
@@ -32,10 +32,10 @@ pub(super) struct Script {
     pub turn: SimDuration,
 }
 
-/// Puts each request to the drive its pause after the completion of the one before.
+/// Issues each request a pause after the previous completion.
 struct Driver {
     script: Script,
-    /// How many requests are to be put, and how many have been.
+    /// Requests to issue, and requests issued.
     until: usize,
     put: usize,
     /// Whether the pause before the next has begun.
@@ -104,7 +104,7 @@ impl Component for Driver {
 ///
 /// # Errors
 /// When the drive cannot be built, or stops early.
-pub(super) fn replay(drive: &Drive, script: &Script, until: usize) -> Result<Vec<f64>, String> {
+pub(super) fn replay(drive: &Drive<'_>, script: &Script, until: usize) -> Result<Vec<f64>, String> {
     let component = drive.build()?;
     let latencies_ms = Rc::new(RefCell::new(Vec::with_capacity(until)));
     let driver = Driver {

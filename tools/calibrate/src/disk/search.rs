@@ -2,25 +2,25 @@
 //! problems, 1961): one direction after the other by a step, then a leap along what all of them
 //! moved together; steps are halved where nothing is gained.
 //!
-//! It asks for no smoothness and draws no random numbers. A drive's latencies are a staircase in
-//! most of its constants (a request misses a turn or does not), each of which matters to classes
-//! of requests of its own: simplexes collapse on the one and gain nothing from the other.
+//! It needs neither smoothness nor random numbers. A drive's latencies are a step function of most
+//! of its constants (a request misses a revolution or does not), each of which affects only some
+//! classes of requests: simplex methods collapse on such functions.
 
-/// What is moved: coordinates with their ranges, and directions to try, each a few coordinates
-/// with their first steps.
+/// The search space: coordinates with their ranges, and directions, each a few coordinates with
+/// their first steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Space {
     /// Least and greatest value of every coordinate.
     pub ranges: Vec<(f64, f64)>,
-    /// Where to look; usually every coordinate alone and some that make good for each other.
+    /// The directions: usually every coordinate alone and some that compensate for each other.
     pub directions: Vec<Vec<(usize, f64)>>,
 }
 
-/// What is no part of the cost is no gain.
+/// Minimum relative gain.
 const GAIN_MIN: f64 = 1e-4;
 
 impl Space {
-    /// The least `cost` found from `start` on, and where, with steps halved so many times.
+    /// The minimum of `cost` found from `start` on, with steps halved `halvings` times.
     pub fn search(
         &self,
         start: &[f64],
@@ -37,7 +37,7 @@ impl Space {
                 left -= 1;
                 continue;
             }
-            // A leap as far again, and a look around from there.
+            // A leap of the same length, and an exploration from there.
             let moved = best.iter().zip(&before).filter(|(new, old)| new != old).count();
             if moved > 1 {
                 let leap = |at: usize| self.clamp(at, 2.0 * best[at] - before[at]);
@@ -56,7 +56,7 @@ impl Space {
         value.clamp(self.ranges[at].0, self.ranges[at].1)
     }
 
-    /// Each direction by its step there or back, where that gains.
+    /// Tries a step in each direction, forth and back.
     fn explore(
         &self,
         scale: f64,

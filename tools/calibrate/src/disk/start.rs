@@ -1,12 +1,13 @@
-//! The drive calibration starts from, and the preset it ends with.
+//! The drive at the start of a calibration, and the preset at its end.
 
 use super::constants::{CONSTANTS, Constant};
 use crate::CalibrateError;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Component, SimDuration};
+use hybridsim_simulation::presets;
 use hybridsim_simulation::scenario::{Input, Scenario, ScenarioComponent, resolve};
-use hybridsim_simulation::{presets, registry};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -16,34 +17,37 @@ const KIND: &str = "hard-disk";
 
 /// A `hard-disk` with values for all its parameters.
 #[derive(Clone, Debug)]
-pub struct Drive {
-    /// What it was called when it was asked for.
+pub struct Drive<'r> {
+    /// The name it was requested by.
     pub name: String,
     component: ScenarioComponent,
-    /// The parameters that are written where it comes from.
+    /// The parameters written in its source.
     written: BTreeSet<String>,
     seed: u64,
+    registry: &'r Registry,
 }
 
-impl Drive {
+impl<'r> Drive<'r> {
     /// The drive `name` stands for: a preset, or a file ending in `.toml` that is one or is a
     /// scenario with a single hard disk, such as the importer writes.
     ///
     /// # Errors
     /// When it is none of these, or is wrong.
-    pub fn read(name: &str) -> Result<Self, CalibrateError> {
+    pub fn read(name: &str, registry: &'r Registry) -> Result<Self, CalibrateError> {
         let source = presets::load(name, Path::new("")).map_err(CalibrateError::Start)?;
-        // What cannot be read is said when it is checked, with its place.
+        // The check reports syntax errors with their position.
         let table: Table = source.text.parse().unwrap_or_default();
         if table.contains_key("component") {
             return Self::of_scenario(
                 name,
                 source,
                 Path::new(name).parent().unwrap_or(Path::new("")),
+                registry,
             );
         }
         let text = format!("[component.disk]\npreset = {}\n", Toml::from(name));
-        Self::of_scenario(name, SourceText { name: name.to_owned(), text }, Path::new(""))
+        let source = SourceText { name: name.to_owned(), text };
+        Self::of_scenario(name, source, Path::new(""), registry)
     }
 
     /// The only hard disk of the scenario `source` with paths that start from `base`, to be called
@@ -55,14 +59,14 @@ impl Drive {
         name: &str,
         source: SourceText,
         base: &Path,
+        registry: &'r Registry,
     ) -> Result<Self, CalibrateError> {
         let wrong = |message: String| CalibrateError::Start(message);
         let table: Table = source.text.parse().unwrap_or_default();
-        // Its own workload is not wanted.
+        // Its own workload is ignored.
         let trace = Some("-".into());
         let input = Input { source, base: base.to_owned(), sets: Vec::new(), trace };
-        let registry = registry::standard();
-        let scenario = Scenario::check(input, &registry).map_err(|all| wrong(all.to_string()))?;
+        let scenario = Scenario::check(input, registry).map_err(|all| wrong(all.to_string()))?;
         let component =
             only_disk(&scenario).map_err(|message| wrong(format!("{name}: {message}")))?;
         let own = table.get("component").and_then(|components| components.get(&component.name));
@@ -73,6 +77,7 @@ impl Drive {
             component: component.clone(),
             written,
             seed: scenario.seed(),
+            registry,
         })
     }
 
@@ -81,10 +86,11 @@ impl Drive {
     /// # Errors
     /// When its parameters do not fit together.
     pub fn build(&self) -> Result<Box<dyn Component>, String> {
-        let registry = registry::standard();
-        let entry = registry.find::<ComponentEntry>(KIND).expect("it is registered");
+        let registry = self.registry;
+        let entry = registry.find::<ComponentEntry>(KIND);
+        let entry = entry.expect("the drive was checked with this registry");
         let (settings, seed, path) = (&self.component.settings, self.seed, "disk");
-        let input = BuildInput { settings, registry: &registry, seed, path, children: &[] };
+        let input = BuildInput { settings, registry, seed, path, children: &[] };
         (entry.build)(&input).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             format!("{}: {}", self.name, all.join("; "))
@@ -96,8 +102,8 @@ impl Drive {
         CONSTANTS.iter().map(|constant| constant.read(&self.component.settings)).collect()
     }
 
-    /// Whether response times tell anything of a constant. How long the arm settles before a write
-    /// nobody waits for, they do not; requests come one at a time, so a write cache has room.
+    /// Whether response times identify a constant. With a write cache they do not include the settle
+    /// time of writes: requests arrive one at a time, so the cache always has space.
     pub(super) fn shows(&self, constant: &Constant) -> bool {
         constant.name != "write_settle" || !self.component.settings.flag("write_cache")
     }
@@ -127,15 +133,15 @@ impl Drive {
     pub(super) fn preset(&self, head: &str, source: impl Fn(&str) -> Option<String>) -> String {
         let mut text = String::new();
         head.lines().for_each(|line| text += &format!("# {line}\n"));
-        let resolved = resolve::component(&self.component, &registry::standard());
+        let resolved = resolve::component(&self.component, self.registry);
         let table: Table = resolved.parse().expect("what is written can be read");
         for (key, value) in &table {
-            let told = source(key).or_else(|| {
+            let comment = source(key).or_else(|| {
                 let own = self.writes(key) && !CONSTANTS.iter().any(|it| it.name == key);
                 (own || key == "kind").then(|| format!("from {}", self.name))
             });
-            if let Some(told) = told {
-                let _ = writeln!(text, "{key} = {}  # {told}", pretty(value, 0));
+            if let Some(comment) = comment {
+                let _ = writeln!(text, "{key} = {}  # {comment}", pretty(value, 0));
             }
         }
         text
@@ -154,14 +160,14 @@ fn only_disk(scenario: &Scenario) -> Result<&ScenarioComponent, String> {
                 components.iter().map(|component| component.description.name).collect();
             Err(format!(
                 "is no hard disk ({}); name a preset of `hybridsim list preset` that is one, or \
-                 a file of `hybridsim import disksim`; for a flash device leave out --disk",
+                 a file of `hybridsim import disksim`; for a flash device omit --disk",
                 kinds.join(", ")
             ))
         }
         several => {
             let names: Vec<&str> =
                 several.iter().map(|component| component.name.as_str()).collect();
-            Err(format!("has {} hard disks ({}); leave one in it", several.len(), names.join(", ")))
+            Err(format!("has {} hard disks ({}); keep only one", several.len(), names.join(", ")))
         }
     }
 }

@@ -3,8 +3,11 @@
 
 use super::replay::{Script, Step, replay};
 use super::*;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};
+use hybridsim_simulation::registry::standard;
 use hybridsim_workload::record::Record;
+use std::sync::LazyLock;
 
 const START: &str = "seagate-barracuda-2gb";
 /// What the drive that is measured has instead of the start's values, in ms (ms per sector).
@@ -15,6 +18,11 @@ const TRUE: [(&str, f64); 5] = [
     ("host_rate", 0.1),
     ("host_write_rate", 0.16),
 ];
+
+fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(standard);
+    &REGISTRY
+}
 
 fn named(name: &str) -> Constant {
     CONSTANTS.into_iter().find(|constant| constant.name == name).expect("it is one of them")
@@ -46,7 +54,7 @@ fn requests(count: usize, capacity: u64) -> Vec<(SimDuration, Request)> {
 /// The log of the drive with the true values, each response up to a fiftieth of a millisecond off,
 /// each random request at another angle than the log says if the layout is not `known`.
 fn log(known: bool) -> Log {
-    let start = Drive::read(START).expect("a preset");
+    let start = Drive::read(START, registry()).expect("a preset");
     let truth = start.with(TRUE.into_iter().map(|(name, value)| (named(name), value)));
     let capacity = truth.build().expect("a drive").capacity();
     let requests = requests(3000, capacity);
@@ -71,25 +79,25 @@ fn log(known: bool) -> Log {
 struct Wanted {
     /// How far from the truth a constant that moved may be, of what it was disturbed by.
     off_max: f64,
-    /// Disturbed constants a fit may leave as they were, because the log does not tell them.
-    untold_max: usize,
+    /// Disturbed constants a fit may leave as they were, because the log does not identify them.
+    unidentified_max: usize,
     /// What is left of the distance of the part held out, at most.
     left_max: f64,
 }
 
 /// Fits `log`, both ways; constants that were not disturbed move by no more than 0.1.
-fn check(log: &Log, wanted: &Wanted) -> DiskCalibration {
-    let start = Drive::read(START).expect("a preset");
+fn check(log: &Log, wanted: &Wanted) -> DiskCalibration<'static> {
+    let start = Drive::read(START, registry()).expect("a preset");
     let split = Split { parts: 2, whole: false };
     let found = calibrate_disk(&start, std::slice::from_ref(log), split);
     let found = found.unwrap_or_else(|error| panic!("{error}"));
     for fit in &found.fits {
-        let mut untold = 0;
+        let mut unidentified = 0;
         for change in &fit.constants {
             let (from, to) = change.numbers;
             let from = from.expect("it has a value");
             match (TRUE.iter().find(|(name, _)| *name == change.name), to) {
-                (Some(_), None) => untold += 1,
+                (Some(_), None) => unidentified += 1,
                 (Some((name, truth)), Some(to)) => {
                     let off = (to - truth).abs() / (truth - from).abs();
                     assert!(off <= wanted.off_max, "{name}: {to} instead of {truth}, from {from}");
@@ -100,7 +108,11 @@ fn check(log: &Log, wanted: &Wanted) -> DiskCalibration {
                 }
             }
         }
-        assert!(untold <= wanted.untold_max, "{untold} of {} were not told", TRUE.len());
+        assert!(
+            unidentified <= wanted.unidentified_max,
+            "{unidentified} of {} were not identified",
+            TRUE.len()
+        );
         let held_out = fit.on_held_out.expect("a half is held out");
         assert!(held_out.after_ms < wanted.left_max * held_out.before_ms, "{held_out:?}");
     }
@@ -109,7 +121,7 @@ fn check(log: &Log, wanted: &Wanted) -> DiskCalibration {
 
 #[test]
 fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
-    let wanted = Wanted { off_max: 0.1, untold_max: 0, left_max: 0.6 };
+    let wanted = Wanted { off_max: 0.1, unidentified_max: 0, left_max: 0.6 };
     let found = check(&log(true), &wanted);
     assert!(found.crossed.after_ms < 0.2 * found.crossed.before_ms, "{:?}", found.crossed);
     // What is written is a preset with the fitted values, each with its source.
@@ -117,7 +129,8 @@ fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("mine.toml");
     std::fs::write(&path, &text).expect("it can be written");
-    let again = Drive::read(&path.to_string_lossy()).unwrap_or_else(|error| panic!("{error}"));
+    let again =
+        Drive::read(&path.to_string_lossy(), registry()).unwrap_or_else(|error| panic!("{error}"));
     for (constant, (value, change)) in
         CONSTANTS.iter().zip(again.constants().iter().zip(&found.fits[0].constants))
     {
@@ -130,25 +143,26 @@ fn a_drive_whose_angles_can_be_followed_is_found_again_within_a_tenth() {
     for line in keys.filter(|line| !line.ends_with('[') && !line.contains("[")) {
         assert!(sourced(line) || line.contains("# as "), "{line}");
     }
-    assert!(text.contains("; the log does not tell it"), "{text}");
+    assert!(text.contains("; not identified by the log"), "{text}");
 }
 
 #[test]
-fn a_drive_whose_angles_are_chance_is_found_again_within_a_quarter_as_far_as_told() {
+fn a_drive_whose_angles_are_chance_is_found_again_within_a_quarter_of_the_truth() {
     // Most of what is left is at what angles the platter stood.
-    check(&log(false), &Wanted { off_max: 0.25, untold_max: 3, left_max: 1.0 });
+    check(&log(false), &Wanted { off_max: 0.25, unidentified_max: 3, left_max: 1.0 });
 }
 
 #[test]
 fn a_drive_that_is_as_its_description_says_stays_so() {
-    let start = Drive::read(START).expect("a preset");
+    let start = Drive::read(START, registry()).expect("a preset");
     let mut log = log(true);
     let step = |line: &Logged| Step { request: line.request, pause: line.pause, angle_of: None };
     let steps: Vec<Step> = log.lines.iter().map(step).collect();
     let script = Script { steps: steps.into(), turn: start.turn() };
     let ours = replay(&start, &script, log.lines.len()).expect("it runs");
-    let as_told = log.lines.iter().zip(ours).map(|(line, ms)| Logged { response_ms: ms, ..*line });
-    log.lines = as_told.collect();
+    let as_simulated =
+        log.lines.iter().zip(ours).map(|(line, ms)| Logged { response_ms: ms, ..*line });
+    log.lines = as_simulated.collect();
     let found = calibrate_disk(&start, &[log], Split { parts: 3, whole: true });
     let found = found.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(found.fits.len(), 4);
@@ -180,7 +194,7 @@ fn what_is_no_log_of_a_drive_says_so() {
     let mut beyond = many(10_000, Some(5000));
     beyond[300].request.lba = Lba(1 << 40);
     let log = Log::new("log".to_owned(), &beyond, 1).expect("a log");
-    let start = Drive::read(START).expect("a preset");
+    let start = Drive::read(START, registry()).expect("a preset");
     let split = Split { parts: 2, whole: false };
     let error = calibrate_disk(&start, &[log], split).expect_err("beyond").to_string();
     assert!(error.contains("request 301") && error.contains("larger drive"), "{error}");
@@ -198,7 +212,7 @@ fn what_is_no_drive_says_so() {
             }
             None => name.to_owned(),
         };
-        let error = Drive::read(&name).expect_err(word).to_string();
+        let error = Drive::read(&name, registry()).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     };
     check("seagate-baracuda-2gb", None, "did you mean");

@@ -7,6 +7,7 @@ use hybridsim_calibrate::disk::{
     ClassChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
 };
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
 use std::path::Path;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "disk/calibrated", run };
@@ -17,7 +18,7 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     let folder = runner.data("disksim/disks")?;
     let mut findings = Findings::default();
     for drive in &DRIVES {
-        let found = calibrated(drive, &folder)
+        let found = calibrated(drive, &folder, runner.registry())
             .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
         runner.done(drive.name)?;
         let claim = format!(
@@ -37,16 +38,20 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
     Ok(findings)
 }
 
-fn calibrated(drive: &super::Drive, disks: &Path) -> Result<DiskCalibration, CalibrateError> {
+fn calibrated<'r>(
+    drive: &super::Drive,
+    disks: &Path,
+    registry: &'r Registry,
+) -> Result<DiskCalibration<'r>, CalibrateError> {
     let text = imported(drive, disks).map_err(|error| CalibrateError::Start(error.to_string()))?;
     let source = SourceText { name: drive.name.to_owned(), text };
-    let start = Drive::of_scenario(drive.name, source, Path::new(""))?;
+    let start = Drive::of_scenario(drive.name, source, Path::new(""), registry)?;
     let path = disks.join(drive.folder).join(log_name(drive));
-    calibrate_disk(&start, &[Log::read(&path, Some(FORMAT))?], HALVES)
+    calibrate_disk(&start, &[Log::read(&path, Some(FORMAT), registry)?], HALVES)
 }
 
 /// Figures before and after, and what moved.
-fn summary(found: &DiskCalibration) -> String {
+fn summary(found: &DiskCalibration<'_>) -> String {
     let half = |fit: &DiskFit| {
         let (part, change) = fit.held_out.as_deref().zip(fit.on_held_out)?;
         let moved = fit.constants.iter().filter_map(|constant| {
@@ -68,7 +73,7 @@ fn summary(found: &DiskCalibration) -> String {
 }
 
 /// The class of requests the largest part of what is left comes from.
-fn left(found: &DiskCalibration) -> String {
+fn left(found: &DiskCalibration<'_>) -> String {
     let square = |class: &ClassChange| class.requests as f64 * class.demerit.after_ms.powi(2);
     let shares = found.fits.iter().flat_map(|fit| {
         let all: f64 = fit.classes.iter().map(square).sum();

@@ -1,23 +1,24 @@
-//! A hard disk's constants from measured logs: options, and what is told.
+//! A hard disk's constants from measured logs: options and output.
 
 use super::{CalibrateArgs, save};
 use crate::cli::output::{Failure, note, print};
 use hybridsim_calibrate::disk::{
     Change, ConstantChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
 };
+use hybridsim_config::registry::Registry;
 use std::fmt::Write;
 
 #[derive(clap::Args)]
 pub struct DiskArgs {
-    /// Fit a hard disk's constants to logs: a preset, or what `import disksim` wrote, to start from
+    /// Fit a hard disk's constants to logs, starting from a preset or a file of `import disksim`
     #[arg(
         long,
         value_name = "START",
         conflicts_with_all = ["device", "page", "erase_time", "capacity", "repetitions"]
     )]
     disk: Option<String>,
-    /// With --disk: cut each log into so many parts in its order, hold out each in turn and fit to
-    /// the others; the preset's values are those fitted to all but the last
+    /// With --disk: split each log into this many consecutive parts for cross-validation; the
+    /// preset has the values fitted to all but the last part
     #[arg(
         long,
         default_value_t = 2,
@@ -25,27 +26,27 @@ pub struct DiskArgs {
         value_parser = clap::value_parser!(u8).range(2..=10)
     )]
     parts: u8,
-    /// With --disk: values for the preset from the whole of the logs; the parts say how far to
-    /// trust them
+    /// With --disk: fit the values of the preset to the whole logs; the cross-validation estimates
+    /// their error
     #[arg(long, requires = "disk")]
     whole: bool,
-    /// With --disk: the logs' format, where their content leaves a doubt
+    /// With --disk: the format of the logs, where their content is ambiguous
     #[arg(long, requires = "disk", value_name = "FORMAT")]
     format: Option<String>,
 }
 
 impl DiskArgs {
-    /// Whether it is a disk that is to be calibrated.
+    /// Whether to calibrate a hard disk.
     pub const fn is_wanted(&self) -> bool {
         self.disk.is_some()
     }
 }
 
-/// Reads, fits, tells, and writes the preset.
-pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+/// Reads the logs, fits, writes the preset and prints the result.
+pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let own = &args.disk;
-    let drive = Drive::read(own.disk.as_deref().unwrap_or_default())?;
-    let read = |file| Log::read(file, own.format.as_deref());
+    let drive = Drive::read(own.disk.as_deref().unwrap_or_default(), registry)?;
+    let read = |file| Log::read(file, own.format.as_deref(), registry);
     let logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let split = Split { parts: usize::from(own.parts), whole: own.whole };
     let found = calibrate_disk(&drive, &logs, split)?;
@@ -54,7 +55,7 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     print(&match args.json {
         true => serde_json::to_string_pretty(&found).expect("figures can be written"),
-        false => told(&found),
+        false => summary(&found),
     })?;
     if let Some(out) = &args.out {
         note(&format!("preset: {}", out.display()));
@@ -62,7 +63,7 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told(found: &DiskCalibration) -> String {
+fn summary(found: &DiskCalibration<'_>) -> String {
     let mut text =
         format!("{} on {}: {} requests\n\n", found.start, found.logs.join(", "), found.requests);
     demerits(&mut text, found);
@@ -73,14 +74,14 @@ fn told(found: &DiskCalibration) -> String {
     text
 }
 
-fn demerits(text: &mut String, found: &DiskCalibration) {
+fn demerits(text: &mut String, found: &DiskCalibration<'_>) {
     let _ = writeln!(text, "{:<52} {:>10} {:>10}", "rms demerit, ms", "START", "fitted");
     let mut row = |what: String, change: Change| {
         let _ = writeln!(text, "{what:<52} {:>10.4} {:>10.4}", change.before_ms, change.after_ms);
     };
-    row("all, each part fitted to the others".to_owned(), found.crossed);
+    row("cross-validation, all parts".to_owned(), found.crossed);
     for fit in &found.fits {
-        row(format!("fitted to {}: there", fit.fitted), fit.on_fitted);
+        row(format!("fitted to {}: on the same", fit.fitted), fit.on_fitted);
         if let (Some(part), Some(change)) = (&fit.held_out, fit.on_held_out) {
             row(format!("fitted to {}: on {part}, held out", fit.fitted), change);
         }
@@ -94,29 +95,30 @@ fn constants(text: &mut String, fits: &[DiskFit]) {
         let _ = write!(text, " {:>34}", format!("fitted to {}", fit.fitted));
     });
     text.push('\n');
-    let mut untold = Vec::new();
+    let mut not_identified = Vec::new();
     for (at, constant) in first.constants.iter().enumerate() {
         let changes: Vec<&ConstantChange> = fits.iter().map(|fit| &fit.constants[at]).collect();
         if changes.iter().all(|change| change.to.is_none()) {
-            untold.push(constant.name);
+            not_identified.push(constant.name);
             continue;
         }
         let _ = write!(text, "{:<33} {:>12}", constant.name, constant.from);
         for change in changes {
-            let told = match (&change.to, change.gain_ms) {
+            let cell = match (&change.to, change.gain_ms) {
                 (Some(to), Some(gain)) => format!("{to} ({gain:.3})"),
-                _ => "stays".to_owned(),
+                _ => "unchanged".to_owned(),
             };
-            let _ = write!(text, " {told:>34}");
+            let _ = write!(text, " {cell:>34}");
         }
         text.push('\n');
     }
     text.push_str(
-        "in brackets: by how many ms the distributions of the classes are farther apart, on \
-         average over\nrequests, with START's value\n",
+        "in brackets: increase of the mean distance between measured and simulated distributions \
+         (ms)\nwith START's value\n",
     );
-    if !untold.is_empty() {
-        let _ = writeln!(text, "not told by the log, so as in START: {}", untold.join(", "));
+    if !not_identified.is_empty() {
+        let _ =
+            writeln!(text, "not identified by the log, as in START: {}", not_identified.join(", "));
     }
 }
 

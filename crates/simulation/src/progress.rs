@@ -1,0 +1,101 @@
+//! The progress of a run.
+
+use hybridsim_engine::{Arrival, Request, SimDuration, SimTime, Source};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The state of a run, for progress displays.
+#[derive(Clone, Copy, Debug)]
+pub struct RunProgress {
+    /// Share of the workload delivered, where known.
+    pub fraction: Option<f64>,
+    /// Requests delivered.
+    pub requests: u64,
+    /// Simulated time.
+    pub now: SimTime,
+    /// Whether a device is being preconditioned; `fraction` is then of that device.
+    pub preparing: bool,
+}
+
+/// Receives the progress of a run; returns `false` to interrupt it.
+pub type OnProgress<'a> = dyn FnMut(&RunProgress) -> bool + 'a;
+
+/// The progress of a workload, shared between a [`MeteredSource`] and the run.
+#[derive(Clone, Default)]
+pub(crate) struct WorkloadProgress(Rc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    requests: Cell<u64>,
+    fraction: Cell<Option<f64>>,
+    base: Cell<SimDuration>,
+}
+
+impl WorkloadProgress {
+    pub fn at(&self, now: SimTime) -> RunProgress {
+        let (requests, fraction) = (self.0.requests.get(), self.0.fraction.get());
+        RunProgress { fraction, requests, now, preparing: false }
+    }
+
+    /// Shifts arrivals by `base`, the simulated time at which a resumed run begins.
+    pub fn start_at(&self, base: SimDuration) {
+        self.0.base.set(base);
+    }
+}
+
+/// Requests between two updates; querying the source for each would cost more than replaying.
+const UPDATE_EVERY: u64 = 1 << 14;
+
+/// A source that reports its progress, and rejects an empty workload.
+pub(crate) struct MeteredSource {
+    inner: Box<dyn Source>,
+    requests: u64,
+    progress: WorkloadProgress,
+}
+
+impl MeteredSource {
+    pub fn new(inner: Box<dyn Source>, progress: WorkloadProgress) -> Self {
+        Self { inner, requests: 0, progress }
+    }
+}
+
+impl Source for MeteredSource {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let next = self.inner.next()?;
+        if next.is_none() && self.requests == 0 {
+            // A run without requests would succeed with empty statistics.
+            return Err("the workload has no requests; check the trace and the slice (`first`, \
+                        `count`, `from`, `until`, `volumes`)"
+                .to_owned());
+        }
+        self.requests += u64::from(next.is_some());
+        let progress = &self.progress.0;
+        if self.requests.is_multiple_of(UPDATE_EVERY) {
+            progress.requests.set(self.requests);
+            progress.fraction.set(self.inner.progress());
+        }
+        let base = progress.base.get();
+        Ok(next.map(|arrival| Arrival { at: arrival.at + base, ..arrival }))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.inner.progress()
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.inner.reads_ahead()
+    }
+
+    fn waits(&self) -> bool {
+        self.inner.waits()
+    }
+
+    fn take_back(&mut self) {
+        self.requests = self.requests.saturating_sub(1);
+        self.inner.take_back();
+    }
+
+    fn completed(&mut self, request: &Request, now: SimTime) {
+        self.inner.completed(request, now - self.progress.0.base.get());
+    }
+}

@@ -1,0 +1,88 @@
+//! Entries from outside are fuzzed as they are registered, and samples belong to parameters.
+
+use super::*;
+use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::param::{Built, Settings};
+use hybridsim_engine::Component;
+use hybridsim_simulation::registry::standard;
+use std::cell::Cell;
+
+thread_local! {
+    static BUILT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A concatenation with required parameters of every kind.
+fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
+    let entry = standard().find::<ComponentEntry>("concat").expect("it is registered");
+    let first = input.settings.text("first").to_owned();
+    let rest = input.settings.texts("others").iter().cloned();
+    let members =
+        hybridsim_config::param::Value::Texts(std::iter::once(first).chain(rest).collect());
+    let settings = &Settings::default().and("members", members);
+    assert!((2..=9).contains(&input.settings.count("count")));
+    assert!((5.0..=7.0).contains(&input.settings.number("number")));
+    assert!(input.settings.tables("tables").iter().all(|table| table.bytes("bytes") > 0));
+    let built = (entry.build)(&BuildInput { settings, ..*input });
+    BUILT.set(BUILT.get() + u64::from(built.is_ok()));
+    built
+}
+
+const PARAMS: &[Param] = &[
+    Param::required("first", Kind::Component, ""),
+    Param::required("others", Kind::Components, ""),
+    Param::required("count", Kind::Count { min: 2, max: 9 }, ""),
+    Param::required("number", Kind::Number { min: 5.0, max: 7.0 }, ""),
+    Param::required("duration", Kind::Duration, ""),
+    Param::required("bytes", Kind::Bytes, ""),
+    Param::required("rate", Kind::Rate, ""),
+    Param::required("rpm", Kind::Rpm, ""),
+    Param::required("power", Kind::Power, ""),
+    Param::required("energy", Kind::Energy, ""),
+    Param::required("flag", Kind::Flag, ""),
+    Param::required("text", Kind::Text, ""),
+    Param::required("choice", Kind::Choice(&["a", "b"]), ""),
+    Param::required("entry", Kind::Entry("seek-model"), ""),
+    Param::required("counts", Kind::Counts, ""),
+    Param::required("numbers", Kind::Numbers, ""),
+    Param::required("curve", Kind::Curve, ""),
+    Param::required("tables", Kind::Tables(&[Param::required("bytes", Kind::Bytes, "")]), ""),
+];
+
+#[test]
+fn a_component_from_outside_is_fuzzed_without_samples() {
+    let mut registry = standard();
+    let (name, summary, origin) = ("outside", "", "");
+    let description = Description { name, summary, origin, params: PARAMS };
+    registry.add(ComponentEntry { description, build });
+    // The top of every system.
+    let runs = |seed| {
+        let mut draw = Draw::new(&registry, seed);
+        let system = draw.component("outside", 1);
+        run(&registry, seed, draw.scenario(seed, &system))
+    };
+    let mut passed = 0;
+    for seed in 1..=12 {
+        match runs(seed) {
+            Verdict::Passed => passed += 1,
+            Verdict::Refused => {}
+            Verdict::Failed { scenario, reason } => panic!("{reason}\n{scenario}"),
+        }
+    }
+    assert!(passed >= 3 && BUILT.get() >= passed, "{passed} passed");
+}
+
+#[test]
+fn samples_belong_to_parameters_of_registered_components() {
+    let registry = standard();
+    let mut checked = 0;
+    for (kind, key) in registry.sampled() {
+        let entry = registry.descriptions("component").find(|entry| entry.name == kind);
+        let entry = entry.unwrap_or_else(|| panic!("there is no component `{kind}`"));
+        let param =
+            entry.params.iter().find(|param| param.name == key || param.formerly.contains(&key));
+        let param = param.unwrap_or_else(|| panic!("{kind} has no parameter `{key}`"));
+        assert!(!registry.samples(kind, param).is_empty(), "{kind}.{key} is no list of values");
+        checked += 1;
+    }
+    assert!(checked > 30, "{checked}");
+}
