@@ -44,12 +44,9 @@ pub struct ComponentInfo {
     pub kind: &'static str,
     /// Watts drawn in each [`PowerState`]; `None` where the component draws no power of its own.
     pub watts: Option<[f64; PowerState::COUNT]>,
-    /// Joules per flash read, program and erase, added to the power above.
-    pub flash_joules: Option<[f64; 3]>,
-    /// Joules per block looked at in search of a victim, added to the power above.
-    pub search_joules: f64,
-    /// Joules per spin-up, added to the power above.
-    pub spin_up_joules: f64,
+    /// Joules per operation, by the name of the operation, added to the power above. The crate
+    /// that declares the events of the operation declares its name.
+    pub operation_joules: Vec<(&'static str, f64)>,
     /// Watts drawn in every state, by what draws them, added to the power above.
     pub always_watts: Vec<(&'static str, f64)>,
     /// Flash geometry and other constants worth showing: (name, value).

@@ -14,26 +14,17 @@ use crate::time::{SimDuration, SimTime};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentId(pub u16);
 
-/// The wire form of an event: what fingerprints hash and what Python receives.
-///
-/// In little-endian memory it is four words: the time; component, `kind`, `a` and `b` from the
-/// lowest bit up; `c`; `d`. Fields an event does not use are zero.
+/// The wire form of an event, four words: what fingerprints hash and what Python receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
 pub struct EventRecord {
     /// When it was emitted.
     pub time: SimTime,
-    /// The component that emitted it.
-    pub component: ComponentId,
-    /// Which event it is ([`EventKind::kind`]).
-    pub kind: u8,
-    /// A field of at most 8 bits.
-    pub a: u8,
-    /// A field of at most 32 bits, or two of 16.
-    pub b: u32,
-    /// A field of at most 64 bits.
+    /// From the lowest bit up: the component that emitted it (16 bits), the number of the event
+    /// (8 bits, [`EventKind::kind`]), [`Slot::A`] (8 bits) and [`Slot::B`] (32 bits).
+    pub head: u64,
+    /// [`Slot::C`].
     pub c: u64,
-    /// A field of at most 64 bits.
+    /// [`Slot::D`].
     pub d: u64,
 }
 
@@ -41,10 +32,17 @@ impl EventRecord {
     /// Kinds from here on are detail: they are not part of fingerprints.
     pub const FIRST_DETAIL_KIND: u8 = 128;
 
+    /// An event of number `kind` whose fields are all zero.
+    #[inline(always)]
+    pub const fn of_kind(kind: u8) -> Self {
+        Self { time: SimTime::ZERO, head: (kind as u64) << 16, c: 0, d: 0 }
+    }
+
     /// The record of `event`.
     #[inline(always)]
     pub fn new(time: SimTime, component: ComponentId, event: impl Event) -> Self {
-        Self { time, component, ..event.encode() }
+        let record = event.encode();
+        Self { time, head: record.head | u64::from(component.0), ..record }
     }
 
     /// The event, if it is one that `E` declares.
@@ -53,20 +51,35 @@ impl EventRecord {
         E::decode(self)
     }
 
+    /// The component that emitted it.
+    #[inline(always)]
+    pub const fn component(&self) -> ComponentId {
+        ComponentId(self.head as u16)
+    }
+
+    /// Which event it is.
+    #[inline(always)]
+    pub const fn kind(&self) -> u8 {
+        (self.head >> 16) as u8
+    }
+
+    /// The same fields as those of an event of number `kind`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn with_kind(&self, kind: u8) -> Self {
+        Self { head: self.head & !(0xff << 16) | (kind as u64) << 16, ..*self }
+    }
+
     /// Whether it is left out of fingerprints.
     #[inline(always)]
     pub const fn is_detail(&self) -> bool {
-        self.kind >= Self::FIRST_DETAIL_KIND
+        self.kind() >= Self::FIRST_DETAIL_KIND
     }
 
     /// The four words of the wire form.
     #[inline(always)]
     pub const fn words(&self) -> [u64; 4] {
-        let word = self.component.0 as u64
-            | (self.kind as u64) << 16
-            | (self.a as u64) << 24
-            | (self.b as u64) << 32;
-        [self.time.as_ns(), word, self.c, self.d]
+        [self.time.as_ns(), self.head, self.c, self.d]
     }
 }
 
@@ -75,7 +88,7 @@ pub trait Event: Sized {
     /// What each of them is called and holds.
     const KINDS: &'static [EventKind];
 
-    /// The record of the event, with time and component left at zero.
+    /// The record of the event, with time and component at zero.
     fn encode(self) -> EventRecord;
 
     /// The event a record holds; `None` where it is not of this set.
@@ -142,22 +155,22 @@ pub enum FieldValues {
 /// A position in an [`EventRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
-    /// [`EventRecord::a`].
+    /// 8 bits.
     A,
-    /// [`EventRecord::b`].
+    /// 32 bits.
     B,
-    /// The lower 16 bits of [`EventRecord::b`].
+    /// The lower 16 bits of `B`.
     BLow,
-    /// The upper 16 bits of [`EventRecord::b`].
+    /// The upper 16 bits of `B`.
     BHigh,
-    /// [`EventRecord::c`].
+    /// 64 bits.
     C,
-    /// [`EventRecord::d`].
+    /// 64 bits.
     D,
 }
 
 impl Slot {
-    /// Its first byte in the wire form and its length in bytes.
+    /// Its first byte in the little-endian wire form and its length in bytes.
     pub const fn bytes(self) -> (usize, usize) {
         match self {
             Self::A => (11, 1),
@@ -173,12 +186,13 @@ impl Slot {
     #[inline(always)]
     pub const fn put(self, record: &mut EventRecord, word: u64) {
         match self {
-            Self::A => record.a = word as u8,
-            Self::B => record.b = word as u32,
-            Self::BLow => record.b |= word as u16 as u32,
-            Self::BHigh => record.b |= (word as u32) << 16,
             Self::C => record.c = word,
             Self::D => record.d = word,
+            _ => {
+                let (first, length) = self.bytes();
+                let (shift, mask) = (8 * (first as u32 - 8), u64::MAX >> (64 - 8 * length as u32));
+                record.head = record.head & !(mask << shift) | (word & mask) << shift;
+            }
         }
     }
 
@@ -186,12 +200,12 @@ impl Slot {
     #[inline(always)]
     pub const fn get(self, record: &EventRecord) -> u64 {
         match self {
-            Self::A => record.a as u64,
-            Self::B => record.b as u64,
-            Self::BLow => record.b as u16 as u64,
-            Self::BHigh => (record.b >> 16) as u64,
             Self::C => record.c,
             Self::D => record.d,
+            _ => {
+                let (first, length) = self.bytes();
+                record.head >> (8 * (first as u32 - 8)) & u64::MAX >> (64 - 8 * length as u32)
+            }
         }
     }
 }
@@ -354,24 +368,24 @@ macro_rules! events {
 
             #[inline(always)]
             fn encode(self) -> $crate::event::EventRecord {
-                let mut record = $crate::event::EventRecord::default();
                 match self {
                     $(
                         Self::$variant $({ $($field),+ })? => {
-                            record.kind = $kind;
+                            #[allow(unused_mut)]
+                            let mut record = $crate::event::EventRecord::of_kind($kind);
                             $($(
                                 let word = $crate::event::Field::to_word($field);
                                 $crate::event::Slot::$slot.put(&mut record, word);
                             )+)?
+                            record
                         }
                     )*
                 }
-                record
             }
 
             #[inline(always)]
             fn decode(record: &$crate::event::EventRecord) -> Option<Self> {
-                match record.kind {
+                match record.kind() {
                     $(
                         $kind => Some(Self::$variant $({ $(
                             $field: <$field_type as $crate::event::Field>::from_word(

@@ -124,6 +124,18 @@ events! {
     }
 }
 
+/// Names of the operations that take energy, for `ComponentInfo::operation_joules`.
+pub mod joules {
+    /// Pages read.
+    pub const READS: &str = "flash_reads";
+    /// Pages programmed.
+    pub const PROGRAMS: &str = "flash_programs";
+    /// Blocks erased.
+    pub const ERASES: &str = "flash_erases";
+    /// Blocks examined in search of a victim.
+    pub const VICTIM_SEARCH: &str = "victim_search";
+}
+
 /// A [`FlashEvent::DieBusy`] or a [`FlashEvent::ChannelBusy`]. Only emitted while detailed events
 /// are enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

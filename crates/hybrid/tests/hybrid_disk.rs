@@ -85,7 +85,7 @@ fn small_writes_go_to_flash_and_are_read_from_there() {
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
     // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
     assert!(events.iter().any(|stamped| {
-        stamped.component == ComponentId(1)
+        stamped.component() == ComponentId(1)
             && stamped.event() == Some(CacheEvent::DirtyPages { pages: 2 })
     }));
 }

@@ -133,7 +133,7 @@ impl BusyFold {
                 let FlashBusy { unit, act, cause, begin, end } = busy;
                 let (begin, end) = (begin.as_ns(), end.as_ns());
                 let piece = Piece { unit, act, cause, begin, end };
-                let node = usize::from(stamped.component.0);
+                let node = usize::from(stamped.component().0);
                 if node >= self.devices.len() {
                     self.devices.resize_with(node + 1, Device::default);
                 }

@@ -50,7 +50,7 @@ pub fn kinds() -> Vec<&'static EventKind> {
 /// from there.
 pub fn since(record: &EventRecord, base: SimDuration) -> EventRecord {
     let mut record = EventRecord { time: record.time - base, ..*record };
-    let kind = SETS.iter().copied().flatten().find(|kind| kind.kind == record.kind);
+    let kind = SETS.iter().copied().flatten().find(|kind| kind.kind == record.kind());
     for field in kind.map_or(&[][..], |kind| kind.fields) {
         if matches!(field.values, FieldValues::Instant) {
             let time = SimTime::from_ns(field.slot.get(&record)) - base;
@@ -94,9 +94,9 @@ mod tests {
                 AnyEvent::Flash(event) => event.encode(),
                 AnyEvent::Cache(event) => event.encode(),
             };
-            let (time, component) = (record.time, record.component);
-            assert_eq!(EventRecord { time, component, ..encoded }, record);
-            seen.insert(record.kind);
+            let head = encoded.head | u64::from(record.component().0);
+            assert_eq!(EventRecord { time: record.time, head, ..encoded }, record);
+            seen.insert(record.kind());
         }
         let all: BTreeSet<u8> = kinds().iter().map(|kind| kind.kind).collect();
         assert_eq!(seen, all);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_number_without_a_meaning_is_no_event() {
-        assert_eq!(AnyEvent::of(&EventRecord { kind: 255, ..EventRecord::default() }), None);
-        assert_eq!(AnyEvent::of(&EventRecord { a: 200, ..EventRecord::default() }), None);
+        assert_eq!(AnyEvent::of(&EventRecord::of_kind(255)), None);
+        assert_eq!(AnyEvent::of(&EventRecord { head: 200 << 24, ..EventRecord::default() }), None);
     }
 }

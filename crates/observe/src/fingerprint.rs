@@ -88,7 +88,7 @@ impl Fingerprint {
         self.events
     }
 
-    /// The next event. Where its kind is known to the compiler, nothing is left to decide.
+    /// The next event.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if record.is_detail() {
@@ -157,7 +157,7 @@ mod tests {
             later[at].time += SimDuration::from_ns(1);
             assert!(seen.insert(of(&later)), "time of {:?}", events[at]);
             let mut elsewhere = events.clone();
-            elsewhere[at].component.0 ^= 1;
+            elsewhere[at].head ^= 1;
             assert!(seen.insert(of(&elsewhere)), "node of {:?}", events[at]);
             let mut missing = events.clone();
             missing.remove(at);

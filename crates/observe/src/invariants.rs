@@ -86,7 +86,7 @@ impl Invariants {
 
     #[inline]
     fn state_time(&mut self, stamped: &EventRecord, time_ns: u64) {
-        let Some(total) = self.state_ns.get_mut(stamped.component.0 as usize) else {
+        let Some(total) = self.state_ns.get_mut(stamped.component().0 as usize) else {
             return self.unknown_state(stamped);
         };
         *total = total.saturating_add(time_ns);
@@ -98,13 +98,13 @@ impl Invariants {
 
     #[cold]
     fn unknown_state(&mut self, stamped: &EventRecord) {
-        let path = self.path(stamped.component);
+        let path = self.path(stamped.component());
         self.tell(format!("{path} told a state time"));
     }
 
     #[cold]
     fn too_much_state(&mut self, stamped: &EventRecord, total: u64) {
-        let path = self.path(stamped.component);
+        let path = self.path(stamped.component());
         self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
     }
 }

@@ -13,6 +13,7 @@ pub mod fingerprint;
 pub mod invariants;
 pub mod latency;
 pub mod logarithm;
+mod metrics;
 pub mod pictures;
 pub mod recorder;
 pub mod results;
@@ -22,7 +23,6 @@ mod summary;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
-mod wear;
 
 pub use fingerprint::Fingerprint;
 pub use hybridsim_engine::Op;

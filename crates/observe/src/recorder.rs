@@ -226,7 +226,8 @@ impl Recorder {
     /// One pass for all folds of the measured window.
     fn observe(&mut self, events: &[EventRecord]) {
         for record in events {
-            match record.kind {
+            self.fingerprint.add(record);
+            match record.kind() {
                 PROGRAM => self.add_kind::<PROGRAM>(record),
                 READ => self.add_kind::<READ>(record),
                 PHASE_TIME => self.add_kind::<PHASE_TIME>(record),
@@ -248,12 +249,11 @@ impl Recorder {
     /// left of the folds that do not use the event.
     #[inline(always)]
     fn add_kind<const KIND: u8>(&mut self, record: &EventRecord) {
-        self.add(&EventRecord { kind: KIND, ..*record });
+        self.add(&record.with_kind(KIND));
     }
 
     #[inline(always)]
     fn add(&mut self, record: &EventRecord) {
-        self.fingerprint.add(record);
         self.invariants.add(record);
         self.counters.add(record);
         self.latency.add(record);

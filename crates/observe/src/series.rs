@@ -61,7 +61,7 @@ struct Gauges(Vec<Option<Gauge>>);
 impl Gauges {
     #[inline]
     fn set(&mut self, stamped: &EventRecord, clock: Clock, value: u32) {
-        let (at, now) = (stamped.component.0 as usize, stamped.time.as_ns());
+        let (at, now) = (stamped.component().0 as usize, stamped.time.as_ns());
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
         }
@@ -196,7 +196,7 @@ impl SeriesFold {
                 self.dirty_pages.set(stamped, self.clock, pages)
             }
             Some(Cache(CacheEvent::CacheLookup { hits, misses, .. })) => {
-                let lookups = self.lookups(stamped.component.0.into());
+                let lookups = self.lookups(stamped.component().0.into());
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }

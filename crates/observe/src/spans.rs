@@ -181,7 +181,7 @@ impl SpanFold {
     }
 
     fn add(&mut self, stamped: &EventRecord) {
-        let (node, now) = (stamped.component.0, stamped.time.as_ns());
+        let (node, now) = (stamped.component().0, stamped.time.as_ns());
         match AnyEvent::of(stamped) {
             Some(Common(CommonEvent::PhaseTime { phase, duration: time, .. })) => {
                 let spent = &mut self.phases_ns[phase as usize];

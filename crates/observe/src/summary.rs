@@ -1,16 +1,13 @@
 //! From sums to results: every ratio, mean and energy of a run is computed in this file.
 
 use crate::breakdown::{Breakdown, Spent};
-use crate::counters::{Counters, Node};
+use crate::counters::Counters;
 use crate::fingerprint::Fingerprint;
 use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
 use crate::recorder::Ending;
 use crate::results::*;
-use crate::wear;
-use hybridsim_disk::DiskCacheOutcome;
-use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, PowerState, SECTOR_BYTES, SimDuration};
-use hybridsim_flash::Cause;
+use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration};
 use std::collections::BTreeMap;
 
 /// The share of requests called the slowest.
@@ -94,11 +91,11 @@ pub fn pictures(run: &Run<'_>, series: Series) -> Pictures {
     for (kind, set) in [("all", &run.latency.all()), ("read", read), ("write", write)] {
         pictures.latency_points.insert(kind.to_owned(), set.points());
     }
-    for (node, (path, info)) in run.counters.nodes().iter().zip(run.nodes) {
-        if !node.wear.is_empty() {
-            pictures.wear.insert(path.clone(), wear_rows(&node.wear));
+    for (fold, (path, info)) in run.counters.components().iter().zip(run.nodes) {
+        if !fold.flash.wear.is_empty() {
+            pictures.wear.insert(path.clone(), wear_rows(&fold.flash.wear));
         }
-        if let Some(energy) = energy_by_state(node, info) {
+        if let Some(energy) = fold.energy(info) {
             pictures.energy_j.insert(path.clone(), energy);
         }
     }
@@ -227,229 +224,19 @@ fn phases(spent: &Spent) -> PartTimes {
 }
 
 fn components(run: &Run<'_>) -> BTreeMap<String, Component> {
-    let window_ns = run.ending.time.as_ns().saturating_sub(run.warmup.ns);
+    let end_ns = run.ending.time.as_ns();
+    let window_ns = end_ns.saturating_sub(run.warmup.ns);
     let mut components = BTreeMap::new();
-    for (at, node) in run.counters.nodes().iter().enumerate() {
+    for (at, fold) in run.counters.components().iter().enumerate() {
         let undescribed = (format!("node {at}"), ComponentInfo::default());
         let (path, info) = run.nodes.get(at).unwrap_or(&undescribed);
-        let component = Component {
-            kind: info.kind.to_owned(),
-            constants: constants(info),
-            power: power(node, info, window_ns),
-            disk: disk(node),
-            flash: flash(node, info, window_ns).map(|flash| Flash {
-                utilisation: run.utilisation.get(at).cloned().flatten(),
-                ..flash
-            }),
-            cache: cache(node),
-            queue: node.queue_depth.map(|depth| Queue {
-                queue_depth_mean: depth.mean(run.ending.time.as_ns()),
-                queue_depth_max: depth.max,
-            }),
-            recovery: recovery(node),
-            custom: custom(node, info),
-        };
+        let mut component = fold.results(info, window_ns, end_ns);
+        if let Some(flash) = &mut component.flash {
+            flash.utilisation = run.utilisation.get(at).cloned().flatten();
+        }
         components.insert(path.clone(), component);
     }
     components
-}
-
-fn constants(info: &ComponentInfo) -> BTreeMap<String, f64> {
-    let finite = info.constants.iter().filter(|constant| constant.1.is_finite());
-    finite.map(|&(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn search_joules(node: &Node, info: &ComponentInfo) -> f64 {
-    let joules = info.search_joules * node.searched_blocks as f64;
-    if joules.is_finite() { joules } else { 0.0 }
-}
-
-/// Joules by state, by kind of operation, and by what draws power always; `None` for a node that
-/// draws no power.
-fn energy_by_state(node: &Node, info: &ComponentInfo) -> Option<BTreeMap<String, f64>> {
-    let mut energy = BTreeMap::new();
-    if let Some(watts) = info.watts {
-        for (state, watts) in PowerState::ALL.into_iter().zip(watts) {
-            let joules = watts * node.state_ns[state as usize] as f64 / 1e9;
-            if joules != 0.0 {
-                energy.insert(state.name().to_owned(), joules);
-            }
-        }
-    }
-    let [read, program, erase] = info.flash_joules.unwrap_or_default();
-    let count = |by_cause: &[u64]| by_cause.iter().sum::<u64>() as f64;
-    let operations = [
-        ("spin_ups", info.spin_up_joules * node.spin_ups as f64),
-        ("flash_reads", read * count(&node.flash_reads)),
-        ("flash_programs", program * count(&node.flash_programs)),
-        ("flash_erases", erase * count(&node.flash_erases)),
-        ("victim_search", search_joules(node, info)),
-    ];
-    let told_s = node.state_ns.iter().sum::<u64>() as f64 / 1e9;
-    let always = info.always_watts.iter().map(|&(name, watts)| (name, watts * told_s));
-    for (name, joules) in operations.into_iter().chain(always).filter(|(_, joules)| *joules != 0.0)
-    {
-        *energy.entry(name.to_owned()).or_insert(0.0) += joules;
-    }
-    // A part whose power nobody gave has all zeros: its energy is not known, which is not 0 J.
-    let draws = info.watts.is_some_and(|watts| watts.iter().any(|&watts| watts != 0.0))
-        || info.flash_joules.is_some_and(|joules| joules.iter().any(|&joules| joules != 0.0))
-        || info.always_watts.iter().any(|&(_, watts)| watts != 0.0)
-        || info.spin_up_joules != 0.0
-        || info.search_joules != 0.0;
-    energy.retain(|_, joules| joules.is_finite());
-    draws.then_some(energy)
-}
-
-fn power(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Power> {
-    let state_ns: BTreeMap<String, u64> = PowerState::ALL
-        .into_iter()
-        .map(|state| (state.name().to_owned(), node.state_ns[state as usize]))
-        .filter(|state| state.1 > 0)
-        .collect();
-    let energy = energy_by_state(node, info);
-    if state_ns.is_empty() && energy.is_none() {
-        return None;
-    }
-    let resting =
-        [PowerState::Idle, PowerState::Standby].map(|state| node.state_ns[state as usize]);
-    let told: u64 = state_ns.values().sum();
-    let busy = told.saturating_sub(resting[0] + resting[1]);
-    Some(Power {
-        busy_fraction: ratio(busy as f64, window_ns as f64).filter(|_| told > 0),
-        energy_j: energy.as_ref().map(|by| by.values().fold(0.0, |total, joules| total + joules)),
-        energy_by_j: energy.unwrap_or_default(),
-        state_ns,
-    })
-}
-
-fn disk(node: &Node) -> Option<Disk> {
-    let buffer = |op: Op| BufferResult {
-        medium: node.buffered(op, DiskCacheOutcome::Miss),
-        full: node.buffered(op, DiskCacheOutcome::Hit),
-        ahead: node.buffered(op, DiskCacheOutcome::Partial),
-        taken: node.buffered(op, DiskCacheOutcome::Buffered),
-    };
-    let asked: u64 = node.disk_cache.iter().flatten().sum();
-    if node.seeks + node.rotations + node.transfers + node.spin_ups + asked == 0 {
-        return None;
-    }
-    let mean = |total: u64, count: u64| ratio(total as f64, count as f64);
-    Some(Disk {
-        seeks: node.seeks,
-        seek_ns: node.seek_ns,
-        seek_ns_mean: mean(node.seek_ns, node.seeks),
-        seek_cylinders_mean: mean(node.seek_cylinders, node.seeks),
-        rotations: node.rotations,
-        rotation_ns: node.rotation_ns,
-        rotation_ns_mean: mean(node.rotation_ns, node.rotations),
-        transfers: node.transfers,
-        transfer_ns: node.transfer_ns,
-        media_bytes: node.transfer_sectors.saturating_mul(SECTOR_BYTES),
-        buffer_reads: buffer(Op::Read),
-        buffer_writes: buffer(Op::Write),
-        spin_ups: node.spin_ups,
-    })
-}
-
-fn flash(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Flash> {
-    let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
-        Cause::ALL.iter().map(|cause| cause.name().to_owned()).zip(counts.iter().copied()).collect()
-    };
-    let sum = |counts: &[u64]| counts.iter().sum::<u64>();
-    let (reads, programs) = (sum(&node.flash_reads), sum(&node.flash_programs));
-    let erases = sum(&node.flash_erases);
-    let silent = reads + programs + erases + node.unwritten_reads == 0 && node.wear.is_empty();
-    if silent && node.free_blocks.is_none() && info.flash_joules.is_none() {
-        return None;
-    }
-    let host_programs = node.flash_programs[Cause::Host as usize];
-    Some(Flash {
-        host_programs,
-        gc_programs: node.flash_programs[Cause::Gc as usize],
-        programs,
-        reads,
-        erases,
-        write_amplification: ratio(programs as f64, host_programs as f64),
-        reads_by_cause: by_cause(&node.flash_reads),
-        programs_by_cause: by_cause(&node.flash_programs),
-        erases_by_cause: by_cause(&node.flash_erases),
-        erase_count: erase_count(&node.wear),
-        erases_by_level: wear::erases_by_level(node, info),
-        lifetime: wear::lifetime(node, info, window_ns),
-        utilisation: None,
-        unwritten_reads: node.unwritten_reads,
-        victim_searches: node.searches,
-        searched_blocks: node.searched_blocks,
-        search_energy_j: search_joules(node, info),
-        free_blocks_min: node.free_blocks.map(|free| free.min),
-        free_blocks_end: node.free_blocks.map(|free| free.now),
-    })
-}
-
-fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
-    let blocks: u64 = wear.values().sum();
-    let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
-    let mean = ratio(total as f64, blocks as f64)?;
-    let deviation = |(&erases, &n): (&u32, &u64)| {
-        let distance = f64::from(erases) - mean;
-        distance * distance * n as f64
-    };
-    let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
-    Some(EraseCount {
-        blocks,
-        min: u64::from(*wear.keys().next()?),
-        mean,
-        max: u64::from(*wear.keys().next_back()?),
-        stddev: variance.sqrt(),
-    })
-}
-
-fn cache(node: &Node) -> Option<Cache> {
-    let (hits, misses) = (node.hits.iter().sum::<u64>(), node.misses.iter().sum::<u64>());
-    let silent = node.lookups + node.bypasses + node.destages + node.cleanups == 0;
-    if silent && node.dirty_pages.is_none() {
-        return None;
-    }
-    Some(Cache {
-        lookups: node.lookups,
-        hits,
-        misses,
-        hit_ratio: ratio(hits as f64, (hits + misses) as f64),
-        read_hits: node.hits[Op::Read as usize],
-        read_misses: node.misses[Op::Read as usize],
-        write_hits: node.hits[Op::Write as usize],
-        write_misses: node.misses[Op::Write as usize],
-        bypasses: node.bypasses,
-        bypassed_bytes: node.bypassed_sectors.saturating_mul(SECTOR_BYTES),
-        destages: node.destages,
-        destaged_bytes: node.destaged_sectors.saturating_mul(SECTOR_BYTES),
-        cleanups: node.cleanups,
-        cleaned_pages: node.cleaned_pages,
-        dirty_pages_max: node.dirty_pages.map(|pages| pages.max),
-        dirty_pages_end: node.dirty_pages.map(|pages| pages.now),
-    })
-}
-
-fn recovery(node: &Node) -> Option<Recovery> {
-    (node.recoveries > 0).then(|| Recovery {
-        recoveries: node.recoveries,
-        recovery_ns_mean: ratio(node.recovery_ns as f64, node.recoveries as f64),
-        recovery_ns_max: node.recovery_ns_max,
-    })
-}
-
-fn custom(node: &Node, info: &ComponentInfo) -> BTreeMap<String, CustomResult> {
-    let told = node.custom.iter().enumerate();
-    let told = told.filter_map(|(at, custom)| custom.as_ref().map(|custom| (at, custom)));
-    told.map(|(at, custom)| {
-        let unnamed = || format!("number {at}");
-        let name = info.custom.get(at).map_or_else(unnamed, |&name| name.to_owned());
-        let mean = ratio(custom.sum as f64, custom.count as f64);
-        let (min, max, last) = (custom.min, custom.max, custom.last);
-        (name, CustomResult { count: custom.count, mean, min, max, last })
-    })
-    .collect()
 }
 
 fn totals(components: &BTreeMap<String, Component>, requests: u64) -> Totals {

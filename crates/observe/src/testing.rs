@@ -15,7 +15,7 @@ pub const fn ns(ns: u64) -> SimDuration {
 
 /// The record of an event whose fields are all 1, except field number `zero`.
 fn ones_but(kind: &EventKind, zero: Option<usize>) -> EventRecord {
-    let mut record = EventRecord { kind: kind.kind, ..EventRecord::default() };
+    let mut record = EventRecord::of_kind(kind.kind);
     for (at, field) in kind.fields.iter().enumerate() {
         field.slot.put(&mut record, u64::from(zero != Some(at)));
     }
@@ -32,10 +32,9 @@ pub fn one_field_apart() -> Vec<(EventRecord, EventRecord)> {
 
 /// A stream with every event.
 pub fn every_event() -> Vec<EventRecord> {
-    let record = |(kind, at): (&EventKind, u16)| EventRecord {
-        time: SimTime::from_ns(u64::from(at) * 10),
-        component: ComponentId(at % 4),
-        ..ones_but(kind, None)
+    let record = |(kind, at): (&EventKind, u64)| {
+        let record = ones_but(kind, None);
+        EventRecord { time: SimTime::from_ns(at * 10), head: record.head | at % 4, ..record }
     };
     kinds().into_iter().zip(1..).map(record).collect()
 }

@@ -4,6 +4,7 @@ use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime,
 };
+use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use hybridsim_flash::{Cause, FlashEvent};
 use hybridsim_observe::{Cost, Detail, Ending, Finished, Label, Recorder, Warmup};
 
@@ -16,11 +17,15 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
     let flash = ComponentInfo {
         kind: "ssd",
         watts: Some(watts),
-        flash_joules: Some([1e-6, 2e-6, 4e-6]),
+        operation_joules: vec![
+            (READS, 1e-6),
+            (PROGRAMS, 2e-6),
+            (ERASES, 4e-6),
+            (VICTIM_SEARCH, 3e-6),
+        ],
         constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
-        search_joules: 3e-6,
         ..ComponentInfo::default()
     };
     let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };

@@ -9,6 +9,7 @@ use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
     PowerState, SimDuration, SimTime, Stream,
 };
+use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS};
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html, terminal};
@@ -241,7 +242,7 @@ fn nodes(kind: &str) -> Vec<(String, ComponentInfo)> {
     let flash = ComponentInfo {
         kind: "ssd",
         watts: watts(0.6, 2.2),
-        flash_joules: Some([6e-6, 3e-5, 2e-4]),
+        operation_joules: vec![(READS, 6e-6), (PROGRAMS, 3e-5), (ERASES, 2e-4)],
         ..ComponentInfo::default()
     };
     let unused = ComponentInfo { kind: "nothing", ..ComponentInfo::default() };

@@ -2,6 +2,7 @@
 
 use super::{FrontEnd, FtlBackend, Ssd};
 use crate::array::{Array, ENDURANCE_MAX, ProgramOrder};
+use crate::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use crate::ftl::{FtlEntry, FtlInput};
 use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
@@ -450,15 +451,20 @@ fn info(
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Active as usize] = settings.number("active_power");
     watts[PowerState::Standby as usize] = settings.number_opt("standby_power").unwrap_or(0.0);
-    let joules = ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
+    let [read, program, erase] =
+        ["read_energy", "program_energy", "erase_energy"].map(|key| settings.number(key));
     let physical = f64::from(geometry.pages());
     let ram_watts = settings.number("ram_power") * ram_bytes as f64 / f64::from(1 << 20);
     ComponentInfo {
         kind: "ssd",
         watts: Some(watts),
-        flash_joules: Some(joules),
+        operation_joules: vec![
+            (READS, read),
+            (PROGRAMS, program),
+            (ERASES, erase),
+            (VICTIM_SEARCH, settings.number("search_energy")),
+        ],
         always_watts: vec![("mapping_ram", ram_watts)],
-        search_joules: settings.number("search_energy"),
         constants: vec![
             ("channels", f64::from(geometry.channels())),
             ("dies", f64::from(geometry.dies())),

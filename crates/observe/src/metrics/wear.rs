@@ -1,9 +1,10 @@
 //! How evenly a flash device wears, and how long it will last.
 
-use crate::counters::Node;
-use crate::results::{EraseSpread, Lifetime, ratio};
+use super::flash::{EraseSpread, FlashFold, Lifetime};
+use super::ratio;
 use hybridsim_engine::ComponentInfo;
 use hybridsim_flash::Cause;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;
@@ -17,7 +18,7 @@ struct Level {
     unit_of: fn(&Shape, u64) -> u64,
 }
 
-/// What a device tells of its shape.
+/// The shape of a device, from its constants.
 struct Shape {
     channels: u64,
     dies: u64,
@@ -68,12 +69,15 @@ impl Shape {
     }
 }
 
-/// Erases after the warm-up by level; empty when the device did not tell its shape.
-pub(crate) fn erases_by_level(node: &Node, info: &ComponentInfo) -> BTreeMap<String, EraseSpread> {
+/// Erases after the warm-up by level; empty for a device that does not report its shape.
+pub(super) fn erases_by_level(
+    erases_by_block: &FxHashMap<u32, u64>,
+    info: &ComponentInfo,
+) -> BTreeMap<String, EraseSpread> {
     let Some(shape) = Shape::of(info) else { return BTreeMap::new() };
     let spreads = shape.levels().map(|level| {
         let mut units: BTreeMap<u64, u64> = BTreeMap::new();
-        for (&block, &erases) in &node.erases_by_block {
+        for (&block, &erases) in erases_by_block {
             *units.entry((level.unit_of)(&shape, u64::from(block))).or_default() += erases;
         }
         (level.name.to_owned(), spread(&units, level.units))
@@ -81,7 +85,7 @@ pub(crate) fn erases_by_level(node: &Node, info: &ComponentInfo) -> BTreeMap<Str
     spreads.into_iter().collect()
 }
 
-/// The spread of the erases of `units` units, those not named having none.
+/// The spread of the erases of `units` units, those not listed having none.
 fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
     let sum: u64 = erases.values().sum();
     let mean = sum as f64 / units as f64;
@@ -100,20 +104,20 @@ fn spread(erases: &BTreeMap<u64, u64>, units: u64) -> EraseSpread {
     }
 }
 
-/// How long the device lasts if it goes on as in the window of `window_ns` ns; `None` when it did
-/// not tell its endurance and wear, or nothing was erased.
-pub(crate) fn lifetime(node: &Node, info: &ComponentInfo, window_ns: u64) -> Option<Lifetime> {
+/// Remaining life at the pace of the window of `window_ns` ns; `None` for a device that does
+/// not report endurance and wear, or when nothing was erased.
+pub(super) fn lifetime(fold: &FlashFold, info: &ComponentInfo, window_ns: u64) -> Option<Lifetime> {
     let endurance = constant(info, "endurance")?;
-    let blocks: u64 = node.wear.values().sum();
+    let blocks: u64 = fold.wear.values().sum();
     let worn: f64 =
-        node.wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
-    let most = f64::from(*node.wear.keys().next_back()?);
+        fold.wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64).sum();
+    let most = f64::from(*fold.wear.keys().next_back()?);
     let per_day = |count: f64| ratio(count * NS_PER_DAY, window_ns as f64);
-    let erases = node.flash_erases.iter().sum::<u64>() as f64;
+    let erases = fold.erases.iter().sum::<u64>() as f64;
     let erases_per_day = per_day(erases)?;
-    let fastest = node.erases_by_block.values().max().copied().unwrap_or(0);
-    let host_bytes = node.flash_programs[Cause::Host as usize] as f64
-        * constant(info, "page_bytes").unwrap_or(0.0);
+    let fastest = fold.erases_by_block.values().max().copied().unwrap_or(0);
+    let host_bytes =
+        fold.programs[Cause::Host as usize] as f64 * constant(info, "page_bytes").unwrap_or(0.0);
     let host_bytes_per_day = per_day(host_bytes)?;
     let erases_left = (endurance * blocks as f64 - worn).max(0.0);
     let days_even = ratio(erases_left, erases_per_day)?;
@@ -143,17 +147,18 @@ mod tests {
         ComponentInfo { constants, ..ComponentInfo::default() }
     }
 
-    fn node(erases_by_block: &[(u32, u64)]) -> Node {
-        let mut node = Node::default();
+    fn node(erases_by_block: &[(u32, u64)]) -> FlashFold {
+        let mut node = FlashFold::default();
         node.erases_by_block = erases_by_block.iter().copied().collect();
-        node.flash_erases[1] = erases_by_block.iter().map(|block| block.1).sum();
+        node.erases[1] = erases_by_block.iter().map(|block| block.1).sum();
         node
     }
 
     #[test]
     fn the_sums_are_equal_at_every_level() {
         // Planes of three blocks; plane p is in die p % 4, die d in package d % 2.
-        let levels = erases_by_level(&node(&[(0, 5), (1, 2), (13, 4), (23, 1)]), &info());
+        let levels =
+            erases_by_level(&node(&[(0, 5), (1, 2), (13, 4), (23, 1)]).erases_by_block, &info());
         assert_eq!(levels.len(), 5);
         for (name, units) in
             [("device", 1), ("package", 2), ("die", 4), ("plane", 8), ("block", 24)]
@@ -169,11 +174,12 @@ mod tests {
 
     #[test]
     fn a_device_without_a_shape_or_with_an_absurd_one_has_no_levels() {
-        assert!(erases_by_level(&node(&[(0, 1)]), &ComponentInfo::default()).is_empty());
+        let erased = node(&[(0, 1)]).erases_by_block;
+        assert!(erases_by_level(&erased, &ComponentInfo::default()).is_empty());
         for (name, value) in [("planes", 0.0), ("blocks", f64::NAN), ("dies", 1e30)] {
             let mut info = info();
             info.constants.insert(0, (name, value));
-            assert!(erases_by_level(&node(&[(0, 1)]), &info).is_empty(), "{name} = {value}");
+            assert!(erases_by_level(&erased, &info).is_empty(), "{name} = {value}");
         }
     }
 
@@ -181,16 +187,16 @@ mod tests {
     fn the_rest_of_the_life_follows_from_the_window() {
         let mut node = node(&[(0, 6), (1, 2)]);
         node.wear = BTreeMap::from([(0, 20), (10, 3), (40, 1)]);
-        node.flash_programs[0] = 1_000;
+        node.programs[0] = 1_000;
         // 24 blocks of 100 erases, 70 of them used; 8 erases in a tenth of a day.
-        let life = lifetime(&node, &info(), 8_640_000_000_000).expect("all is told");
+        let life = lifetime(&node, &info(), 8_640_000_000_000).expect("all is reported");
         assert!((life.erases_left - 2_330.0).abs() < 1e-9);
         assert!((life.erases_per_day - 80.0).abs() < 1e-9);
         assert!((life.days_even - 29.125).abs() < 1e-9);
         assert!((life.host_bytes_per_day - 40_960_000.0).abs() < 1e-3);
         assert!((life.host_bytes_left - 29.125 * 40_960_000.0).abs() < 1.0);
         assert!((life.days_first_block.expect("one wears") - 1.0).abs() < 1e-12);
-        node.flash_erases = [0; 6];
+        node.erases = [0; 6];
         assert_eq!(lifetime(&node, &info(), 1), None, "nothing was erased");
     }
 }

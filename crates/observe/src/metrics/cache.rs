@@ -1,0 +1,127 @@
+//! What caches did.
+
+use super::{Level, ratio, set_level};
+use hybridsim_cache::CacheEvent;
+use hybridsim_engine::{Op, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// The sums over the events of a cache.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CacheFold {
+    lookups: u64,
+    /// Pages found, by operation.
+    pub(crate) hits: [u64; Op::COUNT],
+    /// Pages not found, by operation.
+    pub(crate) misses: [u64; Op::COUNT],
+    bypasses: u64,
+    bypassed_sectors: u64,
+    destages: u64,
+    destaged_sectors: u64,
+    cleanups: u64,
+    cleaned_pages: u64,
+    dirty_pages: Option<Level>,
+}
+
+impl CacheFold {
+    /// The fold of what happens from `from_ns` on.
+    pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
+        let dirty_pages = self.dirty_pages.map(|level| level.measured_from(from_ns));
+        Self { dirty_pages, ..Self::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, event: CacheEvent, now: u64) {
+        match event {
+            CacheEvent::CacheLookup { op, hits, misses } => {
+                self.lookups += 1;
+                self.hits[op as usize] += u64::from(hits);
+                self.misses[op as usize] += u64::from(misses);
+            }
+            CacheEvent::DirtyPages { pages } => {
+                set_level(&mut self.dirty_pages, now, u64::from(pages));
+            }
+            _ => self.add_rare(event),
+        }
+    }
+
+    #[inline(never)]
+    fn add_rare(&mut self, event: CacheEvent) {
+        match event {
+            CacheEvent::Bypassed { sectors, .. } => {
+                self.bypasses += 1;
+                self.bypassed_sectors += u64::from(sectors);
+            }
+            CacheEvent::Destaged { sectors } => {
+                self.destages += 1;
+                self.destaged_sectors += u64::from(sectors);
+            }
+            CacheEvent::CleanupStarted => self.cleanups += 1,
+            CacheEvent::CleanupEnded { pages } => self.cleaned_pages += u64::from(pages),
+            CacheEvent::CacheLookup { .. } | CacheEvent::DirtyPages { .. } => {}
+        }
+    }
+
+    /// `None` for a component that did nothing a cache does.
+    pub(crate) fn results(&self) -> Option<Cache> {
+        let (hits, misses) = (self.hits.iter().sum::<u64>(), self.misses.iter().sum::<u64>());
+        let operations = self.lookups + self.bypasses + self.destages + self.cleanups;
+        if operations == 0 && self.dirty_pages.is_none() {
+            return None;
+        }
+        Some(Cache {
+            lookups: self.lookups,
+            hits,
+            misses,
+            hit_ratio: ratio(hits as f64, (hits + misses) as f64),
+            read_hits: self.hits[Op::Read as usize],
+            read_misses: self.misses[Op::Read as usize],
+            write_hits: self.hits[Op::Write as usize],
+            write_misses: self.misses[Op::Write as usize],
+            bypasses: self.bypasses,
+            bypassed_bytes: self.bypassed_sectors.saturating_mul(SECTOR_BYTES),
+            destages: self.destages,
+            destaged_bytes: self.destaged_sectors.saturating_mul(SECTOR_BYTES),
+            cleanups: self.cleanups,
+            cleaned_pages: self.cleaned_pages,
+            dirty_pages_max: self.dirty_pages.map(|pages| pages.max),
+            dirty_pages_end: self.dirty_pages.map(|pages| pages.now),
+        })
+    }
+}
+
+/// What a cache did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Requests whose pages were looked up.
+    pub lookups: u64,
+    /// Pages found.
+    pub hits: u64,
+    /// Pages not found.
+    pub misses: u64,
+    /// `hits` over both.
+    pub hit_ratio: Option<f64>,
+    /// Pages found by reads.
+    pub read_hits: u64,
+    /// Pages not found by reads.
+    pub read_misses: u64,
+    /// Pages found by writes.
+    pub write_hits: u64,
+    /// Pages not found by writes.
+    pub write_misses: u64,
+    /// Requests that bypassed it.
+    pub bypasses: u64,
+    /// Bytes of these.
+    pub bypassed_bytes: u64,
+    /// Writes back to the medium below.
+    pub destages: u64,
+    /// Bytes of these.
+    pub destaged_bytes: u64,
+    /// Cleanups started.
+    pub cleanups: u64,
+    /// Pages freed by them.
+    pub cleaned_pages: u64,
+    /// Most dirty pages.
+    pub dirty_pages_max: Option<u64>,
+    /// Dirty pages at the end.
+    pub dirty_pages_end: Option<u64>,
+}

@@ -1,0 +1,255 @@
+//! What flash devices did, how evenly they wear, and how long they will last.
+
+use super::{Level, ratio, set_level, wear};
+use hybridsim_engine::ComponentInfo;
+use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
+use hybridsim_flash::{Cause, FlashEvent};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The sums over the events of a flash device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlashFold {
+    /// Pages read, by cause.
+    pub(super) reads: [u64; Cause::COUNT],
+    /// Pages programmed, by cause.
+    pub(crate) programs: [u64; Cause::COUNT],
+    /// Blocks erased, by cause.
+    pub(super) erases: [u64; Cause::COUNT],
+    /// Erases of each block that was erased. Only sums and maxima of them are reported, so their
+    /// order does not matter.
+    pub(super) erases_by_block: FxHashMap<u32, u64>,
+    unwritten_reads: u64,
+    searches: u64,
+    searched_blocks: u64,
+    free_blocks: Option<Level>,
+    /// Blocks by erase count, at the end.
+    pub(crate) wear: BTreeMap<u32, u64>,
+}
+
+impl FlashFold {
+    /// The fold of what happens from `from_ns` on.
+    pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
+        let free_blocks = self.free_blocks.map(|level| level.measured_from(from_ns));
+        Self { free_blocks, ..Self::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, event: FlashEvent, now: u64) {
+        match event {
+            FlashEvent::Read { cause, .. } => self.reads[cause as usize] += 1,
+            FlashEvent::Program { cause, .. } => self.programs[cause as usize] += 1,
+            FlashEvent::DieBusy { .. } | FlashEvent::ChannelBusy { .. } => {}
+            _ => self.add_rare(event, now),
+        }
+    }
+
+    #[inline(never)]
+    fn add_rare(&mut self, event: FlashEvent, now: u64) {
+        match event {
+            FlashEvent::Erase { cause, block, .. } => {
+                self.erases[cause as usize] += 1;
+                *self.erases_by_block.entry(block).or_default() += 1;
+            }
+            FlashEvent::FreeBlocks { free } => {
+                set_level(&mut self.free_blocks, now, u64::from(free));
+            }
+            FlashEvent::ReadUnwritten { pages } => self.unwritten_reads += u64::from(pages),
+            FlashEvent::VictimSearch { blocks } => {
+                self.searches += 1;
+                self.searched_blocks += u64::from(blocks);
+            }
+            FlashEvent::Wear { erases, blocks } => {
+                *self.wear.entry(erases).or_default() += u64::from(blocks);
+            }
+            _ => {}
+        }
+    }
+
+    /// How often an operation that takes energy was performed.
+    pub(crate) fn count(&self, operation: &str) -> u64 {
+        match operation {
+            READS => self.reads.iter().sum(),
+            PROGRAMS => self.programs.iter().sum(),
+            ERASES => self.erases.iter().sum(),
+            VICTIM_SEARCH => self.searched_blocks,
+            _ => 0,
+        }
+    }
+
+    /// `None` for a component that did nothing a flash device does.
+    pub(crate) fn results(&self, info: &ComponentInfo, window_ns: u64) -> Option<Flash> {
+        let by_cause = |counts: &[u64]| -> BTreeMap<String, u64> {
+            let names = Cause::ALL.iter().map(|cause| cause.name().to_owned());
+            names.zip(counts.iter().copied()).collect()
+        };
+        let [reads, programs, erases] = [READS, PROGRAMS, ERASES].map(|name| self.count(name));
+        let is_flash = info.operation_joules.iter().any(|&(name, _)| name == READS);
+        let silent = reads + programs + erases + self.unwritten_reads == 0 && self.wear.is_empty();
+        if silent && self.free_blocks.is_none() && !is_flash {
+            return None;
+        }
+        let host_programs = self.programs[Cause::Host as usize];
+        let searching = info.operation_joules.iter().filter(|(name, _)| *name == VICTIM_SEARCH);
+        let search_joules: f64 =
+            searching.map(|(_, joules)| joules * self.searched_blocks as f64).sum();
+        Some(Flash {
+            host_programs,
+            gc_programs: self.programs[Cause::Gc as usize],
+            programs,
+            reads,
+            erases,
+            write_amplification: ratio(programs as f64, host_programs as f64),
+            reads_by_cause: by_cause(&self.reads),
+            programs_by_cause: by_cause(&self.programs),
+            erases_by_cause: by_cause(&self.erases),
+            erase_count: erase_count(&self.wear),
+            erases_by_level: wear::erases_by_level(&self.erases_by_block, info),
+            lifetime: wear::lifetime(self, info, window_ns),
+            utilisation: None,
+            unwritten_reads: self.unwritten_reads,
+            victim_searches: self.searches,
+            searched_blocks: self.searched_blocks,
+            search_energy_j: if search_joules.is_finite() { search_joules } else { 0.0 },
+            free_blocks_min: self.free_blocks.map(|free| free.min),
+            free_blocks_end: self.free_blocks.map(|free| free.now),
+        })
+    }
+}
+
+fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
+    let blocks: u64 = wear.values().sum();
+    let total: u128 = wear.iter().map(|(&erases, &n)| u128::from(erases) * u128::from(n)).sum();
+    let mean = ratio(total as f64, blocks as f64)?;
+    let deviation = |(&erases, &n): (&u32, &u64)| {
+        let distance = f64::from(erases) - mean;
+        distance * distance * n as f64
+    };
+    let variance = wear.iter().map(deviation).sum::<f64>() / blocks as f64;
+    Some(EraseCount {
+        blocks,
+        min: u64::from(*wear.keys().next()?),
+        mean,
+        max: u64::from(*wear.keys().next_back()?),
+        stddev: variance.sqrt(),
+    })
+}
+
+/// Flash operations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flash {
+    /// Pages programmed for the host.
+    pub host_programs: u64,
+    /// Pages programmed by garbage collection.
+    pub gc_programs: u64,
+    /// Pages programmed in all.
+    pub programs: u64,
+    /// Pages read in all.
+    pub reads: u64,
+    /// Blocks erased in all.
+    pub erases: u64,
+    /// `programs` over `host_programs`.
+    pub write_amplification: Option<f64>,
+    /// Pages read, by cause.
+    pub reads_by_cause: BTreeMap<String, u64>,
+    /// Pages programmed, by cause.
+    pub programs_by_cause: BTreeMap<String, u64>,
+    /// Blocks erased, by cause.
+    pub erases_by_cause: BTreeMap<String, u64>,
+    /// Erase counts of all blocks over the device's life; `null` when not reported.
+    pub erase_count: Option<EraseCount>,
+    /// Erases after the warm-up of the units of each level: `device`, `package` (what hangs on one
+    /// channel), `die`, `plane`, `block`.
+    #[serde(default)]
+    pub erases_by_level: BTreeMap<String, EraseSpread>,
+    /// How long it will last at this pace; `null` when nothing was erased.
+    #[serde(default)]
+    pub lifetime: Option<Lifetime>,
+    /// How busy its channels and dies were; `null` unless observed in full detail.
+    #[serde(default)]
+    pub utilisation: Option<Utilisation>,
+    /// Pages read that hold no data: never written, or trimmed.
+    #[serde(default)]
+    pub unwritten_reads: u64,
+    /// Searches for a victim to collect.
+    #[serde(default)]
+    pub victim_searches: u64,
+    /// Blocks examined in them.
+    #[serde(default)]
+    pub searched_blocks: u64,
+    /// Joules spent on them.
+    #[serde(default)]
+    pub search_energy_j: f64,
+    /// Fewest free blocks.
+    pub free_blocks_min: Option<u64>,
+    /// Free blocks at the end.
+    pub free_blocks_end: Option<u64>,
+}
+
+/// How busy the channels and dies of a flash device were, by number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    /// Its channels: commands and data on the wire.
+    pub channels: Vec<Busy>,
+    /// Its dies: from a command until the die can take the next one.
+    pub dies: Vec<Busy>,
+}
+
+/// How busy one of them was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Busy {
+    /// Share of the time.
+    pub busy_fraction: Option<f64>,
+    /// The same by cause; causes that took no time are left out.
+    pub busy_by_cause: BTreeMap<String, f64>,
+}
+
+/// How erases spread over the units of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EraseSpread {
+    /// Units.
+    pub units: u64,
+    /// Erases of them all; the same at every level.
+    pub sum: u64,
+    /// Erases of the unit with the fewest.
+    pub min: u64,
+    /// Mean over the units.
+    pub mean: f64,
+    /// Erases of the unit with the most.
+    pub max: u64,
+    /// Standard deviation over the units.
+    pub stddev: f64,
+}
+
+/// How long a flash device will last if it goes on as after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Erases its blocks have left in all.
+    pub erases_left: f64,
+    /// Erases per day.
+    pub erases_per_day: f64,
+    /// Bytes programmed for the host per day.
+    pub host_bytes_per_day: f64,
+    /// Bytes it can still take from the host if all blocks wear alike.
+    pub host_bytes_left: f64,
+    /// Days until the last erase if all blocks wear alike.
+    pub days_even: f64,
+    /// Days until the most worn block is worn out if it wears as fast as the fastest one does.
+    pub days_first_block: Option<f64>,
+}
+
+/// Erase counts of the blocks of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EraseCount {
+    /// Blocks.
+    pub blocks: u64,
+    /// Least.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Greatest.
+    pub max: u64,
+    /// Standard deviation of the population.
+    pub stddev: f64,
+}

@@ -1,0 +1,254 @@
+//! The metrics of a component: for each family of devices, the sums kept during the run and the
+//! results computed from them, in one file.
+
+mod cache;
+mod disk;
+mod flash;
+mod power;
+mod wear;
+
+pub use cache::Cache;
+pub use disk::{BufferResult, Disk};
+pub use flash::{Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
+pub use power::Power;
+
+use crate::events::AnyEvent;
+use crate::results::{Component, ratio};
+use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Values of `CommonEvent::Custom` kept apart per component.
+const CUSTOM: usize = 256;
+
+/// A level that changes at known times: mean over time, least and most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    /// The value now.
+    pub now: u64,
+    /// The least value.
+    pub min: u64,
+    /// The greatest value.
+    pub max: u64,
+    since: u64,
+    first: u64,
+    integral: u128,
+}
+
+impl Level {
+    /// A level first reported at `time` ns.
+    pub const fn new(time: u64, value: u64) -> Self {
+        Self { now: value, min: value, max: value, since: time, first: time, integral: 0 }
+    }
+
+    /// The level is `value` from `time` ns on.
+    #[inline]
+    pub fn set(&mut self, time: u64, value: u64) {
+        self.integral += u128::from(self.now) * u128::from(time.saturating_sub(self.since));
+        self.since = time;
+        self.now = value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// The level from `from_ns` on.
+    fn measured_from(self, from_ns: u64) -> Self {
+        Self::new(from_ns, self.now)
+    }
+
+    /// Mean over the time from the first value to `end` ns.
+    pub fn mean(&self, end: u64) -> Option<f64> {
+        let last = u128::from(self.now) * u128::from(end.saturating_sub(self.since));
+        let span = end.saturating_sub(self.first);
+        (span > 0).then(|| (self.integral + last) as f64 / span as f64)
+    }
+}
+
+#[inline]
+fn set_level(level: &mut Option<Level>, now: u64, value: u64) {
+    level.get_or_insert_with(|| Level::new(now, value)).set(now, value);
+}
+
+/// `total / count`, `None` without any.
+fn mean(total: u64, count: u64) -> Option<f64> {
+    ratio(total as f64, count as f64)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Custom {
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+    last: u64,
+}
+
+/// The sums over the events of one component.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ComponentFold {
+    pub(crate) disk: disk::DiskFold,
+    pub(crate) flash: flash::FlashFold,
+    pub(crate) cache: cache::CacheFold,
+    pub(crate) power: power::PowerFold,
+    queue_depth: Option<Level>,
+    recoveries: u64,
+    recovery_ns: u64,
+    recovery_ns_max: u64,
+    custom: Vec<Option<Custom>>,
+}
+
+impl ComponentFold {
+    /// The fold of what happens from `from_ns` on: levels are what they are.
+    pub(crate) fn measured_from(&self, from_ns: u64) -> Self {
+        Self {
+            flash: self.flash.measured_from(from_ns),
+            cache: self.cache.measured_from(from_ns),
+            power: self.power.measured_later(),
+            queue_depth: self.queue_depth.map(|level| level.measured_from(from_ns)),
+            ..Self::default()
+        }
+    }
+
+    /// The next event, of which state times count after `from_ns`.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, record: &EventRecord, from_ns: u64) {
+        let now = record.time.as_ns();
+        match AnyEvent::of(record) {
+            Some(AnyEvent::Disk(event)) => self.disk.add(event),
+            Some(AnyEvent::Flash(event)) => self.flash.add(event, now),
+            Some(AnyEvent::Cache(event)) => self.cache.add(event, now),
+            Some(AnyEvent::Common(event)) => self.add_common(event, now, from_ns),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn add_common(&mut self, event: CommonEvent, now: u64, from_ns: u64) {
+        match event {
+            CommonEvent::StateTime { state, duration } => {
+                self.power.add(state, duration.as_ns(), from_ns);
+            }
+            CommonEvent::QueueDepth { depth } => {
+                set_level(&mut self.queue_depth, now, u64::from(depth));
+            }
+            CommonEvent::Recovered { took } => {
+                self.recoveries += 1;
+                self.recovery_ns = self.recovery_ns.saturating_add(took.as_ns());
+                self.recovery_ns_max = self.recovery_ns_max.max(took.as_ns());
+            }
+            CommonEvent::Custom { name, value } => self.add_custom(name, value),
+            _ => {}
+        }
+    }
+
+    #[inline(never)]
+    fn add_custom(&mut self, name: u8, value: u64) {
+        if self.custom.is_empty() {
+            self.custom.resize(CUSTOM, None);
+        }
+        let first = Custom { count: 0, sum: 0, min: value, max: value, last: value };
+        let custom = self.custom[name as usize].get_or_insert(first);
+        custom.count += 1;
+        custom.sum += u128::from(value);
+        custom.min = custom.min.min(value);
+        custom.max = custom.max.max(value);
+        custom.last = value;
+    }
+
+    /// Joules by what they were spent on.
+    pub(crate) fn energy(&self, info: &ComponentInfo) -> Option<BTreeMap<String, f64>> {
+        self.power.energy(info, |operation| self.flash.count(operation))
+    }
+
+    /// The metrics of a window of `window_ns` that ends at `end_ns`.
+    pub(crate) fn results(&self, info: &ComponentInfo, window_ns: u64, end_ns: u64) -> Component {
+        Component {
+            kind: info.kind.to_owned(),
+            constants: constants(info),
+            power: self.power.results(self.energy(info), window_ns),
+            disk: self.disk.results(self.power.spin_ups),
+            flash: self.flash.results(info, window_ns),
+            cache: self.cache.results(),
+            queue: self.queue_depth.map(|depth| Queue {
+                queue_depth_mean: depth.mean(end_ns),
+                queue_depth_max: depth.max,
+            }),
+            recovery: (self.recoveries > 0).then(|| Recovery {
+                recoveries: self.recoveries,
+                recovery_ns_mean: mean(self.recovery_ns, self.recoveries),
+                recovery_ns_max: self.recovery_ns_max,
+            }),
+            custom: self.custom_results(info),
+        }
+    }
+
+    fn custom_results(&self, info: &ComponentInfo) -> BTreeMap<String, CustomResult> {
+        let emitted = self.custom.iter().enumerate();
+        let emitted = emitted.filter_map(|(at, custom)| Some((at, custom.as_ref()?)));
+        emitted
+            .map(|(at, custom)| {
+                let unnamed = || format!("number {at}");
+                let name = info.custom.get(at).map_or_else(unnamed, |&name| name.to_owned());
+                let mean = ratio(custom.sum as f64, custom.count as f64);
+                let Custom { count, min, max, last, .. } = *custom;
+                (name, CustomResult { count, mean, min, max, last })
+            })
+            .collect()
+    }
+}
+
+fn constants(info: &ComponentInfo) -> BTreeMap<String, f64> {
+    let finite = info.constants.iter().filter(|constant| constant.1.is_finite());
+    finite.map(|&(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Recoveries after power failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// Their number.
+    pub recoveries: u64,
+    /// Mean time from power-on to ready.
+    pub recovery_ns_mean: Option<f64>,
+    /// Longest such time.
+    pub recovery_ns_max: u64,
+}
+
+/// A request queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Time-weighted mean depth.
+    pub queue_depth_mean: Option<f64>,
+    /// Greatest depth.
+    pub queue_depth_max: u64,
+}
+
+/// A custom number of a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CustomResult {
+    /// How often it was emitted.
+    pub count: u64,
+    /// Mean of the values.
+    pub mean: Option<f64>,
+    /// Least.
+    pub min: u64,
+    /// Greatest.
+    pub max: u64,
+    /// Last.
+    pub last: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_averaged_over_time() {
+        let mut level = Level::new(100, 4);
+        level.set(110, 10);
+        level.set(130, 0);
+        // 10 ns of 4, 20 ns of 10, 10 ns of 0.
+        assert_eq!(level.mean(140), Some(6.0));
+        assert_eq!((level.min, level.max, level.now), (0, 10, 0));
+        assert_eq!(Level::new(5, 1).mean(5), None);
+    }
+}
