@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hybridsim import Host, Part, Policy, Scenario, Workload, _toml
 
-DETAILED = ("die_busy", "channel_busy", "read_unwritten")
+DETAILED = ("die_busy", "channel_busy", "read_unwritten", "failed")
 COMMAND = pathlib.Path(sysconfig.get_path("scripts")) / "hybridsim"
 
 

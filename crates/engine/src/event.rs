@@ -486,6 +486,13 @@ events! {
             /// Time since the power came back.
             took: SimDuration => C,
         },
+        /// The request that completed last could not be served (host only).
+        Failed = 131 "failed" {
+            /// Operation.
+            op: Op => A,
+            /// Length in sectors.
+            sectors: u32 => B,
+        },
     }
 }
 

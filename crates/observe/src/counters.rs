@@ -17,6 +17,8 @@ pub struct Counters {
     pub completed: [u64; OPS],
     /// Sectors of completed requests, by operation.
     pub sectors: [u64; OPS],
+    /// Requests that the system could not serve.
+    pub failed: u64,
     /// When the last request arrived, in ns.
     pub last_arrival_ns: u64,
     /// When the last one completed, in ns.
@@ -36,6 +38,7 @@ impl Counters {
             arrived: [0; OPS],
             completed: [0; OPS],
             sectors: [0; OPS],
+            failed: 0,
             last_arrival_ns: 0,
             last_completion_ns: 0,
             power_cuts: 0,
@@ -94,6 +97,7 @@ impl Counters {
                 self.sectors[op as usize] += u64::from(sectors);
             }
             Some(Common(CommonEvent::PhaseTime { .. })) => {}
+            Some(Common(CommonEvent::Failed { .. })) => self.failed += 1,
             Some(Common(CommonEvent::PowerCut { lost })) => {
                 self.power_cuts += 1;
                 self.requests_lost += u64::from(lost);

@@ -3,6 +3,7 @@
 use crate::breakdown::Breakdown;
 use crate::busy::BusyFold;
 use crate::counters::Counters;
+use crate::events::since;
 use crate::fingerprint::Fingerprint;
 use crate::invariants::Invariants;
 use crate::latency::LatencyFold;
@@ -99,8 +100,7 @@ impl Gate {
 }
 
 /// The bundle of folds a run is observed with.
-#[derive(Clone, Debug)]
-pub struct Recorder {
+pub struct Recorder<'a> {
     nodes: Vec<(String, ComponentInfo)>,
     gate: Gate,
     fingerprint: Fingerprint,
@@ -110,6 +110,11 @@ pub struct Recorder {
     breakdown: Breakdown,
     series: Option<Box<SeriesFold>>,
     busy: Option<Box<BusyFold>>,
+    /// When the run began: after time zero where it continues from a restored state.
+    base: SimDuration,
+    /// The records of a batch with times since `base`.
+    since_base: Vec<EventRecord>,
+    sink: Option<&'a mut dyn EventSink>,
 }
 
 /// Everything `finish` works out.
@@ -121,11 +126,13 @@ pub struct Finished {
     pub pictures: Option<Pictures>,
     /// The latencies of the measured window.
     pub latencies: LatencyFold,
+    /// Requests of the measured window that the system could not serve.
+    pub failed_requests: u64,
     /// A warning that the system did not keep up with the workload, for runs in an open loop.
     pub behind: Option<String>,
 }
 
-impl Recorder {
+impl<'a> Recorder<'a> {
     /// A recorder for a system whose nodes are `nodes`, as the machine describes them.
     pub fn new(nodes: Vec<(String, ComponentInfo)>, detail: Detail, warmup: Warmup) -> Self {
         let paths = nodes.iter().map(|node| node.0.clone()).collect();
@@ -143,7 +150,24 @@ impl Recorder {
             series: (detail == Detail::Full).then(Box::default),
             busy: (detail == Detail::Full).then(Box::default),
             nodes,
+            base: SimDuration::ZERO,
+            since_base: Vec::new(),
+            sink: None,
         }
+    }
+
+    /// For a run that continues from a restored state at `base`: all times are since then.
+    #[must_use]
+    pub fn starting_at(mut self, base: SimDuration) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// Passes every event on to `sink`, with times since the start of the run.
+    #[must_use]
+    pub fn forwarding_to(mut self, sink: &'a mut dyn EventSink) -> Self {
+        self.sink = Some(sink);
+        self
     }
 
     /// The fingerprint of the events so far.
@@ -218,11 +242,12 @@ impl Recorder {
             pictures.activity = busy.and_then(|busy| busy.activity(&self.nodes));
         }
         let behind = summary::fell_behind(&run);
-        Finished { results, pictures, latencies: self.latency, behind }
+        let failed_requests = self.counters.failed;
+        Finished { results, pictures, latencies: self.latency, failed_requests, behind }
     }
 }
 
-impl Recorder {
+impl Recorder<'_> {
     /// One pass for all folds of the measured window.
     fn observe(&mut self, events: &[EventRecord]) {
         for record in events {
@@ -260,14 +285,7 @@ impl Recorder {
         self.breakdown.add(record);
     }
 
-    #[inline(never)]
-    fn add_rare(&mut self, record: &EventRecord) {
-        self.add(record);
-    }
-}
-
-impl EventSink for Recorder {
-    fn take(&mut self, events: &[EventRecord]) {
+    fn take_since_base(&mut self, events: &[EventRecord]) {
         if self.gate.open {
             self.observe(events);
             if let Some(busy) = &mut self.busy {
@@ -281,5 +299,26 @@ impl EventSink for Recorder {
         if let Some(series) = &mut self.series {
             series.take(events);
         }
+        if let Some(sink) = &mut self.sink {
+            sink.take(events);
+        }
+    }
+
+    #[inline(never)]
+    fn add_rare(&mut self, record: &EventRecord) {
+        self.add(record);
+    }
+}
+
+impl EventSink for Recorder<'_> {
+    fn take(&mut self, events: &[EventRecord]) {
+        if self.base.is_zero() {
+            return self.take_since_base(events);
+        }
+        let mut records = std::mem::take(&mut self.since_base);
+        records.clear();
+        records.extend(events.iter().map(|record| since(record, self.base)));
+        self.take_since_base(&records);
+        self.since_base = records;
     }
 }

@@ -13,11 +13,10 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    ComponentTree, EventRecord, EventSink, Fault, Keeper, Machine, PowerFailureInjector,
-    SimDuration, SimTime, StateError, Stream,
+    ComponentTree, EventSink, Fault, Keeper, Machine, PowerFailureInjector, SimTime, StateError,
+    Stream,
 };
 use hybridsim_host::{Host, HostOptions};
-use hybridsim_observe::events::since;
 use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
@@ -104,8 +103,8 @@ pub fn run(
     if options.detail == Detail::Full {
         machine.enable_detailed_events();
     }
-    let mut recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
-    let Options { mut on_progress, sink, save_state, cache, .. } = options;
+    let recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
+    let Options { mut watch, sink, save_state, cache, .. } = options;
     if save_state {
         // Fail before the run, not hours later.
         machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
@@ -113,20 +112,19 @@ pub fn run(
     }
     restore(&mut machine, scenario, &resolved)?;
     let base = machine.now().since(SimTime::ZERO);
-    progress.start_at(base);
-    // The speed of the simulation does not include preconditioning.
-    let keys = || state_keys(scenario, registry);
-    let mut cached = cache.as_ref().map(|cache| CachedStates::new(cache, keys()));
-    let prepared = prepare(&mut machine, cached.as_mut(), &mut on_progress);
+    let mut recorder = recorder.starting_at(base);
+    if let Some(sink) = sink {
+        recorder = recorder.forwarding_to(sink);
+    }
+    // Preconditioning takes wall time too, but is no part of the speed of the simulation.
+    let prepared = prepare(&mut machine, scenario, registry, cache.as_ref(), &mut watch);
     let began = Instant::now();
     let mut plugin_error = registry.take_plugin_error();
     let ended = prepared.and_then(|()| {
         machine.start();
-        let mut tee = Tee { first: &mut recorder, second: sink, base, shifted: Vec::new() };
-        machine.run(&mut tee, &mut |now| {
-            let go_on = report(&mut on_progress, &progress.at(now - base));
-            plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
-            go_on && plugin_error.is_none()
+        machine.run(&mut recorder, &mut |now| {
+            let go_on = watch.as_mut().is_none_or(|watch| watch(&meter.beat(now - base)));
+            go_on && plugin_error().is_none()
         })
     });
     let plugin_error = plugin_error.or_else(|| registry.take_plugin_error());
@@ -146,7 +144,7 @@ pub fn run(
     let open = scenario.host.text("mode") == "open";
     finished.results.warnings.extend(finished.behind.filter(|_| open));
     finished.results.warnings.extend(unwritten_reads(&finished.results));
-    finished.results.warnings.extend(failed_requests(&finished.results));
+    finished.results.warnings.extend(failed_requests(finished.failed_requests));
     finished.results.warnings.extend(lost_requests(scenario, &finished.results));
     Ok(RunOutput {
         results: finished.results,
@@ -216,14 +214,14 @@ fn prepare(
     })
 }
 
-/// The warning about requests that the system could not serve.
-fn failed_requests(results: &RunResults) -> Option<String> {
-    let failed = results.components.get("host")?.custom.get("failed_requests")?;
-    let count = failed.count;
-    Some(format!(
-        "{count} requests failed because the devices could not serve them; statistics include \
-         their latencies"
-    ))
+/// What to say when the system could not serve everything it was asked.
+fn failed_requests(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+        "{count} requests failed: the devices could not serve them; their latencies are counted \
+         with the others"
+        )
+    })
 }
 
 /// The warning when power failures lost so many requests that the rest is a biased sample: requests
@@ -309,32 +307,8 @@ fn label(scenario: &Scenario) -> Label {
     }
 }
 
-/// Passes events to two sinks.
-struct Tee<'a, 'b> {
-    first: &'a mut Recorder,
-    second: Option<&'b mut dyn EventSink>,
-    /// Simulated time at the start of the run; not zero after a restored state.
-    base: SimDuration,
-    shifted: Vec<EventRecord>,
-}
-
-impl EventSink for Tee<'_, '_> {
-    fn take(&mut self, events: &[EventRecord]) {
-        let mut batch = events;
-        if !self.base.is_zero() {
-            self.shifted.clear();
-            self.shifted.extend(events.iter().map(|record| since(record, self.base)));
-            batch = &self.shifted;
-        }
-        self.first.take(batch);
-        if let Some(second) = &mut self.second {
-            second.take(batch);
-        }
-    }
-}
-
-/// Resets the peak memory of the process, so that a run does not report the peak of one before.
-/// Linux only.
+/// Begins to measure peak memory anew, so that one run is not told the peak of another before it.
+/// Only Linux can; elsewhere nothing happens.
 pub fn forget_peak_memory() {
     drop(std::fs::write("/proc/self/clear_refs", "5"));
 }

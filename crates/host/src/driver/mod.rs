@@ -17,7 +17,7 @@ use check::Check;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{
     Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
-    LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimTime, Source,
+    LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -62,6 +62,9 @@ pub struct Host {
     depth_told: u32,
     /// Requests the last power failure took away.
     lost: u64,
+    /// When the run began, after time zero where it continues from a restored state. Times of
+    /// the workload count from here.
+    began: SimDuration,
     check: Option<Check>,
 }
 
@@ -92,6 +95,7 @@ impl Host {
             at_device: 0,
             depth_told: 0,
             lost: 0,
+            began: SimDuration::ZERO,
             check: None,
         }
     }
@@ -132,7 +136,9 @@ impl Host {
         let count = if self.source.reads_ahead() { AHEAD_MAX } else { 1 };
         while self.ahead.len() < count && self.ahead_end.is_none() {
             match self.source.next() {
-                Ok(Some(arrival)) => self.ahead.push_back(arrival),
+                Ok(Some(Arrival { at, request })) => {
+                    self.ahead.push_back(Arrival { at: at + self.began, request });
+                }
                 Ok(None) => self.ahead_end = Some(Ok(())),
                 Err(reason) => self.ahead_end = Some(Err(reason)),
             }
@@ -180,7 +186,7 @@ impl Host {
         if self.next.take().is_some() {
             self.source.take_back();
         }
-        self.source.completed(request, ctx.now());
+        self.source.completed(request, ctx.now() - self.began);
         self.last_arrival = ctx.now();
         self.look_ahead(ctx);
         self.arrive_due(ctx);
@@ -286,6 +292,7 @@ impl Host {
         }
         ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
         if done.outcome == Outcome::Failed {
+            ctx.emit(CommonEvent::Failed { op, sectors });
             ctx.emit(CommonEvent::Custom { name: FAILED_REQUESTS, value: u64::from(sectors) });
         }
     }
@@ -316,6 +323,7 @@ impl Component for Host {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.began = ctx.now().since(SimTime::ZERO);
         self.check = ctx.verifying().then(Check::default);
         self.reacts = self.source.waits();
         if self.reacts && self.options.mode == Mode::Closed {
@@ -345,7 +353,7 @@ impl Component for Host {
         if self.reacts && !self.exhausted {
             self.look_again(ctx, &request);
         } else {
-            self.source.completed(&request, ctx.now());
+            self.source.completed(&request, ctx.now() - self.began);
         }
         self.dispatch(ctx);
         if self.options.mode == Mode::Closed {
