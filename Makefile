@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` and `make test`. Both set up what they need.
+# The main commands are `make demo` and `make test`; both install what they need.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,7 +11,7 @@ demo: ## replay a recorded trace through a disk, an SSD and a hybrid of the two
 	$(CARGO) run --release --locked --quiet --package hybridsim -- compare \
 		examples/disk.toml examples/ssd.toml examples/hybrid.toml --out $(DEMO) --force
 
-test: lint test-rust test-python ## run every test there is
+test: lint test-rust test-python ## run all tests
 
 test-rust:
 	scripts/ensure-chromium.sh

@@ -1,14 +1,14 @@
-"""Two flash devices with more and less spare space, and a translation layer of one's own."""
+"""Two SSDs with different over-provisioning, and a flash translation layer in Python."""
 
 import hybridsim
-from hybridsim import Host, Part, Policy, Scenario, Workload
+from hybridsim import ComponentSpec, Host, Policy, Scenario, Workload
 
 scenario = Scenario(
-    title="7 % spare",
+    title="7 % over-provisioning",
     host=Host(mode="closed", queue_depth=8),
     workload=Workload(generator=Policy("uniform", requests=50_000, read=0.3)),
-    parts={
-        "ssd": Part(
+    components={
+        "ssd": ComponentSpec(
             "ssd",
             channels=2,
             dies_per_channel=2,
@@ -23,8 +23,8 @@ scenario = Scenario(
     },
 )
 
-for spare in (0.07, 0.28):
-    overrides = {"title": f"{spare:.0%} spare", "component.ssd.over_provisioning": spare}
+for share in (0.07, 0.28):
+    overrides = {"title": f"{share:.0%} spare", "component.ssd.over_provisioning": share}
     result = hybridsim.run(scenario, overrides=overrides)
     print(
         f"{result.title}: write amplification {result.totals.write_amplification:.2f}, "
@@ -34,7 +34,7 @@ for spare in (0.07, 0.28):
 
 @hybridsim.ftl("write-once")
 class WriteOnce(hybridsim.Ftl):
-    """The shortest translation layer there is: a log that is never cleaned."""
+    """A minimal FTL: a log without garbage collection."""
 
     def __init__(self, device):
         super().__init__(device)
@@ -47,7 +47,7 @@ class WriteOnce(hybridsim.Ftl):
 
     def write(self, lpn, flash):
         if self.next == self.device.pages:
-            raise hybridsim.DeviceFull("the log has reached its end")
+            raise hybridsim.DeviceFull("the log is full")
         flash.host_program(self.next, lpn)
         self.trim(lpn, flash)
         self.map[lpn] = self.next
@@ -66,4 +66,4 @@ try:
     hybridsim.run(scenario, overrides=log)
 except hybridsim.RunError as error:
     done = error.result.latency_ns.write.count
-    print(f"a log that is never cleaned took {done} writes: {error}")
+    print(f"a log without garbage collection took {done} writes: {error}")

@@ -1,12 +1,11 @@
-"""Prints how fast the simulator is, as a user sees it: whole runs of the program on one core.
+"""Measures the speed of whole runs of the program on one core.
 
-    bench.py PROGRAM [WORD...]      only cases whose names hold one of the words
+    bench.py PROGRAM [WORD...]      only cases whose names contain one of the words
 
-Every case runs the program with a short and a long workload and divides the differences, so that
-starting, building and preconditioning a system do not count. Processor time of the process is
-measured, not time on the clock; the rate is the median of five. Instructions are counted by
-callgrind where valgrind is installed (`-` otherwise), with shorter workloads and, for flash, a
-smaller device.
+Each case runs a short and a long workload and divides the differences, so that start-up, building
+and preconditioning do not count. Rates are per processor time, medians of five. Instructions are
+counted by callgrind where valgrind is installed (`-` otherwise), with shorter workloads and, for
+flash, a smaller device.
 """
 
 import gzip
@@ -54,7 +53,7 @@ preset = "konanki-hybrid-flash-256mb"
 [component.disk]
 preset = "generic-sata-7200-250gb"
 """
-# What other simulators were measured on: 4 GiB in 16,384 blocks, three quarters of it offered.
+# The SSD of the comparison with other simulators: 16,384 blocks, three quarters exported.
 PEER_SSD = HOST.format(depth=32) + """[component.ssd]
 kind = "ssd"
 channels = 8
@@ -76,13 +75,17 @@ PEER_ARRAY = 'system = "array"\n' + HOST.format(depth=8) + """[component.array]
 kind = "{kind}"
 members = ["a", "b", "c", "d", "e"]
 """ + "".join(f'[component.{name}]\npreset = "seagate-cheetah-9lp"\n' for name in "abcde")
-CONSTANT = HOST + '[component.device]\nkind = "constant-device"\ncapacity = "1TiB"\nlatency = "10us"\n'
+CONSTANT = HOST + """[component.device]
+kind = "constant-device"
+capacity = "1TiB"
+latency = "10us"
+"""
 UNIFORM = 'kind = "uniform", read = {read}'
 MILLION = 1_000_000
 
 
 def ssd(spare, timing="interleaved"):
-    """A device of 64 GiB, and one of 4 GiB to count instructions with."""
+    """A device of 64 GiB, and one of 4 GiB for counting instructions."""
     def text(gib):
         # Blocks of 1 MiB, in 64 planes.
         blocks = -(-int(gib * 1024 * (1 + spare)) // 64)
@@ -151,7 +154,7 @@ def instructions(command, folder):
     for line in counts.read_text().splitlines():
         if line.startswith(("summary:", "totals:")):
             return int(line.split()[1])
-    sys.exit("callgrind told no sum")
+    sys.exit("callgrind reported no total")
 
 
 def scenario(folder, text, generator, requests):

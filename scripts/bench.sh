@@ -1,5 +1,5 @@
 #!/bin/sh
-# Speed of everything, as one table: see scripts/bench.py. Arguments go there: names of cases.
+# Prints the table of speeds; arguments select cases (see scripts/bench.py).
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --profile dist --locked --quiet --package hybridsim

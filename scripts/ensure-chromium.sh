@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The report is tested in a real browser. Installs Debian's Chromium where that is possible;
-# elsewhere the browser test skips and says so.
+# Installs Debian's Chromium for the browser test of the report. Without it the test is skipped.
 set -euo pipefail
 for name in "${HYBRIDSIM_CHROMIUM:-}" chromium chromium-browser google-chrome; do
     if [ -n "$name" ] && command -v "$name" >/dev/null 2>&1; then

@@ -1,4 +1,4 @@
-"""Prints what the Python tests need, as declared in pyproject.toml."""
+"""Prints the requirements of the Python tests from pyproject.toml."""
 
 import pathlib
 import tomllib

@@ -6,20 +6,20 @@
     print(result.latency_ns.read.p99, result.totals.write_amplification)
     result.report("report.html")
 
-Scenarios are files, dicts or classes (`Scenario`, `Part`, `Workload`, `Host`, `Policy`);
-`list`, `explain` and `schema` tell what can be in them. Translation layers and cache policies can
+Scenarios are files, dicts or classes (`Scenario`, `ComponentSpec`, `Workload`, `Host`, `Policy`);
+`list`, `explain` and `schema` describe them. Flash translation layers and replacement policies can
 be written in Python: derive from `Ftl` or `Replacement`.
 """
 
 from __future__ import annotations
 
-import importlib
+import warnings
 
-from . import events, testing, units
+from . import facts, testing, units
 from ._core import VERSION as __version__
 from ._core import Device, Flash
 from ._plot import plot
-from ._run import Beat, Entry, check, explain, run, schema
+from ._run import Entry, RunProgress, check, explain, run, schema
 from ._run import list_ as list
 from .errors import (
     ConformanceFailure,
@@ -35,13 +35,13 @@ from .errors import (
 )
 from .plugins import Ftl, Replacement, ftl, register, replacement
 from .results import Component, Latency, Result, write_report
-from .scenario import Host, Part, Policy, Scenario, Workload
+from .scenario import ComponentSpec, Host, Policy, Scenario, Workload
 from .table import HeatMap, Table
 from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
 
 __all__ = [
-    "Beat",
     "Component",
+    "ComponentSpec",
     "ConformanceFailure",
     "Converted",
     "Device",
@@ -55,12 +55,12 @@ __all__ = [
     "HeatMap",
     "Host",
     "Latency",
-    "Part",
     "Policy",
     "Problem",
     "Replacement",
     "Result",
     "RunError",
+    "RunProgress",
     "Scenario",
     "ScenarioError",
     "Table",
@@ -89,7 +89,11 @@ __all__ = [
 ]
 
 
+_FORMER = {"Beat": "RunProgress", "Part": "ComponentSpec"}
+
+
 def __getattr__(name: str) -> object:
-    if name == "facts":
-        return importlib.import_module(".facts", __name__)
+    if name in _FORMER:
+        warnings.warn(f"use hybridsim.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
+        return globals()[_FORMER[name]]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,8 @@ from . import _core
 
 def main() -> int:
     """Runs the command line with `sys.argv` and returns its exit code."""
-    # Policies are named as module:Class; find them where the user is, as `python -m` would.
+    # Policies are named as module:Class; search the current folder too, like `python -m`.
     sys.path.insert(0, os.getcwd())
-    # The command sets its own handler; Python's would only be heard between byte codes.
+    # The command sets its own handler; Python's would run only between byte codes.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.cli(["hybridsim", *sys.argv[1:]])

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 @functools.cache
 def _makers(cls: Any) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """For every field of a dataclass: what makes it from JSON, and whether it may be absent."""
+    """For every field of a dataclass: its conversion from JSON, and whether it may be absent."""
     hints = typing.get_type_hints(cls)
     makers = {}
     for known in fields(cls):
@@ -42,11 +42,15 @@ def _maker(hint: Any) -> Callable[[Any], Any]:
 
 
 def build(cls: type[_T], document: Mapping[str, Any], **more: Any) -> _T:
-    """A dataclass from a JSON object; keys of newer versions are left to `Result.to_dict`."""
+    """A dataclass from a JSON object; unknown keys remain in `Result.to_dict`."""
     values = dict(more)
+    known_fields = fields(typing.cast(Any, cls))
+    former = {known.name: known.metadata.get("formerly", "") for known in known_fields}
     for name, (make, may_be_absent) in _makers(typing.cast(Any, cls)).items():
         if name in document:
             values[name] = make(document[name])
+        elif former[name] in document:
+            values[name] = make(document[former[name]])
         elif name not in values and not may_be_absent:
             raise KeyError(name)
     return cls(**values)

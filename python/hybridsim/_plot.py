@@ -1,4 +1,4 @@
-"""Pictures with matplotlib. `Result.report` draws more, without it."""
+"""Charts with matplotlib. `Result.report` has more charts and does not need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["plot"]
 
 
 def plot(results: Sequence[Result], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draws latency distribution, latency and throughput over time, of one run or several.
+    """Draws latency distribution, latency and throughput over time of one or more runs.
 
     Returns the `matplotlib.figure.Figure`; saves it to `path` when one is given.
     """

@@ -19,36 +19,36 @@ from .errors import Error, RunError, TraceError, path_text
 from .results import Result
 from .scenario import Scenario
 
-__all__ = ["Beat", "Entry", "ScenarioLike", "check", "explain", "list_", "run", "schema"]
+__all__ = ["Entry", "RunProgress", "ScenarioLike", "check", "explain", "list_", "run", "schema"]
 
 ScenarioLike = str | os.PathLike[str] | Mapping[str, Any] | Scenario
 """A scenario file's path, its text (a string of several lines), a dict, or a `Scenario`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """A moment of a run, for progress displays."""
+class RunProgress:
+    """The progress of a run."""
 
     fraction: float | None
-    """Share of the workload delivered, 0 to 1, where that is known."""
+    """Share of the workload issued, 0 to 1, where its length is known."""
     requests: int
-    """Requests delivered."""
+    """Requests issued."""
     simulated_ns: int
     """Simulated time, in ns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that can be used in a scenario."""
+    """A registered implementation that scenarios can name."""
 
     name: str
-    """Its name in scenarios."""
+    """Name in scenarios."""
     summary: str
-    """One sentence."""
+    """Description in one sentence."""
     origin: str
-    """Where it comes from."""
+    """Paper, standard or product it models."""
     params: Mapping[str, str]
-    """What each of its parameters takes."""
+    """The accepted values of each parameter."""
 
 
 def run(
@@ -59,30 +59,29 @@ def run(
     seed: int | None = None,
     verify: bool = False,
     detail: Literal["bare", "full"] = "full",
-    progress: bool | Callable[[Beat], object] = False,
+    progress: bool | Callable[[RunProgress], object] = False,
     observe: Callable[[npt.NDArray[Any]], object] | None = None,
     requests: str | os.PathLike[str] | None = None,
     plugins: Iterable[type] = (),
 ) -> Result:
     """Simulates a scenario.
 
-    `scenario` is a file's path, the text of one (a string of several lines), a dict, or a
-    `Scenario`. A relative path in it starts from its file, or else from the current folder.
+    `scenario` is a path, the text of a scenario (a string of several lines), a dict, or a
+    `Scenario`. Relative paths in it are resolved from its file, or else from the current folder.
 
-    `trace` replaces its workload. `overrides` sets keys, nested or dotted:
-    ``{"component.ssd.over_provisioning": 0.28, "host": {"queue_depth": 8}}``. `seed` and `verify` (check
-    that every read returns the last write) are short for keys of ``run``.
+    `trace` replaces the workload. `overrides` sets keys, nested or dotted:
+    ``{"component.ssd.over_provisioning": 0.28, "host": {"queue_depth": 8}}``. `seed` and
+    `verify` (check the data of every read) set keys of ``run``.
 
-    With ``detail="bare"`` nothing is gathered but the figures: `Result.series` and the like are
-    then missing, and the run is faster.
+    ``detail="bare"`` omits the data of charts, such as `Result.series`, and is faster.
 
-    `progress` shows progress on standard error, or calls a function now and then. `observe` is
-    called with every event, in batches; `hybridsim.events` describes them. `requests` names a file
-    that every request is written to, as `docs/results.md` describes ``requests.csv``. `plugins` are
-    policies to register first.
+    `progress` shows progress on standard error, or calls a function repeatedly. `observe` is
+    called with every fact, in batches; `hybridsim.facts` describes them. `requests` names a file
+    for the list of all requests (``requests.csv`` in `docs/results.md`). `plugins` are policies to
+    register first.
 
-    Raises a `ScenarioError`, a `TraceError`, or a `RunError` that has the figures of what came
-    before it. Other threads run meanwhile; Ctrl-C interrupts.
+    Raises a `ScenarioError`, a `TraceError`, or a `RunError` with the results so far. Other
+    threads continue to run; Ctrl-C interrupts.
     """
     for plugin in plugins:
         _plugins.register(plugin)
@@ -90,15 +89,14 @@ def run(
         raise ValueError(f'detail is "bare" or "full", not {detail!r}')
     sets = _sets(overrides, seed, verify)
     source = _source(scenario)
-    told = None if observe is None else events.batches(observe)
+    observer = None if observe is None else facts.batches(observe)
     replaced = None if trace is None else path_text(trace)
-    with _progress(progress) as watch:
+    with _progress(progress) as report:
         listed = None if requests is None else path_text(requests)
-        done = _core.run(source, sets, replaced, detail == "full", watch, told, listed)
-        parts = (done["json"], done["resolved"], done["pictures"], done["files"])
-        result = Result.from_json(*parts)
-        if watch is not None and result.complete:
-            watch(1.0, result.requests, result.simulated_ns)
+        done = _core.run(source, sets, replaced, detail == "full", report, observer, listed)
+        result = Result.from_json(done["json"], done["resolved"], done["pictures"], done["files"])
+        if report is not None and result.complete:
+            report(1.0, result.requests, result.simulated_ns)
     _raise_fault(done, result)
     return result
 
@@ -111,25 +109,25 @@ def check(
     seed: int | None = None,
     verify: bool = False,
 ) -> str:
-    """Checks a scenario without running it; returns it as TOML with every value spelt out.
+    """Checks a scenario without running it; returns it as TOML with every value resolved.
 
-    Raises a `ScenarioError` that tells everything that is wrong.
+    Raises a `ScenarioError` that lists all problems.
     """
     replaced = None if trace is None else path_text(trace)
     return _core.check(_source(scenario), _sets(overrides, seed, verify), replaced)
 
 
 def list_(kind: str | None = None) -> dict[str, Any]:
-    """What can be used in a scenario.
+    """Lists registered entries.
 
-    Without `kind`: the names of everything, by kind of thing (part, ftl, scheduler, generator,
-    trace-format, preset, ...). With it: its entries by name, each an `Entry`.
+    Without `kind`: the names of all entries, by category (component, ftl, scheduler, generator,
+    trace-format, preset, ...). With it: the entries of that category by name, each an `Entry`.
     """
     kinds = json.loads(_core.listing())
     if kind is None:
         return {name: tuple(entry["name"] for entry in kinds[name]) for name in kinds}
     if kind not in kinds:
-        raise Error(f"there is no kind of thing called {kind!r}; there are: {', '.join(kinds)}")
+        raise Error(f"there is no category {kind!r}; there are: {', '.join(kinds)}")
     entries = {}
     for entry in kinds[kind]:
         entry["params"] = {param["name"]: param["takes"] for param in entry["params"]}
@@ -138,7 +136,7 @@ def list_(kind: str | None = None) -> dict[str, Any]:
 
 
 def explain(key: str) -> str:
-    """Help, default and range of a key (``host.queue_depth``), a part, a policy or a kind."""
+    """Help, default and range of a key (``host.queue_depth``), an entry or a category."""
     return _core.explain(key)
 
 
@@ -186,13 +184,13 @@ def _raise_fault(done: dict[str, Any], result: Result) -> None:
 
 
 @contextlib.contextmanager
-def _progress(wanted: bool | Callable[[Beat], object]) -> Any:
-    """What the simulator calls now and then; `None` for nobody."""
+def _progress(wanted: bool | Callable[[RunProgress], object]) -> Any:
+    """The progress callback of the simulator; `None` without one."""
     if wanted is False:
         yield None
         return
     if callable(wanted):
-        yield lambda *beat: wanted(Beat(*beat))
+        yield lambda *values: wanted(RunProgress(*values))
         return
     line = _Line(sys.stderr)
     try:
@@ -202,7 +200,7 @@ def _progress(wanted: bool | Callable[[Beat], object]) -> Any:
 
 
 class _Line:
-    """A line on a terminal that shows how far a run is."""
+    """A progress line on a terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""Writes plain values as TOML. Reading is done by the program itself."""
+"""Writes plain values as TOML; the simulator reads it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 
 
 def plain(value: Any) -> Any:
-    """`value` made of strings, numbers, truth values, lists and dicts only.
+    """Converts `value` to strings, numbers, booleans, lists and dicts.
 
-    Keys whose value is ``None`` are left out, as if they had not been given.
+    Keys whose value is ``None`` are omitted.
     """
     if hasattr(value, "to_dict"):
         return value.to_dict()
@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
         return name_of(value)
     if not isinstance(value, (str, bool, int, float)) and hasattr(value, "item"):
-        value = value.item()  # a number of numpy
+        value = value.item()  # a numpy scalar
     if not isinstance(value, (str, bool, int, float)):
         raise TypeError(f"a scenario cannot hold {value!r}")
     return value
@@ -80,8 +80,8 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             raise TypeError(f"overrides have keys such as 'component.ssd.channels', not {key!r}")
         path = f"{prefix}{key}"
         if value is None:
-            raise TypeError(f"{path}: None takes nothing back; leave the key out instead")
-        # A table with a kind is one value: a policy with its parameters.
+            raise TypeError(f"{path}: None does not remove a key; omit it instead")
+        # A table with a kind is a policy with its parameters: one value.
         if isinstance(value, Mapping) and "kind" not in value:
             yield from _leaves(value, f"{path}.")
         else:

@@ -1,7 +1,7 @@
-"""What can go wrong, as exceptions.
+"""Exceptions.
 
-Everything raised on purpose is an `Error`. An exception that is none of these, such as
-`TypeError`, means that a function was called in a way it does not take.
+All errors derive from `Error`. Other exceptions, such as `TypeError`, mean that a function was
+called incorrectly.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base class of everything this package raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a scenario."""
+    """A problem of a scenario."""
 
     key: str
-    """The key path, such as ``component.disk.rpm``; empty where there is none."""
+    """Key path, such as ``component.disk.rpm``; empty where there is none."""
     message: str
-    """What is wrong."""
+    """Description."""
     help: str | None = None
-    """What to do, where that is known."""
+    """Remedy, where known."""
     file: str | None = None
-    """The file, preset or override it is written in."""
+    """File, preset or override that contains it."""
     line: int | None = None
-    """The line in it, counted from 1."""
+    """Line in the file, counted from 1."""
 
 
 class ScenarioError(Error, ValueError):
-    """A scenario that cannot be run. It tells everything that is wrong with it at once."""
+    """A scenario that cannot be run; lists all its problems."""
 
     problems: tuple[Problem, ...]
     """All problems, in order of discovery."""
@@ -63,17 +63,17 @@ class ScenarioError(Error, ValueError):
 
 
 class TraceError(Error, ValueError):
-    """A trace that cannot be read or written. The message names the place and the remedy."""
+    """A trace that cannot be read or written; the message has the position and a remedy."""
 
 
 class RunError(Error, RuntimeError):
-    """A run that ended early: a worn-out device, a broken rule, an exception in a policy.
+    """A run that stopped early: worn-out device, violated rule, exception in a policy.
 
-    When Python code ended it, the exception is the ``__cause__``.
+    An exception in Python code is the ``__cause__``.
     """
 
     result: Result | None
-    """The figures up to that point."""
+    """The results so far."""
 
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
@@ -84,22 +84,22 @@ class RunError(Error, RuntimeError):
 
 
 class DeviceFull(Error):
-    """Raised by a translation layer written in Python when there is no room for a page."""
+    """Raised by an FTL written in Python when no free page is left."""
 
 
 class DeviceWornOut(Error):
-    """Raised by a translation layer written in Python when too many blocks are worn out."""
+    """Raised by an FTL written in Python when too many blocks are worn out."""
 
 
 class FlashRuleBroken(Error):
-    """A translation layer broke a rule of flash, such as programming a page twice.
+    """An FTL violated a rule of NAND flash, such as programming a page twice.
 
-    It is raised where it happened, inside of the layer, and ends the run even when it is caught.
+    Raised at the violating call; the run ends even if the exception is caught.
     """
 
 
 class ConformanceFailure(Error, AssertionError):
-    """A policy did what no policy may do; the message has the smallest case found."""
+    """A policy failed the conformance suite; the message has the smallest failing case."""
 
 
 class UnitError(Error, ValueError):

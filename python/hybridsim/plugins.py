@@ -1,15 +1,15 @@
 """Policies written in Python.
 
-A translation layer derives from `Ftl`, a cache replacement policy from `Replacement`. A class is
-used in a scenario in one of three ways:
+A flash translation layer derives from `Ftl`, a replacement policy from `Replacement`. A scenario
+refers to a class in one of three ways:
 
-- as a value: ``Part("ssd", ftl=MyFtl)`` or ``overrides={"component.ssd.ftl": MyFtl}``;
-- by a name of its own, after ``@hybridsim.ftl("my-ftl")``: ``ftl = "my-ftl"``;
+- as a value: ``ComponentSpec("ssd", ftl=MyFtl)`` or ``overrides={"component.ssd.ftl": MyFtl}``;
+- by name, after ``@hybridsim.ftl("my-ftl")``: ``ftl = "my-ftl"``;
 - by its import path: ``ftl = { kind = "python", class = "module:MyFtl" }``, which also works on the
   command line; ``"folder/file.py:MyFtl"`` names a file.
 
-Keyword-only arguments of ``__init__`` with a default that is a truth value, number or string are
-parameters of the policy: ``ftl = { kind = "my-ftl", threshold = 4 }``. By import path they are
+Keyword-only arguments of ``__init__`` whose default is a boolean, number or string are parameters
+of the policy: ``ftl = { kind = "my-ftl", threshold = 4 }``. By import path they are
 given as JSON: ``options = '{"threshold": 4}'``.
 
 An exception in a policy ends the run; `hybridsim.run` raises a `RunError` with it as the cause.
@@ -40,62 +40,62 @@ _C = TypeVar("_C", bound=type)
 
 
 class Ftl:
-    """A translation layer: decides where logical pages go.
+    """A flash translation layer: maps logical to physical pages.
 
-    It knows no time. It is asked to read, write or trim one logical page and calls the methods of
-    `flash` for everything it does; the device times the operations afterwards. Logical pages,
-    physical pages and blocks are numbers counted from 0; `device` knows how they belong together.
+    It is untimed: it reads, writes or trims one logical page by calling methods of `flash`, and
+    the device times these operations afterwards. Logical pages, physical pages and blocks are
+    numbered from 0; `device` has the geometry.
 
-    `flash` keeps the rules of NAND: a page is programmed once after its block was erased, in
-    ascending order, and a block is erased when nothing in it is valid. Who breaks a rule gets a
+    `flash` enforces the rules of NAND: pages are programmed once after their block was erased, in
+    ascending order, and a block is erased only without valid pages. A violation raises
     `FlashRuleBroken` at that line.
 
-    Refuse a device that cannot work, such as one with too little spare space, by a `ValueError` in
-    ``__init__``.
+    Reject an unsuitable device, such as one with too little over-provisioning, with a
+    `ValueError` in ``__init__``.
     """
 
     device: Device
-    """The shape of the device, and the logical pages it offers."""
+    """Geometry of the device, and number of logical pages."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
 
     def prepare(self, flash: Flash) -> None:
-        """Brings fresh flash into the state the layer starts from; takes no time."""
+        """Brings erased flash into the initial state; takes no simulated time."""
 
     def read(self, lpn: int, flash: Flash) -> None:
-        """Reads `lpn`: one ``flash.host_read``, or none when it holds no data."""
+        """Reads `lpn`: one ``flash.host_read``, or none if it holds no data."""
         raise NotImplementedError
 
     def write(self, lpn: int, flash: Flash) -> None:
-        """Writes `lpn`: exactly one ``flash.host_program``, and what it takes to make room.
+        """Writes `lpn`: exactly one ``flash.host_program``, after any garbage collection.
 
-        ``flash.request_pages`` is how many pages the whole request touches. Raise `DeviceFull` or
-        `DeviceWornOut` when there is no room.
+        ``flash.request_pages`` is the number of pages of the whole request. Raise `DeviceFull` or
+        `DeviceWornOut` when no free page is left.
         """
         raise NotImplementedError
 
     def trim(self, lpn: int, flash: Flash) -> None:
-        """`lpn` is no longer needed and may read as never written."""
+        """Trims `lpn`: its data are no longer needed."""
         raise NotImplementedError
 
     def holds(self, lpn: int) -> bool:
-        """Whether `lpn` holds data, so that a partial write has to read it first."""
+        """Whether `lpn` holds data, which a partial write has to read first."""
         raise NotImplementedError
 
     def idle(self, flash: Flash) -> bool:
-        """One small step of background work; false when there is none."""
+        """One step of background work; false when there is none."""
         return False
 
     def mapping_ram_bytes(self) -> int:
-        """Bytes of controller memory the tables need; 4 per logical page unless overridden."""
+        """Size of the tables in controller memory; by default 4 bytes per logical page."""
         return 4 * self.device.exported_pages
 
 
 class Replacement:
-    """A cache replacement policy: which cached pages go first.
+    """A replacement policy: determines the eviction order of cached pages.
 
-    Pages are numbers. The cache itself knows what is in it; the policy only orders.
+    Pages are numbers. The cache keeps track of its contents; the policy only orders them.
 
     >>> class Lru(Replacement):
     ...     def __init__(self, pages):
@@ -111,23 +111,23 @@ class Replacement:
     """
 
     pages: int
-    """Pages the cache has room for."""
+    """Capacity of the cache in pages."""
 
     def __init__(self, pages: int) -> None:
         self.pages = pages
 
     def update(self, page: int, access: str) -> None:
-        """`page` was used: ``"read"``, ``"write"``, or ``"add"`` when it came into the cache."""
+        """`page` was accessed: ``"read"``, ``"write"``, or ``"add"`` when it entered the cache."""
         raise NotImplementedError
 
     def remove(self, page: int) -> None:
-        """`page` left the cache, or may not leave it any more."""
+        """`page` left the cache, or was exempted from eviction."""
         raise NotImplementedError
 
     def victims(self) -> Iterable[int]:
-        """The pages in the order they should go; as many are taken as are needed.
+        """Pages in eviction order; the cache consumes as many as it needs.
 
-        They stay known until `remove`.
+        They remain in the policy until `remove`.
         """
         raise NotImplementedError
 
@@ -136,8 +136,8 @@ _BASES: dict[str, type] = {"ftl": Ftl, "replacement": Replacement}
 _TYPES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 
 
-_HOLDERS: dict[tuple[str, str], type] = {}
-"""Registered classes by slot and name."""
+_REGISTERED: dict[tuple[str, str], type] = {}
+"""Registered classes by category and name."""
 
 
 def ftl(name: str) -> Callable[[_C], _C]:
@@ -153,27 +153,27 @@ def replacement(name: str) -> Callable[[_C], _C]:
 def register(cls: _C, name: str | None = None) -> _C:
     """Registers a policy under `name`, or under its class name: ``MyFtl`` becomes ``my-ftl``.
 
-    A class registered before under that name gives way, as when a notebook's cell runs again.
+    Replaces a class registered under that name before, for instance by a notebook cell.
     """
-    slot = _slot(cls)
+    category = _category(cls)
     name = _default_name(cls) if name is None else name
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise Error(f"{name!r} is no name for a policy; use lower case, digits and dashes")
+        raise Error(f"{name!r} is not a valid name of a policy; use lower case, digits and dashes")
     path = f"{cls.__module__}:{cls.__qualname__}"
     summary = (cls.__doc__ or "A Python class.").strip().partition("\n")[0]
-    _core.register(slot, name, path, cls, summary, list(_parameters(cls)))
-    _HOLDERS[slot, name] = cls
+    _core.register(category, name, path, cls, summary, list(_parameters(cls)))
+    _REGISTERED[category, name] = cls
     return cls
 
 
 def name_of(cls: type) -> str:
-    """The name `cls` is registered under; registers it under a free one where it is not."""
-    slot = _slot(cls)
-    for (held_slot, name), holder in _HOLDERS.items():
-        if holder is cls and held_slot == slot:
+    """The name of `cls`; registers it under a free name where it has none."""
+    category = _category(cls)
+    for (known, name), registered in _REGISTERED.items():
+        if registered is cls and known == category:
             return name
     first = _default_name(cls)
-    taken = {entry["name"] for entry in json.loads(_core.listing())[slot]}
+    taken = {entry["name"] for entry in json.loads(_core.listing())[category]}
     names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
     name = next(name for name in names if name not in taken)
     register(cls, name)
@@ -184,7 +184,7 @@ def _default_name(cls: type) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).strip("_").lower()
 
 
-def resolve(slot: str, path: str) -> type:
+def resolve(category: str, path: str) -> type:
     """The class `path` names, as ``module:Class`` or ``file.py:Class``."""
     module_name, _, class_name = path.rpartition(":")
     if not module_name or not class_name:
@@ -194,8 +194,8 @@ def resolve(slot: str, path: str) -> type:
         if not hasattr(found, step):
             raise ValueError(f"{module_name} has no class {class_name}")
         found = getattr(found, step)
-    if not isinstance(found, type) or not issubclass(found, _BASES[slot]):
-        raise ValueError(f"it is not a subclass of hybridsim.{_BASES[slot].__name__}")
+    if not isinstance(found, type) or not issubclass(found, _BASES[category]):
+        raise ValueError(f"it is not a subclass of hybridsim.{_BASES[category].__name__}")
     return found
 
 
@@ -224,14 +224,14 @@ def _load(name: str) -> Any:
 
 
 def _searched() -> str:
-    return "modules are found in the current folder and where Python finds them"
+    return "modules are searched in the current folder and on Python's path"
 
 
-def _slot(cls: type) -> str:
-    for slot, base in _BASES.items():
+def _category(cls: type) -> str:
+    for category, base in _BASES.items():
         if isinstance(cls, type) and issubclass(cls, base):
-            return slot
-    raise Error(f"{cls!r} is no policy: derive it from hybridsim.Ftl or hybridsim.Replacement")
+            return category
+    raise Error(f"{cls!r} is not a policy: derive it from hybridsim.Ftl or hybridsim.Replacement")
 
 
 def _parameters(cls: type) -> Iterable[tuple[str, str, str | None]]:
@@ -245,7 +245,7 @@ def _parameters(cls: type) -> Iterable[tuple[str, str, str | None]]:
             kind = "float"
         if kind is None:
             raise Error(
-                f"{cls.__name__}: argument {parameter.name} needs a default that is a truth value, "
+                f"{cls.__name__}: argument {parameter.name} needs a default that is a boolean, "
                 "a number or a string"
             )
         yield parameter.name, kind, _toml.inline(default)

@@ -1,12 +1,11 @@
 """Scenarios written in Python instead of TOML.
 
-The keys are those of scenario files; `hybridsim.explain` tells what each means. Quantities are
-strings with their unit, such as ``"25us"`` or ``"4KiB"``; a `datetime.timedelta` is taken for a
-time as well.
+The keys are those of scenario files; `hybridsim.explain` describes them. Quantities are strings
+with a unit, such as ``"25us"`` or ``"4KiB"``; a time may be a `datetime.timedelta`.
 
->>> disk = Part("constant-device", capacity="1GB", latency="5ms")
+>>> disk = ComponentSpec("constant-device", capacity="1GB", latency="5ms")
 >>> workload = Workload(generator="uniform")
->>> print(Scenario(parts={"disk": disk}, workload=workload, title="a disk").to_toml())
+>>> print(Scenario(components={"disk": disk}, workload=workload, title="a disk").to_toml())
 title = "a disk"
 <BLANKLINE>
 [workload]
@@ -21,17 +20,18 @@ latency = "5ms"
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from . import _toml
 
-__all__ = ["Host", "Part", "Policy", "Scenario", "Workload"]
+__all__ = ["ComponentSpec", "Host", "Policy", "Scenario", "Workload"]
 
 
 class _Keys:
-    """Keys and values of one table; what they may be is checked when the scenario is."""
+    """Keys and values of a table; checked with the scenario."""
 
     params: dict[str, Any]
 
@@ -39,7 +39,7 @@ class _Keys:
         self.params = params
 
     def to_dict(self) -> dict[str, Any]:
-        """The table with plain values, as it would be read from a scenario file."""
+        """The table with plain values, as in a scenario file."""
         return _toml.plain(self.params)  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
@@ -57,11 +57,11 @@ class Host(_Keys):
 
 
 class Workload(_Keys):
-    """Where requests come from: a ``trace``, or a ``generator``. Keys of ``[workload]``."""
+    """The workload: a ``trace`` or a ``generator``. Keys of ``[workload]``."""
 
 
 class Policy(_Keys):
-    """A policy or generator with its parameters: what is written ``{ kind = "...", ... }``.
+    """A policy or generator with its parameters, ``{ kind = "...", ... }`` in TOML.
 
     >>> Policy("page", gc="fifo").to_dict()
     {'kind': 'page', 'gc': 'fifo'}
@@ -82,11 +82,12 @@ class Policy(_Keys):
         return f"{type(self).__name__}({self.kind!r}{params})"
 
 
-class Part(_Keys):
-    """A part of the system: a device, or a controller that combines others.
+class ComponentSpec(_Keys):
+    """A component of the system: a device, or a controller of other components.
 
-    Give its ``kind`` (``hybridsim.list("part")``), a ``preset`` (``hybridsim.list("preset")``), or
-    both. Other parts are named by their key in `Scenario.parts`.
+    Give its ``kind`` (``hybridsim.list("component")``), a ``preset``
+    (``hybridsim.list("preset")``), or both. Parameters refer to other components by their key in
+    `Scenario.components`.
     """
 
     kind: str | None
@@ -96,7 +97,7 @@ class Part(_Keys):
         self, kind: str | None = None, /, *, preset: str | None = None, **params: Any
     ) -> None:
         if kind is None and preset is None:
-            raise TypeError("a part needs a kind, such as Part('ssd'), or a preset")
+            raise TypeError("a component needs a kind, such as ComponentSpec('ssd'), or a preset")
         super().__init__(**params)
         self.kind = kind
         self.preset = preset
@@ -110,32 +111,41 @@ class Part(_Keys):
         head = [repr(self.kind)] if self.kind else []
         head += [f"preset={self.preset!r}"] if self.preset else []
         params = [f"{key}={value!r}" for key, value in self.params.items()]
-        return f"Part({', '.join(head + params)})"
+        return f"ComponentSpec({', '.join(head + params)})"
 
 
 @dataclass(kw_only=True)
 class Scenario:
     """A system, its workload and the run."""
 
-    parts: Mapping[str, Part | Mapping[str, Any]]
-    """The parts by name."""
+    components: Mapping[str, ComponentSpec | Mapping[str, Any]] = field(default_factory=dict)
+    """The components by name."""
     workload: Workload | Mapping[str, Any] = field(default_factory=Workload)
-    """Where requests come from."""
+    """The source of requests."""
     host: Host | Mapping[str, Any] = field(default_factory=Host)
-    """How they are submitted."""
+    """How requests are issued."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """Seed, warm-up, verification: keys of the ``[run]`` table."""
     system: str | None = None
-    """The top part; not needed where only one part has no parent."""
+    """The component below the host; optional where only one component has no parent."""
     title: str | None = None
-    """What to call the run in results."""
+    """Name of the run in results."""
+
+    parts: InitVar[Mapping[str, ComponentSpec | Mapping[str, Any]] | None] = None
+    """Former name of `components`."""
+
+    def __post_init__(self, parts: Mapping[str, ComponentSpec | Mapping[str, Any]] | None) -> None:
+        if parts is not None:
+            message = "use Scenario(components=...) instead of parts"
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            self.components = parts
 
     def to_dict(self) -> dict[str, Any]:
-        """The scenario as it would be read from a file."""
+        """The scenario as in a file."""
         tables = {"run": self.run, "workload": self.workload, "host": self.host}
         document: dict[str, Any] = {"title": self.title, "system": self.system}
         document |= {name: _toml.plain(table) for name, table in tables.items()}
-        document["part"] = _toml.plain(self.parts)
+        document["component"] = _toml.plain(self.components)
         return {key: value for key, value in document.items() if value}
 
     def to_toml(self) -> str:

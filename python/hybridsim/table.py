@@ -1,4 +1,4 @@
-"""Columns of figures, for numpy, pandas and everything that takes Arrow."""
+"""Tables of columns, for numpy, pandas and Arrow."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["HeatMap", "Table"]
 class Table(Mapping[str, "npt.NDArray[Any]"]):
     """Named columns of equal length, as numpy arrays.
 
-    Where a figure does not exist it is NaN, and null after `to_arrow`. pandas, polars, DuckDB and
-    others take a table as it is, through the Arrow interface (needs pyarrow).
+    Missing values are NaN, and null in Arrow. pandas, polars, DuckDB and others read a table
+    through the Arrow interface (needs pyarrow).
 
     >>> table = Table({"time_ns": [0, 1024], "reads": [3, None]})
     >>> table["reads"]
@@ -32,7 +32,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = {name: _array(values) for name, values in columns.items()}
         if len({len(values) for values in self._columns.values()}) > 1:
-            raise ValueError("the columns of a table are equally long")
+            raise ValueError("the columns of a table have equal length")
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self._columns[name]
@@ -86,18 +86,18 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Counts by time and by something else, such as latency or address."""
+    """Counts by time and by latency or address."""
 
     time_ns: npt.NDArray[np.uint64]
-    """Edges of the columns, one more than there are."""
+    """Edges of the columns, one more than columns."""
     bounds: npt.NDArray[np.uint64]
-    """Edges of the rows, one more than there are: ns, or bytes."""
+    """Edges of the rows, one more than rows: ns, or bytes."""
     counts: npt.NDArray[np.int64]
     """Requests, by row and column."""
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any], bucket_ns: int) -> HeatMap:
-        """From a report's data, where a negative number stands for so many zeros."""
+        """Decodes a report's data, where a negative number -n stands for n zeros."""
         entries = np.asarray(packed["counts"], np.int64)
         zeros = entries < 0
         counts = np.repeat(np.where(zeros, 0, entries), np.where(zeros, -entries, 1))

@@ -12,14 +12,14 @@ __all__ = ["Coverage", "check_ftl"]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a conformance check covered."""
+    """Coverage of a conformance check."""
 
     ran: int
-    """Random devices run through."""
+    """Random devices tested."""
     refused: int
-    """Devices the layer refused by a `ValueError`."""
+    """Devices the FTL rejected with a `ValueError`."""
     worn_out: int
-    """Devices worn out on the way."""
+    """Devices worn out during the test."""
     writes: int
     """Pages written."""
     erases: int
@@ -27,10 +27,10 @@ class Coverage:
 
 
 def check_ftl(layer: type[plugins.Ftl], *, cases: int = 100, seed: int = 1) -> Coverage:
-    """Runs the conformance suite every built-in translation layer passes over `layer`.
+    """Runs the conformance suite of the built-in FTLs on `layer`.
 
-    Random devices get random reads, writes and trims until they wear out. Each read must return
-    the last write, no rule of flash may be broken, and what cannot be stored must be told.
+    Random devices execute random reads, writes and trims until they wear out. Each read must
+    return the last write, no rule of NAND may be violated, and failed writes must be reported.
 
     Raises a `ConformanceFailure` with the smallest failing case.
     """

@@ -1,4 +1,4 @@
-"""Traces: looked at, converted, read as numpy records."""
+"""Inspecting, converting and reading traces."""
 
 from __future__ import annotations
 
@@ -35,40 +35,40 @@ volume, operation (an index into `hybridsim.events.OPS`), flags (bits: 1 synchro
 
 @dataclass(frozen=True, slots=True)
 class TraceInfo:
-    """What a trace is like."""
+    """Format and profile of a trace."""
 
     format: str
-    """Its format, found by content."""
+    """Format, recognised by content."""
     packing: str | None
-    """How it is packed, such as ``gzip``."""
+    """Compression, such as ``gzip``."""
     also: tuple[str, ...]
-    """Formats that could read it as well, less likely."""
+    """Other formats that could read it."""
     warnings: tuple[dict[str, Any], ...]
-    """Oddities: their first ``place`` (line or record), ``count`` and ``message``."""
+    """Warnings: ``place`` of the first (line or record), ``count`` and ``message``."""
     profile: dict[str, Any]
-    """The figures ``hybridsim trace info --json`` tells: counts, sizes, footprint, locality."""
+    """The profile of ``hybridsim trace info --json``: counts, sizes, footprint, locality."""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What a conversion did."""
+    """Result of a conversion."""
 
     format: str
     """The format written."""
     records: int
     """Requests written."""
     left_out: int
-    """Requests the format cannot say."""
+    """Requests the format cannot represent."""
     loses: tuple[str, ...]
-    """What a request has and the format does not keep."""
+    """Attributes of requests that the format does not store."""
     warnings: tuple[dict[str, Any], ...]
-    """Oddities of the source, as in `TraceInfo`."""
+    """Warnings about the source, as in `TraceInfo`."""
 
 
 class TraceReader(Iterator["npt.NDArray[Any]"]):
-    """Delivers a trace in chunks: structured arrays of `DTYPE`.
+    """Reads a trace in chunks: structured arrays of `DTYPE`.
 
-    Memory does not grow with the trace. pandas, polars and others take it as a stream through the
+    Memory does not grow with the trace. pandas, polars and others read it as a stream through the
     Arrow interface (needs pyarrow).
     """
 
@@ -91,12 +91,12 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
 
     @property
     def format(self) -> str:
-        """The trace's format, found by content unless it was given."""
+        """The format, recognised by content unless given."""
         return self._core.format
 
     @property
     def packing(self) -> str | None:
-        """How it is packed, such as ``gzip``."""
+        """Compression, such as ``gzip``."""
         return self._core.packing
 
     @property
@@ -116,7 +116,7 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
 
     @property
     def warnings(self) -> list[str]:
-        """Oddities so far."""
+        """Warnings so far."""
         return self._core.warnings
 
     def read_all(self) -> npt.NDArray[Any]:
@@ -125,7 +125,7 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
         return np.concatenate(chunks) if chunks else np.empty(0, DTYPE)
 
     def to_arrow(self) -> Any:
-        """The rest of the trace as a `pyarrow.RecordBatchReader`, read as it is asked for."""
+        """The rest of the trace as a `pyarrow.RecordBatchReader`, read on demand."""
         try:
             import pyarrow as pa
         except ImportError:
@@ -151,13 +151,14 @@ def read_trace(
 ) -> TraceReader:
     """Reads a trace in chunks of `chunk` requests.
 
-    Its format is found by content unless `format` names one (``hybridsim.list("trace-format")``).
+    The format is recognised by content unless `format` names one
+    (``hybridsim.list("trace-format")``).
     """
     return TraceReader(path, format, chunk)
 
 
 def trace_info(path: str | os.PathLike[str], *, format: str | None = None) -> TraceInfo:
-    """Reads a trace to its end and tells what it is like."""
+    """Reads a trace to its end and returns its profile."""
     info = json.loads(_core.trace_info(path_text(path), format))
     info["also"], info["warnings"] = tuple(info["also"]), tuple(info["warnings"])
     return TraceInfo(**info)
@@ -172,8 +173,8 @@ def convert(
 ) -> Converted:
     """Converts the trace `source` to the file `target`.
 
-    The format written is `to` (``hybridsim.list("trace-writer")``), or the one the name of
-    `target` ends in. `format` is that of the source, where its content leaves a doubt.
+    The format written is `to` (``hybridsim.list("trace-writer")``), or follows from the suffix of
+    `target`. `format` is the format of the source, where its content is ambiguous.
     """
     done = json.loads(_core.convert(path_text(source), path_text(target), to, format))
     done["loses"], done["warnings"] = tuple(done["loses"]), tuple(done["warnings"])

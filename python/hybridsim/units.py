@@ -1,4 +1,4 @@
-"""Quantities as scenarios write them: a number and a unit in one string.
+"""Quantities of scenarios: a number and a unit in one string.
 
 >>> ns("25us"), nbytes("4KiB"), bytes_per_s("100MB/s")
 (25000, 4096, 100000000)

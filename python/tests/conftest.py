@@ -38,7 +38,7 @@ def ssd() -> dict:
         "run": {"seed": 7},
         "host": {"mode": "closed", "queue_depth": 4},
         "workload": {"generator": {"kind": "uniform", "requests": 3000, "read": 0.4}},
-        "part": {"ssd": dict(SSD)},
+        "component": {"ssd": dict(SSD)},
     }
 
 
@@ -49,7 +49,7 @@ def hybrid() -> dict:
         "title": "small hybrid",
         "host": {"mode": "closed", "queue_depth": 4},
         "workload": {"generator": {"kind": "uniform", "requests": 4000, "read": 0.5}},
-        "part": {
+        "component": {
             "hybrid": {
                 "kind": "hybrid-disk",
                 "flash": "flash",

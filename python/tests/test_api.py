@@ -22,7 +22,7 @@ def modules():
     return [info.name for info in pkgutil.iter_modules([str(PACKAGE)]) if info.name != "_core"]
 
 
-def test_every_public_name_is_described():
+def test_public_names_have_docstrings():
     silent = []
     for name in hybridsim.__all__:
         value = getattr(hybridsim, name)
@@ -32,39 +32,39 @@ def test_every_public_name_is_described():
             silent.append(name)
         if inspect.isclass(value):
             for member, of in vars(value).items():
-                # A method that overrides one says what that one says.
+                # An overriding method inherits its docstring.
                 if not member.startswith("_") and callable(of) and not inspect.getdoc(of):
                     silent.append(f"{name}.{member}")
     assert not silent
 
 
 @pytest.mark.parametrize("module", modules())
-def test_modules_name_what_they_offer(module):
+def test_modules_define_all(module):
     loaded = __import__(f"hybridsim.{module}", fromlist=["_"])
     for name in getattr(loaded, "__all__", []):
         assert hasattr(loaded, name), name
     assert loaded.__doc__
 
 
-def test_the_stub_tells_exactly_what_there_is():
+def test_the_stub_matches_the_module():
     stub = ast.parse((PACKAGE / "_core.pyi").read_text())
-    told: dict[str, set[str]] = {}
+    declared: dict[str, set[str]] = {}
     for node in stub.body:
         if isinstance(node, ast.FunctionDef):
-            told[node.name] = {argument.arg for argument in node.args.args}
+            declared[node.name] = {argument.arg for argument in node.args.args}
         elif isinstance(node, ast.ClassDef):
-            told[node.name] = {m.name for m in node.body if isinstance(m, ast.FunctionDef)}
+            declared[node.name] = {m.name for m in node.body if isinstance(m, ast.FunctionDef)}
         elif isinstance(node, ast.AnnAssign):
-            told[node.target.id] = set()
+            declared[node.target.id] = set()
     there = {name for name in dir(_core) if not name.startswith("_")}
-    assert set(told) == there
+    assert set(declared) == there
     for name in there:
         value = getattr(_core, name)
         if inspect.isclass(value):
             members = {m for m in vars(value) if not m.startswith("_")}
-            assert told[name] - {"__new__"} == members, name
+            assert declared[name] - {"__new__"} == members, name
         elif callable(value) and name != "register":
-            assert told[name] == set(inspect.signature(value).parameters), name
+            assert declared[name] == set(inspect.signature(value).parameters), name
 
 
 def test_the_command_of_the_wheel():
@@ -80,11 +80,21 @@ def test_the_command_of_the_wheel():
     assert "nowhere.toml" in wrong.stderr
 
 
+def test_former_names_warn():
+    for former, current in {"Part": "ComponentSpec", "Beat": "RunProgress"}.items():
+        with pytest.warns(DeprecationWarning, match=current):
+            assert getattr(hybridsim, former) is getattr(hybridsim, current)
+    spec = hybridsim.ComponentSpec("constant-device")
+    with pytest.warns(DeprecationWarning, match="components"):
+        scenario = hybridsim.Scenario(parts={"disk": spec})
+    assert scenario == hybridsim.Scenario(components={"disk": spec})
+
+
 def test_lists_and_help():
     kinds = hybridsim.list()
-    assert {"part", "ftl", "replacement", "scheduler", "generator", "preset"} <= set(kinds)
+    assert {"component", "ftl", "replacement", "scheduler", "generator", "preset"} <= set(kinds)
     assert "page" in kinds["ftl"]
-    entry = hybridsim.list("part")["ssd"]
+    entry = hybridsim.list("component")["ssd"]
     assert "channels" in entry.params
     assert hybridsim.list("preset")
     assert "queue_depth" in hybridsim.explain("host.queue_depth")
@@ -92,7 +102,7 @@ def test_lists_and_help():
     assert schema["properties"]["host"]["properties"]["queue_depth"]["type"] == "integer"
 
 
-def test_importing_is_light():
+def test_optional_packages_are_imported_lazily():
     code = "import sys, hybridsim; print([m for m in ('pandas', 'pyarrow', 'matplotlib') "
     code += "if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -100,7 +110,7 @@ def test_importing_is_light():
 
 
 @pytest.mark.parametrize("tool", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]])
-def test_tidiness(tool, root):
+def test_lint(tool, root):
     program = shutil.which(tool[0], path=sysconfig.get_path("scripts"))
     if program is None:
         pytest.skip(f"{tool[0]} is not installed")
@@ -108,7 +118,7 @@ def test_tidiness(tool, root):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_page_about_python_is_right(root, tmp_path, monkeypatch):
+def test_the_examples_of_the_python_page_run(root, tmp_path, monkeypatch):
     for folder in ("examples", "workloads", "presets"):
         (tmp_path / folder).symlink_to(root / folder)
     monkeypatch.chdir(tmp_path)

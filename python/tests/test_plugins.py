@@ -42,7 +42,7 @@ def test_a_translation_layer_in_python(ssd):
 
 
 def test_the_command_takes_python_policies(ssd, tmp_path):
-    ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:PageFtl"}
+    ssd["component"]["ssd"]["ftl"] = {"kind": "python", "class": "own:PageFtl"}
     (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
     shutil.copy(policies.__file__, tmp_path / "own.py")
     command = [sysconfig.get_path("scripts") + "/hybridsim", "run", "scenario.toml", "--json"]
@@ -50,7 +50,7 @@ def test_the_command_takes_python_policies(ssd, tmp_path):
     ours = hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.PageFtl})
     assert ours.fingerprint in done.stdout
 
-    ssd["part"]["ssd"]["ftl"] = {"kind": "python", "class": "own:RaisingFtl"}
+    ssd["component"]["ssd"]["ftl"] = {"kind": "python", "class": "own:RaisingFtl"}
     (tmp_path / "scenario.toml").write_text(_toml.document(ssd))
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
@@ -75,16 +75,16 @@ class Raising(hybridsim.Replacement):
 
 
 @pytest.mark.parametrize(
-    "tell", [["run", "scenario.toml"], ["trace", "mrc", "trace.csv", "--policy", "{policy}"]]
+    "command", [["run", "scenario.toml"], ["trace", "mrc", "trace.csv", "--policy", "{policy}"]]
 )
-def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, tell):
+def test_the_command_fails_with_a_cache_policy(hybrid, tmp_path, command):
     policy = {"kind": "python", "class": "own:Raising"}
-    hybrid["part"]["hybrid"]["replacement"] = policy
+    hybrid["component"]["hybrid"]["replacement"] = policy
     (tmp_path / "scenario.toml").write_text(_toml.document(hybrid))
     (tmp_path / "own.py").write_text(RAISING)
     head = "time_ns,op,volume,lba,sectors,flags,response_ns"
     (tmp_path / "trace.csv").write_text(f"{head}\n0,read,0,0,8,0,\n9,write,0,8,8,0,\n")
-    arguments = [word.format(policy=_toml.inline(policy)) for word in tell]
+    arguments = [word.format(policy=_toml.inline(policy)) for word in command]
     command = [sysconfig.get_path("scripts") + "/hybridsim", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout
@@ -113,7 +113,7 @@ def test_a_wrong_layer_is_caught_by_verification(ssd):
         hybridsim.run(ssd, overrides=wrong, verify=True)
 
 
-def test_a_broken_rule_of_flash_is_told_where_it_happened(ssd):
+def test_a_violated_rule_of_flash_raises_where_it_happened(ssd):
     with pytest.raises(hybridsim.RunError) as caught:
         hybridsim.run(ssd, overrides={"component.ssd.ftl": policies.ForgetfulFtl})
     cause = caught.value.__cause__
@@ -175,7 +175,7 @@ def test_names_are_not_taken_twice():
         hybridsim.register(Page)
     with pytest.raises(hybridsim.Error, match="lower case"):
         hybridsim.register(policies.PageFtl, "My FTL")
-    with pytest.raises(hybridsim.Error, match="no policy"):
+    with pytest.raises(hybridsim.Error, match="not a policy"):
         hybridsim.register(int)
 
 

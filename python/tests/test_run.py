@@ -13,7 +13,7 @@ import time
 import hybridsim
 import numpy as np
 import pytest
-from hybridsim import Host, Part, Policy, Scenario, Workload, _toml
+from hybridsim import ComponentSpec, Host, Policy, Scenario, Workload, _toml
 
 DETAILED = ("die_busy", "channel_busy", "read_unwritten", "failed")
 COMMAND = pathlib.Path(sysconfig.get_path("scripts")) / "hybridsim"
@@ -21,38 +21,38 @@ COMMAND = pathlib.Path(sysconfig.get_path("scripts")) / "hybridsim"
 
 def as_classes(document: dict) -> Scenario:
     generator = dict(document["workload"]["generator"])
-    parts = {}
-    for name, table in document["part"].items():
+    components = {}
+    for name, table in document["component"].items():
         params = dict(table)
-        parts[name] = Part(params.pop("kind"), **params)
+        components[name] = ComponentSpec(params.pop("kind"), **params)
     return Scenario(
         title=document["title"],
         run=document.get("run", {}),
         host=Host(**document["host"]),
         workload=Workload(generator=Policy(generator.pop("kind"), **generator)),
-        parts=parts,
+        components=components,
     )
 
 
-def test_every_way_to_give_a_scenario_is_the_same_run(ssd, tmp_path):
+def test_all_forms_of_a_scenario_give_the_same_run(ssd, tmp_path):
     path = tmp_path / "scenario.toml"
     path.write_text(_toml.document(ssd))
     command = [str(COMMAND), "run", str(path), "--json"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    told = json.loads(printed)
+    expected = json.loads(printed)
     ways = [path, str(path), path.read_text(), ssd, as_classes(ssd)]
-    # Without --out nobody looks at dies and channels.
+    # Without --out the activity of dies and channels is not recorded.
     results = [hybridsim.run(way, detail="bare") for way in ways]
-    assert {result.fingerprint for result in results} == {told["fingerprint"]}
-    assert results[0].requests == told["requests"] == 3000
+    assert {result.fingerprint for result in results} == {expected["fingerprint"]}
+    assert results[0].requests == expected["requests"] == 3000
     changing = {"wall_s", "requests_per_wall_s", "peak_rss_bytes"}
     ours = results[0].to_dict()
-    assert set(ours) == set(told)
-    for key in set(told) - changing:
-        assert ours[key] == told[key], key
+    assert set(ours) == set(expected)
+    for key in set(expected) - changing:
+        assert ours[key] == expected[key], key
 
 
-def test_a_result_runs_again_from_itself(ssd, tmp_path):
+def test_a_run_can_be_repeated_from_its_result(ssd, tmp_path):
     first = hybridsim.run(ssd)
     first.save(tmp_path / "out")
     again = hybridsim.run(tmp_path / "out" / "scenario.toml")
@@ -86,31 +86,31 @@ def test_files_for_other_tools_are_those_of_the_command(ssd, tmp_path):
 def test_overrides_are_nested_or_dotted(ssd):
     plain = hybridsim.run(ssd)
     dotted = hybridsim.run(ssd, overrides={"component.ssd.over_provisioning": 1.0})
-    nested = hybridsim.run(ssd, overrides={"part": {"ssd": {"over_provisioning": "100%"}}})
+    nested = hybridsim.run(ssd, overrides={"component": {"ssd": {"over_provisioning": "100%"}}})
     assert dotted.fingerprint == nested.fingerprint != plain.fingerprint
     assert dotted.totals.write_amplification < plain.totals.write_amplification
     policy = {"component.ssd.ftl": Policy("page", gc="fifo")}
     assert 'kind = "fifo"' in hybridsim.check(ssd, overrides=policy)
     assert hybridsim.run(ssd, seed=8).fingerprint != plain.fingerprint
     assert hybridsim.run(ssd, seed=7).fingerprint == plain.fingerprint
-    with pytest.raises(TypeError, match="None takes nothing back"):
+    with pytest.raises(TypeError, match="None does not remove"):
         hybridsim.run(ssd, overrides={"component.ssd.ftl": None})
 
 
-def test_what_is_observed_does_not_change_the_run(ssd):
+def test_observers_do_not_change_the_run(ssd):
     seen = []
     runs = [
         hybridsim.run(ssd),
         hybridsim.run(ssd, detail="bare"),
-        hybridsim.run(ssd, observe=seen.append, progress=lambda beat: None),
+        hybridsim.run(ssd, observe=seen.append, progress=lambda progress: None),
         hybridsim.run(ssd, verify=True),
     ]
     assert len({run.fingerprint for run in runs}) == 1
-    events = np.concatenate(seen)
-    # What dies and channels do, and reads of nothing, are not part of the fingerprint.
-    detailed = [code for name, code in hybridsim.events.CODES.items() if name in DETAILED]
-    assert len(events) - np.isin(events["event"], detailed).sum() == runs[0].facts
-    completed = hybridsim.events.of(events, "completed")
+    facts = np.concatenate(seen)
+    # What dies and channels do, and reads of nothing, are told beside the facts of the run.
+    beside = [code for name, code in hybridsim.facts.CODES.items() if name in BESIDE]
+    assert len(facts) - np.isin(facts["fact"], beside).sum() == runs[0].event_records
+    completed = facts[facts["fact"] == hybridsim.facts.CODES["completed"]]
     assert len(completed) == 3000
     assert completed["latency_ns"].mean() == pytest.approx(runs[0].latency_ns.all.mean)
     programs = hybridsim.events.of(events, "flash_program")
@@ -139,9 +139,9 @@ def test_an_exception_in_a_callback_ends_the_run(ssd):
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_scenario_tells_all_its_problems(ssd, tmp_path):
-    ssd["part"]["ssd"]["chanels"] = 2
-    ssd["part"]["ssd"]["read_time"] = "25"
+def test_a_scenario_error_lists_all_problems(ssd, tmp_path):
+    ssd["component"]["ssd"]["chanels"] = 2
+    ssd["component"]["ssd"]["read_time"] = "25"
     path = tmp_path / "wrong.toml"
     path.write_text(_toml.document(ssd))
     with pytest.raises(hybridsim.ScenarioError) as caught:
@@ -161,19 +161,23 @@ def test_a_scenario_tells_all_its_problems(ssd, tmp_path):
     [
         ({"component.ssd.blocks_per_plane": 10**30}, hybridsim.ScenarioError, "out of range"),
         ({"component.ssd.pages_per_block": 2.5}, hybridsim.ScenarioError, "whole number"),
-        ({"component.ssd.over_provisioning": float("nan")}, hybridsim.ScenarioError, "out of range"),
+        (
+            {"component.ssd.over_provisioning": float("nan")},
+            hybridsim.ScenarioError,
+            "out of range",
+        ),
         ({"component.ssd.over_provisioning": 0.0}, hybridsim.ScenarioError, "over_provisioning"),
         ({"component.ssd.ftl": "pages"}, hybridsim.ScenarioError, "did you mean `page`"),
         ({"component.ssd.endurance": 2}, hybridsim.RunError, "worn out"),
         ({"workload": {"generator": "uniform", "trace": "x"}}, hybridsim.ScenarioError, "either"),
     ],
 )
-def test_mistakes_are_told(ssd, change, error, says):
+def test_errors_are_reported(ssd, change, error, says):
     with pytest.raises(error, match=says):
         hybridsim.run(ssd, overrides=change)
 
 
-def test_a_broken_off_run_has_its_figures(ssd):
+def test_a_run_that_stopped_early_has_results(ssd):
     with pytest.raises(hybridsim.RunError) as caught:
         hybridsim.run(ssd, overrides={"component.ssd.endurance": 5})
     result = caught.value.result
@@ -190,7 +194,7 @@ def test_missing_files_and_wrong_types(ssd, tmp_path):
     with pytest.raises(TypeError):
         hybridsim.run(17)
     with pytest.raises(TypeError, match="cannot hold"):
-        hybridsim.run({"part": {"ssd": object()}})
+        hybridsim.run({"component": {"ssd": object()}})
     with pytest.raises(ValueError, match="detail"):
         hybridsim.run(ssd, detail="some")
     with pytest.raises(hybridsim.Error, match="did you mean"):
@@ -203,7 +207,7 @@ def long_run() -> dict:
     return {
         "host": {"mode": "closed", "queue_depth": 8},
         "workload": {"generator": {"kind": "uniform", "requests": 10**12}},
-        "part": {"disk": {"kind": "constant-device", "capacity": "1GB", "latency": "5ms"}},
+        "component": {"disk": {"kind": "constant-device", "capacity": "1GB", "latency": "5ms"}},
     }
 
 
@@ -221,17 +225,17 @@ def test_a_signal_interrupts_a_run():
         signal.signal(signal.SIGALRM, old)
 
 
-def test_progress_is_told_and_other_threads_run():
-    beats, turns, stop = [], [0], threading.Event()
+def test_progress_is_reported_and_other_threads_run():
+    reports, turns, stop = [], [0], threading.Event()
 
     def spin():
         while not stop.is_set():
             turns[0] += 1
             time.sleep(0.001)
 
-    def progress(beat):
-        beats.append((beat, turns[0]))
-        if len(beats) >= 3:
+    def progress(report):
+        reports.append((report, turns[0]))
+        if len(reports) >= 3:
             raise StopIteration("seen enough")
 
     thread = threading.Thread(target=spin)
@@ -242,7 +246,7 @@ def test_progress_is_told_and_other_threads_run():
     finally:
         stop.set()
         thread.join()
-    first, last = beats[0], beats[2]
+    first, last = reports[0], reports[2]
     assert 0 < first[0].requests < last[0].requests <= caught.value.result.requests + 8
     assert last[1] > first[1], "the other thread stood still"
 

@@ -101,7 +101,7 @@ def test_no_scenario_makes_anything_but_an_error(document, text):
 def test_no_override_makes_anything_but_an_error(overrides):
     scenario = {
         "workload": {"generator": {"kind": "uniform", "requests": 10}},
-        "part": {"disk": {"kind": "constant-device", "capacity": "1GB"}},
+        "component": {"disk": {"kind": "constant-device", "capacity": "1GB"}},
     }
     try:
         hybridsim.check(scenario, overrides=overrides)

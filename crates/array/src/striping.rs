@@ -68,8 +68,8 @@ impl Striping {
             let (above, below) = (parent.data.skip(in_parent), child.data.skip(in_child));
             let (from, to) = if to_child { (above, below) } else { (below, above) };
             for sector in 0..sectors {
-                let version = ctx.data().stamps(from.skip(sector), 1)[0];
-                ctx.data().stamps_mut(to.skip(sector), 1)[0] = version;
+                let version = ctx.data().versions(from.skip(sector), 1)[0];
+                ctx.data().versions_mut(to.skip(sector), 1)[0] = version;
             }
         });
     }

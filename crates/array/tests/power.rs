@@ -6,7 +6,8 @@ mod support;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
-use hybridsim_engine::{CommonEvent, EventRecord, Op, Request};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Event, Op, Request};
 use support::{Asked, entry, failing, read, reported, run, settings, write};
 
 const ARRAYS: [&str; 6] = ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"];
@@ -26,7 +27,9 @@ fn load(name: &str, settings: &Settings, spares: usize, seed: u64) -> Result<Che
     let load = Load { requests: 2500, sectors_max: 40, seed };
     let depth = [2, 8, 32][seed as usize % 3];
     let seen = rig.check_power_cuts(&load, depth, (60 + 20 * u64::from(depth), 20))?;
-    let is_cut = |event: &&EventRecord| matches!(event.event(), Some(CommonEvent::PowerCut { .. }));
+    let is_cut = |event: &&hybridsim_engine::EventRecord| {
+        matches!(event.event(), Some(CommonEvent::PowerCut { .. }))
+    };
     let cuts = seen.events.iter().filter(is_cut).count();
     assert!(cuts > 9, "{name}: {cuts} power failures");
     Ok(seen)
@@ -59,12 +62,12 @@ fn whole_arrays_keep_what_they_acknowledged() {
 
 /// When the last power failure was mended.
 fn mended(seen: &Checked) -> u64 {
-    let last = |is: fn(&EventRecord) -> bool| {
-        let time = seen.events.iter().rfind(|record| is(record)).map(|it| it.time.as_ns());
+    let last = |is: fn(&Event) -> bool| {
+        let time = seen.events.iter().rfind(|record| is(&record.event)).map(|it| it.time.as_ns());
         time.expect("reported")
     };
-    let cut = last(|event| matches!(event.event(), Some(CommonEvent::PowerCut { .. })));
-    let ended = last(|event| matches!(event.event(), Some(CommonEvent::Custom { name: 8, .. })));
+    let cut = last(|event| matches!(event, CommonEvent::PowerCut { .. }));
+    let ended = last(|event| matches!(event, CommonEvent::Custom { name: 8, .. }));
     assert!(ended > cut, "the last resync came to its end");
     ended
 }

@@ -4,7 +4,8 @@ use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{CommonEvent, Lba, Op, Request};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Lba, Op, Request};
 use proptest::prelude::*;
 
 mod support;

@@ -1,36 +1,33 @@
-//! One bit per sector of a large device, in pages that exist once a bit of them is set.
+//! One bit per sector of a large device, in pages allocated when a bit of them is first set.
+
+use crate::paged::directory::bits as word_bits;
+use serde::{Deserialize, Serialize};
 
 /// Sectors of a page.
 const PAGE: u64 = 1 << 15;
 const WORDS: usize = (PAGE / 64) as usize;
 
-/// The bits.
-#[derive(Debug, Default)]
+/// A bitmap.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Bits {
-    pages: Vec<Option<Box<[u64; WORDS]>>>,
-    /// How many are set.
+    pages: Vec<Option<Box<[u64]>>>,
+    /// Number of bits set.
     count: u64,
 }
 
-/// Bits `from..to` of a word.
-const fn mask(from: u64, to: u64) -> u64 {
-    let upto = if to >= 64 { u64::MAX } else { (1 << to) - 1 };
-    upto & !((1 << from) - 1)
-}
-
-/// The words a range touches: page, word in it, bits of it.
+/// The words that a range covers: page, word in the page, bits of the word.
 fn words(from: u64, to: u64) -> impl Iterator<Item = (usize, usize, u64)> {
     let first = from / 64;
     let last = to.div_ceil(64).max(first);
     (first..last).map(move |word| {
         let start = word * 64;
-        let bits = mask(from.saturating_sub(start), (to - start).min(64));
+        let bits = word_bits(from.saturating_sub(start), (to - start).min(64));
         ((start / PAGE) as usize, (word % WORDS as u64) as usize, bits)
     })
 }
 
 impl Bits {
-    /// None of `sectors` is set.
+    /// A bitmap of `sectors` sectors, none of them set.
     pub fn new(sectors: u64) -> Self {
         Self { pages: vec![None; sectors.div_ceil(PAGE) as usize], count: 0 }
     }
@@ -38,7 +35,7 @@ impl Bits {
     /// Sets sectors `from..to`.
     pub fn set(&mut self, from: u64, to: u64) {
         for (page, word, bits) in words(from, to) {
-            let page = self.pages[page].get_or_insert_with(|| Box::new([0; WORDS]));
+            let page = self.pages[page].get_or_insert_with(|| vec![0; WORDS].into());
             self.count += u64::from((bits & !page[word]).count_ones());
             page[word] |= bits;
         }
@@ -54,7 +51,7 @@ impl Bits {
         }
     }
 
-    /// Whether none is set; takes no search.
+    /// Whether no bit is set; takes constant time.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -73,7 +70,7 @@ impl Bits {
         words(from, to).any(|(page, word, bits)| self.word(page, word) & bits != 0)
     }
 
-    /// The first run of set sectors at or after `from`, of at most `longest` and before `to`.
+    /// The first run of set sectors in `from..to`, cut to `longest` sectors.
     pub fn run(&self, from: u64, to: u64, longest: u64) -> Option<(u64, u64)> {
         let start = self.next(from, to, 0)?;
         let most = to.min(start.saturating_add(longest));
@@ -89,7 +86,7 @@ impl Bits {
                 at = (at / PAGE + 1) * PAGE;
                 continue;
             }
-            let bits = (self.word(page, word) ^ flip) & mask(at % 64, 64);
+            let bits = (self.word(page, word) ^ flip) & word_bits(at % 64, 64);
             if bits != 0 {
                 let found = at / 64 * 64 + u64::from(bits.trailing_zeros());
                 return (found < to).then_some(found);

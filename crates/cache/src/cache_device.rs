@@ -1,29 +1,31 @@
 //! One device as the cache of another.
 //!
-//! What is cached has the same addresses on both devices; bits tell which sectors the cache holds
-//! and which of them the device lacks. A request locks its sectors (reads share).
+//! Cached data have the same addresses on both devices; bitmaps record which sectors are valid in
+//! the cache and which of them are dirty. A request locks its sectors; reads share them.
 //!
-//! - A read the cache holds whole comes from the cache; any other from the device, and goes into
-//!   the cache afterwards. Sectors of it the device lacks are read from the cache on top.
-//! - A write goes to the cache and is complete (`back`), to both (`through`), or to the device, the
-//!   cache forgetting what it held (`sync`). So do writes beyond the cache's size.
-//! - A flush goes to both. A trim does nothing: the data stay.
+//! - A read whose sectors are all valid is served by the cache; any other by the device, and is
+//!   promoted afterwards. Its dirty sectors are read from the cache in addition.
+//! - A write completes when the cache has it (`back`), when both have it (`through`), or when the
+//!   device has it, which invalidates it in the cache (`sync`). The last also holds for writes
+//!   beyond the size of the cache.
+//! - A flush goes to both devices. A trim does nothing: the data stay.
 //!
-//! What the device lacks is copied to it run by run, one at a time, periodically or once the device
-//! has been idle for a while, as long as not more than one request is under way (DiskSim: as long
-//! as nobody waits). A run that cannot be read or written stays in the cache, is told, and is
-//! tried again the next time; so is a write the device did not take. What the cache does not take
-//! goes to the device.
+//! Dirty sectors are written back run by run, one at a time, periodically or after an idle time, as
+//! long as at most one request is outstanding (DiskSim: as long as no request waits). A run that
+//! cannot be read or written stays dirty, is reported, and is retried in the next round; so is a
+//! write that the device has failed. A write that the cache fails goes to the device.
 
 use super::bits::Bits;
 use crate::event::CacheEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
-    CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
-    LatencyPhase, Lba, Op, Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, Flags, LatencyBreakdown,
+    LatencyPhase, Lba, Loader, Op, Outcome, Request, RequestId, SECTOR_BYTES, Saver, SimDuration,
+    SimTime, StateError,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -38,7 +40,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
             Param::required(
                 "devices",
                 Kind::Components,
-                "Two devices: what is cached, and the cache",
+                "Two devices: the backing device, and the cache",
             ),
             Param::with(
                 "cache_first",
@@ -49,32 +51,32 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
             Param::optional(
                 "size",
                 Kind::Bytes,
-                "How much of the device is cached, from its beginning; all that fits if absent",
+                "Size of the cached address range, from sector 0; all that fits when absent",
             ),
             Param::with(
                 "write_scheme",
                 Kind::Choice(&["back", "through", "sync"]),
                 "\"back\"",
-                "back: a write is complete when the cache has it; through: when both have it; \
-                 sync: when the device has it, and the cache does not",
+                "back: a write completes when the cache has it; through: when both devices have \
+                 it; sync: when the device has it, without staying in the cache",
             ),
             Param::with(
                 "flush",
                 Kind::Choice(&["demand", "periodic"]),
                 "\"demand\"",
-                "periodic: what the device lacks is written to it every `flush_period`",
+                "periodic: dirty sectors are written back every `flush_period`",
             ),
             Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
             Param::optional(
                 "flush_idle",
                 Kind::Duration,
-                "And once the device has been idle for so long, until requests wait",
+                "Also write back after this idle time of the device, until requests wait",
             ),
             Param::with(
                 "flush_sectors_max",
                 Kind::Count { min: 1, max: 1 << 20 },
                 "512",
-                "Sectors copied to the device at a time",
+                "Longest write-back in sectors",
             ),
         ],
     },
@@ -107,7 +109,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let period = (settings.text("flush") == "periodic").then(|| settings.duration("flush_period"));
     for (name, time) in [("flush_idle", idle), ("flush_period", period)] {
         if time.is_some_and(SimDuration::is_zero) {
-            problems.push(Problem::new(name, "must be more than nothing"));
+            problems.push(Problem::new(name, "must be more than 0"));
         }
     }
     if !problems.is_empty() {
@@ -131,33 +133,33 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         ops: Slab::new(),
         ready: VecDeque::new(),
         locks: RangeLocks::default(),
-        asked: 0,
+        present: 0,
         at_device: 0,
-        used: SimTime::ZERO,
+        last_completion: SimTime::ZERO,
         round: None,
         only_idle: false,
-        copying: false,
+        writing_back: false,
         timers: [false; 2],
     }))
 }
 
-/// What an operation does at the moment.
+/// The step an operation is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// A read from the cache, from the device, or from the cache what the device lacks.
+    /// A read of the cache, of the device, or of dirty sectors in the cache.
     ReadCache,
     ReadDevice,
-    ReadNewer,
-    /// What was read goes into the cache; the request is complete.
-    Populate,
+    ReadDirty,
+    /// The request is complete; its data are written to the cache.
+    Promote,
     /// A write to the cache, to the device, or to both.
     WriteCache,
     WriteDevice,
     WriteBoth,
     Flush,
-    /// A run on its way from the cache to the device.
-    CopyOut,
-    CopyIn,
+    /// Write-back: read of the cache, then write to the device.
+    WriteBackRead,
+    WriteBack,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,49 +167,49 @@ struct Operation {
     step: Step,
     id: RequestId,
     request: Request,
-    /// Requests at the devices.
+    /// Requests outstanding at the devices.
     left: u32,
     breakdown: LatencyBreakdown,
-    /// Which device failed one.
+    /// By child, whether it failed one of them.
     failed: [bool; 2],
 }
 
-/// The device and its cache.
+/// A device and its cache.
 pub struct CacheDevice {
     capacity: u64,
-    /// Sectors cached.
+    /// Sectors of the cached address range.
     size: u64,
-    /// Which children they are.
+    /// Child numbers.
     device: usize,
     cache: usize,
     scheme: Scheme,
     idle: Option<SimDuration>,
     period: Option<SimDuration>,
     sectors_max: u64,
-    /// What the cache holds, and what of it the device lacks.
+    /// Sectors valid and dirty in the cache.
     valid: Bits,
     dirty: Bits,
     ops: Slab<Operation>,
-    /// Operations that hold their locks and may begin.
+    /// Operations that have their locks and may begin.
     ready: VecDeque<u32>,
     locks: RangeLocks,
-    /// Requests not complete.
-    asked: u64,
-    /// Requests at the device, and when it last completed one.
+    /// Host requests outstanding.
+    present: u64,
+    /// Requests outstanding at the device, and when it last completed one.
     at_device: u64,
-    used: SimTime,
-    /// From where on a round of copying goes on.
+    last_completion: SimTime,
+    /// Where the current round of write-backs continues.
     round: Option<u64>,
-    /// The round ends when something is asked for.
+    /// The round ends when a request arrives.
     only_idle: bool,
-    copying: bool,
+    writing_back: bool,
     /// Which timers are set.
     timers: [bool; 2],
 }
 
 const PERIOD: u64 = 0;
 const IDLE: u64 = 1;
-/// Sectors that could not be copied to the device.
+/// Custom event: sectors whose write-back failed.
 const UNSAVED_SECTORS: u8 = 0;
 
 impl CacheDevice {
@@ -233,17 +235,17 @@ impl CacheDevice {
         ctx.issue(child, request, u64::from(index));
     }
 
-    /// The part of a range that is cached.
+    /// The part of a request within the cached address range.
     fn cached(&self, request: &Request) -> (u64, u64) {
         (request.lba.0.min(self.size), request.end().0.min(self.size))
     }
 
-    /// Begins everything that may.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Starts everything that can start now.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(index) = self.ready.pop_front() {
             let op = self.ops[index as usize];
             match (op.step, op.request.op) {
-                (Step::CopyOut, _) => self.copy(ctx, index),
+                (Step::WriteBackRead, _) => self.begin_write_back(ctx, index),
                 (_, Op::Read) => self.read(ctx, index),
                 (_, Op::Write) => self.write(ctx, index),
                 (_, Op::Flush | Op::Trim) => {
@@ -253,7 +255,7 @@ impl CacheDevice {
                 }
             }
         }
-        self.next_copy(ctx);
+        self.next_write_back(ctx);
         self.set_timers(ctx);
     }
 
@@ -286,8 +288,8 @@ impl CacheDevice {
         }
     }
 
-    /// Everything an operation asked for has been answered.
-    fn go_on(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// All requests of a step have completed.
+    fn step_completed(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops[index as usize];
         let (from, to) = self.cached(&op.request);
         let (cache_failed, device_failed) = (op.failed[self.cache], op.failed[self.device]);
@@ -299,14 +301,14 @@ impl CacheDevice {
                 self.issue(ctx, index, self.device, op.request);
             }
             Step::ReadDevice if !device_failed && self.dirty.any(from, to) => {
-                self.read_newer(ctx, index);
+                self.read_dirty(ctx, index);
             }
-            Step::ReadDevice if !device_failed && from < to => self.populate(ctx, index),
-            Step::ReadCache | Step::ReadDevice | Step::ReadNewer => {
-                self.answer(ctx, index, cache_failed || device_failed);
+            Step::ReadDevice if !device_failed && from < to => self.promote(ctx, index),
+            Step::ReadCache | Step::ReadDevice | Step::ReadDirty => {
+                self.complete(ctx, index, cache_failed || device_failed);
                 self.close(index);
             }
-            Step::Populate => {
+            Step::Promote => {
                 if !cache_failed {
                     self.valid.set(from, to);
                 }
@@ -321,15 +323,15 @@ impl CacheDevice {
                 self.written(ctx, index, cache_failed, device_failed);
             }
             Step::Flush => {
-                self.answer(ctx, index, cache_failed || device_failed);
+                self.complete(ctx, index, cache_failed || device_failed);
                 self.ops.remove(index as usize);
             }
-            Step::CopyOut if !cache_failed => {
+            Step::WriteBackRead if !cache_failed => {
                 let request = Request { op: Op::Write, ..op.request };
-                self.ops[index as usize].step = Step::CopyIn;
+                self.ops[index as usize].step = Step::WriteBack;
                 self.issue(ctx, index, self.device, request);
             }
-            Step::CopyOut | Step::CopyIn => {
+            Step::WriteBackRead | Step::WriteBack => {
                 if cache_failed || device_failed {
                     ctx.emit(CommonEvent::Custom { name: UNSAVED_SECTORS, value: to - from });
                 } else {
@@ -337,17 +339,17 @@ impl CacheDevice {
                     ctx.emit(CacheEvent::Destaged { sectors: op.request.sectors });
                 }
                 ctx.data().give_back(op.request.data);
-                self.copying = false;
+                self.writing_back = false;
                 self.close(index);
             }
         }
     }
 
-    /// Reads on top what the device lacks.
-    fn read_newer(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// Reads the dirty sectors from the cache, over what the device has returned.
+    fn read_dirty(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let request = self.ops[index as usize].request;
         let (mut at, to) = self.cached(&request);
-        self.ops[index as usize].step = Step::ReadNewer;
+        self.ops[index as usize].step = Step::ReadDirty;
         while let Some((from, end)) = self.dirty.run(at, to, u64::MAX) {
             let skipped = (from - request.lba.0) as u32;
             let data =
@@ -359,22 +361,22 @@ impl CacheDevice {
         }
     }
 
-    /// The request is complete; what was read goes into the cache.
-    fn populate(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// Completes a read and promotes its data.
+    fn promote(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let request = self.ops[index as usize].request;
         let (from, to) = self.cached(&request);
         let sectors = (to - from) as u32;
         let data = copy_of(ctx, request.data, sectors);
-        self.answer(ctx, index, false);
+        self.complete(ctx, index, false);
         let write = Request::new(Op::Write, Lba(from), sectors);
         let write = Request { flags: Flags::BACKGROUND, data, ..write };
         let op = &mut self.ops[index as usize];
-        (op.step, op.request) = (Step::Populate, write);
+        (op.step, op.request) = (Step::Promote, write);
         // The lock stays the one of the whole request.
         self.issue(ctx, index, self.cache, write);
     }
 
-    /// A write is where it should be, as far as that was possible.
+    /// A write has completed on the devices, or failed on some of them.
     fn written(&mut self, ctx: &mut Ctx<'_>, index: u32, no_cache: bool, no_device: bool) {
         let op = self.ops[index as usize];
         let (from, to) = self.cached(&op.request);
@@ -389,13 +391,13 @@ impl CacheDevice {
         if in_device {
             self.dirty.clear(from, to);
         }
-        self.answer(ctx, index, !in_cache && !in_device);
+        self.complete(ctx, index, !in_cache && !in_device);
         self.close(index);
     }
 
-    fn answer(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
+    fn complete(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
         let op = self.ops[index as usize];
-        self.asked -= 1;
+        self.present -= 1;
         let total = ctx.now().since(ctx.issued(op.id));
         let breakdown =
             op.breakdown.plus(LatencyPhase::Queue, total.saturating_sub(op.breakdown.total()));
@@ -412,13 +414,13 @@ impl CacheDevice {
         self.ops.remove(index as usize);
     }
 
-    /// Copies the next run of a round.
-    fn next_copy(&mut self, ctx: &mut Ctx<'_>) {
+    /// Starts the next write-back of a round.
+    fn next_write_back(&mut self, ctx: &mut Ctx<'_>) {
         let Some(from) = self.round else { return };
-        if self.copying {
+        if self.writing_back {
             return;
         }
-        let run = if self.dirty.is_empty() || (self.only_idle && self.asked > 1) {
+        let run = if self.dirty.is_empty() || (self.only_idle && self.present > 1) {
             None
         } else {
             self.dirty.run(from, self.size, self.sectors_max)
@@ -428,24 +430,24 @@ impl CacheDevice {
             return;
         };
         self.round = Some(end);
-        self.copying = true;
+        self.writing_back = true;
         let read = Request::new(Op::Read, Lba(start), (end - start) as u32);
         let read = Request { flags: Flags::BACKGROUND, ..read };
-        self.open(Step::CopyOut, RequestId(0), read, false);
+        self.open(Step::WriteBackRead, RequestId(0), read, false);
         if let Some(index) = self.ready.pop_front() {
-            // Nothing else was ready: it is the one just opened.
-            self.copy(ctx, index);
+            // Nothing else was ready: it is the operation just opened.
+            self.begin_write_back(ctx, index);
         }
     }
 
-    /// A run is locked: it may have become shorter, or clean.
-    fn copy(&mut self, ctx: &mut Ctx<'_>, index: u32) {
+    /// A run has been locked; it may have become shorter or clean meanwhile.
+    fn begin_write_back(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let request = self.ops[index as usize].request;
         let (from, to) = (request.lba.0, request.end().0);
         let Some((start, end)) = self.dirty.run(from, to, u64::MAX) else {
-            self.copying = false;
+            self.writing_back = false;
             self.close(index);
-            // What waited for the lock, and the next run, come before long.
+            // Lets operations that waited for the lock start, and the next write-back.
             ctx.wake_at(ctx.now(), PERIOD | AGAIN);
             return;
         };
@@ -468,15 +470,15 @@ impl CacheDevice {
     }
 }
 
-/// Marks a timer that only lets things go on.
+/// Marks the token of a timer that only advances.
 const AGAIN: u64 = 1 << 1;
 
 fn copy_of(ctx: &mut Ctx<'_>, data: DataSlice, sectors: u32) -> DataSlice {
     let copy = ctx.take_data(sectors);
     for sector in 0..sectors {
-        let stamps = ctx.data().stamps(data.skip(sector), u32::from(!data.is_none()));
-        let Some(&stamp) = stamps.first() else { break };
-        ctx.data().stamps_mut(copy.skip(sector), 1)[0] = stamp;
+        let versions = ctx.data().versions(data.skip(sector), u32::from(!data.is_none()));
+        let Some(&version) = versions.first() else { break };
+        ctx.data().versions_mut(copy.skip(sector), 1)[0] = version;
     }
     copy
 }
@@ -495,21 +497,25 @@ impl Component for CacheDevice {
         }
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         if request.op == Op::Trim {
             ctx.complete(id, LatencyBreakdown::NONE);
             return;
         }
-        self.asked += 1;
+        self.present += 1;
         let step = if request.op == Op::Flush { Step::Flush } else { Step::ReadDevice };
         self.open(step, id, *request, request.op == Op::Read);
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.child == self.device {
             self.at_device -= 1;
-            self.used = ctx.now();
+            self.last_completion = ctx.now();
         }
         let index = done.tag as u32;
         let op = &mut self.ops[index as usize];
@@ -517,19 +523,19 @@ impl Component for CacheDevice {
         op.failed[done.child] |= done.outcome == Outcome::Failed;
         if op.left == 0 {
             op.breakdown = done.breakdown;
-            self.go_on(ctx, index);
+            self.step_completed(ctx, index);
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         if token & AGAIN == 0 {
             self.timers[token as usize] = false;
             let idle = self.idle.unwrap_or(SimDuration::ZERO);
-            let busy = self.at_device > 0 || self.asked > 1;
-            if token == IDLE && (busy || ctx.now() < self.used + idle) {
+            let busy = self.at_device > 0 || self.present > 1;
+            if token == IDLE && (busy || ctx.now() < self.last_completion + idle) {
                 self.timers[IDLE as usize] = true;
-                let at = if busy { ctx.now() } else { self.used };
+                let at = if busy { ctx.now() } else { self.last_completion };
                 ctx.wake_at(at + idle, IDLE);
             } else if self.round.is_none() {
                 (self.round, self.only_idle) = (Some(0), token == IDLE);
@@ -537,6 +543,28 @@ impl Component for CacheDevice {
                 self.only_idle = false;
             }
         }
-        self.settle(ctx);
+        self.advance(ctx);
+    }
+}
+
+impl Checkpoint for CacheDevice {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.ops.is_empty() {
+            return Err(StateError("operations are in progress".to_owned()));
+        }
+        to.put(&(self.size, &self.valid, &self.dirty, self.last_completion));
+        to.put(&(self.round, self.only_idle, self.timers));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let size: u64;
+        (size, self.valid, self.dirty, self.last_completion) = from.take()?;
+        (self.round, self.only_idle, self.timers) = from.take()?;
+        if size != self.size {
+            let wanted = self.size;
+            return Err(StateError(format!("it caches {size} sectors, this system {wanted}")));
+        }
+        Ok(())
     }
 }

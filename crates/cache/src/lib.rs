@@ -1,10 +1,10 @@
-//! Caches: the policies, the bookkeeping of paged caches, and caches that are devices of their own.
+//! Caches: policies, the metadata of paged caches, and caches that are components of their own.
 //!
-//! - [`admission`], [`replacement`], [`cleanup`]: policies, one file each. They are asked and
-//!   answer; the controller alone moves data, so no policy can lose any.
-//! - [`paged`]: what caches of pages have in common: what is cached where, who may touch it.
-//! - [`memory_cache`]: a controller's cache of lines in front of a device.
-//! - [`cache_device`]: a device as the cache of another.
+//! - [`admission`], [`replacement`], [`cleanup`]: policies, one file each. Only the controller
+//!   moves data, so no policy can lose any. [`policy_state`]: saving their state.
+//! - [`paged`]: page directory, page locks and request splitting.
+//! - [`memory_cache`]: a memory cache in front of a device.
+//! - [`cache_device`]: one device as the cache of another.
 
 pub mod admission;
 mod bits;
@@ -13,6 +13,7 @@ pub mod cleanup;
 pub mod event;
 pub mod memory_cache;
 pub mod paged;
+pub mod policy_state;
 pub mod replacement;
 pub mod streams;
 

@@ -2,6 +2,7 @@
 //! registry, and what a builder is given.
 //!
 //! - [`param`]: what a component declares; the checked values it reads back.
+//! - [`mod@params`]: parameters declared as the fields of a struct.
 //! - [`document`], [`units`], [`check`]: from TOML text with positions to those values.
 //! - [`diagnostic`]: messages that point into the text.
 //! - [`registry`], [`build`]: what can be chosen by name, and how it is built.

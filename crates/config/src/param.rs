@@ -1,8 +1,8 @@
 //! Parameters: declared by the component they belong to, checked in one place, read by name.
 //!
-//! A component declares a `&'static [Param]`, directly or with [`crate::params`]. The scenario
-//! reader turns text into [`Settings`] that hold every declared parameter, checked for type and
-//! range. The component's builder reads them and checks only combinations.
+//! A component declares a `&'static [Param]`, directly or with [`params!`](crate::params!). The
+//! scenario reader turns text into [`Settings`] that hold every declared parameter, checked for
+//! type and range. The component's builder reads them and checks only combinations.
 
 use hybridsim_engine::SimDuration;
 use std::collections::BTreeMap;

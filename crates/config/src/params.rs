@@ -118,7 +118,7 @@ pub const fn check<T: FieldType>(kind: &Kind, default: Option<&str>) {
     assert!(T::KINDS & bit(kind) != 0, "the type of a field does not fit the kind");
 }
 
-/// Declares parameters as the fields of a struct; see [`crate::params`].
+/// Declares parameters as the fields of a struct; see [the module](mod@crate::params).
 #[macro_export]
 macro_rules! params {
     (@param $name:expr, $kind:expr, $help:expr, required) => {
@@ -180,7 +180,8 @@ mod tests {
         /// Parameters of several kinds.
         struct Example {
             size: u64 = Kind::Bytes, required, "A size.";
-            depth: u64 = Kind::Count { min: 1, max: 9 }, default "3" formerly ["servers"], "A depth.";
+            depth: u64 = Kind::Count { min: 1, max: 9 }, default "3" formerly ["servers"],
+                "A depth.";
             share: f64 = Kind::Number { min: 0.0, max: 1.0 }, default "\"7%\"", "A share.";
             delay: Option<SimDuration> = Kind::Duration, optional, "A delay.";
             mode: String = Kind::Choice(&["a", "b"]), default "a", "A mode.";

@@ -1,45 +1,46 @@
-//! The suite every controller, cache and volume must pass.
+//! The test suite that every controller, cache and array must pass.
 //!
-//! A component is built over small devices that answer in random order and change their data at a
-//! random moment while a request is in flight. A random load of overlapping reads, writes, trims
-//! and flushes runs through it; the host checks every read against the reference model, that every
-//! request completes exactly once and that its parts add up. In the end everything is read back.
+//! A component is built over small devices that complete requests in random order and access their
+//! data at a random time while a request is in flight. It serves a random load of overlapping
+//! reads, writes, trims and flushes. The host checks every read against the reference model, that
+//! every request completes exactly once, and that its latency breakdown sums to its latency. At the
+//! end all data are read back.
 
 use hybridsim_array::concat::Concat;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::Registry;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, CommonEvent, Component, ComponentTree, EventRecord, Lba, Machine, Op,
-    PowerFailureInjector, Request, RunEnd, SimDuration, SimTime, Stream,
+    Arrival, Component, ComponentTree, EventRecord, Lba, Machine, Op, PowerFailureInjector,
+    Request, RunEnd, SimDuration, SimTime, Stream,
 };
 use hybridsim_host::driver::{Host, HostOptions};
 
-/// A component under test and what it stands on.
+/// A component under test and its surroundings.
 #[derive(Clone, Copy)]
 pub struct Rig<'a> {
     /// The component.
     pub entry: &'a ComponentEntry,
     /// Its parameters; the names of its children in them do not matter.
     pub settings: &'a Settings,
-    /// Where it finds its policies.
+    /// Registry of its policies.
     pub registry: &'a Registry,
     /// Sectors of each child, in the order the component declares them.
     pub children: &'a [u64],
-    /// Of the children's random times.
+    /// Seed of the children's random times.
     pub seed: u64,
 }
 
 /// A random load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// How many requests.
     pub requests: usize,
     /// The longest request.
     pub sectors_max: u64,
-    /// Of the requests' own randomness.
+    /// Seed of the requests.
     pub seed: u64,
 }
 
@@ -68,7 +69,7 @@ impl Rig<'_> {
     /// Builds the component.
     ///
     /// # Errors
-    /// What it says about its parameters.
+    /// The problems of its parameters.
     pub fn build(&self) -> Result<Box<dyn Component>, String> {
         let child = |(at, capacity): (usize, &u64)| ChildView {
             name: format!("child{at}"),
@@ -89,7 +90,7 @@ impl Rig<'_> {
     /// Runs `requests` at queue depth `depth`, then reads everything back.
     ///
     /// # Errors
-    /// The first rule that was broken.
+    /// The first rule violated.
     pub fn check(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
         let arrival = |request: &Request| Arrival { at: SimTime::ZERO, request: *request };
         self.run(HostOptions::closed(depth), requests.iter().map(arrival).collect(), None)
@@ -99,7 +100,7 @@ impl Rig<'_> {
     /// `cuts_max` times at most; everything is read back twice.
     ///
     /// # Errors
-    /// The first rule that was broken, with what is needed to see it again.
+    /// The first rule violated, with the parameters that reproduce it.
     pub fn check_power_cuts(
         &self,
         load: &Load,
@@ -121,11 +122,11 @@ impl Rig<'_> {
         )
     }
 
-    /// Runs `requests` as they arrive: in bursts, with pauses in which everything may come to
-    /// rest; then reads everything back.
+    /// Runs `requests` as they arrive: in bursts, with pauses in which background work may
+    /// finish; then reads all data back.
     ///
     /// # Errors
-    /// The first rule that was broken.
+    /// The first rule violated.
     pub fn check_bursts(&self, requests: &[Request], depth: u32) -> Result<Checked, String> {
         let mut stream = Stream::new(self.seed, "bursts");
         let mut at = SimTime::ZERO;
@@ -188,10 +189,11 @@ impl Rig<'_> {
         Ok(Checked { end, events })
     }
 
-    /// [`Rig::check`] and [`Rig::check_bursts`] with a random load; answers what the first saw.
+    /// [`Rig::check`] and [`Rig::check_bursts`] with a random load; returns the result of the
+    /// first.
     ///
     /// # Errors
-    /// The first rule that was broken, with what is needed to see it again.
+    /// The first rule violated, with the parameters that reproduce it.
     pub fn check_random(&self, load: &Load, depth: u32) -> Result<Checked, String> {
         let requests = load.draw(self.build()?.capacity());
         let explain = |error| {
@@ -203,17 +205,17 @@ impl Rig<'_> {
     }
 }
 
-/// What a check saw.
+/// Result of a check.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// How the run ended.
     pub end: RunEnd,
-    /// All it told.
+    /// All events.
     pub events: Vec<EventRecord>,
 }
 
-/// Every request arrives and completes once, unless the power fails meanwhile, and the parts told
-/// add up to the latency told.
+/// Checks that every request arrives and completes once, unless the power fails meanwhile, and that
+/// the latency breakdown sums to the latency.
 fn check_events(events: &[EventRecord], expected: usize) -> Result<(), String> {
     let (mut arrived, mut completed) = (0, 0);
     let mut spent = SimDuration::ZERO;

@@ -82,9 +82,9 @@ impl Component for Canary {
             let mut part = request.part(skip, 1, Lba(lba));
             if early {
                 // The request's own data are gone once it is answered.
-                let stamp = ctx.data().stamps(part.data, 1)[0];
+                let stamp = ctx.data().versions(part.data, 1)[0];
                 part.data = ctx.take_data(1);
-                ctx.data().stamps_mut(part.data, 1)[0] = stamp;
+                ctx.data().versions_mut(part.data, 1)[0] = stamp;
             }
             ctx.issue(child, part, tag);
         }

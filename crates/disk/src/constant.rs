@@ -1,8 +1,8 @@
-//! A device that answers every request after a fixed time plus its length over a rate.
+//! A device that serves every request in a fixed time plus its length divided by a rate.
 //!
-//! With `jitter` the time varies, so requests overtake each other; what a request does to the
-//! data then happens at a random moment between its arrival and its completion, as far apart as
-//! any real device may do it. Controllers are tested on top of that.
+//! With `jitter` the time varies and requests overtake each other; a request then accesses the data
+//! at a random time between its arrival and its completion, as a real device may. Controllers and
+//! caches are tested on top of it.
 
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
@@ -19,8 +19,8 @@ use slab::Slab;
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "constant-device",
-        summary: "an ideal device: a fixed latency plus length over rate",
-        origin: "a lower bound to compare with; no real device",
+        summary: "an ideal device: a fixed latency plus length divided by rate",
+        origin: "a lower bound for comparison; no real device",
         params: &[
             Param::required("capacity", Kind::Bytes, "Size of the device, at least one sector"),
             Param::with("latency", Kind::Duration, "\"0ns\"", "Time every request takes"),
@@ -59,7 +59,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     })))
 }
 
-/// What a [`ConstantDevice`] is made of.
+/// Parameters of a [`ConstantDevice`].
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Sectors.
@@ -91,7 +91,7 @@ impl Timing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct DelayedRequest {
     id: RequestId,
     request: Request,
     breakdown: LatencyBreakdown,
@@ -106,8 +106,8 @@ pub struct ConstantDevice {
     free_at: Vec<SimTime>,
     contents: Contents,
     undo: InFlightWrites,
-    /// Requests whose effect on the data is still to come; only with jitter.
-    pending: Slab<Pending>,
+    /// Requests that have not accessed the data yet; only with jitter.
+    pending: Slab<DelayedRequest>,
 }
 
 impl ConstantDevice {
@@ -135,7 +135,7 @@ impl ConstantDevice {
         }
     }
 
-    /// Does to the data what a request asks for that is acknowledged at `end`.
+    /// Applies a request that completes at `end` to the data.
     fn apply(&mut self, ctx: &mut Ctx<'_>, request: &Request, end: SimTime, clears: bool) {
         if !ctx.verifying() {
             return;
@@ -143,14 +143,14 @@ impl ConstantDevice {
         let Request { lba, sectors, data, .. } = *request;
         if ctx.power_may_fail() && request.op == Op::Write {
             let now = ctx.now();
-            let stamps = ctx.data().stamps(data, sectors);
+            let stamps = ctx.data().versions(data, sectors);
             let durable = Durable::At(end);
             self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
         }
         match request.op {
-            Op::Read => self.contents.read(lba.0, ctx.data().stamps_mut(data, sectors)),
-            Op::Write => self.contents.write(lba.0, ctx.data().stamps(data, sectors)),
-            // A device may answer zeros afterwards, or what was there; the restless one does both.
+            Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
+            Op::Write => self.contents.write(lba.0, ctx.data().versions(data, sectors)),
+            // A device may return zeros or the old data afterwards; this one does either.
             Op::Trim if clears => {
                 self.contents.clear(lba.0, u64::from(sectors));
             }
@@ -188,7 +188,7 @@ impl Component for ConstantDevice {
             ctx.complete_at(id, end, breakdown);
             return;
         }
-        let pending = Pending { id, request: *request, breakdown, end };
+        let pending = DelayedRequest { id, request: *request, breakdown, end };
         let slot = self.pending.insert(pending);
         let moment = self.timing.stream.below(end.since(now).as_ns() + 1);
         ctx.wake_after(SimDuration::from_ns(moment), slot as u64);
@@ -197,8 +197,8 @@ impl Component for ConstantDevice {
     fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        let Pending { id, request, breakdown, end } = self.pending.remove(token as usize);
-        // Any bit of the end will do as a coin; a draw would make verified runs differ.
+        let DelayedRequest { id, request, breakdown, end } = self.pending.remove(token as usize);
+        // The parity of the completion time decides; a random draw would make verified runs differ.
         self.apply(ctx, &request, end, end.as_ns() % 2 == 0);
         ctx.complete_at(id, end, breakdown);
     }

@@ -42,7 +42,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
     build,
 };
 
-/// Means of the square root of the distance and of the distance between two random places.
+/// Means of the square root of the distance and of the distance between two random addresses.
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN: f64 = 1.0 / 3.0;
 
@@ -76,7 +76,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(CurveDisk {
         curve: Rc::new(curve),
         last: Lba(0),
-        told: SimTime::ZERO,
+        reported: SimTime::ZERO,
         busy_until: SimTime::ZERO,
         contents: Contents::default(),
         undo: InFlightWrites::default(),
@@ -114,7 +114,7 @@ impl Positioner for Curve {
     }
 
     fn cylinder(&self, lba: Lba) -> u32 {
-        // There are none; a thousandth of the disk will do for sorting.
+        // It has none; a thousandth of the disk serves for sorting.
         (u128::from(lba.0) * 1000 / u128::from(self.capacity)) as u32
     }
 
@@ -132,7 +132,7 @@ impl Positioner for Curve {
 struct CurveDisk {
     curve: Rc<Curve>,
     last: Lba,
-    told: SimTime,
+    reported: SimTime,
     busy_until: SimTime,
     contents: Contents,
     undo: InFlightWrites,
@@ -140,13 +140,13 @@ struct CurveDisk {
 }
 
 impl CurveDisk {
-    /// Tells what it did until now, when it is idle or the run ends.
+    /// Reports power states up to now, when the disk is idle or the run ends.
     fn account(&mut self, ctx: &mut Ctx<'_>) {
         let busy_until = self.busy_until.min(ctx.now());
         for (state, until) in [(PowerState::Active, busy_until), (PowerState::Idle, ctx.now())] {
-            if until > self.told {
-                ctx.emit(CommonEvent::StateTime { state, duration: until.since(self.told) });
-                self.told = until;
+            if until > self.reported {
+                ctx.emit(CommonEvent::StateTime { state, duration: until.since(self.reported) });
+                self.reported = until;
             }
         }
     }
@@ -154,10 +154,10 @@ impl CurveDisk {
     fn apply(&mut self, ctx: &mut Ctx<'_>, request: &Request, end: SimTime) {
         let Request { lba, sectors, data, .. } = *request;
         match request.op {
-            Op::Read => self.contents.read(lba.0, ctx.data().stamps_mut(data, sectors)),
+            Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
             Op::Write => {
                 let (keeps, now) = (ctx.power_may_fail(), ctx.now());
-                let stamps = ctx.data().stamps(data, sectors);
+                let stamps = ctx.data().versions(data, sectors);
                 if keeps {
                     let durable = Durable::At(end);
                     self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
@@ -221,12 +221,12 @@ impl Component for CurveDisk {
 
 impl Checkpoint for CurveDisk {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.last, self.told, self.busy_until, &self.stream));
+        to.put(&(self.last, self.reported, self.busy_until, &self.stream));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.last, self.told, self.busy_until, self.stream) = from.take()?;
+        (self.last, self.reported, self.busy_until, self.stream) = from.take()?;
         Ok(())
     }
 }
@@ -259,8 +259,8 @@ mod tests {
         assert!((ms(0, 1) - 1.1).abs() < 0.05 && (ms(0, 1_000_000) - 21.0).abs() < 1e-6);
         assert!((0..1000).all(|d| ms(0, d * 1000) < ms(0, (d + 1) * 1000)));
         let mut stream = Stream::new(1, "pairs");
-        let mut place = || stream.below(1_000_000);
-        let mean = (0..100_000).map(|_| ms(place(), place())).sum::<f64>() / 1e5;
+        let mut address = || stream.below(1_000_000);
+        let mean = (0..100_000).map(|_| ms(address(), address())).sum::<f64>() / 1e5;
         assert!((mean - 13.0).abs() < 0.1, "{mean}");
     }
 }

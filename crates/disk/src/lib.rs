@@ -1,11 +1,11 @@
 //! The hard disk: geometry, seeks, rotation, on-board buffer, power.
 //!
-//! A request goes down this list: [`drive`] takes it and queues it, [`cache`] may have its data,
-//! [`mechanics`] moves the arm and waits for the platter ([`seek`], [`rotation`], [`geometry`]),
-//! and [`power`] remembers what state the drive was in meanwhile.
+//! A request passes through [`drive`], which queues it, [`cache`], which may hold its data, and
+//! [`mechanics`], which positions the head ([`seek`], [`rotation`], [`geometry`]); [`power`] tracks
+//! the power states.
 //!
-//! Three simpler devices stand beside it: [`mems`], a disk whose access time depends on the
-//! distance alone ([`curve_disk`]), and an ideal device for comparisons and tests ([`constant`]).
+//! Three simpler devices: [`mems`], a disk whose access time depends on the distance
+//! alone ([`curve_disk`]), and an ideal device for comparisons and tests ([`constant`]).
 
 pub mod cache;
 pub mod constant;
@@ -19,10 +19,10 @@ pub mod power;
 pub mod rotation;
 pub mod seek;
 
-use hybridsim_config::build::ComponentEntry;
-
 pub use event::{DiskCacheOutcome, DiskEvent};
 
-/// The parts this crate offers.
+use hybridsim_config::build::ComponentEntry;
+
+/// The components of this crate.
 pub const ENTRIES: &[ComponentEntry] =
     &[drive::ENTRY, mems::ENTRY, curve_disk::ENTRY, constant::ENTRY];

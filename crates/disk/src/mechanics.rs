@@ -1,6 +1,6 @@
-//! Mechanics: arm, heads and platters together. Nothing here knows of requests or buffers.
+//! Mechanics: arm, heads and platters, without queue and buffer.
 
-use crate::geometry::{Layout, Place};
+use crate::geometry::{Layout, PhysicalAddress};
 use crate::rotation::{Angle, Rotation};
 use crate::seek::SeekTable;
 use hybridsim_engine::schedule::Positioner;
@@ -8,13 +8,13 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// The moving parts of a drive. Constant; where the arm is, its owner knows.
+/// The mechanics of a drive. Constant; the position of the arm is kept by the drive.
 pub struct Mechanics {
-    /// Where sectors are.
+    /// Mapping from logical to physical addresses.
     pub layout: Layout,
-    /// How long the arm takes.
+    /// Seek times.
     pub seeks: SeekTable,
-    /// How the platters turn.
+    /// Rotation of the platters.
     pub rotation: Rotation,
     /// Time to change to another surface of the same cylinder.
     pub head_switch: SimDuration,
@@ -22,11 +22,11 @@ pub struct Mechanics {
     pub write_settle: SimDuration,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
-    /// The last place asked for by a scheduler, which asks for many from the same one.
+    /// The last position a scheduler asked about: it compares many requests from the same one.
     asked: Cell<(u64, u32, u32)>,
 }
 
-/// Where the arm is.
+/// Position of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
     /// Cylinder.
@@ -35,28 +35,28 @@ pub struct Arm {
     pub head: u32,
 }
 
-impl From<&Place> for Arm {
-    fn from(place: &Place) -> Self {
-        Self { cylinder: place.cylinder, head: place.head }
+impl From<&PhysicalAddress> for Arm {
+    fn from(address: &PhysicalAddress) -> Self {
+        Self { cylinder: address.cylinder, head: address.head }
     }
 }
 
-/// Sectors to read or write, one after the other.
+/// Consecutive sectors to read or write.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct Transfer {
     /// The first one.
     pub lba: Lba,
-    /// How many, at least one.
+    /// At least one.
     pub sectors: u32,
     /// Whether they are written.
     pub write: bool,
-    /// Of how many it is told when they have passed, at least one.
+    /// Of how many it is reported when they have passed, at least one.
     pub mark: u32,
 }
 
-/// What reaching and moving a run of sectors takes.
+/// Times of an access to the medium.
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
+pub struct AccessTimes {
     /// Cylinders between where the arm was and the first sector.
     pub distance: u32,
     /// Moving the arm, switching heads and settling, all tracks together.
@@ -67,17 +67,17 @@ pub struct Access {
     pub rotate: SimDuration,
     /// Sectors passing under the head.
     pub transfer: SimDuration,
-    /// When the sectors up to the run's mark have passed.
+    /// When the sectors up to the mark have passed.
     pub marked: SimTime,
     /// When the last one has.
     pub end: SimTime,
-    /// The place just behind the last sector.
-    pub last: Place,
+    /// The address just after the last sector.
+    pub last: PhysicalAddress,
 }
 
-/// The head at a sector about to pass.
+/// Arrival of the head at a sector.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct HeadArrival {
     /// Cylinders crossed.
     pub distance: u32,
     /// Moving the arm or switching heads.
@@ -85,7 +85,7 @@ pub struct Arrival {
     /// When the sector begins to pass.
     pub time: SimTime,
     /// Where that is.
-    pub place: Place,
+    pub address: PhysicalAddress,
 }
 
 impl Mechanics {
@@ -125,65 +125,77 @@ impl Mechanics {
 
     /// Moves the sectors of `run`, which must lie within the drive, the arm leaving `from` at
     /// `start`; the first one not before `data_ready` (a write's data must have arrived).
-    pub fn access(&self, start: SimTime, from: Arm, run: &Run, data_ready: SimTime) -> Access {
-        let write = run.write;
-        let mut place = self.layout.locate(run.lba);
-        let first_seek = self.move_time(from, Arm::from(&place), write);
-        let mut access = Access {
-            distance: from.cylinder.abs_diff(place.cylinder),
+    pub fn access(
+        &self,
+        start: SimTime,
+        from: Arm,
+        transfer: &Transfer,
+        data_ready: SimTime,
+    ) -> AccessTimes {
+        let write = transfer.write;
+        let mut address = self.layout.locate(transfer.lba);
+        let first_seek = self.move_time(from, Arm::from(&address), write);
+        let mut access = AccessTimes {
+            distance: from.cylinder.abs_diff(address.cylinder),
             seek: first_seek,
             first_seek,
             rotate: SimDuration::ZERO,
             transfer: SimDuration::ZERO,
             marked: SimTime::ZERO,
             end: (start + first_seek).max(data_ready),
-            last: place,
+            last: address,
         };
-        let mut left = run.sectors;
-        let mut mark = run.mark;
+        let mut left = transfer.sectors;
+        let mut mark = transfer.mark;
         loop {
-            let first = place;
-            let (span, last, next) = self.on_track(&mut place, &mut left);
+            let first = address;
+            let (span, last, next) = self.on_track(&mut address, &mut left);
             self.pass(&mut access, &first, span, &mut mark);
             if left == 0 {
-                access.last = place.skip(last);
+                access.last = address.skip(last);
                 return access;
             }
             let Some(next) = next else {
                 debug_assert!(false, "run beyond the end of the drive");
                 return access;
             };
-            let switch = self.move_time(Arm::from(&place), Arm::from(&next), write);
+            let switch = self.move_time(Arm::from(&address), Arm::from(&next), write);
             access.seek += switch;
             access.end += switch;
-            place = next;
+            address = next;
         }
     }
 
     /// The arm leaves `from` at `start` for sector `lba`, to read from there on.
-    pub fn arrive(&self, start: SimTime, from: Arm, lba: Lba) -> Arrival {
-        let place = self.layout.locate(lba);
-        let seek = self.move_time(from, Arm::from(&place), false);
-        let wait = Rotation::ahead(self.rotation.angle_at(start + seek), place.angle());
+    pub fn arrive(&self, start: SimTime, from: Arm, lba: Lba) -> HeadArrival {
+        let address = self.layout.locate(lba);
+        let seek = self.move_time(from, Arm::from(&address), false);
+        let wait = Rotation::ahead(self.rotation.angle_at(start + seek), address.angle());
         let time = start + seek + self.rotation.time_of(wait.into());
-        Arrival { distance: from.cylinder.abs_diff(place.cylinder), seek, time, place }
+        HeadArrival { distance: from.cylinder.abs_diff(address.cylinder), seek, time, address }
     }
 
     /// How much of `left` sectors is on the track of `place`: the sectors passed over, bad ones
     /// between them included, how many are left there from the piece `place` then names, and the
     /// track to go on with.
     #[inline]
-    fn on_track(&self, place: &mut Place, left: &mut u32) -> (u32, u32, Option<Place>) {
-        let first = place.sector;
+    fn on_track(
+        &self,
+        address: &mut PhysicalAddress,
+        left: &mut u32,
+    ) -> (u32, u32, Option<PhysicalAddress>) {
+        let first = address.sector;
         loop {
-            let take = (*left).min(place.left_on_track);
+            let take = (*left).min(address.left_on_track);
             *left -= take;
-            let span = place.sector + take - first;
+            let span = address.sector + take - first;
             if *left == 0 {
                 return (span, take, None);
             }
-            match self.layout.next_track(place) {
-                Some(next) if next.same_track(place) && next.sector > place.sector => *place = next,
+            match self.layout.next_track(address) {
+                Some(next) if next.same_track(address) && next.sector > address.sector => {
+                    *address = next
+                }
                 next => return (span, take, next),
             }
         }
@@ -192,18 +204,18 @@ impl Mechanics {
     /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`;
     /// `mark` of them are still to come up to the mark.
     #[inline]
-    fn pass(&self, access: &mut Access, place: &Place, take: u32, mark: &mut u32) {
+    fn pass(&self, access: &mut AccessTimes, address: &PhysicalAddress, take: u32, mark: &mut u32) {
         let rotation = &self.rotation;
         let (begin, angle) = (access.end, rotation.angle_at(access.end));
-        let mut wait = u128::from(Rotation::ahead(angle, place.angle()));
-        let span = u128::from(place.sector_angle) * u128::from(take);
+        let mut wait = u128::from(Rotation::ahead(angle, address.angle()));
+        let span = u128::from(address.sector_angle) * u128::from(take);
         if (1..=take).contains(mark) {
-            let to_mark = u128::from(place.sector_angle) * u128::from(*mark);
+            let to_mark = u128::from(address.sector_angle) * u128::from(*mark);
             access.marked = begin + rotation.time_of(wait + to_mark);
         }
         *mark = mark.saturating_sub(take);
         if self.zero_latency {
-            wait = landing_wait(wait, angle, place, take);
+            wait = landing_wait(wait, angle, address, take);
         }
         let rotate = rotation.time_of(wait);
         access.end = begin + rotation.time_of(wait + span);
@@ -214,13 +226,13 @@ impl Mechanics {
 
 /// The wait of a head that reads whatever part of the run comes first: when it lands among the
 /// wanted sectors it is done one turn after the next sector boundary.
-fn landing_wait(wait: u128, angle: Angle, place: &Place, take: u32) -> u128 {
-    let span = u128::from(place.sector_angle) * u128::from(take);
-    let into = angle.wrapping_sub(place.angle());
+fn landing_wait(wait: u128, angle: Angle, address: &PhysicalAddress, take: u32) -> u128 {
+    let span = u128::from(address.sector_angle) * u128::from(take);
+    let into = angle.wrapping_sub(address.angle());
     if wait == 0 || u128::from(into) >= span {
         return wait;
     }
-    let to_boundary = place.sector_angle - into % place.sector_angle;
+    let to_boundary = address.sector_angle - into % address.sector_angle;
     (u128::from(to_boundary) + (1 << 64)).saturating_sub(span)
 }
 
@@ -230,8 +242,8 @@ impl Positioner for Mechanics {
         let behind = last.0.saturating_sub(1);
         let (mut asked, mut cylinder, mut head) = self.asked.get();
         if asked != behind {
-            let place = self.layout.locate(Lba(behind));
-            (asked, cylinder, head) = (behind, place.cylinder, place.head);
+            let address = self.layout.locate(Lba(behind));
+            (asked, cylinder, head) = (behind, address.cylinder, address.head);
             self.asked.set((asked, cylinder, head));
         }
         let target = self.layout.locate(to.lba);
@@ -251,8 +263,8 @@ impl Positioner for Mechanics {
     }
 
     fn transfer(&self, to: &Request) -> SimDuration {
-        let place = self.layout.locate(to.lba);
-        self.rotation.time_of(u128::from(place.sector_angle) * u128::from(to.sectors))
+        let address = self.layout.locate(to.lba);
+        self.rotation.time_of(u128::from(address.sector_angle) * u128::from(to.sectors))
     }
 
     fn sectors(&self) -> u64 {

@@ -1,9 +1,8 @@
-//! Power: which state the drive is in, told as time passes; the spin-down after an idle time or
-//! at the host's command.
+//! Power states of a drive, and spin-down after an idle time-out or at the host's command.
 //!
-//! The drive knows what it will do next (seek until then, read until then); those spans are
-//! planned here and told once they are past. What is not planned is idle, and after the idle
-//! time-out, spinning down and standby. States thus add up to the run time without an event.
+//! The drive plans its states ahead (seek until t1, read until t2); they are reported once they
+//! have passed. Unplanned time is idle and, after the idle time-out, spin-down and standby. Without
+//! any timer the times in all states sum to the run time.
 
 use hybridsim_engine::{PowerState, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
@@ -19,19 +18,19 @@ pub struct SpinDown {
     pub up: SimDuration,
 }
 
-/// What the drive has been and will be doing.
+/// Past and planned power states of a drive.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StateClock {
     spin_down: SpinDown,
     plan: Vec<(PowerState, SimTime)>,
-    /// The next of the plan.
+    /// Index of the next planned state to report.
     at: usize,
-    told: SimTime,
-    /// End of the plan: idle from here on.
+    reported: SimTime,
+    /// End of the plan; idle from then on.
     idle_from: SimTime,
-    /// The host had the spindle stopped: standby from the end of the plan on, and not idle.
+    /// Spun down at the host's command: standby from the end of the plan on, not idle.
     stopped: bool,
-    /// When the spindle turned again, the last time it was started.
+    /// End of the last spin-up.
     turns_from: SimTime,
 }
 
@@ -40,8 +39,8 @@ impl StateClock {
     pub fn new(spin_down: SpinDown) -> Self {
         let plan = Vec::with_capacity(16);
         let zero = SimTime::ZERO;
-        let (told, idle_from, turns_from) = (zero, zero, zero);
-        Self { spin_down, plan, at: 0, told, idle_from, stopped: false, turns_from }
+        let (reported, idle_from, turns_from) = (zero, zero, zero);
+        Self { spin_down, plan, at: 0, reported, idle_from, stopped: false, turns_from }
     }
 
     /// After what is planned so far, the drive is in `state` until `until`.
@@ -53,14 +52,14 @@ impl StateClock {
         }
     }
 
-    /// The arm is wanted at `time`: plans what an idle drive does until then, and says when the
-    /// drive is ready. A stop of the spindle that has begun is finished before it starts again.
+    /// The mechanism is needed at `time`: plans the states of an idle drive until then and returns
+    /// when the drive is ready. A spin-down in progress completes before the spin-up.
     #[inline]
     pub fn wake(&mut self, time: SimTime) -> SimTime {
         if time <= self.idle_from && !self.stopped {
             return time;
         }
-        if self.rests(time) {
+        if self.is_stopped(time) {
             let standby = self.stop(time);
             let ready = standby + self.spin_down.up;
             self.plan(PowerState::SpinUp, ready);
@@ -71,15 +70,14 @@ impl StateClock {
         time
     }
 
-    /// Whether the spindle stands or is being stopped at `time`, if nothing more is planned until
-    /// then.
+    /// Whether the drive is in standby or spinning down at `time`, if no more states are planned.
     #[inline]
-    pub fn rests(&self, time: SimTime) -> bool {
+    pub fn is_stopped(&self, time: SimTime) -> bool {
         self.stopped || self.spin_down.after.is_some_and(|after| time > self.idle_from + after)
     }
 
-    /// The spindle is to stand, from `time` on: plans that, unless an idle time-out came first,
-    /// and says when it does.
+    /// Spins down at `time`, unless an idle time-out came first; returns when the spindle has
+    /// stopped.
     pub fn stop(&mut self, time: SimTime) -> SimTime {
         if !self.stopped {
             let time_out = self.spin_down.after.map_or(SimTime::NEVER, |at| self.idle_from + at);
@@ -92,13 +90,13 @@ impl StateClock {
         self.idle_from.max(time)
     }
 
-    /// When the spindle turned again, or will, the last time it was started.
+    /// End of the last spin-up, which may be in the future.
     pub const fn turns_from(&self) -> SimTime {
         self.turns_from
     }
 
-    /// The power failed and is back at `now`, up to where everything has been told: forgets what
-    /// was planned. Says when the spindle turns again.
+    /// The power failed and is back at `now`, up to where everything has been reported: forgets
+    /// what was planned. Says when the spindle turns again.
     pub fn start_again(&mut self, now: SimTime) -> SimTime {
         self.plan.clear();
         (self.at, self.idle_from, self.stopped) = (0, now, false);
@@ -106,11 +104,11 @@ impl StateClock {
         self.turns_from
     }
 
-    /// Tells how the time up to `now` was spent, as far as it has not been told.
+    /// Reports the states up to `now` that have not been reported.
     #[inline]
-    pub fn tell(&mut self, now: SimTime, mut tell: impl FnMut(PowerState, SimDuration)) {
+    pub fn report(&mut self, now: SimTime, mut report: impl FnMut(PowerState, SimDuration)) {
         while let Some(&(state, until)) = self.plan.get(self.at) {
-            self.tell_span(state, until.min(now), &mut tell);
+            self.report_span(state, until.min(now), &mut report);
             if until > now {
                 return;
             }
@@ -119,25 +117,25 @@ impl StateClock {
         self.plan.clear();
         self.at = 0;
         if self.stopped {
-            return self.tell_span(PowerState::Standby, now, &mut tell);
+            return self.report_span(PowerState::Standby, now, &mut report);
         }
         let stop = self.spin_down.after.map_or(SimTime::NEVER, |after| self.idle_from + after);
         let standby = stop + self.spin_down.down;
-        self.tell_span(PowerState::Idle, stop.min(now), &mut tell);
-        self.tell_span(PowerState::SpinDown, standby.min(now), &mut tell);
-        self.tell_span(PowerState::Standby, now, &mut tell);
+        self.report_span(PowerState::Idle, stop.min(now), &mut report);
+        self.report_span(PowerState::SpinDown, standby.min(now), &mut report);
+        self.report_span(PowerState::Standby, now, &mut report);
     }
 
     #[inline]
-    fn tell_span(
+    fn report_span(
         &mut self,
         state: PowerState,
         until: SimTime,
-        tell: &mut impl FnMut(PowerState, SimDuration),
+        report: &mut impl FnMut(PowerState, SimDuration),
     ) {
-        if until > self.told {
-            tell(state, until.since(self.told));
-            self.told = until;
+        if until > self.reported {
+            report(state, until.since(self.reported));
+            self.reported = until;
         }
     }
 }
@@ -156,10 +154,10 @@ mod tests {
         SimTime::ZERO + SimDuration::from_ms(ms)
     }
 
-    fn told(clock: &mut StateClock, now_ms: u64) -> Vec<(PowerState, u64)> {
-        let mut told = Vec::new();
-        clock.tell(at(now_ms), |state, time| told.push((state, time.as_ns() / 1_000_000)));
-        told
+    fn reported(clock: &mut StateClock, now_ms: u64) -> Vec<(PowerState, u64)> {
+        let mut reported = Vec::new();
+        clock.report(at(now_ms), |state, time| reported.push((state, time.as_ns() / 1_000_000)));
+        reported
     }
 
     #[test]
@@ -167,20 +165,20 @@ mod tests {
         let mut clock = clock(None);
         assert_eq!(clock.wake(at(5)), at(5));
         clock.plan(Read, at(9));
-        assert_eq!(told(&mut clock, 7), [(Idle, 5), (Read, 2)]);
-        assert_eq!(told(&mut clock, 1_000), [(Read, 2), (Idle, 991)]);
+        assert_eq!(reported(&mut clock, 7), [(Idle, 5), (Read, 2)]);
+        assert_eq!(reported(&mut clock, 1_000), [(Read, 2), (Idle, 991)]);
     }
 
     #[test]
     fn spins_down_when_idle_and_up_on_demand() {
         let mut clock = clock(Some(100));
-        assert_eq!(told(&mut clock, 99), [(Idle, 99)]);
-        assert_eq!(told(&mut clock, 101), [(Idle, 1), (Down, 1)]);
-        assert_eq!(told(&mut clock, 150), [(Down, 19), (Standby, 30)]);
+        assert_eq!(reported(&mut clock, 99), [(Idle, 99)]);
+        assert_eq!(reported(&mut clock, 101), [(Idle, 1), (Down, 1)]);
+        assert_eq!(reported(&mut clock, 150), [(Down, 19), (Standby, 30)]);
         assert_eq!(clock.wake(at(160)), at(190));
         clock.plan(Read, at(195));
         let all = [(Standby, 10), (SpinUp, 30), (Read, 5), (Idle, 5)];
-        assert_eq!(told(&mut clock, 200), all);
+        assert_eq!(reported(&mut clock, 200), all);
     }
 
     #[test]
@@ -189,7 +187,7 @@ mod tests {
         assert_eq!(clock.wake(at(100)), at(100), "just not yet");
         assert_eq!(clock.wake(at(205)), at(250), "stops until 220");
         let all = [(Idle, 100), (Idle, 100), (Down, 20), (SpinUp, 30), (Idle, 10)];
-        assert_eq!(told(&mut clock, 260), all, "two spans: planned, and until the stop");
+        assert_eq!(reported(&mut clock, 260), all, "two spans: planned, and until the stop");
     }
 
     #[test]
@@ -198,15 +196,15 @@ mod tests {
             let mut clock = clock(after);
             clock.plan(Read, at(10));
             assert_eq!(clock.stop(at(5)), at(30), "when it has read: 10, and 20 to stop");
-            assert!(clock.rests(at(12)));
+            assert!(clock.is_stopped(at(12)));
             assert_eq!(clock.stop(at(15)), at(30), "it is being stopped");
-            assert_eq!(told(&mut clock, 40), [(Read, 10), (Down, 20), (Standby, 10)]);
+            assert_eq!(reported(&mut clock, 40), [(Read, 10), (Down, 20), (Standby, 10)]);
             assert_eq!(clock.stop(at(50)), at(50), "it stands");
             assert_eq!(clock.wake(at(60)), at(90));
-            assert!(!clock.rests(at(90)));
+            assert!(!clock.is_stopped(at(90)));
             assert_eq!(clock.turns_from(), at(90));
             let all = [(Standby, 10), (Standby, 10), (SpinUp, 30), (Idle, 10)];
-            assert_eq!(told(&mut clock, 100), all);
+            assert_eq!(reported(&mut clock, 100), all);
         }
     }
 
@@ -215,16 +213,19 @@ mod tests {
         let mut clock = clock(None);
         assert_eq!(clock.stop(at(10)), at(30));
         assert_eq!(clock.wake(at(15)), at(60));
-        assert_eq!(told(&mut clock, 70), [(Idle, 10), (Down, 20), (SpinUp, 30), (Idle, 10)]);
+        assert_eq!(reported(&mut clock, 70), [(Idle, 10), (Down, 20), (SpinUp, 30), (Idle, 10)]);
     }
 
     #[test]
     fn a_time_out_before_the_command_counts() {
         let mut clock = clock(Some(100));
         assert_eq!(clock.stop(at(110)), at(120), "it began to stop at 100");
-        assert_eq!(told(&mut clock, 130), [(Idle, 100), (Down, 20), (Standby, 10)]);
+        assert_eq!(reported(&mut clock, 130), [(Idle, 100), (Down, 20), (Standby, 10)]);
         let mut clock = self::clock(Some(100));
         assert_eq!(clock.stop(at(500)), at(500));
-        assert_eq!(told(&mut clock, 510), [(Idle, 100), (Down, 20), (Standby, 380), (Standby, 10)]);
+        assert_eq!(
+            reported(&mut clock, 510),
+            [(Idle, 100), (Down, 20), (Standby, 380), (Standby, 10)]
+        );
     }
 }

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{build_at, machine, one_by_one};
-use hybridsim_disk::{DiskCacheOutcome, DiskEvent};
+use hybridsim_disk::DiskEvent;
 use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
-    EventRecord, Flags, LatencyPhase, Lba, Op, Request, SimDuration, SimTime, Stream,
+    Event, Flags, LatencyPhase, Lba, Op, Request, SimDuration, SimTime, Stream,
 };
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -45,11 +45,11 @@ fn write(lba: u64, sectors: u32) -> Request {
 
 fn outcomes(text: &str, work: Vec<(SimDuration, Request)>) -> Vec<DiskCacheOutcome> {
     let (_, events) = one_by_one(text, work);
-    let outcome = |event: &EventRecord| match event.event() {
-        Some(DiskEvent::DiskCache { outcome, .. }) => Some(outcome),
+    let outcome = |event: Event| match event {
+        DiskEvent::DiskCache { outcome, .. } => Some(outcome),
         _ => None,
     };
-    events.iter().filter_map(outcome).collect()
+    events.iter().filter_map(|stamped| outcome(stamped.event)).collect()
 }
 
 #[test]
@@ -113,9 +113,7 @@ fn flush_and_fua_wait_for_the_medium() {
     assert!(done[2].breakdown.get(LatencyPhase::Seek) > SimDuration::ZERO);
     let moved: u32 = events
         .iter()
-        .map(|f| {
-            if let Some(DiskEvent::MediaTransfer { sectors, .. }) = f.event() { sectors } else { 0 }
-        })
+        .map(|f| if let DiskEvent::MediaTransfer { sectors, .. } = f.event { sectors } else { 0 })
         .sum();
     assert_eq!(moved, 16);
     let (done, _) = one_by_one(DRIVE, vec![(ms(0), write(9_000, 8)), (ms(1_000), flush)]);
@@ -148,7 +146,7 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
             let oldest = flying.iter().map(|f| f.2).min().unwrap_or(now);
             match request.op {
                 Op::Read => {
-                    let stamps = ctx.data().stamps(request.data, request.sectors);
+                    let stamps = ctx.data().versions(request.data, request.sectors);
                     reference.check_read(request.lba, stamps, began).expect("the last write");
                 }
                 Op::Write => reference.write_ends(request.lba, request.sectors, stamp, now, oldest),
@@ -165,9 +163,9 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
                 request.flags = Flags::FUA;
             }
             request.data = ctx.take_data(sectors);
-            let stamp = if op == Op::Write { reference.stamp() } else { 0 };
+            let stamp = if op == Op::Write { reference.next_version() } else { 0 };
             if op == Op::Write {
-                ctx.data().stamps_mut(request.data, sectors).fill(stamp);
+                ctx.data().versions_mut(request.data, sectors).fill(stamp);
                 reference.write_begins(request.lba, sectors, stamp, now);
             }
             flying.push((u64::from(issued), request, now, stamp));

@@ -1,4 +1,4 @@
-//! What a node of the system is: a state machine that gets messages and writes messages.
+//! Components: state machines that receive and send messages.
 
 use crate::event::PowerState;
 use crate::latency::LatencyBreakdown;
@@ -18,7 +18,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// The news that a request a component issued is done.
+/// The completion of a request that a component issued.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
     /// The name [`Ctx::issue`] gave the request; free for reuse from now on.
@@ -31,13 +31,13 @@ pub struct Completion {
     pub child: usize,
     /// Issue to completion.
     pub latency: SimDuration,
-    /// The latency, split by where it went.
+    /// The latency by phase.
     pub breakdown: LatencyBreakdown,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-/// What a report needs to know about a node; constant over the run.
+/// The description of a component in results; constant over the run.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentInfo {
     /// Registered name of the kind, such as `hard-disk`.
@@ -49,7 +49,7 @@ pub struct ComponentInfo {
     pub operation_joules: Vec<(&'static str, f64)>,
     /// Watts drawn in every state, by what draws them, added to the power above.
     pub always_watts: Vec<(&'static str, f64)>,
-    /// Flash geometry and other constants worth showing: (name, value).
+    /// Geometry and other constants shown in results: (name, value).
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the component's [`crate::Event::Custom`] numbers.
     pub custom: &'static [&'static str],
@@ -57,14 +57,14 @@ pub struct ComponentInfo {
 
 /// A state machine: a controller, a cache, an array, a device.
 ///
-/// A component completes every request it gets exactly once, now or later. It may issue requests to
-/// its children, set timers and tell events, all through the [`Ctx`]. It never asks what time it
-/// will be, who its parent is or what its children are.
+/// A component completes every request it receives exactly once, now or later. Through the [`Ctx`]
+/// it issues requests to its children, sets timers and emits events. It knows neither its parent
+/// nor the type of its children.
 pub trait Component {
-    /// Sectors it offers to its parent.
+    /// Its capacity in sectors.
     fn capacity(&self) -> u64;
 
-    /// Constants for the report.
+    /// Its description in results.
     fn info(&self) -> ComponentInfo;
 
     /// Positioning estimates for schedulers above, where the component has a moving head.
@@ -72,28 +72,28 @@ pub trait Component {
         None
     }
 
-    /// How it is brought into its initial state, if there is anything to do.
+    /// Preparation of its initial state, if it needs any.
     fn preparation(&mut self) -> Option<&mut dyn Prepare> {
         None
     }
 
-    /// How its state is saved and restored, if it can be.
+    /// Saving and restoring its state, if supported.
     fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
         None
     }
 
-    /// What a power failure does to it, if that is modelled.
+    /// Its behaviour in a power failure, if modelled.
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         None
     }
 
-    /// How it uses advance notice of requests, if at all.
+    /// Its use of advance notice of requests, if any.
     fn lookahead(&self) -> Option<&dyn Lookahead> {
         None
     }
 
     /// The devices it gives access to without combining them, in order: a bus, or a controller on
-    /// the way to one. Empty for everything that is one device itself. Targets lie behind one
+    /// the way to one. Empty for everything that is one device itself. Targets follow one
     /// another in the component's address space, and the parent sees each as a child of its own.
     fn targets(&self) -> Vec<Target> {
         Vec::new()
@@ -105,8 +105,8 @@ pub trait Component {
     /// A request from the parent. The range is within [`Component::capacity`].
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request);
 
-    /// A command from the parent about the range of `request`, whose operation means nothing.
-    /// What is about the spindle goes on to everything below unless a component knows better; any
+    /// A command from the parent for the range of `request`, whose operation has no meaning.
+    /// Spindle commands are forwarded to all children unless a component handles them itself; any
     /// other command ends the run.
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, _request: &Request) {
         if command.is_about_spindle() {
@@ -115,13 +115,13 @@ pub trait Component {
         ctx.unknown_command(self.info().kind, command);
     }
 
-    /// A request issued to a child is done, or a command.
+    /// A request or command issued to a child completed.
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion);
 
-    /// A timer set with [`Ctx::wake_at`] went off.
+    /// A timer set with [`Ctx::wake_at`] expired.
     fn wake(&mut self, _ctx: &mut Ctx<'_>, _token: u64) {}
 
-    /// Called once after the last request: account for time not told yet.
+    /// Called once after the last request: report the time not reported yet.
     fn finish(&mut self, _ctx: &mut Ctx<'_>) {}
 }
 
@@ -184,13 +184,13 @@ pub trait Lookahead {
 /// A device that a component gives access to; see [`Component::targets`].
 #[derive(Clone)]
 pub struct Target {
-    /// Sectors it offers.
+    /// Its capacity in sectors.
     pub sectors: u64,
     /// Its positioning estimates, if it has a moving head.
     pub positioner: Option<Rc<dyn Positioner>>,
 }
 
-/// A component with its name and children: what a scenario is built into.
+/// A component with its path and children: the form in which a scenario is built.
 pub struct ComponentTree {
     /// Path from the root, such as `hybrid/flash`.
     pub path: String,

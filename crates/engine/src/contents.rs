@@ -1,12 +1,12 @@
-//! What devices hold, for verified runs: one stamp per sector instead of 512 bytes.
+//! What devices hold, for verified runs: one version per sector instead of 512 bytes.
 //!
-//! A stamp is the number of the write that produced the sector's data; 0 is "never written".
-//! Stamps travel with requests exactly as data would: a write's stamps are copied to the medium,
+//! A version is the number of the write that produced the sector's data; 0 means "never written".
+//! Versions travel with requests exactly as data would: a write's versions are copied to the medium,
 //! a read's are copied back, a garbage collector moves them from page to page.
 
 use rustc_hash::FxHashMap;
 
-/// A run of stamps in the [`DataPool`].
+/// A slice of versions in the [`DataPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSlice {
     buffer: u32,
@@ -14,7 +14,7 @@ pub struct DataSlice {
 }
 
 impl DataSlice {
-    /// No data: the run is not verified, or the request carries none.
+    /// No data: the simulation is not verified, or the request carries none.
     pub const NONE: Self = Self { buffer: u32::MAX, offset: 0 };
 
     /// Whether there is no data.
@@ -22,7 +22,7 @@ impl DataSlice {
         self.buffer == u32::MAX
     }
 
-    /// The same data from `sectors` further on. A part of no data is no data, and equal to it.
+    /// The same data, `sectors` further on. A part of no data is no data.
     pub const fn skip(self, sectors: u32) -> Self {
         if self.is_none() {
             return Self::NONE;
@@ -31,7 +31,7 @@ impl DataSlice {
     }
 }
 
-/// The stamp buffers of all requests in flight.
+/// The version buffers of all requests in flight.
 #[derive(Debug, Default)]
 pub struct DataPool {
     buffers: Vec<Vec<u64>>,
@@ -50,7 +50,7 @@ impl DataPool {
         self.enabled
     }
 
-    /// A zeroed buffer of `sectors` stamps, or [`DataSlice::NONE`] when not verifying.
+    /// A zeroed buffer of `sectors` versions, or [`DataSlice::NONE`] when not verifying.
     pub fn take(&mut self, sectors: u32) -> DataSlice {
         if !self.enabled {
             return DataSlice::NONE;
@@ -59,9 +59,9 @@ impl DataPool {
             self.buffers.push(Vec::new());
             self.buffers.len() as u32 - 1
         });
-        let stamps = &mut self.buffers[buffer as usize];
-        stamps.clear();
-        stamps.resize(sectors as usize, 0);
+        let versions = &mut self.buffers[buffer as usize];
+        versions.clear();
+        versions.resize(sectors as usize, 0);
         DataSlice { buffer, offset: 0 }
     }
 
@@ -73,14 +73,14 @@ impl DataPool {
         }
     }
 
-    /// Takes all buffers back, whoever has them.
+    /// Takes all buffers back, whichever component holds them.
     pub(crate) fn reset(&mut self) {
         self.free.clear();
         self.free.extend(0..self.buffers.len() as u32);
     }
 
-    /// The `sectors` stamps of `slice`; empty when there is no data.
-    pub fn stamps(&self, slice: DataSlice, sectors: u32) -> &[u64] {
+    /// The `sectors` versions of `slice`; empty when there is no data.
+    pub fn versions(&self, slice: DataSlice, sectors: u32) -> &[u64] {
         if slice.is_none() {
             return &[];
         }
@@ -88,8 +88,8 @@ impl DataPool {
         &self.buffers[slice.buffer as usize][start..start + sectors as usize]
     }
 
-    /// As [`DataPool::stamps`], to write into.
-    pub fn stamps_mut(&mut self, slice: DataSlice, sectors: u32) -> &mut [u64] {
+    /// As [`DataPool::versions`], to write into.
+    pub fn versions_mut(&mut self, slice: DataSlice, sectors: u32) -> &mut [u64] {
         if slice.is_none() {
             return &mut [];
         }
@@ -100,34 +100,34 @@ impl DataPool {
 
 const CHUNK: u64 = 64;
 
-/// A medium's stamps by sector address, sparse.
+/// A medium's versions by sector address, sparse.
 #[derive(Debug, Default, Clone)]
 pub struct Contents {
     chunks: FxHashMap<u64, Box<[u64; CHUNK as usize]>>,
 }
 
 impl Contents {
-    /// Stores `stamps` from sector `at` on.
-    pub fn write(&mut self, at: u64, stamps: &[u64]) {
-        for (sector, &stamp) in (at..).zip(stamps) {
+    /// Stores `versions` from sector `at` on.
+    pub fn write(&mut self, at: u64, versions: &[u64]) {
+        for (sector, &version) in (at..).zip(versions) {
             let chunk = self.chunks.entry(sector / CHUNK).or_insert_with(|| Box::new([0; 64]));
-            chunk[(sector % CHUNK) as usize] = stamp;
+            chunk[(sector % CHUNK) as usize] = version;
         }
     }
 
-    /// Fills `stamps` from sector `at` on; 0 where nothing was written.
-    pub fn read(&self, at: u64, stamps: &mut [u64]) {
-        for (sector, stamp) in (at..).zip(stamps) {
-            *stamp = self.get(sector);
+    /// Fills `versions` from sector `at` on; 0 where nothing was written.
+    pub fn read(&self, at: u64, versions: &mut [u64]) {
+        for (sector, version) in (at..).zip(versions) {
+            *version = self.get(sector);
         }
     }
 
-    /// One sector's stamp.
+    /// One sector's version.
     pub fn get(&self, sector: u64) -> u64 {
         self.chunks.get(&(sector / CHUNK)).map_or(0, |chunk| chunk[(sector % CHUNK) as usize])
     }
 
-    /// Forgets `sectors` sectors from `at` on.
+    /// Clears `sectors` sectors from `at` on.
     pub fn clear(&mut self, at: u64, sectors: u64) {
         for sector in at..at + sectors {
             if let Some(chunk) = self.chunks.get_mut(&(sector / CHUNK)) {

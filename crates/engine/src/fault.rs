@@ -1,10 +1,10 @@
-//! What ends a run early: one clear error that names the place.
+//! Errors that end a run early; each names the component or input at fault.
 
 use crate::request::Lba;
 use crate::time::SimTime;
 use thiserror::Error;
 
-/// Why a run cannot go on.
+/// Why a run cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
     /// A read did not return the last write.
@@ -16,9 +16,9 @@ pub enum Fault {
         lba: Lba,
         /// When the read completed.
         time: SimTime,
-        /// The stamp that came back.
+        /// The version that was returned.
         got: u64,
-        /// Stamps a correct device could have returned.
+        /// The versions that would have been valid.
         expected: Vec<u64>,
     },
     /// A request lies outside the device.
@@ -27,11 +27,11 @@ pub enum Fault {
          choose `address = \"wrap\"` or `\"scale\"` under [workload], or a larger device"
     )]
     OutOfRange {
-        /// First sector asked for.
+        /// First sector requested.
         first: Lba,
         /// First sector after the range.
         end: Lba,
-        /// Sectors the device has.
+        /// Capacity of the device in sectors.
         capacity: u64,
         /// Path of the device.
         device: String,
@@ -41,7 +41,7 @@ pub enum Fault {
     Device {
         /// Path of the device.
         device: String,
-        /// What happened, and what to do.
+        /// What happened, and the remedy.
         reason: String,
     },
     /// The power failed, and a component does not model that.
@@ -52,10 +52,10 @@ pub enum Fault {
         /// Its kind.
         kind: &'static str,
     },
-    /// The workload cannot go on (a broken trace).
+    /// The workload cannot continue (a broken trace).
     #[error("{0}")]
     Workload(String),
-    /// The simulator broke a rule it promises to keep.
+    /// The simulator violated one of its own invariants.
     #[error("invariant broken: {0}; this is a defect of the simulator, please report it")]
     Invariant(String),
     /// The user asked to stop.

@@ -2,10 +2,10 @@
 //! moves messages between them.
 //!
 //! A simulated system is a tree. Its root is the host, inner nodes are controllers, caches and
-//! arrays, leaves are devices. Every node is a [`Component`]: it gets a message and a narrow [`Ctx`],
-//! changes itself and writes messages out. It holds no pointer to parent, child or machine.
+//! arrays, leaves are devices. Every node is a [`Component`]: it receives a message and a [`Ctx`], changes
+//! its own state and sends messages. It holds no pointer to parent, child or machine.
 //!
-//! What a component did is told as [`Event`]s; nothing in here counts, averages or prints.
+//! Components report what they do as [`Event`]s; the engine computes no statistics.
 
 #![warn(missing_docs)]
 
@@ -37,7 +37,7 @@ pub use contents::{Contents, DataPool, DataSlice};
 pub use event::{CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState};
 pub use fault::Fault;
 pub use latency::{LatencyBreakdown, LatencyPhase};
-pub use machine::{Ctx, Keeper, Machine, RunEnd};
+pub use machine::{Ctx, Machine, PreparedStates, RunEnd};
 pub use pending::{LatencyAccount, PendingRequest};
 pub use power::{Durable, InFlightWrites, PowerFailureInjector};
 pub use request::{Command, Flags, Lba, Op, Request, RequestId, SECTOR_BYTES};

@@ -1,11 +1,12 @@
-//! Power failures: when they come, and what they leave of writes in flight.
+//! Power failures: when they occur, and what they leave of writes in flight.
 
 use crate::contents::Contents;
 use crate::rng::Stream;
 use crate::time::SimTime;
 use std::collections::VecDeque;
 
-/// Power failures at random messages, the number between two of them geometrically distributed.
+/// Injects power failures before random messages; the number of messages between two of them is
+/// geometrically distributed.
 #[derive(Debug)]
 pub struct PowerFailureInjector {
     chance: f64,
@@ -27,14 +28,14 @@ impl PowerFailureInjector {
     }
 }
 
-/// When a write can no longer be lost.
+/// When a write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
-    /// From then on.
+    /// At this time.
     At(SimTime),
-    /// When the request of that number is served, as far as is known.
+    /// When the request of this number completes, which is not known yet.
     Served(u64),
-    /// When it has left the volatile buffer it is in.
+    /// When it leaves the volatile buffer that holds it.
     Buffered,
 }
 
@@ -46,19 +47,19 @@ struct Entry {
     new: Vec<u64>,
 }
 
-/// Remembers what a medium held before writes that a power failure may still undo. For verified
-/// runs with power failures; empty and without cost in all others.
+/// The versions a medium held before writes that a power failure may still undo. Used in verified
+/// runs with power failures; empty and free of cost in all others.
 #[derive(Debug, Default)]
 pub struct InFlightWrites {
     entries: VecDeque<Entry>,
 }
 
-/// Entries are looked through for what is durable when there are this many more.
+/// Durable entries are dropped each time the number of entries has grown by this much.
 const PRUNE_AFTER: usize = 1024;
 
 impl InFlightWrites {
-    /// `new` is about to be written from sector `at` of `contents` on. `buffered` tells whether
-    /// a sector is in the volatile buffer.
+    /// `new` is about to be written from sector `at` of `contents` on. `buffered` returns
+    /// whether a sector is in the volatile buffer.
     pub fn note(
         &mut self,
         contents: &Contents,
@@ -76,7 +77,7 @@ impl InFlightWrites {
         self.entries.push_back(Entry { durable, at, old, new: new.to_vec() });
     }
 
-    /// The request of that number turns out to be durable then.
+    /// Sets when the request of this number becomes durable.
     pub fn settle(&mut self, request: u64, durable: Durable) {
         let of_request = |entry: &&mut Entry| entry.durable == Durable::Served(request);
         if let Some(entry) = self.entries.iter_mut().rev().find(of_request) {
@@ -86,7 +87,7 @@ impl InFlightWrites {
 
     /// The power fails at `now`. Buffered sectors are lost; of every other write in flight a
     /// random number of sectors, from the first on, is on the medium. Writes are atomic by sector.
-    /// Answers the sectors that went back.
+    /// Returns the sectors that reverted.
     pub fn cut(
         &mut self,
         contents: &mut Contents,

@@ -1,11 +1,11 @@
-//! The reference model: remembers every write and checks what reads return.
+//! The reference model of verified runs: records every write and checks what reads return.
 //!
 //! Writes that overlap in time may land in either order, and a read may see a write in flight.
-//! Any clock that tells the order of beginnings and ends will do; the host counts them, so that
-//! the order within one instant is kept.
+//! Times only have to order the starts and ends of requests; the host counts them, so that the
+//! order within one instant is preserved.
 //!
-//! So a write `w` is a legal answer to a read unless another write began after `w` was complete
-//! and was itself complete before the read began.
+//! A read may therefore return write `w` unless another write started after `w` had completed
+//! and completed before the read started.
 
 use crate::request::Lba;
 use crate::time::SimTime;
@@ -13,92 +13,92 @@ use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
-    stamp: u64,
+    version: u64,
     from: SimTime,
     /// [`SimTime::NEVER`] while in flight.
     until: SimTime,
-    /// The power failed while it was in flight: it may have landed or not.
+    /// Lost in a power failure: it may have reached the medium or not.
     lost: bool,
 }
 
-/// Per sector, the writes a read could still see.
+/// Per sector, the writes a read may still return.
 #[derive(Debug, Default)]
 pub struct ReferenceModel {
     sectors: FxHashMap<u64, Vec<Written>>,
     /// Ranges (first, end) of the trims in flight.
     trims: Vec<(u64, u64)>,
     next_stamp: u64,
-    /// Ranges (first, sectors) of the writes in flight, by stamp.
+    /// Ranges (first, sectors) of the writes in flight, by version.
     open: FxHashMap<u64, (u64, u32)>,
 }
 
-/// A read that returned what no correct device could.
+/// A read that returned data no correct device could return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The sector.
     pub lba: Lba,
-    /// What came back.
+    /// The version returned.
     pub got: u64,
-    /// What could have come back.
+    /// The versions that would have been valid.
     pub expected: Vec<u64>,
 }
 
 const INITIAL: Written = Written::past(0, SimTime::ZERO);
 
 impl Written {
-    const fn past(stamp: u64, at: SimTime) -> Self {
-        Self { stamp, from: at, until: at, lost: false }
+    const fn past(version: u64, at: SimTime) -> Self {
+        Self { version, from: at, until: at, lost: false }
     }
 }
 
 impl ReferenceModel {
-    /// The stamp for the next write.
-    pub fn stamp(&mut self) -> u64 {
+    /// The version for the next write.
+    pub fn next_version(&mut self) -> u64 {
         self.next_stamp += 1;
         self.next_stamp
     }
 
-    /// A write of `stamp` to `sectors` sectors from `lba` on begins.
-    pub fn write_begins(&mut self, lba: Lba, sectors: u32, stamp: u64, now: SimTime) {
-        self.open.insert(stamp, (lba.0, sectors));
+    /// A write of `version` to `sectors` sectors from `lba` on starts.
+    pub fn write_begins(&mut self, lba: Lba, sectors: u32, version: u64, now: SimTime) {
+        self.open.insert(version, (lba.0, sectors));
         for sector in lba.0..lba.0 + u64::from(sectors) {
             let writes = self.sectors.entry(sector).or_insert_with(|| vec![INITIAL]);
-            writes.push(Written { stamp, from: now, until: SimTime::NEVER, lost: false });
+            writes.push(Written { version, from: now, until: SimTime::NEVER, lost: false });
         }
     }
 
-    /// That write is complete. `oldest` is when the oldest request still in flight began.
+    /// The write completed. `oldest` is the start of the oldest request still in flight.
     pub fn write_ends(
         &mut self,
         lba: Lba,
         sectors: u32,
-        stamp: u64,
+        version: u64,
         now: SimTime,
         oldest: SimTime,
     ) {
-        self.open.remove(&stamp);
+        self.open.remove(&version);
         for sector in lba.0..lba.0 + u64::from(sectors) {
             let writes = self.sectors.get_mut(&sector).expect("a write that began");
-            if let Some(write) = writes.iter_mut().find(|write| write.stamp == stamp) {
+            if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
                 write.until = now;
             }
             forget_hidden(writes, oldest);
         }
     }
 
-    /// A trim that takes no time: see [`ReferenceModel::trim_begins`].
+    /// A trim that takes no time; see [`ReferenceModel::trim_begins`].
     pub fn trim(&mut self, lba: Lba, sectors: u32, now: SimTime) {
         self.trim_begins(lba, sectors);
         self.trim_ends(lba, sectors, now);
     }
 
-    /// A trim makes the range's content undefined until the next write: 0 becomes legal too, for
-    /// writes that end while the trim is in flight as well.
+    /// A trim makes the content of the range undefined until the next write: version 0 becomes valid
+    /// too, also for writes that complete while the trim is in flight.
     pub fn trim_begins(&mut self, lba: Lba, sectors: u32) {
         self.trims.push((lba.0, lba.offset(u64::from(sectors)).0));
     }
 
-    /// That trim is complete.
+    /// The trim completed.
     pub fn trim_ends(&mut self, lba: Lba, sectors: u32, now: SimTime) {
         let range = (lba.0, lba.offset(u64::from(sectors)).0);
         let at = self.trims.iter().position(|trim| *trim == range).expect("a trim that began");
@@ -106,10 +106,10 @@ impl ReferenceModel {
         self.zero_range(range, now);
     }
 
-    /// 0 becomes legal in a range (first, end).
+    /// Version 0 becomes valid in a range (first, end).
     fn zero_range(&mut self, range: (u64, u64), now: SimTime) {
         if range.1 - range.0 > self.sectors.len() as u64 {
-            // A trim of the whole device: look at what was written only. Order does not matter.
+            // A trim of the whole device: only written sectors are visited. Order does not matter.
             for (sector, writes) in &mut self.sectors {
                 if (range.0..range.1).contains(sector) {
                     zero_from(writes, now);
@@ -124,13 +124,13 @@ impl ReferenceModel {
         }
     }
 
-    /// The power fails at `now`: what was in flight may have landed or not, sector by sector.
+    /// The power fails at `now`: each sector of the writes in flight may be written or not.
     pub fn power_cut(&mut self, now: SimTime) {
-        // The order of the map does not matter: every stamp is dealt with by itself.
-        for (stamp, (lba, sectors)) in self.open.drain() {
+        // The order of the map does not matter: each version is handled by itself.
+        for (version, (lba, sectors)) in self.open.drain() {
             for sector in lba..lba + u64::from(sectors) {
                 let writes = self.sectors.get_mut(&sector).expect("a write that began");
-                if let Some(write) = writes.iter_mut().find(|write| write.stamp == stamp) {
+                if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
                     (write.until, write.lost) = (now, true);
                 }
             }
@@ -140,12 +140,17 @@ impl ReferenceModel {
         }
     }
 
-    /// Checks what a read that began at `began` and ends `now` returned.
+    /// Checks the versions returned by a read that started at `began` and completes now.
     ///
     /// # Errors
-    /// The first sector with an impossible answer.
-    pub fn check_read(&mut self, lba: Lba, stamps: &[u64], began: SimTime) -> Result<(), Mismatch> {
-        for (sector, &got) in (lba.0..).zip(stamps) {
+    /// The first sector with an invalid version.
+    pub fn check_read(
+        &mut self,
+        lba: Lba,
+        versions: &[u64],
+        began: SimTime,
+    ) -> Result<(), Mismatch> {
+        for (sector, &got) in (lba.0..).zip(versions) {
             if got == 0 && self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector)) {
                 continue;
             }
@@ -155,41 +160,40 @@ impl ReferenceModel {
                 }
                 return Err(Mismatch { lba: Lba(sector), got, expected: vec![0] });
             };
-            if !writes.iter().any(|write| write.stamp == got && !hidden(write, writes, began)) {
+            if !writes.iter().any(|write| write.version == got && !hidden(write, writes, began)) {
                 let legal = writes.iter().filter(|write| !hidden(write, writes, began));
-                let expected = legal.map(|write| write.stamp).collect();
+                let expected = legal.map(|write| write.version).collect();
                 return Err(Mismatch { lba: Lba(sector), got, expected });
             }
-            settle_lost(writes, got);
+            resolve_lost(writes, got);
         }
         Ok(())
     }
 }
 
-/// Whether a read that began at `began` can no longer see `write`.
+/// Whether a read that started at `began` can no longer return `write`.
 fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
-    writes
-        .iter()
-        .filter(|later| !later.lost)
-        .any(|later| later.stamp > write.stamp && later.from >= write.until && later.until <= began)
+    writes.iter().filter(|later| !later.lost).any(|later| {
+        later.version > write.version && later.from >= write.until && later.until <= began
+    })
 }
 
-/// A read saw `got`: whether a write that a power failure interrupted has landed is decided if that
-/// is its data or what was there before, and it must not look otherwise later.
-fn settle_lost(writes: &mut Vec<Written>, got: u64) {
+/// A read returned `got`. If that is the data of a write interrupted by a power failure, or what was
+/// there before it, later reads have to agree.
+fn resolve_lost(writes: &mut Vec<Written>, got: u64) {
     if !writes.iter().any(|write| write.lost) {
         return;
     }
-    let Some(seen) = writes.iter().find(|write| write.stamp == got).copied() else { return };
+    let Some(seen) = writes.iter().find(|write| write.version == got).copied() else { return };
     let decides = |cut: SimTime| seen.until <= cut && seen.from < cut;
-    writes.retain(|write| write.stamp == got || !(write.lost && decides(write.until)));
-    writes.iter_mut().filter(|write| write.stamp == got).for_each(|write| write.lost = false);
+    writes.retain(|write| write.version == got || !(write.lost && decides(write.until)));
+    writes.iter_mut().filter(|write| write.version == got).for_each(|write| write.lost = false);
 }
 
-/// Makes 0 legal from `now` on. One such entry is enough: 0 hides nothing, and the latest stays
-/// legal for longest.
+/// Makes version 0 valid from `now` on. One such entry is enough: it hides no write, and the latest
+/// remains valid longest.
 fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
-    writes.retain(|write| write.stamp != 0);
+    writes.retain(|write| write.version != 0);
     writes.push(Written::past(0, now));
 }
 
@@ -208,28 +212,28 @@ mod tests {
         SimTime::from_ns(ns)
     }
 
-    fn sees(reference: &mut ReferenceModel, stamp: u64, began: u64) -> bool {
-        reference.check_read(Lba(5), &[stamp], at(began)).is_ok()
+    fn sees(reference: &mut ReferenceModel, version: u64, began: u64) -> bool {
+        reference.check_read(Lba(5), &[version], at(began)).is_ok()
     }
 
     #[test]
     fn a_power_cut_in_a_trim_of_everything_looks_at_what_was_written_only() {
         let mut reference = ReferenceModel::default();
-        let stamp = reference.stamp();
-        reference.write_begins(Lba(5), 1, stamp, at(10));
-        reference.write_ends(Lba(5), 1, stamp, at(20), at(20));
+        let version = reference.next_version();
+        reference.write_begins(Lba(5), 1, version, at(10));
+        reference.write_ends(Lba(5), 1, version, at(20), at(20));
         reference.trim_begins(Lba(0), u32::MAX);
         let began = std::time::Instant::now();
         reference.power_cut(at(30));
         assert!(began.elapsed().as_secs() < 5, "sector by sector it takes far longer");
-        assert!(sees(&mut reference, 0, 40) && sees(&mut reference, stamp, 40), "done or not");
+        assert!(sees(&mut reference, 0, 40) && sees(&mut reference, version, 40), "done or not");
     }
 
     #[test]
     fn a_read_after_a_completed_write_must_see_it() {
         let mut reference = ReferenceModel::default();
         assert!(sees(&mut reference, 0, 0));
-        let first = reference.stamp();
+        let first = reference.next_version();
         reference.write_begins(Lba(5), 1, first, at(10));
         assert!(
             sees(&mut reference, 0, 5) && sees(&mut reference, first, 5),
@@ -244,14 +248,14 @@ mod tests {
     #[test]
     fn writes_that_overlap_may_land_in_either_order() {
         let mut reference = ReferenceModel::default();
-        let (first, second) = (reference.stamp(), reference.stamp());
+        let (first, second) = (reference.next_version(), reference.next_version());
         reference.write_begins(Lba(5), 1, first, at(10));
         reference.write_begins(Lba(5), 1, second, at(12));
         reference.write_ends(Lba(5), 1, second, at(20), at(10));
         reference.write_ends(Lba(5), 1, first, at(30), at(30));
         assert!(sees(&mut reference, first, 40) && sees(&mut reference, second, 40));
         assert!(!sees(&mut reference, 0, 40));
-        let third = reference.stamp();
+        let third = reference.next_version();
         reference.write_begins(Lba(5), 1, third, at(50));
         reference.write_ends(Lba(5), 1, third, at(60), at(60));
         assert!(sees(&mut reference, third, 60) && !sees(&mut reference, first, 60));
@@ -260,32 +264,32 @@ mod tests {
     #[test]
     fn trimmed_sectors_may_read_as_never_written() {
         let mut reference = ReferenceModel::default();
-        let stamp = reference.stamp();
-        reference.write_begins(Lba(5), 1, stamp, at(1));
-        reference.write_ends(Lba(5), 1, stamp, at(2), at(2));
+        let version = reference.next_version();
+        reference.write_begins(Lba(5), 1, version, at(1));
+        reference.write_ends(Lba(5), 1, version, at(2), at(2));
         reference.trim(Lba(5), 1, at(3));
-        assert!(sees(&mut reference, 0, 3) && sees(&mut reference, stamp, 3));
-        let next = reference.stamp();
+        assert!(sees(&mut reference, 0, 3) && sees(&mut reference, version, 3));
+        let next = reference.next_version();
         reference.write_begins(Lba(5), 1, next, at(4));
         reference.write_ends(Lba(5), 1, next, at(5), at(5));
-        assert!(!sees(&mut reference, 0, 6) && !sees(&mut reference, stamp, 6));
+        assert!(!sees(&mut reference, 0, 6) && !sees(&mut reference, version, 6));
     }
 
     #[test]
     fn a_trim_in_flight_may_clear_a_write_that_ended_meanwhile() {
         let mut reference = ReferenceModel::default();
         reference.trim_begins(Lba(0), 10);
-        let stamp = reference.stamp();
-        reference.write_begins(Lba(5), 1, stamp, at(2));
-        reference.write_ends(Lba(5), 1, stamp, at(4), at(1));
+        let version = reference.next_version();
+        reference.write_begins(Lba(5), 1, version, at(2));
+        reference.write_ends(Lba(5), 1, version, at(4), at(1));
         assert!(
-            sees(&mut reference, 0, 5) && sees(&mut reference, stamp, 5),
+            sees(&mut reference, 0, 5) && sees(&mut reference, version, 5),
             "the trim may land last"
         );
         reference.trim_ends(Lba(0), 10, at(6));
         assert!(
             sees(&mut reference, 0, 7)
-                && sees(&mut reference, stamp, 7)
+                && sees(&mut reference, version, 7)
                 && !sees(&mut reference, 99, 7)
         );
         for ns in 8..100 {
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn a_power_failure_leaves_the_old_or_the_new_and_a_read_decides() {
         let mut reference = ReferenceModel::default();
-        let (old, new) = (reference.stamp(), reference.stamp());
+        let (old, new) = (reference.next_version(), reference.next_version());
         reference.write_begins(Lba(5), 1, old, at(1));
         reference.write_ends(Lba(5), 1, old, at(2), at(2));
         reference.write_begins(Lba(5), 1, new, at(3));
@@ -305,7 +309,7 @@ mod tests {
         assert!(!sees(&mut reference, 0, 5), "what was acknowledged is not lost");
         assert!(sees(&mut reference, new, 5));
         assert!(!sees(&mut reference, old, 6), "it was there, and must stay");
-        let after = reference.stamp();
+        let after = reference.next_version();
         reference.write_begins(Lba(5), 1, after, at(7));
         reference.write_ends(Lba(5), 1, after, at(8), at(8));
         assert!(sees(&mut reference, after, 9) && !sees(&mut reference, new, 9));

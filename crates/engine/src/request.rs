@@ -1,4 +1,4 @@
-//! The request vocabulary every component speaks: sectors of 512 bytes, four operations.
+//! Requests between components: sectors of 512 bytes, four operations.
 
 use crate::coded;
 use crate::contents::DataSlice;
@@ -8,7 +8,7 @@ use std::fmt;
 /// Bytes in a sector, the unit of every address and length between components.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A logical block address: a sector of 512 bytes, counted from the start of the device spoken to.
+/// A logical block address: a sector of 512 bytes, counted from the start of the device addressed.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -42,25 +42,27 @@ coded! {
 }
 
 /// Properties a trace or a policy may attach to a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Flags(pub u8);
 
 impl Flags {
     /// Nothing special.
     pub const NONE: Self = Self(0);
-    /// Somebody waits for it (synchronous).
+    /// Synchronous: an application waits for it.
     pub const SYNC: Self = Self(1);
     /// File-system metadata.
     pub const META: Self = Self(2);
-    /// Read-ahead: nobody asked for it yet.
+    /// Read-ahead.
     pub const AHEAD: Self = Self(4);
     /// Must reach the medium before completion (force unit access).
     pub const FUA: Self = Self(8);
     /// Keep the range in the fast medium (konanki, section 3.5).
     pub const PIN: Self = Self(16);
-    /// Work a component does on its own account: destage, rebuild, prefetch.
+    /// Background work of a component: destage, rebuild, prefetch.
     pub const BACKGROUND: Self = Self(32);
-    /// Past a non-volatile cache, to the medium behind it, even where the cache holds the range.
+    /// Bypass a non-volatile cache, even where it holds the range.
     pub const PAST_CACHE: Self = Self(64);
 
     /// Whether every flag of `other` is set.
@@ -74,20 +76,20 @@ impl Flags {
     }
 }
 
-/// A request as one component passes it to the next.
+/// A request from a component to its child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What to do.
     pub op: Op,
     /// Properties.
     pub flags: Flags,
-    /// The volume (device number, ASU, LUN) the workload named; 0 where there is only one.
+    /// The volume (device number, ASU, LUN) of the workload; 0 with only one.
     pub volume: u16,
     /// Length in sectors; at least 1 except for a flush.
     pub sectors: u32,
     /// First sector.
     pub lba: Lba,
-    /// Where its data stamps are, when the run is verified.
+    /// Its data versions, in verified runs.
     pub data: DataSlice,
 }
 
@@ -114,35 +116,35 @@ impl Request {
     }
 }
 
-/// What a drive can be told besides requests: the NV cache feature set and the immediate power
-/// commands of ATA-8 (ATA8-ACS). A command concerns a range of sectors, or all of the drive, and
-/// completes like a request.
+/// Commands besides requests: the NV cache feature set and the immediate power commands of ATA-8
+/// (ATA8-ACS). A command applies to a range of sectors, or to the whole drive, and completes like a
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Keep the range in the cache from now on. With `populate` the drive reads it from the medium
+    /// Pin the range in the cache. With `populate` the drive reads it from the medium
     /// at once; without, the next write of the host brings the data.
     Pin {
         /// The populate-immediate bit.
         populate: bool,
     },
-    /// The range need not be kept any more.
+    /// Unpin the range.
     Unpin,
-    /// Answers the pinned ranges within the range, of which data are in the cache.
+    /// Return the pinned ranges within the range whose data are in the cache.
     QueryPinned,
-    /// Answers one range from 0 on: the size of the cache.
+    /// Return one range from sector 0 on: the size of the cache.
     QuerySize,
-    /// Write data back that are not pinned, until at least the length of the range is free.
+    /// Write back data that are not pinned, until at least the length of the range is free.
     FlushUnpinned,
-    /// Enter the NV cache power mode: the medium is left alone and stands still where possible.
+    /// Enter the NV cache power mode: the medium stays spun down where possible.
     EnterPowerMode {
-        /// Once it turns, the medium is kept turning for at least so many seconds.
+        /// Once spun up, the medium stays so for at least this many seconds.
         spinning_s_min: u32,
     },
     /// Leave the NV cache power mode.
     LeavePowerMode,
-    /// STANDBY IMMEDIATE: stop the spindle. Done when it stands; the next access starts it.
+    /// STANDBY IMMEDIATE: stop the spindle. Completes when it has stopped; the next access starts it.
     Standby,
-    /// IDLE IMMEDIATE: be ready. Done when the spindle turns.
+    /// IDLE IMMEDIATE: become ready. Completes when the spindle turns.
     Idle,
 }
 
@@ -162,12 +164,12 @@ impl Command {
         }
     }
 
-    /// Whether it is about the spindle: every device takes it, and one without has nothing to do.
+    /// Whether it concerns the spindle: every device accepts it; it has no effect without a spindle.
     pub const fn is_about_spindle(self) -> bool {
         matches!(self, Self::Standby | Self::Idle)
     }
 }
 
-/// Names a request in flight. Reused after completion.
+/// The number of a request in flight. Reused after completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);

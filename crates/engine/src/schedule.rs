@@ -1,6 +1,5 @@
-//! The I/O scheduler as a passive policy: asked for the next request, it answers.
-//!
-//! Drivers, controllers and drives all queue; they share this vocabulary.
+//! The I/O scheduler as a passive policy: it orders a queue and selects the next request. Shared by
+//! drivers, controllers and drives.
 
 use crate::request::{Lba, Request};
 use crate::state::{Loader, Saver, StateError};
@@ -9,7 +8,7 @@ use crate::time::{SimDuration, SimTime};
 /// A request waiting in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// The owner's name for it.
+    /// The owner's key for it.
     pub key: u64,
     /// The request.
     pub request: Request,
@@ -17,22 +16,21 @@ pub struct Queued {
     pub since: SimTime,
 }
 
-/// Estimates how long a device with a moving head takes to reach a request.
+/// Estimates positioning times of a device with a moving head.
 pub trait Positioner {
-    /// Time from `now` until the first sector of `to` is under the head, when the head was left
-    /// just behind sector `last`.
+    /// Time from `now` until the first sector of `to` is under the head, when the head is
+    /// just after sector `last`.
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration;
 
     /// The cylinder that holds `lba`, for schedulers that sort by cylinder.
     fn cylinder(&self, lba: Lba) -> u32;
 
-    /// The part of [`Positioner::positioning`] that moves the arm. As if nothing turned where it is
-    /// not told.
+    /// The seek part of [`Positioner::positioning`]; by default all of it.
     fn seek(&self, last: Lba, to: &Request) -> SimDuration {
         self.positioning(SimTime::ZERO, last, to)
     }
 
-    /// How long the sectors of `to` take to pass under the head.
+    /// Media transfer time of `to`.
     fn transfer(&self, _to: &Request) -> SimDuration {
         SimDuration::ZERO
     }
@@ -42,50 +40,50 @@ pub trait Positioner {
         false
     }
 
-    /// Sectors of the device; 0 where it is not told.
+    /// Sectors of the device; 0 if unknown.
     fn sectors(&self) -> u64 {
         0
     }
 }
 
-/// Where the head is, as far as the owner of the queue knows.
+/// Position of the head, as known to the owner of the queue.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
     /// The time of the decision.
     pub now: SimTime,
     /// The first sector after the last request dispatched.
     pub last: Lba,
-    /// Estimates, where the device below gives any.
+    /// Positioning estimates of the device, if any.
     pub positioner: Option<&'a dyn Positioner>,
 }
 
-/// Chooses which waiting request goes next.
+/// Selects the next request to dispatch.
 ///
 /// Every request pushed is popped exactly once. Ties are broken by order of arrival.
 pub trait Scheduler {
-    /// A request joins the queue.
+    /// Adds a request to the queue.
     fn push(&mut self, item: Queued);
 
     /// The next request; `None` only when the queue is empty.
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued>;
 
-    /// Requests waiting.
+    /// Number of waiting requests.
     fn len(&self) -> usize;
 
-    /// Whether none waits.
+    /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Until when the device had better stay idle although requests wait; `None` where the next
-    /// one should go now. The owner asks again then, and when another request joins the queue. It
-    /// is advice: [`Scheduler::pop`] answers all the same.
+    /// Until when the device should stay idle although requests wait; `None` to dispatch now. The
+    /// owner calls it again at that time and when a request is added. It is advice:
+    /// [`Scheduler::pop`] returns a request in any case.
     fn hold_until(&mut self, _head: &Head<'_>) -> Option<SimTime> {
         None
     }
 
-    /// Whether requests must pass the queue even while the device is idle, because the scheduler
-    /// may advise to hold them or has to know of all.
+    /// Whether requests must pass through the queue even while the device is idle, because the
+    /// scheduler may hold them or needs to see all of them.
     fn sees_all(&self) -> bool {
         false
     }

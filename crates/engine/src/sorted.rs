@@ -6,13 +6,14 @@
 //! list of chunks. Freed chunks are reused.
 
 use crate::schedule::Queued;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Entries in a chunk at most.
 const CHUNK: usize = 64;
 
 /// A map sorted by key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SortedMap<K, V> {
     /// In order; none is empty.
     chunks: Vec<Vec<(K, V)>>,

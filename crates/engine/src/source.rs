@@ -1,9 +1,9 @@
-//! Where requests come from, as the host sees it.
+//! The interface of workloads: sources of requests for the host.
 
 use crate::request::Request;
 use crate::time::SimTime;
 
-/// A request and the time the workload wants it at.
+/// A request and its arrival time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Time since the start of the workload; a closed loop ignores it.
@@ -17,32 +17,32 @@ pub trait Source {
     /// The next request, `None` at the end. Times never decrease.
     ///
     /// # Errors
-    /// A located, actionable sentence when the workload cannot go on.
+    /// A message with position and remedy when the workload cannot continue.
     fn next(&mut self) -> Result<Option<Arrival>, String>;
 
-    /// How much has been delivered, 0 to 1, where that is known.
+    /// The share delivered, 0 to 1, where known.
     fn progress(&self) -> Option<f64> {
         None
     }
 
-    /// Whether requests do not depend on what [`Source::completed`] told or on when they are asked
-    /// for, so that some may be read ahead of their turn.
+    /// Whether requests are independent of [`Source::completed`] and of when they are read, so that
+    /// several may be read ahead.
     fn reads_ahead(&self) -> bool {
         false
     }
 
-    /// Whether the end that [`Source::next`] told is none: there will be more after a completion.
-    /// Such a workload is taken in an open loop only.
+    /// Whether an end returned by [`Source::next`] is temporary: more requests follow a completion.
+    /// Such a workload runs in an open loop only.
     fn waits(&self) -> bool {
         false
     }
 
-    /// What was delivered last has not arrived yet and is put back, because a completion may let
-    /// something else come first. Only called while [`Source::waits`] or for the last request of
+    /// Returns the request delivered last, which has not arrived yet, because a completion may
+    /// cause an earlier one. Only called while [`Source::waits`] or for the last request of
     /// a workload that waited.
     fn take_back(&mut self) {}
 
-    /// Told when a request of the workload is done, for workloads that think between requests.
+    /// Called when a request of the workload completes, for workloads with think time.
     fn completed(&mut self, _request: &Request, _now: SimTime) {}
 }
 

@@ -1,14 +1,14 @@
-//! What a component remembers, as bytes: written at the end of one run, read at the start of another.
+//! A component's state as bytes: written at the end of one run, read at the start of another.
 //!
-//! A part puts values in some order and takes them back in the same one. The bytes carry no names
-//! and no version: whoever keeps them (a file, a cache) binds them to the program and the system
-//! they came from, and guards them with a checksum.
+//! A component reads values in the order in which it wrote them. The bytes carry no names and no
+//! version: the file or cache that stores them binds them to the program and the system they
+//! belong to, and protects them with a checksum.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// Why a state cannot be saved or taken back.
+/// Why a state cannot be saved or restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateError(pub String);
 
@@ -20,24 +20,24 @@ impl fmt::Display for StateError {
 
 impl std::error::Error for StateError {}
 
-/// Takes values and makes bytes of them.
+/// Serialises values.
 #[derive(Debug, Default)]
 pub struct Saver(Vec<u8>);
 
 impl Saver {
-    /// Appends `value`; several go in one call as a tuple of references.
+    /// Appends `value`; a tuple of references appends several.
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T) {
         let bytes = std::mem::take(&mut self.0);
         self.0 = postcard::to_extend(value, bytes).expect("values of known length have bytes");
     }
 
-    /// Everything put so far.
+    /// The bytes written so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Gives back what a [`Saver`] took, in the same order.
+/// Reads the values a [`Saver`] wrote, in the same order.
 #[derive(Debug)]
 pub struct Loader<'a>(&'a [u8]);
 
@@ -58,15 +58,15 @@ impl<'a> Loader<'a> {
         Ok(value)
     }
 
-    /// What is left, for readers of another kind.
+    /// The bytes not read yet, for readers of another kind.
     pub const fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all bytes have been read.
     ///
     /// # Errors
-    /// When something is.
+    /// When bytes are left.
     pub fn end(&self) -> Result<(), StateError> {
         match self.0.len() {
             0 => Ok(()),
@@ -78,7 +78,7 @@ impl<'a> Loader<'a> {
 /// Checks that a table read back is as long as the one it replaces.
 ///
 /// # Errors
-/// When it is not: the state is of another system.
+/// When it is not: the state belongs to another system.
 pub fn same_length(what: &str, found: usize, wanted: usize) -> Result<(), StateError> {
     if found == wanted {
         return Ok(());

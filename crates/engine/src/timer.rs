@@ -1,14 +1,14 @@
 //! The event queue: a 4-ary heap ordered by (time, phase, sequence).
 //!
-//! The sequence number makes the order total, so a run never depends on how the heap breaks ties.
+//! The sequence number makes the order total, so results do not depend on how the heap breaks ties.
 
 use crate::time::SimTime;
 
-/// Among events of one instant, which goes first.
+/// The order of events of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TimerPhase {
-    /// Something finished: resources become free before anybody asks for them.
+    /// A completion: resources become free before they are requested.
     Complete = 0,
     /// A component's own timer.
     Wake = 1,
@@ -57,7 +57,7 @@ impl<T: Copy> TimerQueue<T> {
         Some((SimTime::from_ns((first.key >> 64) as u64), first.item))
     }
 
-    /// Everything waiting, earliest first.
+    /// All pending events, earliest first.
     pub fn in_order(&self) -> Vec<(SimTime, T)> {
         let mut entries = self.heap.clone();
         entries.sort_unstable_by_key(|entry| entry.key);
@@ -70,12 +70,12 @@ impl<T: Copy> TimerQueue<T> {
         self.heap.clear();
     }
 
-    /// Number of events waiting.
+    /// Number of pending events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether none waits.
+    /// Whether none is pending.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

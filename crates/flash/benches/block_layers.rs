@@ -1,4 +1,4 @@
-//! Uniform random 4 KiB writes over layers that map blocks, through the whole machine with a
+//! Uniform random 4 KiB writes over block-mapped FTLs, through the whole machine with a
 //! closed loop of 32 requests: flash operations simulated per CPU-second.
 //!
 //! `cargo bench -p hybridsim-flash --bench block_layers -- [ftl,ftl,..] [writes] [GiB]`
@@ -65,10 +65,10 @@ struct Operations {
 impl EventSink for Operations {
     fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(cpu_seconds);
-        for stamped in events {
-            match stamped.event() {
+        for record in events {
+            match record.event() {
                 Some(FlashEvent::Program { .. }) => self.programs += 1,
-                Some(FlashEvent::Read { .. } | FlashEvent::Erase { .. }) => self.others += 1,
+                FlashEvent::Read { .. } | FlashEvent::Erase { .. } => self.others += 1,
                 _ => {}
             }
         }
@@ -80,7 +80,7 @@ fn device(ftl: &str, gib: u64) -> Ssd {
     let us = |us| Value::Duration(SimDuration::from_us(us));
     let blocks_per_plane = (gib as f64 * 1024.0 * 1.07 / 64.0).ceil() as u64;
     let settings = defaults::settings(&PARAMS, &registry)
-        .and("ftl", defaults::plug("ftl", ftl, &registry))
+        .and("ftl", defaults::entry("ftl", ftl, &registry))
         .and("blocks_per_plane", Value::Count(blocks_per_plane))
         .and("over_provisioning", Value::Number(0.07))
         .and("program_order", Value::Text("any".to_owned()))
@@ -91,7 +91,7 @@ fn device(ftl: &str, gib: u64) -> Ssd {
         .and("precondition", Value::Text("fill".to_owned()));
     let (settings, registry) = (&settings, &registry);
     build_ssd(&BuildInput { settings, registry, seed: 1, path: "ssd", children: &[] })
-        .expect("sound parameters")
+        .expect("valid parameters")
 }
 
 fn main() {
@@ -105,8 +105,8 @@ fn main() {
         let root = ClosedLoop { left: writes, pages, stream: Stream::new(1, "bench") };
         let node = ComponentTree::inner("root", root, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut sink = Operations::default();
-        Machine::new(node, false).run(&mut sink, &mut |_| true).expect("a sound run");
-        let seconds = cpu_seconds() - sink.first.expect("events were told");
+        Machine::new(node, false).run(&mut sink, &mut |_| true).expect("a run without a fault");
+        let seconds = cpu_seconds() - sink.first.expect("there were events");
         let operations = sink.programs + sink.others;
         println!(
             "{gib} GiB, {ftl}: {:.1} M flash operations and {:.3} M writes per CPU-second, write \

@@ -1,10 +1,11 @@
 //! 4 KiB uniform random writes on a preconditioned 64 GiB device while garbage collection runs,
-//! through the whole machine with a closed loop of 32 requests, which looks ahead as the host does.
+//! through the whole machine with a closed loop of 32 requests, which announces its requests as the
+//! host does.
 //!
 //! `cargo bench -p hybridsim-flash -- [op28|op7|op34..] [die|channel|none|untimed] [requests] [GiB]
 //! [ftl] [incremental|blocking]`; `dftl` caches 32,768 entries. Untimed means that only the
-//! translation layer and the array run, as for write amplification alone; there 34 % of spare
-//! space come to a write amplification of 2.2.
+//! FTL and the array run, as for write amplification alone; with 34 % over-provisioning the write
+//! amplification is 2.2.
 
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::Value;
@@ -12,11 +13,12 @@ use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, EventRecord, EventSink, Lba, Machine,
     Op, Request, RequestId, SimDuration, Stream,
 };
+use hybridsim_flash::Cause;
+use hybridsim_flash::FlashEvent;
 use hybridsim_flash::defaults;
 use hybridsim_flash::device::{PARAMS, Ssd, build_ssd};
 use hybridsim_flash::ftl::{EXPECTED_MAX, Hint};
 use hybridsim_flash::geometry::Lpn;
-use hybridsim_flash::{Cause, FlashEvent};
 use std::time::Instant;
 
 /// Processor seconds of this process: the machine may be shared. Falls back to wall time.
@@ -35,7 +37,7 @@ struct ClosedLoop {
     depth: u64,
     pages: u64,
     stream: Stream,
-    /// Pages drawn and not yet asked for, the next one last.
+    /// Pages drawn and not yet requested, the next one last.
     drawn: Vec<Lpn>,
 }
 
@@ -77,7 +79,7 @@ impl Component for ClosedLoop {
     }
 }
 
-/// Counts programs and notes when the first request was told, which ends preconditioning.
+/// Counts programs and the time of the first event, which ends preconditioning.
 #[derive(Default)]
 struct Programs {
     host: u64,
@@ -88,8 +90,8 @@ struct Programs {
 impl EventSink for Programs {
     fn take(&mut self, events: &[EventRecord]) {
         self.first.get_or_insert_with(|| cpu_seconds(Instant::now()));
-        for stamped in events {
-            match stamped.event() {
+        for record in events {
+            match record.event() {
                 Some(FlashEvent::Program { cause: Cause::Host, .. }) => self.host += 1,
                 Some(FlashEvent::Program { .. }) => self.other += 1,
                 _ => {}
@@ -108,15 +110,15 @@ fn device(
     let us = |us| Value::Duration(SimDuration::from_us(us));
     let pages = gib as f64 * 262_144.0 * (1.0 + ratio);
     let blocks_per_plane = (pages / 256.0 / 64.0).ceil() as u64;
-    let mut plug = defaults::plug("ftl", ftl, &registry);
-    if let (Value::Entry(plug), "dftl") = (&mut plug, ftl) {
-        plug.settings.set("cache_entries", Value::Count(32_768));
+    let mut choice = defaults::entry("ftl", ftl, &registry);
+    if let (Value::Entry(entry), "dftl") = (&mut choice, ftl) {
+        entry.settings.set("cache_entries", Value::Count(32_768));
     }
-    if let (Value::Entry(plug), "page") = (&mut plug, ftl) {
-        plug.settings.set("gc_pace", Value::Text(pace.to_owned()));
+    if let (Value::Entry(entry), "page") = (&mut choice, ftl) {
+        entry.settings.set("gc_pace", Value::Text(pace.to_owned()));
     }
     let settings = defaults::settings(&PARAMS, &registry)
-        .and("ftl", plug)
+        .and("ftl", choice)
         .and("blocks_per_plane", Value::Count(blocks_per_plane))
         .and("over_provisioning", Value::Number(ratio))
         .and("timing", Value::Text(timing.to_owned()))
@@ -134,7 +136,7 @@ fn device(
         path: "ssd",
         children: &[],
     };
-    build_ssd(&input).expect("sound parameters")
+    build_ssd(&input).expect("valid parameters")
 }
 
 fn main() {
@@ -174,7 +176,7 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
             &mut stream,
             &mut |_| true,
         )
-        .expect("a sound device");
+        .expect("a working device");
         ready = cpu_seconds(clock) - built;
         let (start, before) = (cpu_seconds(clock), flash.array().programs());
         let mut drawn = Vec::with_capacity(EXPECTED_MAX);
@@ -185,7 +187,7 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
             }
             let lpn = drawn.pop().expect("drawn just now");
             flash.clear();
-            ftl.write(lpn, Hint { request_pages: 1 }, flash).expect("room");
+            ftl.write(lpn, Hint { request_pages: 1 }, flash).expect("a device that is not full");
         }
         seconds = cpu_seconds(clock) - start;
         amplification = (flash.array().programs() - before) as f64 / requests as f64;
@@ -195,8 +197,8 @@ fn measure((ratio, gib): (f64, u64), mode: &str, requests: u64, (ftl, pace): (&s
         let node = ComponentTree::inner("root", root, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut machine = Machine::new(node, false);
         let mut sink = Programs::default();
-        let end = machine.run(&mut sink, &mut |_| true).expect("a sound run");
-        let first = sink.first.expect("events were told");
+        let end = machine.run(&mut sink, &mut |_| true).expect("a run without a fault");
+        let first = sink.first.expect("there were events");
         ready = first - built;
         seconds = cpu_seconds(clock) - first;
         amplification = (sink.host + sink.other) as f64 / sink.host as f64;

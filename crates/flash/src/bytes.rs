@@ -1,16 +1,16 @@
-//! Memory for tables, in huge pages where they are large.
+//! Memory for tables, in huge pages if they are large.
 //!
-//! A table that is looked up all over misses the processor's table of pages as well as its caches.
-//! In pages of 2 MiB, which Linux gives to who asks for them, the former has room for all of it.
+//! Random accesses to a large table miss the processor's TLB as well as its caches. With huge pages
+//! of 2 MiB, which Linux provides on request, the TLB covers the whole table.
 
 use memmap2::MmapMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Tables below this size stay on the heap: a mapping of their own would cost more than it gains.
+/// Smaller tables stay on the heap, where a mapping would cost more than it gains.
 const HUGE_MIN: usize = 4 << 20;
 
-/// A block of bytes whose length never changes.
+/// A byte array of fixed length.
 pub struct Bytes(Kind);
 
 enum Kind {
@@ -19,7 +19,6 @@ enum Kind {
 }
 
 impl Bytes {
-    /// So many bytes, all of them `value`.
     pub fn filled(length: usize, value: u8) -> Self {
         let Some(mut map) = mapped(length) else { return Self(Kind::Heap(vec![value; length])) };
         map.fill(value);
@@ -27,13 +26,13 @@ impl Bytes {
     }
 }
 
-/// A mapping of the system's, where that is worth while and possible.
+/// An anonymous mapping, if the table is large enough and the system provides it.
 fn mapped(length: usize) -> Option<MmapMut> {
     if length < HUGE_MIN {
         return None;
     }
     let map = MmapMut::map_anon(length).ok()?;
-    // Only speed depends on it, so a refusal does no harm.
+    // Only speed depends on the advice, so its failure is ignored.
     #[cfg(target_os = "linux")]
     drop(map.advise(memmap2::Advice::HugePage));
     Some(map)
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_and_small_ones_hold_the_same() {
+    fn heap_and_mapped_arrays_behave_alike() {
         for length in [0, 1, HUGE_MIN - 1, HUGE_MIN, HUGE_MIN + 4097] {
             let mut bytes = Bytes::filled(length, 0xff);
             assert!(bytes.len() == length && bytes.iter().all(|byte| *byte == 0xff));

@@ -1,11 +1,11 @@
-//! What every translation layer must do, whoever wrote it: random devices, random workloads, and
-//! a reference of what each page of flash holds. A failing case is shrunk before it is told.
+//! The conformance suite for FTLs: random devices, random workloads, and a reference model of the
+//! data in each page of flash. A failing case is shrunk before it is reported.
 //!
-//! Checked after every operation: each read returns the last write, programs hit erased pages
-//! only, valid pages are neither lost nor made, exactly one page is programmed for each write of
-//! the host, errors are told and leave the old data readable, and nothing panics or runs away.
-//! On the way the layer is saved and restored into a twin, which from then on has to do exactly
-//! what the original does.
+//! Checked after every operation: each read returns the last write, only erased pages are
+//! programmed, the number of valid pages is consistent, each host write programs exactly one page
+//! with host data, errors are reported and leave the old data readable, and nothing panics or loops
+//! forever. During each case the FTL is saved and restored into a twin, which from then on has to
+//! do exactly what the original does.
 
 use crate::array::{Array, ProgramOrder};
 use crate::event::Cause;
@@ -18,81 +18,69 @@ use hybridsim_engine::{Loader, Saver, Stream};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// One thing the host does.
+/// An operation of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Write a page.
+pub enum HostOp {
     Write(u32),
-    /// Read a page.
     Read(u32),
-    /// Trim a page.
     Trim(u32),
-    /// Let the layer work in the background.
+    /// The device is idle, and the FTL may work in the background.
     Idle,
 }
 
-/// A device and what is done to it.
+/// A device and a workload.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The device.
     pub shape: Shape,
-    /// Spare space, as (physical - offered) / offered.
+    /// (physical - exported) / exported.
     pub over_provisioning: f64,
-    /// Erases a block survives.
     pub endurance: u32,
-    /// The chance that an erase fails.
+    /// The probability that an erase fails.
     pub grown_bad: f64,
-    /// What is done. Pages are taken modulo what the device offers.
-    pub acts: Vec<Act>,
+    /// Pages are taken modulo the exported capacity.
+    pub ops: Vec<HostOp>,
 }
 
-/// A case the translation layer got wrong, as small as it could be made.
+/// A case the FTL failed, shrunk.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What went wrong.
     pub reason: String,
-    /// The smallest case found.
     pub case: Case,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { shape, over_provisioning, endurance, grown_bad, acts } = &self.case;
+        let Case { shape, over_provisioning, endurance, grown_bad, ops } = &self.case;
         writeln!(f, "{}", self.reason)?;
         writeln!(f, "on {shape:?}")?;
         writeln!(f, "over-provisioning {over_provisioning}, endurance {endurance}")?;
         writeln!(f, "erases fail with probability {grown_bad}")?;
-        write!(f, "after {} operations: {acts:?}", acts.len())
+        write!(f, "after {} operations: {ops:?}", ops.len())
     }
 }
 
-/// What the cases covered, so that a suite that tests nothing shows.
+/// What the cases covered, for checks that a suite tests anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Cases run to their end or to a worn-out device.
     pub ran: u32,
-    /// Cases the layer's builder refused as impossible.
+    /// Cases rejected by the FTL's builder.
     pub refused: u32,
     /// Cases that ended with a worn-out device.
     pub worn_out: u32,
-    /// Host writes done.
+    /// Host writes.
     pub writes: u64,
-    /// Blocks erased.
     pub erases: u64,
 }
 
-/// A translation layer under test, with the settings to build it from.
+/// An FTL under test.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The layer.
     pub entry: FtlEntry,
-    /// Its settings.
     pub settings: &'a Settings,
-    /// Where its policies are found.
     pub registry: &'a Registry,
-    /// The chip's rule.
     pub order: ProgramOrder,
-    /// Whether it can save itself.
+    /// Whether its state can be saved.
     pub saves: bool,
 }
 
@@ -134,32 +122,32 @@ fn draw(stream: &mut Stream) -> Case {
     let (write, trim) = (30 + stream.below(65), stream.below(12));
     let fill = stream.chance(0.6);
     let skew = stream.unit();
-    let mut acts: Vec<Act> = Vec::new();
+    let mut ops: Vec<HostOp> = Vec::new();
     if fill {
-        acts.extend((0..pages as u32).map(Act::Write));
+        ops.extend((0..pages as u32).map(HostOp::Write));
     }
     for _ in 0..(3 * pages).clamp(40, 1_500) {
         let bound = if stream.chance(skew) { hot } else { pages };
         let page = stream.below(bound) as u32;
-        acts.push(match stream.below(100) {
-            roll if roll < write => Act::Write(page),
-            roll if roll < write + trim => Act::Trim(page),
-            99 => Act::Idle,
-            _ => Act::Read(page),
+        ops.push(match stream.below(100) {
+            roll if roll < write => HostOp::Write(page),
+            roll if roll < write + trim => HostOp::Trim(page),
+            99 => HostOp::Idle,
+            _ => HostOp::Read(page),
         });
     }
-    acts.extend((0..pages as u32).map(Act::Read));
+    ops.extend((0..pages as u32).map(HostOp::Read));
     let grown_bad = if stream.chance(0.2) { stream.unit() * 0.2 } else { 0.0 };
-    Case { shape, over_provisioning, endurance, grown_bad, acts }
+    Case { shape, over_provisioning, endurance, grown_bad, ops }
 }
 
-/// Runs one case; panics of the layer count as failures.
+/// Runs one case; a panic of the FTL is a failure.
 fn run(subject: &Subject<'_>, case: &Case, coverage: &mut Coverage) -> Result<(), String> {
     let guarded = catch_unwind(AssertUnwindSafe(|| run_unguarded(subject, case, coverage)));
     guarded.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("it panicked: {}", text.unwrap_or("without a word")))
+        Err(format!("it panicked: {}", text.unwrap_or("without a message")))
     })
 }
 
@@ -193,43 +181,47 @@ fn run_unguarded(
     };
     let rebuild = || match (subject.entry.build)(&input) {
         Ok(ftl) => Ok((ftl, fresh())),
-        Err(_) => Err("it was built once and refused the second time".to_owned()),
+        Err(_) => {
+            Err("the builder accepted the device once and rejected it the second time".to_owned())
+        }
     };
     let flash = fresh();
-    let mut bench = Bench {
+    let mut device = TestDevice {
         ftl,
         flash,
-        cells: vec![0; geometry.pages() as usize],
-        held: vec![u64::MAX; geometry.pages() as usize],
+        stored: vec![0; geometry.pages() as usize],
+        buffered: vec![u64::MAX; geometry.pages() as usize],
         expected: vec![0; exported_pages as usize],
         trimmed: vec![false; exported_pages as usize],
-        next_stamp: 0,
+        versions: 0,
         erases: 0,
         twin: None,
         rebuild: &rebuild,
         saves: subject.saves,
     };
-    let done = bench.run(&case.acts);
-    coverage.writes += bench.next_stamp;
-    coverage.erases += bench.erases;
-    match done {
-        Err(Stop::Wrong(reason)) => return Err(reason),
-        Err(Stop::GaveUp(FtlError::WornOut(_))) => {
-            if !is_worn(bench.flash.array()) {
-                return Err("it says worn out, but no block is".to_owned());
+    let result = device.run(&case.ops);
+    coverage.writes += device.versions;
+    coverage.erases += device.erases;
+    match result {
+        Err(Stop::Failure(reason)) => return Err(reason),
+        Err(Stop::Error(FtlError::WornOut(_))) => {
+            if !is_worn(device.flash.array()) {
+                return Err("it reports a worn-out device, but no block is worn out".to_owned());
             }
             coverage.worn_out += 1;
         }
-        Err(Stop::GaveUp(error)) => return Err(format!("it gave up on a sound device: {error}")),
+        Err(Stop::Error(error)) => {
+            return Err(format!("it failed although no block is worn out: {error}"));
+        }
         Ok(()) => {}
     }
-    bench.read_everything()?;
+    device.read_everything()?;
     coverage.ran += 1;
     Ok(())
 }
 
-/// Whether blocks are retired, or would be by the next erase: a layer that rewrites blocks in
-/// place has to stop one erase earlier.
+/// Whether blocks are retired, or would be by the next erase: an FTL that rewrites blocks in place
+/// has to stop one erase earlier.
 fn is_worn(array: &Array) -> bool {
     let last = |block| array.erases(block) + 1 == array.endurance_of(block);
     array.retired_blocks() > 0 || (0..array.geometry().blocks()).map(BlockId).any(last)
@@ -237,64 +229,64 @@ fn is_worn(array: &Array) -> bool {
 
 /// Why a case ended before its last operation.
 enum Stop {
-    GaveUp(FtlError),
-    Wrong(String),
+    Error(FtlError),
+    Failure(String),
 }
 
 impl From<String> for Stop {
     fn from(reason: String) -> Self {
-        Self::Wrong(reason)
+        Self::Failure(reason)
     }
 }
 
-/// A layer, its flash, and what each page should hold.
-struct Bench<'a> {
+/// An FTL, its flash, and the reference model.
+struct TestDevice<'a> {
     ftl: Box<dyn Ftl>,
     flash: FlashOps,
-    /// The stamp in each physical page.
-    cells: Vec<u64>,
-    /// What reads of each physical page brought into the controller's memory.
-    held: Vec<u64>,
-    /// The last stamp written to each logical page; 0 when never.
+    /// The version in each physical page.
+    stored: Vec<u64>,
+    /// The version that a read of each physical page brought into the controller's memory.
+    buffered: Vec<u64>,
+    /// The last version written to each logical page; 0 if none.
     expected: Vec<u64>,
     trimmed: Vec<bool>,
-    next_stamp: u64,
+    /// Versions written so far.
+    versions: u64,
     erases: u64,
-    /// What was restored from what the layer saved.
+    /// The FTL and flash restored from the saved state.
     twin: Option<Pair>,
-    /// A fresh layer and fresh flash.
+    /// Builds a new FTL and new flash.
     rebuild: &'a dyn Fn() -> Result<Pair, String>,
-    /// Whether the layer can save itself.
     saves: bool,
 }
 
 type Pair = (Box<dyn Ftl>, FlashOps);
 
-impl Bench<'_> {
-    fn run(&mut self, acts: &[Act]) -> Result<(), Stop> {
-        self.ftl.prepare(&mut self.flash).map_err(Stop::GaveUp)?;
+impl TestDevice<'_> {
+    fn run(&mut self, ops: &[HostOp]) -> Result<(), Stop> {
+        self.ftl.prepare(&mut self.flash).map_err(Stop::Error)?;
         if self.ftl.mapping_ram_bytes() == 0 && !self.ftl.is_raw() {
-            return Err(Stop::Wrong("it claims to need no memory at all".to_owned()));
+            return Err(Stop::Failure("it reports that it needs no controller memory".to_owned()));
         }
-        let audit_every = (acts.len() / 8).max(1);
-        for (number, act) in acts.iter().enumerate() {
+        let audit_every = (ops.len() / 8).max(1);
+        for (number, op) in ops.iter().enumerate() {
             let count = self.expected.len() as u32;
-            let halfway = number == acts.len() / 4 || number == acts.len() * 5 / 8;
-            if halfway && self.saves {
+            let save_here = number == ops.len() / 4 || number == ops.len() * 5 / 8;
+            if save_here && self.saves {
                 self.twin = Some(self.save_and_restore()?);
             }
-            match *act {
-                Act::Write(page) if self.ftl.is_raw() => self.write_raw(page % count)?,
-                Act::Write(page) => self.write(page % count)?,
-                Act::Read(page) => self.read(page % count)?,
-                Act::Trim(page) => self.trim(page % count)?,
-                Act::Idle => {
+            match *op {
+                HostOp::Write(page) if self.ftl.is_raw() => self.write_raw(page % count)?,
+                HostOp::Write(page) => self.write(page % count)?,
+                HostOp::Read(page) => self.read(page % count)?,
+                HostOp::Trim(page) => self.trim(page % count)?,
+                HostOp::Idle => {
                     self.flash.clear();
                     let worked = self.ftl.idle(&mut self.flash);
                     self.twin_agrees("background work", &worked, |ftl, flash| ftl.idle(flash))?;
-                    // What it did before it gave up has happened.
+                    // Operations before an error have been executed.
                     self.apply(0)?;
-                    worked.map_err(Stop::GaveUp)?;
+                    worked.map_err(Stop::Error)?;
                 }
             }
             if (number + 1) % audit_every == 0 {
@@ -307,31 +299,31 @@ impl Bench<'_> {
 
     fn write(&mut self, page: u32) -> Result<(), Stop> {
         self.flash.clear();
-        // Large and small requests in turn; the same page is part of both at times.
-        let hint = Hint { request_pages: 1 + (page / 4 + self.next_stamp as u32 / 8) % 16 };
+        // Large and small requests alternate; the same page is part of both at times.
+        let hint = Hint { request_pages: 1 + (page / 4 + self.versions as u32 / 8) % 16 };
         let result = self.ftl.write(Lpn(page), hint, &mut self.flash);
         let again = |ftl: &mut dyn Ftl, flash: &mut FlashOps| ftl.write(Lpn(page), hint, flash);
         self.twin_agrees("a write", &result, again)?;
-        let programs = self.apply(if result.is_ok() { self.next_stamp + 1 } else { 0 })?;
-        result.map_err(Stop::GaveUp)?;
+        let programs = self.apply(if result.is_ok() { self.versions + 1 } else { 0 })?;
+        result.map_err(Stop::Error)?;
         if programs != 1 {
             let message = format!("writing logical page {page} programmed it {programs} times");
-            return Err(Stop::Wrong(message));
+            return Err(Stop::Failure(message));
         }
-        self.next_stamp += 1;
-        self.expected[page as usize] = self.next_stamp;
+        self.versions += 1;
+        self.expected[page as usize] = self.versions;
         self.trimmed[page as usize] = false;
         Ok(())
     }
 
-    /// Writes as the host of flash without translation: a block in the way is erased first.
+    /// Writes as the host of raw flash, which erases a block before it overwrites its pages.
     fn write_raw(&mut self, page: u32) -> Result<(), Stop> {
-        let Err(Stop::GaveUp(FtlError::NotErased(refusal))) = self.write(page) else {
+        let Err(Stop::Error(FtlError::NotErased(refusal))) = self.write(page) else {
             return Ok(());
         };
         if self.expected[page as usize] == 0 && self.flash.array().order() == ProgramOrder::Any {
-            let message = format!("page {page} was never written, but refused: {refusal}");
-            return Err(Stop::Wrong(message));
+            let message = format!("page {page} was never written, but the write failed: {refusal}");
+            return Err(Stop::Failure(message));
         }
         self.read(page)?;
         let pages = self.flash.array().geometry().pages_per_block();
@@ -340,8 +332,8 @@ impl Bench<'_> {
             self.trim(other)?;
         }
         match self.write(page) {
-            // In order from the first page on, the chip says.
-            Err(Stop::GaveUp(FtlError::NotErased(_)))
+            // The chip programs pages in order from the first one on.
+            Err(Stop::Error(FtlError::NotErased(_)))
                 if self.flash.array().order() == ProgramOrder::Sequential && page != first =>
             {
                 Ok(())
@@ -355,7 +347,7 @@ impl Bench<'_> {
         let result = self.ftl.trim(Lpn(page), &mut self.flash);
         self.twin_agrees("a trim", &result, |ftl, flash| ftl.trim(Lpn(page), flash))?;
         self.apply(0)?;
-        result.map_err(Stop::GaveUp)?;
+        result.map_err(Stop::Error)?;
         self.trimmed[page as usize] = true;
         Ok(())
     }
@@ -366,21 +358,21 @@ impl Bench<'_> {
         self.twin_agrees("a read", &(), |ftl, flash| ftl.read(Lpn(page), flash))?;
         self.apply(0)?;
         let reads = self.flash.list().iter().filter(|op| op.cause == Cause::Host);
-        let found: Vec<u64> = reads.map(|op| self.cells[op.page as usize]).collect();
+        let found: Vec<u64> = reads.map(|op| self.stored[op.page as usize]).collect();
         let wanted = self.expected[page as usize];
-        let sound = match found[..] {
+        let valid = match found[..] {
             [] => wanted == 0 || self.trimmed[page as usize],
             [got] => got == wanted,
             _ => false,
         };
-        if !sound {
+        if !valid {
             return Err(format!(
                 "logical page {page} was last written by write {wanted}, reading it returned \
                  {found:?}"
             ));
         }
         if self.ftl.holds(Lpn(page), &self.flash) == found.is_empty() {
-            return Err(format!("holds({page}) contradicts what a read does"));
+            return Err(format!("holds({page}) contradicts a read of the page"));
         }
         Ok(())
     }
@@ -389,11 +381,12 @@ impl Bench<'_> {
         (0..self.expected.len() as u32).try_for_each(|page| self.read(page))
     }
 
-    /// A fresh layer and fresh flash that took over what these saved.
+    /// A new FTL and new flash with the saved state of these.
     fn save_and_restore(&self) -> Result<Pair, String> {
         let mut saver = Saver::default();
         self.flash.save(&mut saver);
-        self.ftl.save(&mut saver).map_err(|error| format!("it cannot save itself: {error}"))?;
+        self.ftl.check_saveable().map_err(|error| format!("it cannot be saved: {error}"))?;
+        self.ftl.save(&mut saver);
         let bytes = saver.into_bytes();
         let (mut ftl, mut flash) = (self.rebuild)()?;
         let mut loader = Loader::new(&bytes);
@@ -401,67 +394,67 @@ impl Bench<'_> {
             .restore(&mut loader)
             .and_then(|()| ftl.restore(&mut loader))
             .and_then(|()| loader.end())
-            .map_err(|error| format!("it cannot take back what it saved: {error}"))?;
-        ftl.audit(&flash).map_err(|wrong| format!("after taking back what it saved: {wrong}"))?;
+            .map_err(|error| format!("it cannot restore what it saved: {error}"))?;
+        ftl.audit(&flash).map_err(|error| format!("after a restore: {error}"))?;
         Ok((ftl, flash))
     }
 
-    /// Has the twin do what the layer just did, with the outcome `result`.
+    /// Repeats an operation on the twin, whose result and flash operations must be the same.
     fn twin_agrees<T: PartialEq + fmt::Debug>(
         &mut self,
         what: &str,
         result: &T,
-        act: impl FnOnce(&mut dyn Ftl, &mut FlashOps) -> T,
+        repeat: impl FnOnce(&mut dyn Ftl, &mut FlashOps) -> T,
     ) -> Result<(), String> {
         let Some((ftl, flash)) = &mut self.twin else { return Ok(()) };
         flash.clear();
-        let second = act(&mut **ftl, flash);
+        let second = repeat(&mut **ftl, flash);
         if second == *result && flash.list() == self.flash.list() {
             return Ok(());
         }
         Err(format!(
-            "after save and restore {what} led to {second:?} and {:?} instead of {result:?} \
-             and {:?}",
+            "after a restore {what} returned {second:?} with {:?} instead of {result:?} \
+             with {:?}",
             flash.list(),
             self.flash.list()
         ))
     }
 
-    /// Moves stamps as the noted operations move data; says how many pages of the host's were
-    /// programmed.
-    fn apply(&mut self, host_stamp: u64) -> Result<u32, String> {
+    /// Applies the recorded operations to the model, with `version` as host data. Returns how many
+    /// pages were programmed with host data.
+    fn apply(&mut self, version: u64) -> Result<u32, String> {
         let mut programs = 0;
         for op in self.flash.list() {
             let page = op.page as usize;
             match op.kind {
-                OpKind::Read => self.held[page] = self.cells[page],
+                OpKind::Read => self.buffered[page] = self.stored[page],
                 OpKind::Program if op.cause == Cause::Host => {
                     programs += 1;
-                    self.cells[page] = host_stamp;
+                    self.stored[page] = version;
                 }
-                OpKind::Program if op.from == FRESH => self.cells[page] = 0,
-                OpKind::Program => self.cells[page] = self.held[op.from as usize],
-                OpKind::Copy => self.cells[page] = self.cells[op.from as usize],
+                OpKind::Program if op.from == FRESH => self.stored[page] = 0,
+                OpKind::Program => self.stored[page] = self.buffered[op.from as usize],
+                OpKind::Copy => self.stored[page] = self.stored[op.from as usize],
                 OpKind::Erase => {
                     let pages = self.flash.array().geometry().pages_per_block() as usize;
-                    self.cells[page * pages..(page + 1) * pages].fill(0);
+                    self.stored[page * pages..(page + 1) * pages].fill(0);
                     self.erases += 1;
                 }
             }
             let links_back = op.after.index().is_none_or(|index| index < self.flash.list().len());
             if !links_back {
-                return Err("an operation waits for one that is not in the list".to_owned());
+                return Err("an operation depends on one that is not in the list".to_owned());
             }
         }
-        // Memory does not outlast a request.
+        // The controller's memory is not kept beyond a request.
         for op in self.flash.list().iter().filter(|op| op.kind == OpKind::Read) {
-            self.held[op.page as usize] = u64::MAX;
+            self.buffered[op.page as usize] = u64::MAX;
         }
         self.flash.violation().map_or(Ok(programs), |violation| Err(violation.to_string()))
     }
 }
 
-/// Makes `failure` smaller while it still fails: fewer operations, a smaller device.
+/// Shrinks `failure` while it still fails: fewer operations, a smaller device.
 fn shrink(subject: &Subject<'_>, mut failure: Failure) -> Failure {
     let mut attempts = 2_000;
     let mut fails = |case: &Case| {
@@ -469,19 +462,19 @@ fn shrink(subject: &Subject<'_>, mut failure: Failure) -> Failure {
         (attempts > 0).then(|| run(subject, case, &mut Coverage::default()).err()).flatten()
     };
     loop {
-        let before = (failure.case.acts.len(), size(&failure.case.shape));
+        let before = (failure.case.ops.len(), size(&failure.case.shape));
         for shape in smaller_shapes(failure.case.shape) {
             let case = Case { shape, ..failure.case.clone() };
             if let Some(reason) = fails(&case) {
                 failure = Failure { reason, case };
             }
         }
-        let mut length = failure.case.acts.len().div_ceil(2);
+        let mut length = failure.case.ops.len().div_ceil(2);
         while length > 0 {
             let mut at = 0;
-            while at < failure.case.acts.len() {
+            while at < failure.case.ops.len() {
                 let mut case = failure.case.clone();
-                case.acts.drain(at..(at + length).min(case.acts.len()));
+                case.ops.drain(at..(at + length).min(case.ops.len()));
                 match fails(&case) {
                     Some(reason) => failure = Failure { reason, case },
                     None => at += length,
@@ -489,7 +482,7 @@ fn shrink(subject: &Subject<'_>, mut failure: Failure) -> Failure {
             }
             length /= 2;
         }
-        if before == (failure.case.acts.len(), size(&failure.case.shape)) {
+        if before == (failure.case.ops.len(), size(&failure.case.shape)) {
             return failure;
         }
     }

@@ -1,5 +1,5 @@
 //! Settings from declared defaults, for tests, benches and the conformance suite, which have no
-//! scenario reader.
+//! scenario.
 
 use crate::ftl;
 use crate::gc;
@@ -9,7 +9,7 @@ use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::SimDuration;
 
-/// All translation layers, victim and wear-levelling policies and devices of this crate.
+/// All FTLs, policies and devices of this crate.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(ftl::ENTRIES);
@@ -20,11 +20,11 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// The defaults of `params`; parameters without one are left out. `registry` gives the defaults
-/// of chosen-in entries.
+/// The defaults of `params`; parameters without a default are omitted. `registry` provides the
+/// defaults of entries.
 ///
 /// # Panics
-/// When a default does not have its parameter's kind: a defect of the declaration.
+/// When a default does not match the kind of its parameter.
 pub fn settings(params: &[Param], registry: &Registry) -> Settings {
     let mut settings = Settings::default();
     for param in params {
@@ -36,10 +36,10 @@ pub fn settings(params: &[Param], registry: &Registry) -> Settings {
     settings
 }
 
-/// The entry of `slot` called `name` with its own defaults.
-pub fn plug(slot: &str, name: &str, registry: &Registry) -> Value {
-    let entry = registry.descriptions(slot).find(|entry| entry.name == name);
-    let params = entry.map_or(&[][..], |entry| entry.params);
+/// The entry of `category` called `name` with its own defaults.
+pub fn entry(category: &str, name: &str, registry: &Registry) -> Value {
+    let found = registry.descriptions(category).find(|entry| entry.name == name);
+    let params = found.map_or(&[][..], |entry| entry.params);
     Value::Entry(EntryChoice { name: name.to_owned(), settings: settings(params, registry) })
 }
 
@@ -54,7 +54,7 @@ fn value(param: &Param, text: &str, registry: &Registry) -> Value {
         Kind::Rate => Value::Rate(number() as u64),
         Kind::Flag => Value::Flag(text == "true"),
         Kind::Text | Kind::Choice(_) | Kind::Component => Value::Text(text.to_owned()),
-        Kind::Entry(slot) => plug(slot, text, registry),
+        Kind::Entry(category) => entry(category, text, registry),
         _ => bad(),
     }
 }

@@ -1,31 +1,31 @@
-//! Where things are: channels, dies, planes, blocks, pages, and their numbers.
+//! Device geometry: channels, dies, planes, blocks, pages, and their numbering.
 //!
-//! Numbers run in this order: plane `p` of the device holds blocks `p * blocks_per_plane ..`, and a
-//! block holds pages `block * pages_per_block ..`. Planes are numbered so that neighbours lie on
-//! different channels first, then on different dies, then on different planes of one die: whoever
-//! goes round the planes in order of number stripes over everything that works in parallel.
+//! Plane `p` of the device holds blocks `p * blocks_per_plane ..`, and a block holds pages `block *
+//! pages_per_block ..`. Consecutive planes lie on different channels first, then on different dies,
+//! then on different planes of one die, so an FTL that takes planes round-robin stripes over all
+//! parallel units.
 
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// A physical page of the device.
+/// A physical page number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ppn(pub u32);
 
-/// A logical page: the unit a translation layer maps.
+/// A logical page number; logical pages are what an FTL maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lpn(pub u32);
 
-/// A block of the device, the unit of erasing.
+/// A block of the device, the unit of an erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
-/// A die of the device: works on one command at a time.
+/// A die of the device, which executes one command at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DieId(pub u16);
 
-/// A plane of the device, the natural pool of blocks to allocate from.
+/// A plane of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaneId(pub u32);
 
@@ -44,24 +44,19 @@ impl BlockId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// Where a page is, level by level (flashsim, section 3.2: the address class). Each number counts
-/// within the level above.
+/// The physical address of a page by level (flashsim, section 3.2: the address class). Each number
+/// counts within the level above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// Channel of the device.
+pub struct PhysicalAddress {
     pub channel: u32,
-    /// Die on the channel.
     pub die: u32,
-    /// Plane of the die.
     pub plane: u32,
-    /// Block of the plane.
     pub block: u32,
-    /// Page of the block.
     pub page: u32,
 }
 
-/// Exact division of 32-bit numbers by a constant: one multiplication instead of a division.
-#[derive(Clone, Copy, Debug)]
+/// Exact division of 32-bit numbers by an invariant divisor, with one multiplication.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Divisor {
     by: u32,
     /// ceil(2^64 / by); exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019).
@@ -82,8 +77,8 @@ impl Divisor {
     }
 }
 
-/// The shape of a flash device.
-#[derive(Clone, Copy, Debug)]
+/// The geometry of a flash device.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Geometry {
     channels: u32,
     planes_per_die: u32,
@@ -91,56 +86,55 @@ pub struct Geometry {
     pages_per_block: u32,
     page_bytes: u32,
     spare_bytes: u32,
-    /// What the numbers above come to; asked for at every operation.
+    /// Products of the numbers above, needed at every operation.
     dies: u32,
     planes: u32,
     blocks: u32,
     pages: u32,
-    per_block: Divisor,
-    per_plane: Divisor,
-    per_channel: Divisor,
-    per_round: Divisor,
+    by_pages_per_block: Divisor,
+    by_blocks_per_plane: Divisor,
+    by_channels: Divisor,
+    by_dies: Divisor,
 }
 
-/// The numbers a [`Geometry`] is made of.
+/// The parameters of a [`Geometry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Channels.
     pub channels: u64,
-    /// Dies on each channel.
     pub dies_per_channel: u64,
-    /// Planes in each die.
     pub planes_per_die: u64,
-    /// Blocks in each plane.
     pub blocks_per_plane: u64,
-    /// Pages in each block.
     pub pages_per_block: u64,
-    /// Data bytes in each page, a multiple of 512.
+    /// Data bytes of a page, a multiple of 512.
     pub page_bytes: u64,
-    /// Spare (out-of-band) bytes in each page; they travel with the page but hold no user data.
+    /// Spare (out-of-band) bytes of a page; they are transferred with it but hold no user data.
     pub spare_bytes: u64,
 }
 
 const COUNT: Kind = Kind::Count { min: 1, max: u32::MAX as u64 };
 
-/// The parameters a [`Geometry`] is read from.
+/// The declarations of these parameters.
 pub const PARAMS: [Param; 7] = [
     Param::with("channels", Kind::Count { min: 1, max: 4096 }, "8", "Flash channels."),
     Param::with(
         "dies_per_channel",
         Kind::Count { min: 1, max: 4096 },
         "4",
-        "Dies on each channel; a die works on one command at a time.",
+        "Dies per channel; a die executes one command at a time.",
     ),
-    Param::with("planes_per_die", Kind::Count { min: 1, max: 64 }, "2", "Planes in each die."),
-    Param::required("blocks_per_plane", COUNT, "Erase blocks in each plane, spare ones included."),
+    Param::with("planes_per_die", Kind::Count { min: 1, max: 64 }, "2", "Planes per die."),
+    Param::required("blocks_per_plane", COUNT, "Erase blocks per plane, spare blocks included."),
     Param::with("pages_per_block", Kind::Count { min: 1, max: 65_536 }, "256", "Pages per block."),
     Param::with("page_size", Kind::Bytes, "\"4KiB\"", "Data bytes per page, a multiple of 512."),
-    Param::with("spare_size", Kind::Bytes, "\"0B\"", "Spare bytes per page, moved with its data."),
+    Param::with(
+        "spare_size",
+        Kind::Bytes,
+        "\"0B\"",
+        "Spare bytes per page, transferred with its data.",
+    ),
 ];
 
 impl Shape {
-    /// The shape told by parameters declared as [`PARAMS`].
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
             channels: settings.count("channels"),
@@ -179,12 +173,13 @@ impl Shape {
         }
         let dies = self.channels.saturating_mul(self.dies_per_channel);
         if dies > u64::from(u16::MAX) {
-            let message = format!("{dies} dies; at most 65,535 are possible");
+            let message = format!("{dies} dies; the maximum is 65,535");
             problems.push(Problem::new("dies_per_channel", message));
         }
         let pages = counts.iter().try_fold(1u64, |product, (_, count)| product.checked_mul(*count));
         if pages.is_none_or(|pages| pages >= u64::from(u32::MAX)) {
-            let message = "more than 4,294,967,294 pages in all; use larger pages or fewer blocks";
+            let message =
+                "more than 4,294,967,294 pages in total; use larger pages or fewer blocks";
             problems.push(Problem::new("blocks_per_plane", message));
         }
         problems
@@ -192,10 +187,8 @@ impl Shape {
 }
 
 impl Geometry {
-    /// Checks `shape`.
-    ///
     /// # Errors
-    /// Everything that makes it impossible.
+    /// All problems with `shape`.
     pub fn new(shape: &Shape) -> Result<Self, Vec<Problem>> {
         let problems = shape.problems();
         if !problems.is_empty() {
@@ -215,39 +208,33 @@ impl Geometry {
             pages_per_block: shape.pages_per_block as u32,
             page_bytes: shape.page_bytes as u32,
             spare_bytes: shape.spare_bytes as u32,
-            per_block: Divisor::new(shape.pages_per_block as u32),
-            per_plane: Divisor::new(shape.blocks_per_plane as u32),
-            per_channel: Divisor::new(shape.channels as u32),
-            per_round: Divisor::new(dies),
+            by_pages_per_block: Divisor::new(shape.pages_per_block as u32),
+            by_blocks_per_plane: Divisor::new(shape.blocks_per_plane as u32),
+            by_channels: Divisor::new(shape.channels as u32),
+            by_dies: Divisor::new(dies),
         })
     }
 
-    /// Channels.
     pub const fn channels(&self) -> u32 {
         self.channels
     }
 
-    /// Dies of the device.
     pub const fn dies(&self) -> u32 {
         self.dies
     }
 
-    /// Planes of the device.
     pub const fn planes(&self) -> u32 {
         self.planes
     }
 
-    /// Blocks in each plane.
     pub const fn blocks_per_plane(&self) -> u32 {
         self.blocks_per_plane
     }
 
-    /// Blocks of the device.
     pub const fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Pages in each block.
     pub const fn pages_per_block(&self) -> u32 {
         self.pages_per_block
     }
@@ -257,82 +244,73 @@ impl Geometry {
         self.pages
     }
 
-    /// Data bytes in each page.
+    /// Data bytes of a page.
     pub const fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// Data and spare bytes of a page: what travels over a channel.
+    /// Data and spare bytes of a page, as transferred over a channel.
     pub const fn raw_page_bytes(&self) -> u32 {
         self.page_bytes + self.spare_bytes
     }
 
-    /// Sectors in each page.
     pub const fn sectors_per_page(&self) -> u32 {
         self.page_bytes / SECTOR_BYTES as u32
     }
 
-    /// The block that holds `page`.
     #[inline]
     pub const fn block_of(&self, page: Ppn) -> BlockId {
-        BlockId(self.per_block.divide(page.0))
+        BlockId(self.by_pages_per_block.divide(page.0))
     }
 
-    /// The place of `page` in its block.
+    /// The offset of `page` in its block.
     #[inline]
     pub const fn offset_of(&self, page: Ppn) -> u32 {
         page.0 - self.block_of(page).0 * self.pages_per_block
     }
 
-    /// The logical block of `lpn` and its place there, where blocks are mapped whole: those a
-    /// physical page of the same number has.
+    /// The logical block of `lpn` and its offset there, where blocks are mapped as a whole.
     #[inline]
     pub const fn split(&self, lpn: Lpn) -> (u32, u32) {
         let block = self.block_of(Ppn(lpn.0)).0;
         (block, lpn.0 - block * self.pages_per_block)
     }
 
-    /// Page number `offset` of `block`.
+    /// The page at `offset` of `block`.
     #[inline]
     pub const fn page(&self, block: BlockId, offset: u32) -> Ppn {
         Ppn(block.0 * self.pages_per_block + offset)
     }
 
-    /// The plane that holds `block`.
     #[inline]
     pub const fn plane_of(&self, block: BlockId) -> PlaneId {
-        PlaneId(self.per_plane.divide(block.0))
+        PlaneId(self.by_blocks_per_plane.divide(block.0))
     }
 
-    /// The first block of `plane`.
     pub const fn first_block(&self, plane: PlaneId) -> BlockId {
         BlockId(plane.0 * self.blocks_per_plane)
     }
 
-    /// The die that holds `plane`.
     #[inline]
     pub const fn die_of_plane(&self, plane: PlaneId) -> DieId {
-        DieId((plane.0 - self.per_round.divide(plane.0) * self.dies()) as u16)
+        DieId((plane.0 - self.by_dies.divide(plane.0) * self.dies()) as u16)
     }
 
-    /// The die that holds `block`.
     #[inline]
     pub const fn die_of(&self, block: BlockId) -> DieId {
         self.die_of_plane(self.plane_of(block))
     }
 
-    /// The channel `die` is on.
     #[inline]
     pub const fn channel_of(&self, die: DieId) -> u32 {
-        die.0 as u32 - self.per_channel.divide(die.0 as u32) * self.channels
+        die.0 as u32 - self.by_channels.divide(die.0 as u32) * self.channels
     }
 
-    /// Where `page` is, level by level.
-    pub fn address_of(&self, page: Ppn) -> Address {
+    pub fn address_of(&self, page: Ppn) -> PhysicalAddress {
         let block = self.block_of(page);
         let plane = self.plane_of(block);
         let die = u32::from(self.die_of_plane(plane).0);
-        Address {
+        PhysicalAddress {
             channel: die % self.channels,
             die: die / self.channels,
             plane: plane.0 / self.dies(),
@@ -341,11 +319,9 @@ impl Geometry {
         }
     }
 
-    /// The page at `address`.
-    ///
     /// # Errors
     /// Every level at which the device has no such number.
-    pub fn page_at(&self, address: &Address) -> Result<Ppn, String> {
+    pub fn page_at(&self, address: &PhysicalAddress) -> Result<Ppn, String> {
         let levels = [
             ("channel", address.channel, self.channels),
             ("die", address.die, self.dies() / self.channels),
@@ -353,12 +329,12 @@ impl Geometry {
             ("block", address.block, self.blocks_per_plane),
             ("page", address.page, self.pages_per_block),
         ];
-        let wrong: Vec<String> = (levels.iter())
+        let missing: Vec<String> = (levels.iter())
             .filter(|(_, number, count)| number >= count)
             .map(|(level, number, count)| format!("{level} {number} of {count}"))
             .collect();
-        if !wrong.is_empty() {
-            return Err(format!("there is no {}", wrong.join(", no ")));
+        if !missing.is_empty() {
+            return Err(format!("there is no {}", missing.join(", no ")));
         }
         let die = address.die * self.channels + address.channel;
         let plane = PlaneId(address.plane * self.dies() + die);
@@ -366,7 +342,8 @@ impl Geometry {
         Ok(self.page(block, address.page))
     }
 
-    /// Logical pages offered when `ratio` = (physical - offered) / offered of spare is kept.
+    /// Logical pages exported with an over-provisioning of `ratio` = (physical - exported) /
+    /// exported.
     pub fn exported_pages(&self, ratio: f64) -> u32 {
         (f64::from(self.pages()) / (1.0 + ratio)) as u32
     }
@@ -399,8 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_one_place() {
-        let geometry = Geometry::new(&SHAPE).expect("a sound shape");
+    fn every_page_has_one_address() {
+        let geometry = Geometry::new(&SHAPE).expect("a valid shape");
         assert_eq!((geometry.blocks(), geometry.pages()), (60, 420));
         for number in 0..geometry.pages() {
             let page = Ppn(number);
@@ -419,13 +396,13 @@ mod tests {
 
     #[test]
     fn an_address_is_checked_at_every_level() {
-        let geometry = Geometry::new(&SHAPE).expect("a sound shape");
+        let geometry = Geometry::new(&SHAPE).expect("a valid shape");
         let last = geometry.address_of(Ppn(geometry.pages() - 1));
-        let wrong = |change: fn(&mut Address), expected: &str| {
+        let wrong = |change: fn(&mut PhysicalAddress), expected: &str| {
             let mut address = last;
             change(&mut address);
-            let told = geometry.page_at(&address).expect_err("one too many");
-            assert!(told.contains(expected), "{told}");
+            let error = geometry.page_at(&address).expect_err("one too many");
+            assert!(error.contains(expected), "{error}");
         };
         wrong(|a| a.channel += 1, "no channel 3 of 3");
         wrong(|a| a.die += 1, "no die 2 of 2");
@@ -436,9 +413,9 @@ mod tests {
     }
 
     #[test]
-    fn impossible_shapes_are_told_all_at_once() {
+    fn all_problems_of_a_shape_are_reported() {
         let check = |shape: Shape, expected: &[&str]| {
-            let problems = Geometry::new(&shape).expect_err("an impossible shape");
+            let problems = Geometry::new(&shape).expect_err("an invalid shape");
             let params: Vec<_> = problems.iter().map(|problem| problem.param).collect();
             assert_eq!(params, expected, "{problems:?}");
         };

@@ -14,14 +14,18 @@ pub mod event;
 pub mod ftl;
 pub mod gc;
 pub mod geometry;
+mod heap;
 pub mod hotcold;
+mod lists;
 pub mod ops;
 pub mod packed;
 pub mod precondition;
 mod restore;
 pub mod slc_mlc;
+mod state;
 pub mod timing;
 pub mod wear;
 
 pub use device::ENTRIES;
 pub use event::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
+pub use state::SavedState;

@@ -1,73 +1,68 @@
-//! The one way a translation layer touches flash: operations without time.
+//! The interface between FTL and flash: untimed flash operations.
 //!
-//! Every call changes the [`Array`] at once, in the order the translation layer makes them, and
-//! notes the operation. When the operations take place is decided later by the device's clock,
-//! which sees their die, their cause and what each has to come after.
+//! Every call changes the [`Array`] at once, in the order of the calls, and records the operation.
+//! The device's timing model schedules the recorded operations later by die, cause and dependency.
 
-use crate::array::{Array, Run, Violation};
+use crate::array::{Array, PageRun, Violation};
 use crate::event::Cause;
 use crate::geometry::{BlockId, DieId, Lpn, Ppn};
 use hybridsim_engine::{Loader, Saver, StateError};
 
-/// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
     /// Reads `page`.
     Read,
     /// Programs `page`.
     Program,
-    /// Reads page `from` and programs `page` with it.
+    /// Reads page `from` and programs its data to `page`.
     Copy,
     /// Erases the block whose number is in `page`.
     Erase,
 }
 
-/// One operation on the array.
+/// One flash operation.
 ///
-/// Operations on one die happen in the order they were noted. Across dies there is no order but
-/// by [`FlashOp::after`].
+/// Operations on the same die execute in the order they were recorded; operations on different
+/// dies are ordered by [`FlashOp::after`] alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashOp {
-    /// What it does.
     pub kind: OpKind,
-    /// Why.
     pub cause: Cause,
     /// The die of `page`.
     pub die: DieId,
-    /// The operation of the same list that has to end before this one begins.
+    /// The operation of the same list that has to complete before this one starts.
     pub after: After,
     /// The page, or the block of an erase.
     pub page: u32,
     /// The source of a copy; for a program, the page whose read earlier in the list brought the
-    /// data into memory, or [`FRESH`].
+    /// data into the controller's memory, or [`FRESH`].
     pub from: u32,
 }
 
-/// [`FlashOp::from`] of a program whose data come from the host or are of no use.
+/// [`FlashOp::from`] of a program with data of the host or padding.
 pub const FRESH: u32 = u32::MAX;
 
-/// A link to an earlier operation of the same list.
+/// A dependency on an earlier operation of the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After(u32);
 
 impl After {
-    /// It may begin as soon as its die is free.
+    /// No dependency: starts as soon as the die is free.
     pub const NOTHING: Self = Self(u32::MAX);
 
-    /// A link to the operation at position `index`.
+    /// A dependency on the operation at position `index`.
     #[inline]
     pub const fn index_of(index: usize) -> Self {
         Self(index as u32)
     }
 
-    /// The position in the list.
     #[inline]
     pub const fn index(self) -> Option<usize> {
         if self.0 == u32::MAX { None } else { Some(self.0 as usize) }
     }
 }
 
-/// The array, and the operations noted since the list was last cleared.
+/// The array, and the operations recorded since the list was last cleared.
 #[derive(Debug)]
 pub struct FlashOps {
     array: Array,
@@ -79,7 +74,6 @@ pub struct FlashOps {
 }
 
 impl FlashOps {
-    /// Operations on `array`.
     pub fn new(array: Array) -> Self {
         Self {
             array,
@@ -91,19 +85,18 @@ impl FlashOps {
         }
     }
 
-    /// The state of the cells.
     #[inline]
     pub const fn array(&self) -> &Array {
         &self.array
     }
 
-    /// The operations noted since the list was last cleared.
+    /// The operations recorded since the list was last cleared.
     #[inline]
     pub fn list(&self) -> &[FlashOp] {
         &self.list
     }
 
-    /// Starts a new list. Links cannot reach back to the old one.
+    /// Starts a new list. Operations cannot depend on those of the old one.
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
@@ -111,7 +104,7 @@ impl FlashOps {
         self.host_after = After::NOTHING;
     }
 
-    /// The controller looked at `blocks` blocks in search of a victim, before what is noted next.
+    /// Records that the controller searched `blocks` blocks for a victim.
     #[inline]
     pub fn note_search(&mut self, blocks: u32) {
         if self.recording {
@@ -119,113 +112,111 @@ impl FlashOps {
         }
     }
 
-    /// Blocks looked at since the list was last cleared.
+    /// Blocks searched for victims since the list was last cleared.
     #[inline]
     pub const fn searched_blocks(&self) -> u32 {
         self.searched_blocks
     }
 
-    /// Whether operations are noted; the array changes either way.
+    /// Whether operations are recorded; the array changes either way.
     pub fn set_recording(&mut self, recording: bool) {
         self.recording = recording;
     }
 
-    /// Why the host's page is wanted, until told otherwise.
+    /// Sets the cause of host reads and programs.
     pub fn set_host_cause(&mut self, cause: Cause) {
         self.host_cause = cause;
     }
 
-    /// What the host's next operation has to wait for besides its own die.
+    /// Sets what the next host operation depends on.
     pub fn host_waits_for(&mut self, after: After) {
         self.host_after = after;
     }
 
-    /// Puts down the state of the cells.
+    /// Saves the array.
     pub fn save(&self, to: &mut Saver) {
         self.array.save(to);
     }
 
-    /// Takes back what [`FlashOps::save`] put down; the list is empty afterwards.
+    /// Restores the array and clears the list.
     ///
     /// # Errors
-    /// When it is of another array.
+    /// When the state is that of another array.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.clear();
         self.array.restore(from)
     }
 
-    /// The first broken rule, if any.
+    /// The first violation of a NAND rule, if any.
     #[inline]
     pub const fn violation(&self) -> Option<Violation> {
         self.array.violation()
     }
 
-    /// Reads `page` for the host; `after` is a mapping operation it depends on.
+    /// Reads `page` for the host, behind the mapping operation `after`.
     #[inline]
     pub fn host_read(&mut self, page: Ppn, after: After) -> After {
         let after = if after.index().is_some() { after } else { self.host_after };
         self.read(page, self.host_cause, after)
     }
 
-    /// Programs `page` with the host's data of `owner`; `after` as in [`FlashOps::host_read`].
+    /// Programs `page` with data of the host for `owner`, behind the mapping operation `after`.
     #[inline]
     pub fn host_program(&mut self, page: Ppn, owner: Lpn, after: After) -> After {
         let after = if after.index().is_some() { after } else { self.host_after };
         self.program(page, owner, self.host_cause, after)
     }
 
-    /// Reads `page`.
     #[inline]
     pub fn read(&mut self, page: Ppn, cause: Cause, after: After) -> After {
         if !self.array.check_read(page) {
             return After::NOTHING;
         }
-        self.note(OpKind::Read, cause, self.array.geometry().block_of(page), page.0, 0, after)
+        let block = self.array.geometry().block_of(page);
+        self.record(OpKind::Read, cause, block, (page.0, 0), after)
     }
 
-    /// Programs `page` with data of `owner`.
+    /// Programs `page` with data of logical page `owner`.
     #[inline]
     pub fn program(&mut self, page: Ppn, owner: Lpn, cause: Cause, after: After) -> After {
         if !self.array.program(page, owner) {
             return After::NOTHING;
         }
         let block = self.array.geometry().block_of(page);
-        self.note(OpKind::Program, cause, block, page.0, FRESH, after)
+        self.record(OpKind::Program, cause, block, (page.0, FRESH), after)
     }
 
-    /// Programs `page` with what a read of `from` earlier in the list brought into the
-    /// controller's memory; the block of `from` may have been erased since. `owner` is whose data
-    /// they are.
+    /// Programs `page` with the data of `owner` that `read`, a read of `from` earlier in the list,
+    /// brought into the controller's memory; the block of `from` may have been erased since.
     #[inline]
     pub fn write_back(
         &mut self,
-        from: Ppn,
+        (from, read): (Ppn, After),
         page: Ppn,
         owner: Lpn,
         cause: Cause,
-        after: After,
     ) -> After {
         if !self.array.program(page, owner) {
             return After::NOTHING;
         }
         let block = self.array.geometry().block_of(page);
-        self.note(OpKind::Program, cause, block, page.0, from.0, after)
+        self.record(OpKind::Program, cause, block, (page.0, from.0), read)
     }
 
-    /// Moves the valid page `from` to `to`; its owner moves along.
+    /// Copies the valid page `from` to `to` and invalidates it.
     #[inline]
     pub fn copy(&mut self, from: Ppn, to: Ppn, cause: Cause, after: After) -> After {
         if !self.array.relocate(from, to) {
             return After::NOTHING;
         }
         let block = self.array.geometry().block_of(to);
-        self.note(OpKind::Copy, cause, block, to.0, from.0, after)
+        self.record(OpKind::Copy, cause, block, (to.0, from.0), after)
     }
 
-    /// Moves the pages of `run` to the pages of `to` from offset `first` on, as so many calls of
+    /// Copies the pages of `run` to the pages of `to` from offset `first` on, as that many calls of
     /// [`FlashOps::copy`] would.
     #[inline]
-    pub(crate) fn copy_run(&mut self, run: &Run, (to, first): (BlockId, u32), cause: Cause) {
+    pub(crate) fn copy_run(&mut self, run: &PageRun, (to, first): (BlockId, u32), cause: Cause) {
         let geometry = self.array.geometry();
         let (target, die) = (geometry.page(to, first).0, geometry.die_of(to));
         let after = After::NOTHING;
@@ -245,36 +236,39 @@ impl FlashOps {
         }
     }
 
-    /// Erases `block`; false when it is worn out now and must not be used again.
+    /// Erases `block`; returns false when it is worn out and must not be used again.
     #[inline]
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: After) -> bool {
         let usable = self.array.erase(block);
         if self.violation().is_none() {
-            self.note(OpKind::Erase, cause, block, block.0, 0, after);
+            self.record(OpKind::Erase, cause, block, (block.0, 0), after);
         }
         usable
     }
 
-    /// Marks `page` as no longer needed; takes no time. Says how many valid pages its block keeps.
+    /// Invalidates `page`, which takes no time, and returns how many valid pages its block has
+    /// left.
     #[inline]
     pub fn invalidate(&mut self, page: Ppn) -> u32 {
         self.array.invalidate(page)
     }
 
     #[inline]
-    fn note(
+    fn record(
         &mut self,
         kind: OpKind,
         cause: Cause,
         block: BlockId,
-        page: u32,
-        from: u32,
+        (page, from): (u32, u32),
         after: After,
     ) -> After {
         if !self.recording {
             return After::NOTHING;
         }
-        debug_assert!(after.index().is_none_or(|index| index < self.list.len()), "a stale link");
+        debug_assert!(
+            after.index().is_none_or(|index| index < self.list.len()),
+            "a dependency on another list"
+        );
         let die = self.array.geometry().die_of(block);
         self.list.push(FlashOp { kind, cause, die, after, page, from });
         After(self.list.len() as u32 - 1)

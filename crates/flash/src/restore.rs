@@ -15,6 +15,14 @@ pub fn table<T: DeserializeOwned>(
     Ok(())
 }
 
+/// Checks that every entry of a table of numbers is below `bound`, or `u32::MAX` for none.
+pub fn check_below(name: &str, table: &[u32], bound: usize) -> Result<(), StateError> {
+    match table.iter().find(|number| **number != u32::MAX && **number as usize >= bound) {
+        Some(number) => Err(StateError(format!("{name} contains {number}, must be below {bound}"))),
+        None => Ok(()),
+    }
+}
+
 /// An error unless `holds`.
 pub fn check(holds: bool, message: &str) -> Result<(), StateError> {
     if holds { Ok(()) } else { Err(StateError(message.to_owned())) }

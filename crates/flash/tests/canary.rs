@@ -1,15 +1,16 @@
-//! Translation layers that are wrong in known ways: the conformance suite must catch each.
+//! FTLs with known defects: the conformance suite must catch each.
 
 use hybridsim_config::param::Settings;
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Loader, Saver, StateError};
+use hybridsim_flash::SavedState;
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
 use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use hybridsim_flash::geometry::{BlockId, Lpn, Ppn};
 use hybridsim_flash::ops::{After, FlashOps};
 
-/// A log without garbage collection that goes wrong in a chosen way.
+/// A log without garbage collection, with a chosen defect.
 struct Canary {
     map: Vec<Ppn>,
     next: u32,
@@ -17,12 +18,27 @@ struct Canary {
     fault: &'static str,
 }
 
-impl Ftl for Canary {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let page = self.map[lpn.0 as usize];
-        if page != Ppn::NONE {
-            flash.host_read(page, After::NOTHING);
+impl SavedState for Canary {
+    fn save(&self, to: &mut Saver) {
+        to.put(&(&self.map, self.next));
+        if self.fault == "saves too much" {
+            to.put(&self.pages);
         }
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let (map, next) = from.take()?;
+        self.map = map;
+        if self.fault != "loses its position" {
+            self.next = next;
+        }
+        Ok(())
+    }
+}
+
+impl Ftl for Canary {
+    fn lookup(&self, lpn: Lpn, _flash: &FlashOps) -> Ppn {
+        self.map[lpn.0 as usize]
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
@@ -33,16 +49,16 @@ impl Ftl for Canary {
             "erases data" if self.next > 2 => {
                 flash.erase(BlockId(0), hybridsim_flash::Cause::Gc, After::NOTHING);
             }
-            "says full" if self.next > 2 => {
+            "reports full" if self.next > 2 => {
                 return Err(FtlError::Full("canary".to_owned()));
             }
-            "says worn out" if self.next > 2 => {
+            "reports worn out" if self.next > 2 => {
                 return Err(FtlError::WornOut("canary".to_owned()));
             }
             _ => {}
         }
         if self.next == self.pages {
-            // Out of pages: what a canary that has not failed yet would be told apart by.
+            // Out of pages, so that an undetected defect ends differently.
             return Err(FtlError::Full("end of the log".to_owned()));
         }
         flash.host_program(page, lpn, After::NOTHING);
@@ -62,27 +78,6 @@ impl Ftl for Canary {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.map[lpn.0 as usize] != Ppn::NONE
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.map, self.next));
-        if self.fault == "saves too much" {
-            to.put(&self.pages);
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (map, next) = from.take()?;
-        self.map = map;
-        if self.fault != "forgets its place" {
-            self.next = next;
-        }
-        Ok(())
-    }
-
     fn mapping_ram_bytes(&self) -> u64 {
         u64::from(self.fault != "needs no memory")
     }
@@ -99,14 +94,14 @@ macro_rules! canary {
             }))
         }
         let description =
-            Description { name: "canary", summary: "Wrong.", origin: "this test", params: &[] };
+            Description { name: "canary", summary: "Defective.", origin: "this test", params: &[] };
         ($fault, FtlEntry { description, build })
     }};
 }
 
 #[test]
-fn wrong_translation_layers_are_caught_and_their_cases_shrunk() {
-    // The panicking canary would print its panic for every attempt at shrinking.
+fn defective_ftls_are_caught_and_their_cases_shrunk() {
+    // The panicking canary would print a message for every attempt to shrink its case.
     std::panic::set_hook(Box::new(|_| {}));
     let registry = Registry::default();
     let settings = Settings::default();
@@ -116,11 +111,11 @@ fn wrong_translation_layers_are_caught_and_their_cases_shrunk() {
         (canary!("erases data"), "still holds data"),
         (canary!("programs twice"), "programmed it 2 times"),
         (canary!("loses an update"), "was last written by"),
-        (canary!("says full"), "gave up on a sound device"),
-        (canary!("says worn out"), "but no block is"),
-        (canary!("needs no memory"), "no memory"),
-        (canary!("saves too much"), "cannot take back what it saved"),
-        (canary!("forgets its place"), "after save and restore"),
+        (canary!("reports full"), "although no block is worn out"),
+        (canary!("reports worn out"), "but no block is worn out"),
+        (canary!("needs no memory"), "no controller memory"),
+        (canary!("saves too much"), "cannot restore what it saved"),
+        (canary!("loses its position"), "after a restore"),
     ];
     let caught: Vec<_> = table
         .iter()
@@ -136,6 +131,6 @@ fn wrong_translation_layers_are_caught_and_their_cases_shrunk() {
     for (fault, expected, result) in caught {
         let failure = result.expect_err(fault);
         assert!(failure.reason.contains(expected), "{fault}: {failure}");
-        assert!(failure.case.acts.len() <= 6, "{fault} was not shrunk: {failure}");
+        assert!(failure.case.ops.len() <= 6, "{fault} was not shrunk: {failure}");
     }
 }

@@ -1,4 +1,4 @@
-//! The SSD layer in a machine: timing to the nanosecond, verified data, events, failures.
+//! The SSD component in a machine: timing to the nanosecond, verified data, events, failures.
 
 mod common;
 
@@ -22,8 +22,8 @@ fn pages(op: Op, first: u64, count: u32) -> Request {
 /// Completion times in microseconds, by order of issue.
 fn completions(settings: &Settings, requests: &[(u64, Request)]) -> Vec<f64> {
     let listed = requests.iter().map(|(us, request)| (at(*us), *request)).collect();
-    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (mut done, _, end) = run(build(settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     done.sort_by_key(|done| (done.issued, done.request.lba));
     done.iter().map(|done| done.completed.as_ns() as f64 / 1e3).collect()
 }
@@ -63,7 +63,7 @@ fn reads_leave_the_channel_free_while_the_cells_are_read() {
     assert_eq!(completions(&figure, &[read(0, 0), read(0, 1), read(26, 2)]), [37.0, 47.0, 84.0]);
     // At 25 it just fits: control 25..27, cells ..52, data ..62.
     assert_eq!(completions(&figure, &[read(0, 0), read(0, 1), read(25, 2)]), [37.0, 47.0, 62.0]);
-    // Two pages of one die wait for each other: the register is taken until 37.
+    // Two pages of one die are read in sequence: the register is occupied until 37.
     assert_eq!(completions(&figure, &[read(0, 0), read(0, 3)]), [37.0, 74.0]);
     // Writes: one slot of control and data, then the die alone.
     let fresh = figure.clone().and("precondition", text("none"));
@@ -72,7 +72,7 @@ fn reads_leave_the_channel_free_while_the_cells_are_read() {
 }
 
 #[test]
-fn channels_and_dies_work_side_by_side() {
+fn channels_and_dies_work_in_parallel() {
     let fresh = settings();
     let write = |count| (0, pages(Op::Write, 0, count));
     assert_eq!(completions(&fresh, &[write(4)]), [300.0], "four dies");
@@ -88,8 +88,8 @@ fn a_partial_write_reads_the_rest_of_its_page_first() {
     let settings = settings().and("precondition", text("fill"));
     let half = Request::new(Op::Write, Lba(6), 1);
     let listed = vec![(at(0), half), (at(5_000), pages(Op::Read, 1, 1))];
-    let (done, events, end) = run(build(&settings).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (done, events, end) = run(build(&settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     assert_eq!(done[0].completed, at(325));
     let part = |part| done[0].breakdown.get(part).as_ns();
     assert_eq!(
@@ -103,14 +103,14 @@ fn a_partial_write_reads_the_rest_of_its_page_first() {
 }
 
 #[test]
-fn waiting_for_garbage_collection_is_told_apart() {
+fn waiting_for_garbage_collection_is_a_latency_phase_of_its_own() {
     let settings = settings()
         .and("channels", Value::Count(1))
         .and("dies_per_channel", Value::Count(1))
         .and("copy", text("die"))
         .and("precondition", text("steady"));
-    let (done, _, end) = run(build(&settings).expect("sound"), Host::random(400, 4, 100));
-    end.expect("a sound run");
+    let (done, _, end) = run(build(&settings).expect("valid settings"), Host::random(400, 4, 100));
+    end.expect("a run without a fault");
     let total = |part| done.iter().map(|done| done.breakdown.get(part)).sum::<SimDuration>();
     assert!(total(LatencyPhase::Gc) > SimDuration::from_ms(10), "{}", total(LatencyPhase::Gc));
     assert!(
@@ -120,10 +120,10 @@ fn waiting_for_garbage_collection_is_told_apart() {
     );
 }
 
-/// Every combination of clock, copies, pace, links and starting state, with all data checked, and
-/// with the parts of each latency and the times in each state adding up.
+/// Every combination of timing model, copies, pace, links and initial state, with all data, sums of
+/// latency phases and sums of state times checked.
 #[test]
-fn reads_return_the_last_write_whatever_the_device() {
+fn reads_return_the_last_write_on_every_device() {
     let base = settings()
         .and("command_time", Value::Duration(SimDuration::from_ns(350)))
         .and("channel_rate", Value::Rate(40_000_000))
@@ -161,10 +161,10 @@ fn reads_return_the_last_write_whatever_the_device() {
                 1 => settings.and("idle_after", us(50)),
                 _ => settings,
             };
-            let ssd = build(&settings).expect("sound");
+            let ssd = build(&settings).expect("valid settings");
             let capacity = ssd.capacity();
             let (done, events, end) = run(ssd, Host::random(4_000, depth, capacity));
-            let end = end.expect("a sound run");
+            let end = end.expect("a run without a fault");
             assert_eq!(done.len(), 4_000);
             for done in &done {
                 assert_eq!(done.breakdown.total(), done.completed.since(done.issued));
@@ -177,11 +177,9 @@ fn reads_return_the_last_write_whatever_the_device() {
 fn check_events(events: &[EventRecord], end: SimTime) {
     let mut states = SimDuration::ZERO;
     let (mut erased, mut worn, mut programs) = (0, 0, 0);
-    for stamped in events {
-        if let Some(CommonEvent::StateTime { duration, .. }) = stamped.event() {
-            states += duration;
-        }
-        match stamped.event() {
+    for record in events {
+        match record.event() {
+            Some(CommonEvent::StateTime { duration: time, .. }) => states += time,
             Some(FlashEvent::Erase { .. }) => erased += 1,
             Some(FlashEvent::Program { .. }) => programs += 1,
             Some(FlashEvent::Wear { erases, blocks }) => {
@@ -195,11 +193,11 @@ fn check_events(events: &[EventRecord], end: SimTime) {
 }
 
 #[test]
-fn idle_time_is_used_when_asked_for() {
+fn idle_time_is_used_if_enabled() {
     let collected = |settings: &Settings| {
         let writes = (5..300).map(|n| (at(n * 20_000), pages(Op::Write, n % 90, 1))).collect();
-        let (done, _, end) = run(build(settings).expect("sound"), Host::new(writes));
-        end.expect("a sound run");
+        let (done, _, end) = run(build(settings).expect("valid settings"), Host::new(writes));
+        end.expect("a run without a fault");
         done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc)).sum::<SimDuration>()
     };
     let blocking = settings().and("precondition", text("steady"));
@@ -212,9 +210,10 @@ fn idle_time_is_used_when_asked_for() {
 }
 
 #[test]
-fn a_worn_out_device_says_so() {
+fn a_worn_out_device_reports_it() {
     let settings = settings().and("endurance", Value::Count(3));
-    let (done, _, end) = run(build(&settings).expect("sound"), Host::random(1 << 20, 2, 400));
+    let (done, _, end) =
+        run(build(&settings).expect("valid settings"), Host::random(1 << 20, 2, 400));
     let Err(Fault::Device { device, reason }) = end else { panic!("it never wore out: {end:?}") };
     assert_eq!(device, "ssd");
     assert!(reason.starts_with("worn out: ") && reason.contains("3 erases"), "{reason}");
@@ -222,7 +221,7 @@ fn a_worn_out_device_says_so() {
 }
 
 #[test]
-fn impossible_devices_are_refused_with_all_reasons() {
+fn invalid_devices_are_rejected_with_all_problems() {
     let check = |settings: Settings, expected: &[&str]| {
         let problems = build(&settings).err().expect("impossible");
         let params: Vec<_> = problems.iter().map(|problem| problem.param).collect();
@@ -239,21 +238,22 @@ fn impossible_devices_are_refused_with_all_reasons() {
 fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().entry("ftl").settings.clone();
-    layer.set("gc", hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry));
+    layer.set("gc", hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry));
     let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
     let settings = settings()
         .and("ftl", Value::Entry(plug))
         .and("precondition", text("steady"))
         .and("ram_power", Value::Number(0.5))
         .and("search_energy", Value::Number(2e-6));
-    let ssd = build(&settings).expect("sound");
+    let ssd = build(&settings).expect("valid settings");
     let info = ssd.info();
-    let ram = info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("told").1;
+    let ram =
+        info.constants.iter().find(|(name, _)| *name == "mapping_ram_bytes").expect("reported").1;
     assert!(ram > 0.0);
     assert_eq!(info.always_watts, [("mapping_ram", 0.5 * ram / 1_048_576.0)]);
     assert!(info.operation_joules.contains(&(VICTIM_SEARCH, 2e-6)));
     let (_, events, end) = run(ssd, Host::random(400, 4, 100));
-    end.expect("a sound run");
+    end.expect("a run without a fault");
     let (mut searches, mut erases) = (0, 0);
     for event in events {
         match event.event() {
@@ -262,20 +262,21 @@ fn searches_and_the_mapping_memory_cost_energy() {
             _ => {}
         }
     }
-    // Every victim was searched for among several of a plane's twelve blocks.
+    // Every victim was searched for among several of the twelve blocks of a plane.
     assert!(erases > 50 && (erases..=erases * 12).contains(&searches), "{searches} of {erases}");
 }
 
 #[test]
-fn blocks_bad_from_the_factory_eat_spare_space() {
+fn factory_bad_blocks_reduce_the_spare_space() {
     let bad = |share| {
         let settings = settings()
             .and("blocks_per_plane", Value::Count(400))
             .and("factory_bad", Value::Number(share));
-        let ssd = build(&settings).expect("sound");
+        let ssd = build(&settings).expect("valid settings");
         let capacity = ssd.capacity();
         let constants = ssd.info().constants;
-        let constant = |wanted| constants.iter().find(|(name, _)| *name == wanted).expect("told").1;
+        let constant =
+            |wanted| constants.iter().find(|(name, _)| *name == wanted).expect("reported").1;
         (
             capacity,
             constant("blocks"),
@@ -296,7 +297,7 @@ fn blocks_bad_from_the_factory_eat_spare_space() {
 #[test]
 fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
-    let gc = hybridsim_flash::defaults::plug("gc-policy", "partial-search", &registry);
+    let gc = hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry);
     let layer = settings().entry("ftl").settings.clone().and("gc", gc);
     let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
     let settings = settings().and("ftl", Value::Entry(plug)).and("precondition", text("steady"));
@@ -305,22 +306,22 @@ fn a_request_waits_for_the_search_it_causes() {
             let search = Value::Duration(SimDuration::from_ns(search_ns));
             let settings = settings.clone().and("timing", text(timing)).and("search_time", search);
             let (done, events, end) =
-                run(build(&settings).expect("sound"), Host::random(400, 1, 100));
+                run(build(&settings).expect("valid settings"), Host::random(400, 1, 100));
             let searched: u64 = (events.iter())
-                .map(|told| match told.event() {
+                .map(|record| match record.event() {
                     Some(FlashEvent::VictimSearch { blocks }) => u64::from(blocks),
                     _ => 0,
                 })
                 .sum();
             let waited: u64 =
                 done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc).as_ns()).sum();
-            (end.expect("a sound run").time.as_ns(), waited, searched)
+            (end.expect("a run without a fault").time.as_ns(), waited, searched)
         };
         let (end, waited, searched) = measure(0);
         let (end_later, waited_longer, same) = measure(700);
         assert!(searched > 100 && searched == same, "{searched} blocks, then {same}");
         if timing == "serial" {
-            // One request at a time, one thing at a time: all of it shows.
+            // One request and one operation at a time: the whole search shows.
             assert_eq!(end_later - end, 700 * searched);
             assert_eq!(waited_longer - waited, 700 * searched);
         } else {
@@ -330,13 +331,13 @@ fn a_request_waits_for_the_search_it_causes() {
 }
 
 #[test]
-fn a_device_wears_the_same_by_a_workload_with_and_without_a_clock() {
+fn wear_is_the_same_with_and_without_timing() {
     let registry = hybridsim_flash::defaults::registry();
     for ftl in hybridsim_flash::ftl::ENTRIES.iter().map(|entry| entry.description.name) {
         if ftl == "raw" {
-            continue; // Writing again is an error there.
+            continue; // Overwriting is an error there.
         }
-        let plug = hybridsim_flash::defaults::plug("ftl", ftl, &registry);
+        let plug = hybridsim_flash::defaults::entry("ftl", ftl, &registry);
         let settings = settings().and("ftl", plug).and("program_order", text("any"));
         let mut stream = Stream::new(3, "requests");
         let mut draw = |number: u64| {
@@ -347,8 +348,8 @@ fn a_device_wears_the_same_by_a_workload_with_and_without_a_clock() {
         let requests: Vec<_> = (0..800).map(&mut draw).collect();
         let erases = |settings: &Settings| {
             let (_, events, end) =
-                run(build(settings).expect("sound"), Host::new(requests.clone()));
-            end.expect("a sound run");
+                run(build(settings).expect("valid settings"), Host::new(requests.clone()));
+            end.expect("a run without a fault");
             events.iter().filter(|it| matches!(it.event(), Some(FlashEvent::Erase { .. }))).count()
         };
         let timed = erases(&settings);

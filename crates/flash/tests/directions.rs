@@ -1,5 +1,5 @@
-//! Which translation layer is better at what, as flashsim, section 4.3, found: small devices of
-//! one plane, the paper's delays one after the other, requests like its two workloads'.
+//! The FTL comparison of flashsim, section 4.3: small devices of one plane, the paper's delays in
+//! series, requests like those of its two workloads.
 
 use hybridsim_config::param::Value;
 use hybridsim_engine::Stream;
@@ -9,20 +9,20 @@ use hybridsim_flash::ftl::{Ftl, FtlEntry, FtlInput, Hint};
 use hybridsim_flash::geometry::{Geometry, Lpn, Shape};
 use hybridsim_flash::ops::{FlashOps, OpKind};
 
-/// Pages offered: 64 MiB.
+/// Pages exported: 64 MiB.
 const PAGES: u32 = 32_768;
 /// flashsim, table 2.
 const READ_US: f64 = 130.9;
 const PROGRAM_US: f64 = 405.9;
 const ERASE_US: f64 = 1_500.0;
 
-/// What a workload looks like.
+/// The parameters of a workload.
 #[derive(Clone, Copy)]
 struct Workload {
     reads: f64,
     /// Pages of a request.
     pages: u32,
-    /// Chance that a request continues the one before.
+    /// Probability that a request continues the previous one.
     sequential: f64,
     /// Exponent of popularity: 1 is uniform.
     skew: i32,
@@ -36,13 +36,13 @@ const FINANCIAL: Workload =
 const TPC_H: Workload =
     Workload { reads: 0.95, pages: 6, sequential: 0.18, skew: 3, requests: 30_000 };
 
-/// What the requests cost.
+/// The cost of the requests.
 #[derive(Debug, Default)]
 struct Cost {
     /// Service time of each request.
     us: Vec<f64>,
     erases: u32,
-    /// Reads and programs beyond the host's.
+    /// Reads and programs besides those of the host.
     extra: u32,
     ram_bytes: u64,
 }
@@ -74,7 +74,7 @@ fn device(name: &str, params: &[(&'static str, Value)]) -> Device {
         page_bytes: 2048,
         spare_bytes: 64,
     };
-    let geometry = Geometry::new(&shape).expect("a sound shape");
+    let geometry = Geometry::new(&shape).expect("a valid shape");
     let registry = defaults::registry();
     let entry = registry.find::<FtlEntry>(name).expect("it is registered");
     let mut settings = defaults::settings(entry.description.params, &registry);
@@ -94,7 +94,7 @@ fn device(name: &str, params: &[(&'static str, Value)]) -> Device {
     Device { ftl, flash }
 }
 
-/// A page by popularity; neighbours in popularity are strangers in place.
+/// A page by popularity; pages of similar popularity have unrelated addresses.
 fn popular(stream: &mut Stream, workload: &Workload) -> u32 {
     let rank = (f64::from(PAGES) * stream.unit().powi(workload.skew)) as u32;
     (rank.wrapping_mul(20_021) % PAGES).min(PAGES - workload.pages)
@@ -105,7 +105,8 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
     let mut cost = Cost { ram_bytes: ftl.mapping_ram_bytes(), ..Cost::default() };
     for page in 0..PAGES {
         flash.clear();
-        ftl.write(Lpn(page), Hint { request_pages: 64 }, &mut flash).expect("room");
+        ftl.write(Lpn(page), Hint { request_pages: 64 }, &mut flash)
+            .expect("a device that is not full");
     }
     let mut stream = Stream::new(7, "requests");
     let mut next = 0;
@@ -123,7 +124,7 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
                 true => ftl.read(Lpn(page), &mut flash),
                 false => ftl
                     .write(Lpn(page), Hint { request_pages: workload.pages }, &mut flash)
-                    .expect("room"),
+                    .expect("a device that is not full"),
             }
             let mut operations = 0;
             for op in flash.list() {
@@ -135,7 +136,7 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
                 };
                 us += time;
                 operations += count;
-                // The first third only brings the device into its steady state.
+                // The first third brings the device into its steady state.
                 cost.erases +=
                     u32::from(op.kind == OpKind::Erase && number * 3 > workload.requests);
             }
@@ -150,7 +151,7 @@ fn run(name: &str, params: &[(&'static str, Value)], workload: &Workload) -> Cos
     cost
 }
 
-/// DFTL's cache takes the memory FAST needs, as in the paper.
+/// DFTL's cache takes as much memory as FAST, as in the paper.
 fn three(workload: &Workload) -> [Cost; 3] {
     let fast = run("fast", &[], workload);
     let entries = Value::Count(fast.ram_bytes / 8);

@@ -1,5 +1,5 @@
 //! konanki's flash: erase distributions of figures 5.7 and 5.8, table 4.1 and its extraction
-//! from measured latencies (section 5.2), and every translation layer on a verified device.
+//! from measured latencies (section 5.2), and every FTL on a verified device.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const MIB_SECTORS: u64 = 2048;
 
 fn with_ftl(settings: Settings, name: &str) -> Settings {
-    settings.and("ftl", defaults::plug("ftl", name, &defaults::registry()))
+    settings.and("ftl", defaults::entry("ftl", name, &defaults::registry()))
 }
 
 /// The 1 GB medium: 8,192 blocks of 64 pages of 2 KiB, 64 of them spare for log blocks.
@@ -44,13 +44,13 @@ fn file(start: u64, sectors: u64, passes: u64) -> Vec<(SimTime, Request)> {
     listed
 }
 
-/// The fraction of the first `blocks` blocks that was erased so and so often.
+/// The fraction of the first `blocks` blocks by erase count.
 fn erased(settings: &Settings, requests: Vec<(SimTime, Request)>, blocks: u32) -> Fractions {
-    let (_, events, end) = run(build(settings).expect("sound"), Host::new(requests));
-    end.expect("a sound run");
+    let (_, events, end) = run(build(settings).expect("valid settings"), Host::new(requests));
+    end.expect("a run without a fault");
     let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-    for stamped in events {
-        if let Some(FlashEvent::Erase { block, erases, .. }) = stamped.event() {
+    for record in events {
+        if let FlashEvent::Erase { block, erases, .. } = record.event {
             counts.insert(block, erases);
         }
     }
@@ -98,8 +98,8 @@ fn figure_5_8_fifteen_passes_over_a_large_medium() {
     assert!((0.70..=0.90).contains(&twice), "{fmax:?}");
     close("the rest of FMAX at 3", share(&fmax, 3..=3), 1.0 - twice, 1e-9);
     let page = passes("in-place");
-    close("fixed places at 14", share(&page, 14..=14), 0.083, 0.01);
-    close("fixed places at 0", share(&page, 0..=0), 0.917, 0.01);
+    close("fixed addresses at 14", share(&page, 14..=14), 0.083, 0.01);
+    close("fixed addresses at 0", share(&page, 0..=0), 0.917, 0.01);
     let log = passes("log-block");
     close("log blocks at 13 and 14", share(&log, 13..=14), 0.09, 0.01);
     close("log blocks at 0", share(&log, 0..=0), 0.91, 0.01);
@@ -124,8 +124,9 @@ fn latencies(settings: &Settings, op: Op, requests: &[(u64, u32)]) -> Vec<f64> {
         let request = Request::new(op, Lba(first * 4), pages * 4);
         (SimTime::from_ns(number * 1_000_000_000), request)
     });
-    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed.collect()));
-    end.expect("a sound run");
+    let (mut done, _, end) =
+        run(build(settings).expect("valid settings"), Host::new(listed.collect()));
+    end.expect("a run without a fault");
     done.sort_by_key(|done| done.issued);
     done.iter().map(|done| done.completed.since(done.issued).as_s_f64() * 1e6).collect()
 }
@@ -142,7 +143,7 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
 
 #[test]
 fn latencies_and_overheads_come_back_out_of_measurements() {
-    // Section 5.2: of ten repetitions the least latency per size, then a line L = n * slope + C.
+    // Section 5.2: the lowest latency of ten repetitions per size, then a line L = n * slope + C.
     for name in ["anand", "fmax", "log-block", "in-place"] {
         for (op, slope, overhead) in [(Op::Read, 130.0, 500.0), (Op::Write, 400.0, 700.0)] {
             let settings = match op {
@@ -170,31 +171,31 @@ fn latencies_and_overheads_come_back_out_of_measurements() {
 
 #[test]
 fn a_dirty_medium_takes_whole_erases_longer() {
-    // Section 5.2: L = n * WL + k * EL on flash that is not clean, here with every page used.
-    let mut plug = defaults::plug("ftl", "in-place", &defaults::registry());
-    if let Value::Entry(plug) = &mut plug {
-        plug.settings.set("prewrite_probability", Value::Number(1.0));
+    // Section 5.2: L = n * WL + k * EL on flash that is not clean, here with every page programmed.
+    let mut choice = defaults::entry("ftl", "in-place", &defaults::registry());
+    if let Value::Entry(entry) = &mut choice {
+        entry.settings.set("prewrite_probability", Value::Number(1.0));
     }
-    let settings = stick("in-place").and("ftl", plug);
-    // A block: 64 reads, an erase, 64 programs. Four pages over a border: two blocks of it.
+    let settings = stick("in-place").and("ftl", choice);
+    // A block: 64 reads, an erase, 64 programs. Four pages across a block boundary: two blocks.
     let block = 64.0 * (130.0 + 400.0) + 1_500.0;
     let got = latencies(&settings, Op::Write, &[(3, 1), (3, 8), (62, 4)]);
     assert_eq!(got, [700.0 + block, 700.0 + block, 700.0 + 2.0 * block]);
 }
 
 #[test]
-fn every_translation_layer_returns_the_last_write_of_requests_of_any_size() {
+fn every_ftl_returns_the_last_write_of_requests_of_any_size() {
     for entry in ftl::ENTRIES.iter().filter(|entry| entry.description.name != "raw") {
         for order in ["sequential", "ascending", "any"] {
             for timing in ["interleaved", "serial"] {
                 let settings = with_ftl(settings(), entry.description.name)
                     .and("program_order", text(order))
                     .and("timing", text(timing));
-                let ssd = build(&settings).expect("sound");
+                let ssd = build(&settings).expect("valid settings");
                 let capacity = ssd.capacity();
                 for depth in [1, 4] {
                     // The host checks what each read returns.
-                    let ssd = build(&settings).expect("sound");
+                    let ssd = build(&settings).expect("valid settings");
                     let (done, _, end) = run(ssd, Host::random(1_500, depth, capacity));
                     let name = entry.description.name;
                     end.unwrap_or_else(|fault| panic!("{name}, {order}, {timing}: {fault}"));
@@ -206,7 +207,7 @@ fn every_translation_layer_returns_the_last_write_of_requests_of_any_size() {
 }
 
 #[test]
-fn raw_flash_is_driven_by_the_host() {
+fn the_host_erases_raw_flash() {
     let raw = with_ftl(settings(), "raw").and("program_order", text("any"));
     let write = |us: u64, first: u64, pages: u32| {
         (SimTime::from_ns(us * 1_000), Request::new(Op::Write, Lba(first * 4), pages * 4))
@@ -216,13 +217,13 @@ fn raw_flash_is_driven_by_the_host() {
     };
     // Eight pages to the block: written, erased, written again.
     let listed = vec![write(0, 0, 8), trim(10_000, 0, 8), write(20_000, 0, 8)];
-    let (done, _, end) = run(build(&raw).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (done, _, end) = run(build(&raw).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     let took = |number: usize| done[number].completed.since(done[number].issued).as_ns() / 1_000;
     assert_eq!([took(0), took(1), took(2)], [2_400, 2_000, 2_400]);
-    // Without the erase it is an error that says what to do.
+    // Without the erase the write fails, with a remedy.
     let listed = vec![write(0, 0, 8), trim(10_000, 0, 7), write(20_000, 0, 1)];
-    let (_, _, end) = run(build(&raw).expect("sound"), Host::new(listed));
+    let (_, _, end) = run(build(&raw).expect("valid settings"), Host::new(listed));
     let fault = end.expect_err("not erased").to_string();
     assert!(
         fault.contains("page 0 of block 0") && fault.contains("trim the whole block"),
@@ -231,19 +232,23 @@ fn raw_flash_is_driven_by_the_host() {
 }
 
 #[test]
-fn mapping_tables_are_as_large_as_they_are_told_to_be() {
+fn mapping_tables_have_the_reported_size() {
     let bytes = |name: &str| {
-        let info = build(&medium(name)).expect("sound").info();
+        let info = build(&medium(name)).expect("valid settings").info();
         let found = info.constants.iter().find(|(key, _)| *key == "mapping_ram_bytes");
-        found.expect("every device tells it").1
+        found.expect("every device reports it").1
     };
-    let (blocks, offered) = (8192.0, 8128.0);
+    let (blocks, exported) = (8192.0, 8128.0);
     assert_eq!(bytes("raw"), 0.0);
-    assert_eq!(bytes("in-place"), (offered * 64.0 / 8.0_f64).floor(), "a bit per page");
-    assert_eq!(bytes("anand"), offered * 12.0 + blocks * 4.0, "ends and length; a link per unit");
-    assert_eq!(bytes("fmax"), offered * 12.0 + blocks / 2.0 * 64.0 * 2.0, "units; places");
+    assert_eq!(bytes("in-place"), (exported * 64.0 / 8.0_f64).floor(), "a bit per page");
+    assert_eq!(bytes("anand"), exported * 12.0 + blocks * 4.0, "chains; a link for each unit");
+    assert_eq!(bytes("fmax"), exported * 12.0 + blocks / 2.0 * 64.0 * 2.0, "chains; page tables");
     let log = bytes("log-block");
-    assert_eq!(log, offered * 8.0 + 64.0 * (16.0 + 64.0 * 2.0), "maps; logs and their places");
+    assert_eq!(
+        log,
+        exported * 8.0 + 64.0 * (16.0 + 64.0 * 2.0),
+        "maps; log blocks and their page tables"
+    );
     assert_eq!(log, bytes("bast"));
     let page = bytes("page");
     assert!(["anand", "fmax", "log-block"].iter().all(|name| bytes(name) < page / 3.0));

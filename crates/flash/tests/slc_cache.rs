@@ -11,11 +11,11 @@ use hybridsim_engine::{Lba, Op, Request, SimTime};
 use hybridsim_flash::defaults;
 use hybridsim_flash::slc_mlc::{PARAMS, build_slc_mlc};
 
-/// Pages of 4 sectors, blocks of 8 pages, 16 blocks of SLC flash and 64 offered.
+/// Pages of 4 sectors, blocks of 8 pages, 16 blocks of SLC flash and 64 exported.
 const PAGES: u64 = 8;
 const BLOCKS: u64 = 64;
-/// Blocks written before the first has to be cleaned: all but two, one to go on to and one for
-/// what a tail block may still hold.
+/// Blocks written before the first has to be cleaned: all but two, the next one and one for the
+/// valid pages of a tail block.
 const CACHE_BLOCKS: u64 = 16 - 2;
 /// Programming an SLC page.
 const FAST_US: f64 = 200.0;
@@ -44,19 +44,19 @@ fn cache() -> Settings {
         .and("idle_after", us(1_000))
 }
 
-/// Writes pages `first` to `end` one after the other, all of them waiting from `from_us` on.
+/// Consecutive writes of pages `first` to `end`, all issued at `from_us`.
 fn writes(from_us: u64, first: u64, end: u64) -> impl Iterator<Item = (SimTime, Request)> {
     let at = SimTime::from_ns(from_us * 1_000);
     (first..end).map(move |page| (at, Request::new(Op::Write, Lba(page * 4), 4)))
 }
 
-/// How long each write took the device, in order.
+/// The service time of each write, in order.
 fn took_us(settings: &Settings, listed: Vec<(SimTime, Request)>) -> Vec<f64> {
     let registry = defaults::registry();
     let input = BuildInput { settings, registry: &registry, seed: 1, path: "ssd", children: &[] };
-    let device = build_slc_mlc(&input).expect("a sound device");
+    let device = build_slc_mlc(&input).expect("a working device");
     let (mut done, _, end) = run(device, Host::new(listed));
-    end.expect("a sound run");
+    end.expect("a run without a fault");
     done.sort_by_key(|done| done.completed);
     let mut free = SimTime::ZERO;
     let mut took = |done: &Done| {
@@ -91,7 +91,7 @@ fn it_recovers_as_far_as_the_idle_time_reaches() {
     let check = |idle_blocks: u64, recovered: u64| {
         let written = (CACHE_BLOCKS + 6) * PAGES;
         let busy = took_us(&cache(), writes(0, 0, written).collect()).iter().sum::<f64>() as u64;
-        // The last block is begun by then; the first write waits until it is empty.
+        // The last block is being cleaned by then; the first write waits until it is erased.
         let idle = 1_000 + ((idle_blocks as f64 - 0.5) * FOLD_BLOCK_US) as u64;
         let later = writes(busy + idle, written, BLOCKS * PAGES);
         let took = took_us(&cache(), writes(0, 0, written).chain(later).collect());
@@ -100,7 +100,7 @@ fn it_recovers_as_far_as_the_idle_time_reaches() {
     };
     check(3, 3);
     check(7, 7);
-    // The whole cache but the head block: what is idle longer gains no more.
+    // The whole cache except the head block: a longer idle time gains no more.
     check(CACHE_BLOCKS - 1, CACHE_BLOCKS - 1);
     check(60, CACHE_BLOCKS - 1);
 }
@@ -125,7 +125,7 @@ fn a_borrowed_cache_is_smaller_the_fuller_the_drive() {
         burst(&took[filled as usize..]) / PAGES
     };
     let quarters = [0, 1, 2, 3].map(|quarter| burst_when(quarter * BLOCKS * PAGES / 4));
-    // The share of the cache that is free blocks' share of the drive, and the head block.
+    // The cache shrinks with the share of free blocks of the drive, but for the head block.
     assert_eq!(quarters[0], CACHE_BLOCKS);
     let expected = [1.0, 0.75, 0.5, 0.25].map(|free| (free * 13.0_f64).floor() as u64 + 1);
     for (found, expected) in quarters.into_iter().zip(expected) {

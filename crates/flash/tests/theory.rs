@@ -19,7 +19,7 @@ fn measure(policy: Value, mixed: bool, blocks: u64, pages_per_block: u64, export
         page_bytes: 4096,
         spare_bytes: 0,
     };
-    let geometry = Geometry::new(&shape).expect("a sound shape");
+    let geometry = Geometry::new(&shape).expect("a valid shape");
     let registry = defaults::registry();
     let pace = if mixed { "blocking" } else { "incremental" };
     let settings = defaults::settings(page::ENTRY.description.params, &registry)
@@ -34,12 +34,13 @@ fn measure(policy: Value, mixed: bool, blocks: u64, pages_per_block: u64, export
         seed: 1,
         path: "theory",
     })
-    .expect("sound parameters");
+    .expect("valid parameters");
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, u32::MAX));
     flash.set_recording(false);
     let mut stream = Stream::new(3, "theory");
     let mut write = |lpn| {
-        ftl.write(Lpn(lpn), Hint { request_pages: 1 }, &mut flash).expect("room");
+        ftl.write(Lpn(lpn), Hint { request_pages: 1 }, &mut flash)
+            .expect("a device that is not full");
         flash.array().programs()
     };
     (0..exported).for_each(|lpn| drop_number(write(lpn)));
@@ -54,22 +55,22 @@ fn drop_number(_: u64) {}
 
 /// The victim policy `name`, with one of its parameters changed.
 fn policy(name: &str, param: Option<(&'static str, Value)>) -> Value {
-    let mut value = defaults::plug("gc-policy", name, &defaults::registry());
-    if let (Value::Entry(plug), Some((name, value))) = (&mut value, param) {
-        plug.settings.set(name, value);
+    let mut value = defaults::entry("gc-policy", name, &defaults::registry());
+    if let (Value::Entry(entry), Some((name, value))) = (&mut value, param) {
+        entry.settings.set(name, value);
     }
     value
 }
 
-/// Spare space as (physical - offered) / offered.
+/// Over-provisioning as (physical - exported) / exported.
 const RATIOS: [f64; 5] = [0.05, 0.07, 0.12, 0.28, 0.50];
 
-/// Blocks of the devices measured: as many as the time allows, as the theory is of very many.
+/// Blocks of the measured devices: as many as time allows, as the theory assumes very many.
 const BLOCKS: u32 = if cfg!(debug_assertions) { 4_096 } else { 16_384 };
 const PAGES: u32 = 32;
 
-/// Pages to offer for `ratio`, and the share of the physical pages they fill.
-fn offered(ratio: f64) -> (u32, f64) {
+/// Pages exported at over-provisioning `ratio`, and the utilisation of the physical pages.
+fn exported_pages(ratio: f64) -> (u32, f64) {
     let exported = (f64::from(BLOCKS * PAGES) / (1.0 + ratio)) as u32;
     (exported, f64::from(exported) / f64::from(BLOCKS * PAGES))
 }
@@ -150,7 +151,7 @@ fn assert_near(what: &str, measured: f64, theory: f64, tolerance: f64) {
 #[test]
 fn the_formulas_meet_published_points() {
     assert!((fifo_theory(16_320.0 / 12_288.0) - 2.2240).abs() < 5e-4);
-    // With large blocks greedy and FIFO meet: u = (u' - 1) / ln u'.
+    // With large blocks greedy and FIFO converge: u = (u' - 1) / ln u'.
     assert!((greedy_theory(60_000, 0.7) - 1.876).abs() < 0.002);
 }
 
@@ -172,7 +173,7 @@ fn the_mean_field_of_choices_lies_between_random_and_greedy() {
 #[test]
 fn fifo_cleaning_meets_the_lambert_w_formula() {
     for ratio in RATIOS {
-        let (exported, full) = offered(ratio);
+        let (exported, full) = exported_pages(ratio);
         let measured = measure(policy("fifo", None), true, u64::from(BLOCKS), 32, exported);
         assert_near(&format!("fifo at {ratio}"), measured, fifo_theory(1.0 / full), 0.02);
     }
@@ -184,9 +185,9 @@ fn fifo_cleaning_meets_the_lambert_w_formula() {
 #[test]
 fn greedy_cleaning_meets_the_mean_field() {
     for ratio in RATIOS {
-        let (exported, full) = offered(ratio);
+        let (exported, full) = exported_pages(ratio);
         let theory = greedy_theory(PAGES, full);
-        // One mixed log or two makes no difference as long as all pages are equally hot.
+        // One mixed log or two makes no difference while all pages are equally hot.
         let both: &[bool] = if ratio == 0.28 { &[false, true] } else { &[false] };
         for &mixed in both {
             let greedy = policy("greedy", None);
@@ -201,7 +202,7 @@ fn greedy_cleaning_meets_the_mean_field() {
 #[test]
 fn random_choices_meet_the_mean_field() {
     for ratio in RATIOS {
-        let (exported, full) = offered(ratio);
+        let (exported, full) = exported_pages(ratio);
         for d in [2, 3, 10, 30] {
             let choices = policy("d-choices", Some(("choices", Value::Count(d.into()))));
             let measured = measure(choices, false, u64::from(BLOCKS), u64::from(PAGES), exported);
@@ -214,7 +215,7 @@ fn random_choices_meet_the_mean_field() {
 #[test]
 fn a_random_victim_is_as_full_as_the_device() {
     for ratio in [0.28, 0.50] {
-        let (exported, full) = offered(ratio);
+        let (exported, full) = exported_pages(ratio);
         let both = [
             policy("random", None),
             policy("partial-search", Some(("fraction", Value::Number(0.0)))),
@@ -228,7 +229,7 @@ fn a_random_victim_is_as_full_as_the_device() {
 
 #[test]
 fn a_partial_search_comes_close_to_greedy_soon() {
-    let (exported, full) = offered(0.12);
+    let (exported, full) = exported_pages(0.12);
     let shares = [0.0, 0.001, 0.01, 0.1, 1.0].map(|share| {
         let partial = policy("partial-search", Some(("fraction", Value::Number(share))));
         measure(partial, false, u64::from(BLOCKS), u64::from(PAGES), exported)
@@ -236,7 +237,7 @@ fn a_partial_search_comes_close_to_greedy_soon() {
     println!("partial search: {shares:?}");
     assert!(shares.is_sorted_by(|less, more| *less > more * 0.995), "{shares:?}");
     assert_near("full search", shares[4], greedy_theory(PAGES, full), 0.03);
-    // Searching k of very many blocks is choosing the best of k.
+    // Searching k of very many blocks equals k choices.
     let k = (f64::from(BLOCKS) * 0.001).ceil() as u32;
     assert_near("0.1 % searched", shares[1], choices_theory(k, PAGES, full), 0.03);
 }

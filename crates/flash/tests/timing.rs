@@ -23,13 +23,13 @@ use hybridsim_flash::timing::{
 };
 use std::collections::BTreeMap;
 
-/// When requests for single pages complete, in nanoseconds, by order of issue.
+/// Completion times of single-page requests in nanoseconds, in order of issue.
 fn timeline(settings: &Settings, op: Op, asked: &[(u64, u64)]) -> Vec<u64> {
     let request = |page: u64| Request::new(op, Lba(page * 4), 4);
     let at = SimTime::from_ns;
     let listed = asked.iter().map(|&(ns, page)| (at(ns), request(page))).collect();
-    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (mut done, _, end) = run(build(settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     done.sort_by_key(|done| (done.issued, done.request.lba));
     done.iter().map(|done| done.completed.as_ns()).collect()
 }
@@ -57,7 +57,7 @@ fn figure_4a_three_reads_on_one_channel() {
     let almost = figure_4(1, 3_999, "fill");
     assert_eq!(timeline(&almost, Op::Read, &reads), [17_999, 29_999, 47_998]);
     assert_eq!(timeline(&figure_4(1, 4_000, "fill"), Op::Read, &reads), [18_000, 30_000, 42_000]);
-    // On channels of their own they know nothing of each other.
+    // On separate channels they are independent.
     let apart = figure_4(3, 3_000, "fill");
     assert_eq!(timeline(&apart, Op::Read, &reads), [17_000, 17_000, 17_000]);
 }
@@ -65,8 +65,8 @@ fn figure_4a_three_reads_on_one_channel() {
 #[test]
 fn figure_4b_writes_are_contiguous_and_in_order() {
     let writes = [(0, 0), (1_000, 1), (2_000, 2), (3_000, 3)];
-    // Control and data in one slot of 12 us each, one behind the other, then 300 us of cells; the
-    // fourth goes to die 0 again and waits for its cells.
+    // Control and data in consecutive slots of 12 us, then 300 us of cells; the fourth goes to die
+    // 0 again and waits for its cells.
     let expected = [312_000, 324_000, 336_000, 624_000];
     assert_eq!(timeline(&figure_4(1, 25_000, "none"), Op::Write, &writes), expected);
 }
@@ -99,8 +99,8 @@ fn registers_and_memory_are_charged_once_each_way() {
     }
 }
 
-/// Two dies of two planes behind one channel, whose copies reach as far as `reach`.
-fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
+/// Two dies of two planes on one channel, with copy-back within `reach`.
+fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
     let shape = Shape {
         channels: 1,
         dies_per_channel: 2,
@@ -110,7 +110,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         page_bytes: 2048,
         spare_bytes: 0,
     };
-    let geometry = Geometry::new(&shape).expect("a sound shape");
+    let geometry = Geometry::new(&shape).expect("a valid shape");
     let micro = SimDuration::from_us;
     let delays = OperationTimes {
         read: micro(25),
@@ -132,8 +132,8 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
     (geometry, delays)
 }
 
-/// Has `clock` copy a page from block 0 to block `target`.
-fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
+/// A copy of a page from block 0 to block `target`, timed by `clock`.
+fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -144,8 +144,8 @@ fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
     clock.end()
 }
 
-/// Time a copy from block 0 to `target` takes, in microseconds.
-fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
+/// The duration of a copy from block 0 to `target` in microseconds.
+fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
     let mut clock = match clock {
         "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, delays))),
@@ -169,8 +169,8 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
     };
     let queued = Queued::new(geometry, delays, queueing, WriteBuffer::new(0, false));
     let interleaved = Interleaved::new(geometry, delays);
-    // Out: command, cells, control and data. In again: command and data, then the cells. A queued
-    // die is sent the command of a read that nobody waits for in a gap, whenever that is.
+    // Out: command, cells, control and data. In: command and data, then the cells. A queued die
+    // receives the command of a background read in any gap of the channel.
     let command = [(FlashUnit::Channel(0), Read, 0, 1)];
     let rest = [
         (FlashUnit::Channel(0), Read, 26, 38),
@@ -198,18 +198,18 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
 }
 
 #[test]
-fn copies_take_the_shortest_way_the_chip_has() {
+fn copies_take_the_shortest_path_of_the_chip() {
     // Planes are numbered over dies first: blocks 0..4 lie on die 0, 4..8 on die 1, 8..12 on the
     // other plane of die 0 (flashsim, algorithm 2: merges inside planes and inside dies).
     for clock in ["interleaved", "serial"] {
         let table = [
-            (CopyBack::Plane, 1, 310 + 2),
-            (CopyBack::Die, 1, 310 + 2),
-            (CopyBack::Die, 8, 320 + 2),
-            // Out and in again: read, control twice and data, then the same into the register.
-            (CopyBack::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyBack::None, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyBack::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyReach::Plane, 1, 310 + 2),
+            (CopyReach::Die, 1, 310 + 2),
+            (CopyReach::Die, 8, 320 + 2),
+            // Out and in: read, control twice and data, then the same into the register.
+            (CopyReach::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyReach::Nowhere, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyReach::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
         ];
         for (reach, target, expected) in table {
             assert_eq!(copy(clock, reach, target), expected, "{clock} {reach:?} {target}");
@@ -218,15 +218,15 @@ fn copies_take_the_shortest_way_the_chip_has() {
 }
 
 #[test]
-fn parts_of_a_latency_tell_registers_and_memory_apart() {
+fn latency_phases_separate_registers_and_memory() {
     let slow = settings()
         .and("precondition", text("fill"))
         .and("register_time", us(3))
         .and("ram_time", us(5))
         .and("command_time", us(2));
     let listed = vec![(SimTime::ZERO, Request::new(Op::Read, Lba(0), 4))];
-    let (done, _, end) = run(build(&slow).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (done, _, end) = run(build(&slow).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     let part = |part| done[0].breakdown.get(part).as_ns();
     assert_eq!(
         [
@@ -253,7 +253,7 @@ fn pausing(settings: Settings) -> Settings {
     settings.and("program_suspend_time", us(10)).and("resume_time", us(5))
 }
 
-/// When what is asked at the given microseconds completes, in microseconds.
+/// Completion times, in microseconds, of requests issued at the given microseconds.
 fn answers(settings: &Settings, asked: &[(u64, Op, u64, u32)]) -> Vec<u64> {
     let request = |op, page, pages| match op {
         Op::Flush => Request::new(Op::Flush, Lba(0), 0),
@@ -261,30 +261,30 @@ fn answers(settings: &Settings, asked: &[(u64, Op, u64, u32)]) -> Vec<u64> {
     };
     let ask = |&(us, op, page, pages)| (SimTime::from_ns(us * 1_000), request(op, page, pages));
     let listed: Vec<_> = asked.iter().map(ask).collect();
-    let (mut done, _, end) = run(build(settings).expect("sound"), Host::new(listed));
-    end.expect("a sound run");
+    let (mut done, _, end) = run(build(settings).expect("valid settings"), Host::new(listed));
+    end.expect("a run without a fault");
     done.sort_by_key(|done| (done.issued, done.request.lba));
     done.iter().map(|done| done.completed.as_ns() / 1_000).collect()
 }
 
 #[test]
-fn reads_go_before_queued_programs_and_into_them_if_they_pause() {
+fn reads_precede_queued_programs_and_suspend_running_ones() {
     use Op::{Flush, Read, Write};
-    // Two programs, 0..300 and 300..600; a read at 100; a flush says when all is done.
+    // Two programs, 0..300 and 300..600; a read at 100; a flush completes when all is done.
     let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (100, Read, 5, 1), (101, Flush, 0, 0)];
     assert_eq!(answers(&queued(8), &asked), [0, 1, 325, 625]);
-    // Paused at 100 for 10, read until 135, 200 + 5 left: until 340, and then the other.
+    // Suspended at 100 for 10, read until 135, 200 + 5 left: until 340, and then the other.
     assert_eq!(answers(&pausing(queued(8)), &asked), [0, 1, 135, 640]);
     let never = pausing(queued(8)).and("suspends_max", Value::Count(0));
     assert_eq!(answers(&never, &asked), [0, 1, 325, 625]);
-    // With protection a flush has nothing to wait for, so what follows may still go first.
+    // With protection a flush has nothing to wait for, so later requests may precede it.
     let mut more = asked.to_vec();
     more.push((200, Read, 6, 1));
     let protected = pausing(queued(8)).and("power_loss_protection", Value::Flag(true));
     assert_eq!(answers(&protected, &more), [0, 1, 135, 101, 235]);
-    // Without it the flush was told 640, and the read comes after.
+    // Without it the flush was scheduled to complete at 640, and the read follows.
     assert_eq!(answers(&pausing(queued(8)), &more), [0, 1, 135, 640, 665]);
-    // A pause that would take longer than what is left is not made.
+    // A program is not suspended if that would take longer than the rest of it.
     let late = [(0, Write, 0, 1), (291, Read, 5, 1)];
     assert_eq!(answers(&pausing(queued(8)), &late), [0, 325]);
 }
@@ -293,10 +293,10 @@ fn reads_go_before_queued_programs_and_into_them_if_they_pause() {
 fn a_full_write_buffer_makes_writes_wait() {
     use Op::{Read, Write};
     let asked = [(0, Write, 0, 1), (1, Write, 1, 1), (2, Write, 2, 1), (50, Read, 5, 1)];
-    // The third write gets its place when the first is programmed. That was told, so the read does
-    // not pause it, but it goes before the second.
+    // The third write gets a buffer page when the first is programmed. That time was reported, so
+    // the read does not suspend the first program, but precedes the second.
     assert_eq!(answers(&pausing(queued(2)), &asked), [0, 1, 300, 325]);
-    // Without a buffer a write is answered when it is programmed, and nothing goes before it.
+    // Without a buffer a write completes when it is programmed, and nothing precedes it.
     assert_eq!(answers(&pausing(queued(0)), &asked), [300, 600, 900, 925]);
 }
 
@@ -314,18 +314,18 @@ fn planes_of_a_die_program_together() {
     assert_eq!(answers(&together, &apart)[2], 610, "two requests, two programs");
 }
 
-/// A piece of work: on which unit, what, why, from when until when in nanoseconds.
+/// An interval of activity: unit, activity, cause, start and end in nanoseconds.
 type Piece = (FlashUnit, FlashAct, Cause, u64, u64);
 
-/// What dies and channels did, in order of unit and time.
+/// The activity of dies and channels, by unit and time.
 fn busy(settings: &Settings, listed: Vec<(SimTime, Request)>) -> Vec<Piece> {
-    let root = ComponentTree::leaf("ssd", build(settings).expect("sound"));
+    let root = ComponentTree::leaf("ssd", build(settings).expect("valid settings"));
     let root = ComponentTree::inner("host", Host::new(listed), vec![root]);
     let mut machine = Machine::new(root, true);
     machine.enable_detailed_events();
     let mut events: Vec<EventRecord> = Vec::new();
-    machine.run(&mut events, &mut |_| true).expect("a sound run");
-    let piece = |stamped: &EventRecord| match stamped.event() {
+    machine.run(&mut events, &mut |_| true).expect("a run without a fault");
+    let piece = |record: &EventRecord| match record.event() {
         Some(FlashBusy { unit, act, cause, begin, end }) => {
             Some((unit, act, cause, begin.as_ns(), end.as_ns()))
         }
@@ -345,7 +345,7 @@ fn requests(asked: &[(u64, Op, u64)]) -> Vec<(SimTime, Request)> {
 
 /// flashsim, figure 4: while the cells of one die work, the channel serves the other.
 #[test]
-fn two_dies_on_one_channel_take_turns_on_it_and_work_side_by_side() {
+fn two_dies_on_one_channel_alternate_on_it_and_work_in_parallel() {
     use FlashAct::{Program, Read};
     use FlashUnit::{Channel, Die};
     let host = Cause::Host;
@@ -367,7 +367,7 @@ fn two_dies_on_one_channel_take_turns_on_it_and_work_side_by_side() {
         (Die(1), Program, host, 312_000, 624_000),
     ];
     assert_eq!(busy(&two("none").and("timing", text("serial")), writes.clone()), serial);
-    // Queued dies take the data ahead and work from when they are there.
+    // Queued dies receive the data early and start when they have arrived.
     let queued = [
         (Channel(0), Program, host, 0, 12_000),
         (Channel(0), Program, host, 12_000, 24_000),
@@ -392,10 +392,10 @@ fn two_dies_on_one_channel_take_turns_on_it_and_work_side_by_side() {
 }
 
 #[test]
-fn a_suspended_program_shows_as_what_lies_before_and_after_the_read() {
+fn a_suspended_program_shows_as_two_intervals_around_the_read() {
     use FlashAct::{Program, Read};
     let die = FlashUnit::Die(0);
-    // As in `reads_go_before_queued_programs_and_into_them_if_they_pause`.
+    // As in `reads_precede_queued_programs_and_suspend_running_ones`.
     let asked = requests(&[(0, Op::Write, 0), (1_000, Op::Write, 1), (100_000, Op::Read, 5)]);
     let expected = [
         (die, Program, Cause::Host, 0, 100_000),
@@ -406,34 +406,32 @@ fn a_suspended_program_shows_as_what_lies_before_and_after_the_read() {
     assert_eq!(busy(&pausing(queued(8)), asked), expected);
 }
 
-/// Whatever is asked, a unit does one thing at a time, and every operation shows, with its cause.
+/// Units do one thing at a time, and every operation is reported with its cause.
 #[test]
-fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
+fn units_do_one_thing_at_a_time_and_every_operation_is_reported() {
     for (timing, ftl) in
         [("interleaved", "page"), ("interleaved", "fast"), ("queued", "page"), ("serial", "bast")]
     {
         let device = pausing(settings())
             .and("timing", text(timing))
-            .and("ftl", defaults::plug("ftl", ftl, &defaults::registry()))
+            .and("ftl", defaults::entry("ftl", ftl, &defaults::registry()))
             .and("command_time", us(1))
             .and("channel_rate", Value::Rate(204_800_000));
-        let ssd = build(&device).expect("sound");
+        let ssd = build(&device).expect("valid settings");
         let host = Host::random(3_000, 4, ssd.capacity());
         let root = ComponentTree::inner("host", host, vec![ComponentTree::leaf("ssd", ssd)]);
         let mut machine = Machine::new(root, true);
         machine.enable_detailed_events();
         let mut events: Vec<EventRecord> = Vec::new();
-        machine.run(&mut events, &mut |_| true).expect("a sound run");
+        machine.run(&mut events, &mut |_| true).expect("a run without a fault");
         let mut pieces = BTreeMap::<FlashUnit, Vec<(SimTime, SimTime)>>::new();
-        // Programs and erases by cause: as told when they were asked for, and as they happened.
+        // Programs and erases by cause: as issued, and as executed.
         let (mut asked, mut shown) = ([[0; 6]; 2], [[0; 6]; 2]);
-        for stamped in &events {
-            match stamped.event() {
+        for record in &events {
+            match record.event() {
                 Some(FlashEvent::Program { cause, .. }) => asked[0][cause as usize] += 1,
                 Some(FlashEvent::Erase { cause, .. }) => asked[1][cause as usize] += 1,
-                Some(event) => {
-                    let Some(busy) = event.busy() else { continue };
-                    let FlashBusy { unit, act, cause, begin, end } = busy;
+                Some(FlashBusy { unit, act, cause, begin, end }) => {
                     assert!(begin < end);
                     pieces.entry(unit).or_default().push((begin, end));
                     match (unit, act) {
@@ -446,7 +444,7 @@ fn units_do_one_thing_at_a_time_and_nothing_is_left_out() {
             }
         }
         if timing == "queued" {
-            // What pauses shows in pieces.
+            // A suspended operation is reported in parts.
             let more = |(shown, asked): (&[u32; 6], &[u32; 6])| shown.iter().ge(asked);
             assert!(shown.iter().zip(&asked).all(more), "{shown:?} {asked:?}");
         } else {

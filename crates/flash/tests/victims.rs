@@ -1,4 +1,4 @@
-//! Victim policies against plain ones that look at every block.
+//! Victim policies against reference policies that search every block.
 
 use hybridsim_config::param::Value;
 use hybridsim_engine::Stream;
@@ -23,7 +23,7 @@ fn geometry() -> Geometry {
         page_bytes: 512,
         spare_bytes: 0,
     })
-    .expect("a sound shape")
+    .expect("a valid shape")
 }
 
 fn build(name: &str, param: Option<(&'static str, Value)>, seed: u64) -> Box<dyn VictimPolicy> {
@@ -38,7 +38,7 @@ fn build(name: &str, param: Option<(&'static str, Value)>, seed: u64) -> Box<dyn
     (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A closed block as a plain policy sees it.
+/// A closed block, for the reference policies.
 #[derive(Clone, Copy, Debug)]
 struct Closed {
     block: u32,
@@ -47,8 +47,8 @@ struct Closed {
     changed: u64,
 }
 
-/// Chooses among the candidates of one pool, given in no order, and the time.
-type Plain = fn(&[Closed], u64) -> Option<u32>;
+/// Selects among the candidates of one pool at a time.
+type Reference = fn(&[Closed], u64) -> Option<u32>;
 
 fn greedy(all: &[Closed], _now: u64) -> Option<u32> {
     let gain = all.iter().filter(|block| block.valid < PAGES);
@@ -59,7 +59,7 @@ fn oldest(all: &[Closed], _now: u64) -> Option<u32> {
     all.iter().min_by_key(|block| block.closed).map(|block| block.block)
 }
 
-/// The valid pages of the victim: of several equally good blocks any will do.
+/// The valid pages of the victim: ties may be broken either way.
 fn windowed(all: &[Closed], _now: u64) -> Option<u32> {
     let mut all = all.to_vec();
     all.sort_by_key(|block| block.closed);
@@ -81,7 +81,7 @@ fn cost_benefit(all: &[Closed], now: u64) -> Option<u32> {
     best.map(|block| if block.valid == 0 { 0 } else { (value(block) * 1e6) as u32 })
 }
 
-/// Blocks of a device and a policy that hear the same.
+/// The blocks of a device, and a policy that follows them.
 struct Bench {
     policy: Box<dyn VictimPolicy>,
     flash: FlashOps,
@@ -101,7 +101,7 @@ impl Bench {
         (block / (BLOCKS / POOLS as u32)) as usize
     }
 
-    /// Something happens to a block: it is filled, loses a page, or is collected.
+    /// A random block is filled, loses a page, or is collected.
     fn step(&mut self, stream: &mut Stream) {
         let block = stream.below(u64::from(BLOCKS)) as u32;
         let (id, pool) = (BlockId(block), Self::pool(block));
@@ -144,8 +144,12 @@ impl Bench {
     }
 }
 
-/// Compares `of` the policy's victims with what `plain` says, over a long random history.
-fn check(policy: Box<dyn VictimPolicy>, plain: Plain, of: fn(&Closed, &[Closed], u64) -> u32) {
+/// Compares `of` the policy's victims with the reference policy over a long random history.
+fn check(
+    policy: Box<dyn VictimPolicy>,
+    reference: Reference,
+    of: fn(&Closed, &[Closed], u64) -> u32,
+) {
     let mut bench = Bench::new(policy);
     let mut stream = Stream::new(4, "victims");
     let mut compared = 0;
@@ -159,7 +163,7 @@ fn check(policy: Box<dyn VictimPolicy>, plain: Plain, of: fn(&Closed, &[Closed],
                 assert_eq!(Bench::pool(victim.0), pool);
                 of(&closed, &all, bench.changes)
             });
-            assert_eq!(victim, plain(&all, bench.changes), "of {all:?}");
+            assert_eq!(victim, reference(&all, bench.changes), "of {all:?}");
             compared += u32::from(victim.is_some());
         }
     }
@@ -168,7 +172,7 @@ fn check(policy: Box<dyn VictimPolicy>, plain: Plain, of: fn(&Closed, &[Closed],
 }
 
 #[test]
-fn no_policy_that_keeps_lists_differs_from_one_that_looks_at_all_blocks() {
+fn policies_with_lists_equal_policies_that_search_all_blocks() {
     let number: fn(&Closed, &[Closed], u64) -> u32 = |victim, _, _| victim.block;
     check(build("greedy", None, 1), greedy, number);
     check(build("fifo", None, 1), oldest, number);
@@ -180,7 +184,7 @@ fn no_policy_that_keeps_lists_differs_from_one_that_looks_at_all_blocks() {
 }
 
 #[test]
-fn the_ends_of_windowed_greedy_are_fifo_and_greedy() {
+fn the_extremes_of_windowed_greedy_are_fifo_and_greedy() {
     let window = |blocks| build("windowed-greedy", Some(("window", Value::Count(blocks))), 1);
     let valid: fn(&Closed, &[Closed], u64) -> u32 = |victim, _, _| victim.valid;
     check(
@@ -192,7 +196,7 @@ fn the_ends_of_windowed_greedy_are_fifo_and_greedy() {
         },
         valid,
     );
-    // FIFO moves full blocks on; so does a window of one, unless it holds the only candidate.
+    // FIFO collects full blocks; so does a window of one, unless it holds the only candidate.
     check(
         window(1),
         |all, now| {
@@ -204,7 +208,7 @@ fn the_ends_of_windowed_greedy_are_fifo_and_greedy() {
     );
 }
 
-/// How often each block is chosen of a fixed set: block b of pool 0 has b / 3 valid pages.
+/// The share of choices of each block in a fixed set: block b of pool 0 has b / 3 valid pages.
 fn shares(policy: &mut dyn VictimPolicy, draws: u32) -> Vec<f64> {
     let array = Array::new(geometry(), ProgramOrder::Sequential, 1);
     for block in (0..15).rev() {
@@ -220,7 +224,7 @@ fn shares(policy: &mut dyn VictimPolicy, draws: u32) -> Vec<f64> {
 }
 
 #[test]
-fn random_policies_choose_each_block_as_often_as_a_scan_would() {
+fn random_policies_have_the_distribution_of_a_scan() {
     let draws = 60_000;
     let near = |what: &str, shares: &[f64], expected: &dyn Fn(usize) -> f64| {
         for (block, share) in shares.iter().enumerate() {
@@ -231,13 +235,13 @@ fn random_policies_choose_each_block_as_often_as_a_scan_would() {
     };
     let mut random = build("random", None, 3);
     near("random", &shares(&mut *random, draws), &|_| 1.0 / 15.0);
-    // The least of d draws lies in group g of 5 with probability (1 - g/5)^d - (1 - (g+1)/5)^d.
+    // The lowest of d draws lies in group g of 5 with probability (1 - g/5)^d - (1 - (g+1)/5)^d.
     for d in [1, 2, 3, 10] {
         let mut choices = build("d-choices", Some(("choices", Value::Count(d))), 3);
         let above = |groups: usize| (1.0 - groups as f64 / 5.0).powi(d as i32);
         let expected = |block: usize| (above(block / 3) - above(block / 3 + 1)) / 3.0;
         near("d-choices", &shares(&mut *choices, draws), &expected);
-        assert_eq!(choices.searched(), 0, "the last search found an empty pool");
+        assert_eq!(choices.searched(), 0, "the last search was in an empty pool");
     }
     // Of k of 15 without replacement: C(15 - 3 g, k) / C(15, k).
     let choose = |all: i32, k: i32| (0..k).map(|i| f64::from(all - i) / f64::from(k - i)).product();

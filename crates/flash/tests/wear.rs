@@ -1,4 +1,4 @@
-//! Wear levelling under workloads that wear unevenly, and what separating hot data is worth.
+//! Wear levelling under skewed workloads, and the effect of hot/cold separation.
 
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_engine::Stream;
@@ -19,8 +19,8 @@ struct Device {
     wear_copies: u64,
 }
 
-fn plug(slot: &'static str, name: &str, param: Option<(&'static str, u64)>) -> Value {
-    let mut value = defaults::plug(slot, name, &defaults::registry());
+fn entry(category: &'static str, name: &str, param: Option<(&'static str, u64)>) -> Value {
+    let mut value = defaults::entry(category, name, &defaults::registry());
     if let (Value::Entry(EntryChoice { settings, .. }), Some((name, count))) = (&mut value, param) {
         settings.set(name, Value::Count(count));
     }
@@ -42,7 +42,7 @@ impl Device {
             page_bytes: 4096,
             spare_bytes: 0,
         })
-        .expect("a sound shape");
+        .expect("a valid shape");
         let exported = geometry.exported_pages(over_provisioning);
         let registry = defaults::registry();
         let ftl = (page::ENTRY.build)(&FtlInput {
@@ -53,7 +53,7 @@ impl Device {
             seed: 1,
             path: "wear",
         })
-        .expect("sound parameters");
+        .expect("valid parameters");
         let flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, u32::MAX));
         let mut device = Self { ftl, flash, exported, wear_copies: 0 };
         (0..exported).for_each(|lpn| device.write(lpn));
@@ -63,14 +63,14 @@ impl Device {
     fn write(&mut self, lpn: u32) {
         self.flash.clear();
         let hint = Hint { request_pages: 1 };
-        self.ftl.write(Lpn(lpn), hint, &mut self.flash).expect("there is room");
+        self.ftl.write(Lpn(lpn), hint, &mut self.flash).expect("a device that is not full");
         let moved = |op: &&hybridsim_flash::ops::FlashOp| {
             op.kind == OpKind::Copy && op.cause == Cause::Wear
         };
         self.wear_copies += self.flash.list().iter().filter(moved).count() as u64;
     }
 
-    /// A tenth of the pages takes 95 % of `count` writes, or all of them.
+    /// Sends 95 % of `count` writes, or all of them, to a tenth of the pages.
     fn write_hot(&mut self, count: u32, only_hot: bool) {
         let mut stream = Stream::new(9, "hot");
         for _ in 0..count {
@@ -78,7 +78,7 @@ impl Device {
             let span = if hot { self.exported / 10 } else { self.exported };
             self.write(stream.below(u64::from(span)) as u32);
         }
-        self.ftl.audit(&self.flash).expect("sound books");
+        self.ftl.audit(&self.flash).expect("consistent metadata");
         assert_eq!(self.flash.violation(), None);
     }
 
@@ -88,7 +88,7 @@ impl Device {
             .collect()
     }
 
-    /// Standard deviation, least and greatest of the erases.
+    /// Standard deviation, minimum and maximum of the erase counts.
     fn spread(&self) -> (f64, f64, f64) {
         let erases = self.erases();
         let mean = erases.iter().sum::<f64>() / erases.len() as f64;
@@ -101,8 +101,8 @@ impl Device {
 
 fn with_wear(name: &str, threshold: Option<u64>) -> Device {
     let threshold = threshold.map(|threshold| ("threshold", threshold));
-    let settings = plain().and("wear", plug("wear-levelling", name, threshold));
-    // One plane: levelling works within planes.
+    let settings = plain().and("wear", entry("wear-levelling", name, threshold));
+    // One plane: wear levelling works within planes.
     Device::new(&settings, 0.15, 1)
 }
 
@@ -126,11 +126,11 @@ fn explicit_levelling_keeps_erases_within_its_threshold_under_any_skew() {
             );
             assert!(device.wear_copies > 0);
             assert!(deviation < deviation_none / 2.5, "{name}: {deviation} of {deviation_none}");
-            assert!(share < 0.6, "{name}: {share} pages moved per write");
-            // A gap opens by one erase at a time, and is closed when it is seen at the threshold.
-            // Data that is neither hot nor cold lets blocks drift on either side of the dual
-            // pools, which compare only ends of the sides; with cold data that never changes the
-            // gap is the sum of the thresholds of the three rules, 4 TH.
+            assert!(share < 0.6, "{name}: {share} pages relocated per write");
+            // A gap grows by one erase at a time, and is closed when it reaches the threshold.
+            // Data that are neither hot nor cold let blocks drift within the two pools, which
+            // compare only their extremes; with cold data that never change the gap is the sum of
+            // the thresholds of the three rules, 4 TH.
             if name == "static" || only_hot {
                 let gap = most - least;
                 assert!(gap <= times * threshold as f64 + 2.0, "{name}: {least} to {most}");
@@ -168,21 +168,21 @@ fn amplification(settings: &Settings, over_provisioning: f64) -> f64 {
 }
 
 #[test]
-fn hot_data_apart_costs_fewer_copies() {
+fn hot_cold_separation_reduces_copies() {
     let mixed = amplification(&plain(), 0.1);
-    let table = plug("hot-cold", "write-count", None);
-    let apart = amplification(&plain().and("hot_cold", table), 0.1);
-    println!("write amplification: together {mixed:.3}, apart {apart:.3}");
-    assert!(apart < 0.95 * mixed, "{apart} apart, {mixed} together");
-    // Every request has one page: all is hot, and nothing is gained.
-    let size = plug("hot-cold", "request-size", None);
+    let table = entry("hot-cold", "write-count", None);
+    let separate = amplification(&plain().and("hot_cold", table), 0.1);
+    println!("write amplification: mixed {mixed:.3}, separate {separate:.3}");
+    assert!(separate < 0.95 * mixed, "{separate} separate, {mixed} mixed");
+    // Every request has one page: all pages are hot, which gains nothing.
+    let size = entry("hot-cold", "request-size", None);
     let all_hot = amplification(&plain().and("hot_cold", size), 0.1);
-    assert!((all_hot / mixed - 1.0).abs() < 0.1, "{all_hot} all hot, {mixed} together");
+    assert!((all_hot / mixed - 1.0).abs() < 0.1, "{all_hot} all hot, {mixed} mixed");
 }
 
 #[test]
 fn trimmed_pages_are_spare_space() {
-    // Random writes over what is kept: as a device with so much more over-provisioning.
+    // Uniform writes to a part of the pages: as on a device with more over-provisioning.
     let measure = |device: &mut Device, pages: u32| {
         let mut stream = Stream::new(5, "uniform");
         let mut amplification = 0.0;
@@ -197,19 +197,19 @@ fn trimmed_pages_are_spare_space() {
     let mut device = Device::new(&plain(), 0.07, 1);
     let exported = device.exported;
     let full = measure(&mut device, exported);
-    // Shrinks to 70 %, where the spare space is (1.07 / 0.7 - 1) = 53 % of what is kept.
+    // The data shrink to 70 %, which leaves (1.07 / 0.7 - 1) = 53 % of spare space.
     let kept = exported * 7 / 10;
     (kept..exported).for_each(|lpn| {
-        device.ftl.trim(Lpn(lpn), &mut device.flash).expect("a page map trims for nothing");
+        device.ftl.trim(Lpn(lpn), &mut device.flash).expect("a trim writes nothing");
     });
-    device.ftl.audit(&device.flash).expect("sound books");
+    device.ftl.audit(&device.flash).expect("consistent metadata");
     let shrunk = measure(&mut device, kept);
     let mut small = Device::new(&plain(), 1.07 / 0.7 - 1.0, 1);
     let exported = small.exported;
     let expected = measure(&mut small, exported);
-    println!("full {full:.3}, shrunk {shrunk:.3}, built so {expected:.3}");
-    assert!((shrunk / expected - 1.0).abs() < 0.02, "{shrunk} shrunk, {expected} built so");
-    // And it grows again with what is written.
+    println!("full {full:.3}, shrunk {shrunk:.3}, built that size {expected:.3}");
+    assert!((shrunk / expected - 1.0).abs() < 0.02, "{shrunk} shrunk, {expected} built that size");
+    // The data grow again when the trimmed pages are written.
     (kept..device.exported).for_each(|lpn| device.write(lpn));
     let exported = device.exported;
     let again = measure(&mut device, exported);

@@ -1,12 +1,15 @@
-//! What the host itself costs per request: driver, machine and scheduler over a device that costs
-//! next to nothing. Prints one line per case.
+//! Host overhead per request: driver, machine and scheduler over a device of negligible cost.
+//! Prints one line per case.
 
 use hybridsim_disk::constant::{ConstantDevice, Timing};
 use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
-use hybridsim_host::scheduler::{clook, fcfs, look, sptf, sstf};
+use hybridsim_host::scheduler::fcfs::Fcfs;
+use hybridsim_host::scheduler::nearest::Nearest;
+use hybridsim_host::scheduler::shortest_first::{Cost, Estimate, ShortestFirst};
+use hybridsim_host::scheduler::sweep::Sweep;
 use hybridsim_host::{Host, HostOptions};
 use std::time::Instant;
 
@@ -26,7 +29,7 @@ impl Source for Random {
     }
 }
 
-/// Nanoseconds this thread has had a processor, where the system tells: other work does not count.
+/// CPU time of this thread in nanoseconds, where the system reports it.
 fn cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
@@ -57,16 +60,13 @@ fn measure(name: &str, options: HostOptions, scheduler: Box<dyn Scheduler>) {
 
 fn main() {
     for depth in [1, 32] {
-        measure("direct", HostOptions::closed(depth), Box::new(fcfs::Fcfs::default()));
+        measure("direct", HostOptions::closed(depth), Box::new(Fcfs::default()));
     }
     let waiting = HostOptions { outstanding: 64, ..HostOptions::closed(32) };
-    measure("fcfs", waiting, Box::new(fcfs::Fcfs::default()));
-    measure("sstf", waiting, Box::new(sstf::Sstf::default()));
-    measure("look", waiting, Box::new(look::Look::default()));
-    measure("c-look", waiting, Box::new(clook::CLook::default()));
-    measure(
-        "sptf",
-        waiting,
-        Box::new(sptf::Sptf::new(256, hybridsim_host::scheduler::least::Measure::Positioning)),
-    );
+    measure("fcfs", waiting, Box::new(Fcfs::default()));
+    measure("sstf", waiting, Box::new(Nearest::default()));
+    measure("look", waiting, Box::new(Sweep::default()));
+    measure("c-look", waiting, Box::new(Sweep::c_look()));
+    let sptf = ShortestFirst::new(256, Cost::Time(Estimate::Positioning));
+    measure("sptf", waiting, Box::new(sptf));
 }

@@ -1,7 +1,7 @@
 //! The host: what submits requests and schedules them.
 //!
-//! - [`driver`]: the root of every system; replays a workload, checks what reads return.
-//! - [`scheduler`]: which waiting request goes next, one file each.
+//! - [`driver`]: the root of every system; replays a workload and verifies the data reads return.
+//! - [`scheduler`]: the order in which waiting requests are dispatched.
 
 pub mod driver;
 pub mod scheduler;

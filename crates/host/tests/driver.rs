@@ -8,7 +8,7 @@ use hybridsim_engine::{
     Fault, LatencyPhase, Lba, Machine, Op, Request, RequestId, RunEnd, SimDuration, SimTime,
     Source, Stream,
 };
-use hybridsim_host::scheduler::sstf::Sstf;
+use hybridsim_host::scheduler::nearest::Nearest;
 use hybridsim_host::{Host, HostOptions};
 
 fn us(us: u64) -> SimDuration {
@@ -76,7 +76,7 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
 #[test]
 fn the_scheduler_orders_what_waits() {
     let source = ListSource::new(vec![at(0, 500), at(1, 10), at(2, 900), at(3, 505), at(4, 12)]);
-    let host = Host::new(HostOptions::open(1), Box::new(source), Box::new(Sstf::default()));
+    let host = Host::new(HostOptions::open(1), Box::new(source), Box::new(Nearest::default()));
     let (_, events) = run(host, server(10), false).expect("runs");
     let order: Vec<u64> = completions(&events).iter().map(|done| done.2).collect();
     assert_eq!(order, [500, 505, 900, 12, 10]);

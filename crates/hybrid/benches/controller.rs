@@ -35,7 +35,7 @@ impl Source for Random {
     }
 }
 
-/// Nanoseconds this thread has had a processor, where the system tells: other work does not count.
+/// Processor time of this thread in ns, where the system reports it.
 fn cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()

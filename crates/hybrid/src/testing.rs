@@ -1,4 +1,4 @@
-//! What the unit tests of drives and schedulers stand on.
+//! Fixtures of the unit tests of drives and schedulers.
 
 use hybridsim_config::build::ChildView;
 use hybridsim_config::param::{Settings, Value};
@@ -62,7 +62,7 @@ pub fn drive_settings(unpin: &str) -> Settings {
 pub struct Outcome {
     /// What ended it early.
     pub fault: Option<Fault>,
-    /// All it told.
+    /// All events.
     pub events: Vec<EventRecord>,
 }
 

@@ -50,13 +50,12 @@ fn every_policy_returns_what_was_written() {
                     let rig = rig(&settings, &registry, &[64, 400], seed);
                     let seen = rig.check_random(&load, depth).expect("conforms");
                     cleanings += count(&seen.events, |event| {
-                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
+                        matches!(event, CacheEvent::CleanupEnded { .. })
                     });
-                    let begun = count(&seen.events, |event| {
-                        matches!(event.event(), Some(CacheEvent::CleanupStarted))
-                    });
+                    let begun =
+                        count(&seen.events, |event| matches!(event, CacheEvent::CleanupStarted));
                     let ended = count(&seen.events, |event| {
-                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
+                        matches!(event, CacheEvent::CleanupEnded { .. })
                     });
                     assert!(begun - ended <= 1, "at most one is running at the end");
                     assert!(ended > 3, "{} was not tried", cleaner.description.name);
@@ -139,8 +138,8 @@ proptest! {
         let settings = settings(shape.page_sectors)
             .and("cleanup", cleanup(shape.cleaner))
             .and("admission", threshold(shape.threshold))
-            .and("flash_depth", Value::Count(shape.depths.0))
-            .and("disk_depth", Value::Count(shape.depths.1))
+            .and("flash_queue_depth", Value::Count(shape.depths.0))
+            .and("disk_queue_depth", Value::Count(shape.depths.1))
             .and("destage_depth", Value::Count(shape.depths.2))
             .and("destage_bytes", Value::Bytes(shape.destage_pages * shape.page_sectors * 512))
             .and("merge_writes", Value::Flag(shape.merge));

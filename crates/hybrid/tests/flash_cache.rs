@@ -8,9 +8,10 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::{Load, Rig};
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Arrival, CommonEvent, ComponentTree, EventRecord, Lba, Machine, Op, PowerFailureInjector,
-    Request, SimDuration, SimTime, Source, Stream,
+    Arrival, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector, Request,
+    SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_hybrid::flash_cache::ENTRY;
@@ -34,9 +35,7 @@ fn every_scheme_returns_what_was_written() {
                         seed,
                     };
                     let seen = rig.check_random(&load, depth).expect("conforms");
-                    let is = |event: &EventRecord| {
-                        matches!(event.event(), Some(CacheEvent::Destaged { .. }))
-                    };
+                    let is = |event: &Event| matches!(event, CacheEvent::Destaged { .. });
                     destages += count(&seen.events, is);
                 }
             }
@@ -64,9 +63,8 @@ fn any_replacement_serves_and_costs_may_be_observed() {
             };
             let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
             let seen = rig.check_random(&load, 8).expect("conforms");
-            let destages = count(&seen.events, |event| {
-                matches!(event.event(), Some(CacheEvent::Destaged { .. }))
-            });
+            let destages =
+                count(&seen.events, |event| matches!(event, CacheEvent::Destaged { .. }));
             assert!(destages > 10, "{name} {scheme}: {destages}");
         }
     }
@@ -91,7 +89,7 @@ impl Source for Busy {
     }
 }
 
-/// What a run under [`Busy`] told, and what flash, which takes 2 ms, was asked for.
+/// Events of a run under [`Busy`], and the requests to flash, which take 2 ms each.
 fn busy(
     adjust: &str,
     mapping: bool,
@@ -100,11 +98,11 @@ fn busy(
     let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
     let host = Host::plain(HostOptions::closed(8), source);
     let settings = flash_cache("op", 0.9, mapping).and("adjust", Value::Text(adjust.into()));
-    told(&settings, host, cuts)
+    observe(&settings, host, cuts)
 }
 
-/// What a run told, and what flash was asked for.
-fn told(
+/// Events of a run, and the requests to flash.
+fn observe(
     settings: &Settings,
     host: Host,
     cuts: Option<PowerFailureInjector>,
@@ -151,8 +149,9 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
         let asked = asked.borrow();
         let trims = || asked.iter().filter(|note| note.1.op == Op::Trim);
         let took = SimDuration::from_us(FLASH_US);
-        for cut in
-            events.iter().filter(|told| matches!(told.event(), Some(CommonEvent::PowerCut { .. })))
+        for cut in events
+            .iter()
+            .filter(|record| matches!(record.event(), Some(CommonEvent::PowerCut { .. })))
         {
             let cut = cut.time;
             for (_, trim) in trims().filter(|note| note.0 < cut && note.0 + took > cut) {
@@ -170,7 +169,7 @@ fn divisions_add_up_and_steps_are_small() {
     let (events, asked) = busy("always", true, None);
     let numbers: Vec<u64> = events
         .iter()
-        .filter_map(|told| match told.event() {
+        .filter_map(|record| match record.event() {
             Some(CommonEvent::Custom { value, .. }) => Some(value),
             _ => None,
         })
@@ -212,10 +211,10 @@ impl Source for Groups {
 fn neighbours_are_written_back_together() {
     for scheme in ["fp", "rw", "op"] {
         let host = Host::plain(HostOptions::closed(1), Groups { sent: 0 });
-        let (events, _) = told(&flash_cache(scheme, 0.3, true), host, None);
+        let (events, _) = observe(&flash_cache(scheme, 0.3, true), host, None);
         let written: Vec<u64> = events
             .iter()
-            .filter_map(|told| match told.event() {
+            .filter_map(|record| match record.event() {
                 Some(CacheEvent::Destaged { sectors }) => Some(u64::from(sectors) / 8),
                 _ => None,
             })
@@ -247,7 +246,7 @@ fn what_was_written_back_ahead_makes_room_at_once() {
         let settings = flash_cache(scheme, 0.3, true).and("write_ahead", Value::Count(pages));
         let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
         let host = Host::plain(HostOptions::open(64), source);
-        let (events, _) = told(&settings, host, None);
+        let (events, _) = observe(&settings, host, None);
         let latency = |stamped: &EventRecord| match stamped.event() {
             Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns() / 1000),
             _ => None,
@@ -262,7 +261,7 @@ fn what_was_written_back_ahead_makes_room_at_once() {
 }
 
 /// A page is written, then read with its neighbours: while those are put into the cache, the only
-/// dirty page is in use and nobody waits.
+/// dirty page is locked and no request waits.
 struct Staged {
     sent: u64,
 }
@@ -286,9 +285,6 @@ fn writing_ahead_waits_for_pages_in_use() {
         .and("write_ahead", Value::Count(10))
         .and("write_ahead_pause", Value::Duration(SimDuration::from_us(1)));
     let host = Host::plain(HostOptions::open(4), Staged { sent: 0 });
-    let (events, _) = told(&settings, host, None);
-    assert_eq!(
-        count(&events, |event| matches!(event.event(), Some(CacheEvent::Destaged { .. }))),
-        1
-    );
+    let (events, _) = observe(&settings, host, None);
+    assert_eq!(count(&events, |event| matches!(event, CacheEvent::Destaged { .. })), 1);
 }

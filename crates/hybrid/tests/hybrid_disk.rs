@@ -8,10 +8,10 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Rig;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Arrival, CommonEvent, Component, ComponentId, ComponentTree, EventRecord, Flags, LatencyPhase,
-    Lba, Machine, Op, PowerFailureInjector, Request, SimDuration, SimTime, Stream,
-    source::ListSource,
+    Arrival, Component, ComponentId, ComponentTree, EventRecord, Flags, LatencyPhase, Lba, Machine,
+    Op, PowerFailureInjector, Request, SimDuration, SimTime, Stream, source::ListSource,
 };
 use hybridsim_host::{Host, HostOptions};
 
@@ -85,8 +85,7 @@ fn small_writes_go_to_flash_and_are_read_from_there() {
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
     // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
     assert!(events.iter().any(|stamped| {
-        stamped.component() == ComponentId(1)
-            && stamped.event() == Some(CacheEvent::DirtyPages { pages: 2 })
+        stamped.component == ComponentId(1) && stamped.event == CacheEvent::DirtyPages { pages: 2 }
     }));
 }
 
@@ -100,9 +99,7 @@ fn a_read_of_both_media_takes_as_long_as_the_slower() {
 fn large_writes_go_round_unless_part_of_them_is_cached() {
     let settings = settings(8).and("admission", threshold(31));
     let bypassed = |events: &[EventRecord]| {
-        count(events, |event| {
-            matches!(event.event(), Some(CacheEvent::Bypassed { op: Op::Write, sectors: 32 }))
-        })
+        count(events, |event| matches!(event, CacheEvent::Bypassed { op: Op::Write, sectors: 32 }))
     };
     let events = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
     assert_eq!((latencies(&events), bypassed(&events)), (vec![DISK_US, DISK_US], 1));
@@ -124,15 +121,9 @@ fn a_full_cache_is_cleaned_completely_while_everybody_waits() {
     assert_eq!(latencies(&events)[10], cleaning + FLASH_US);
     assert_eq!(latencies(&events)[11], cleaning - 1 + DISK_US, "the read waits, too");
     assert_eq!(spent(&events, LatencyPhase::Destage), 2 * cleaning - 1);
-    assert_eq!(count(&events, |event| event.event() == Some(CacheEvent::CleanupStarted)), 1);
-    assert_eq!(
-        count(&events, |event| event.event() == Some(CacheEvent::CleanupEnded { pages: 10 })),
-        1
-    );
-    assert_eq!(
-        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: 8 })),
-        10
-    );
+    assert_eq!(count(&events, |event| *event == CacheEvent::CleanupStarted), 1);
+    assert_eq!(count(&events, |event| *event == CacheEvent::CleanupEnded { pages: 10 }), 1);
+    assert_eq!(count(&events, |event| *event == CacheEvent::Destaged { sectors: 8 }), 10);
 }
 
 #[test]
@@ -142,9 +133,8 @@ fn neighbouring_pages_are_written_back_as_one_run() {
     requests.push((0, Request::new(Op::Write, Lba(48), 4)));
     requests.push((1000, write(500, 1)));
     let events = run(&settings(8), 6, &requests);
-    let destaged = |wanted| {
-        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: wanted }))
-    };
+    let destaged =
+        |wanted| count(&events, |event| *event == CacheEvent::Destaged { sectors: wanted });
     assert_eq!((destaged(36), destaged(8)), (1, 1));
 }
 
@@ -175,7 +165,7 @@ fn pinned_pages_stay() {
         let events = run(&settings(8).and("cleanup", cleanup(policy)), 8, &requests);
         assert_eq!(latencies(&events).last(), Some(&FLASH_US), "{policy}");
     }
-    // With nothing but pinned pages, writes go round.
+    // When all pages are pinned, writes bypass.
     let all = Request { flags: Flags::PIN, ..write(3, 8) };
     let events = run(&settings(8), 8, &[(0, all), (1000, write(50, 1)), (20_000, read(3, 8))]);
     assert_eq!(latencies(&events), [FLASH_US, DISK_US, FLASH_US]);
@@ -198,26 +188,23 @@ fn trims_forget_and_flushes_reach_both_media() {
         &[(0, write(7, 2)), (200, trim), (20_000, read(7, 2)), (40_000, flush)],
     );
     assert_eq!(latencies(&events), [FLASH_US, DISK_US, DISK_US, DISK_US]);
-    assert_eq!(
-        count(&events, |event| event.event() == Some(CacheEvent::DirtyPages { pages: 0 })),
-        1
-    );
+    assert_eq!(count(&events, |event| *event == CacheEvent::DirtyPages { pages: 0 }), 1);
 }
 
 #[test]
-fn wrong_parameters_are_all_told() {
+fn all_wrong_parameters_are_reported() {
     let registry = registry();
     let problems = |settings: &Settings, children: &[u64]| {
         let rig = Rig { entry: hybrid_disk(), settings, registry: &registry, children, seed: 0 };
         rig.build().err().unwrap_or_default()
     };
     assert_eq!(problems(&settings(8), &[8, 8]), "");
-    assert!(problems(&settings(65), &[800, 800]).contains("page_bytes: must be a multiple of 512"));
-    assert!(problems(&settings(0), &[800, 800]).contains("page_bytes"));
+    assert!(problems(&settings(65), &[800, 800]).contains("page_size: must be a multiple of 512"));
+    assert!(problems(&settings(0), &[800, 800]).contains("page_size"));
     let tiny = settings(8).and("destage_bytes", Value::Bytes(512));
     let both = problems(&tiny, &[7, 800]);
-    assert!(both.contains("flash: holds 0 pages") && both.contains("destage_bytes"), "{both}");
-    assert!(problems(&settings(1), &[u64::MAX, 800]).contains("flash: holds"));
+    assert!(both.contains("flash: has 0 pages") && both.contains("destage_bytes"), "{both}");
+    assert!(problems(&settings(1), &[u64::MAX, 800]).contains("flash: has"));
     let marks = Settings::default().and("low", Value::Number(0.5)).and("high", Value::Number(0.1));
     let marks = settings(8).and("cleanup", common::plug("low-watermark", marks));
     assert!(problems(&marks, &[80, 800]).contains("high: must not be less"));
@@ -250,13 +237,14 @@ fn what_policies_know_is_lost_with_the_power() {
     machine.fail_power(PowerFailureInjector::new(300, 1, Stream::new(1, "cut")));
     let mut events = Vec::new();
     machine.run(&mut events, &mut |_| true).expect("runs");
-    let cut = events.iter().find(|told| matches!(told.event(), Some(CommonEvent::PowerCut { .. })));
+    let cut =
+        events.iter().find(|record| matches!(record.event(), Some(CommonEvent::PowerCut { .. })));
     let cut = cut.expect("it failed").time;
     let round = |second| {
-        let is = |told: &EventRecord| told.time == at(second);
+        let is = |record: &EventRecord| record.time == at(second);
         events
             .iter()
-            .any(|told| is(told) && matches!(told.event(), Some(CacheEvent::Bypassed { .. })))
+            .any(|record| is(record) && matches!(record.event(), Some(CacheEvent::Bypassed { .. })))
     };
     let (mut forgotten, mut known) = (0, 0);
     for second in 100..200 {

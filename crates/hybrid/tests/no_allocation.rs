@@ -116,6 +116,7 @@ fn part(
 fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
     let mut registry = registry();
     registry.add_all(hybridsim_host::scheduler::ENTRIES);
+    registry.add_all(hybridsim_disk::ENTRIES);
     let (text, time) = (|value: &str| Value::Text(value.to_owned()), Value::Duration);
     let (us, flag) = (SimDuration::from_us, Value::Flag);
     let curve = Settings::default()
@@ -142,7 +143,7 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
         .and("access", text("curve"))
         .and("flash_latency", time(us(700)))
         .and("flash_rate", Value::Rate(9_000_000))
-        .and("flash_in_flight", Value::Count(in_flight))
+        .and("flash_queue_depth", Value::Count(in_flight))
         .and("ties", text("redirect"))
         .and("coalesce", text("touching"))
         .and("overwrites", text(overwrites))

@@ -2,8 +2,8 @@
 //! and the regression scenarios give the means their authors expect.
 
 use hybridsim_config::diagnostic::SourceText;
-use hybridsim_import::folder::Folder;
-use hybridsim_import::{Carry, Imported, POLICIES, Request, TABLES, Trace, disksim};
+use hybridsim_import::search_path::SearchPath;
+use hybridsim_import::{Conversion, Imported, POLICIES, Request, TABLES, Trace, disksim};
 use hybridsim_simulation::run::{Options, run};
 use hybridsim_simulation::scenario::{Input, Scenario};
 use std::fmt::Write;
@@ -20,7 +20,7 @@ fn data() -> Option<PathBuf> {
 
 fn import(data: &Path, file: &Path, trace: Option<Trace>) -> Imported {
     let include = ["specs_only/hp_c3323a_simple", "specs_only/hp_c2249a", ""];
-    let mut files = Folder { include: include.iter().map(|name| data.join(name)).collect() };
+    let mut files = SearchPath { include: include.iter().map(|name| data.join(name)).collect() };
     let file = file.to_string_lossy().into_owned();
     let request = Request { file: file.clone(), overrides: Vec::new(), trace };
     disksim(&request, &mut files).unwrap_or_else(|error| panic!("{file}: {error}"))
@@ -126,22 +126,28 @@ fn tables() -> String {
         out += "| DiskSim | becomes |\n|---|---|\n";
         for row in table.rows {
             let becomes = match row.carry {
-                Carry::Ms(name) | Carry::Number(name) | Carry::Count(name) => format!("`{name}`"),
-                Carry::Flag(name) => format!("`{name}`"),
-                Carry::Sectors(name) => format!("`{name}`, in bytes"),
-                Carry::Choice(name, words) => {
+                Conversion::Ms(name) | Conversion::Number(name) | Conversion::Count(name) => {
+                    format!("`{name}`")
+                }
+                Conversion::Flag(name) => format!("`{name}`"),
+                Conversion::Sectors(name) => format!("`{name}`, in bytes"),
+                Conversion::Choice(name, words) => {
                     let words: Vec<String> =
                         words.iter().map(|(n, word)| format!("{n} `{word}`")).collect();
                     format!("`{name}`: {}", words.join(", "))
                 }
-                Carry::Part(what) => what.to_owned(),
-                Carry::Report => "nothing: results always hold everything".to_owned(),
-                Carry::Lost(value, why) => format!("nothing: {why}; named unless {value}"),
-                Carry::Beyond(value, why, (key, limit)) => {
-                    format!("nothing: {why}; named unless {value} or `{key}` is at most {limit}")
+                Conversion::Described(what) => what.to_owned(),
+                Conversion::OutputOnly => "nothing: results always contain everything".to_owned(),
+                Conversion::Unsupported(value, why) => {
+                    format!("nothing: {why}; a warning unless {value}")
                 }
-                Carry::Several(value, why) => {
-                    format!("nothing: {why}; named unless {value} or `queue_depth` is 1")
+                Conversion::UnsupportedIf(value, why, (key, limit)) => {
+                    format!(
+                        "nothing: {why}; a warning unless {value} or `{key}` is at most {limit}"
+                    )
+                }
+                Conversion::UnsupportedQueued(value, why) => {
+                    format!("nothing: {why}; a warning unless {value} or `queue_depth` is 1")
                 }
             };
             writeln!(out, "| {} | {becomes} |", row.key).expect("text grows");
@@ -170,7 +176,7 @@ fn the_page_shows_the_tables_the_importer_uses() {
 /// One file, in memory.
 struct Only(String);
 
-impl hybridsim_import::Files for Only {
+impl hybridsim_import::FileSource for Only {
     fn read(&mut self, name: &str, _from: &str) -> Result<(String, String), String> {
         match name {
             "specimen.parv" => Ok((name.to_owned(), self.0.clone())),

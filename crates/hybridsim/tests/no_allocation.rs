@@ -9,7 +9,8 @@ use std::path::PathBuf;
 const DISK: &str = "[component.disk]\npreset = \"seagate-cheetah-9lp\"\nscheduler = \"sptf\"\n";
 const SSD: &str = "[component.ssd]\npreset = \"sata-ssd\"\nblocks_per_plane = 64\n\
                    over_provisioning = 0.28\nprecondition = \"steady\"\n";
-const HYBRID: &str = "[component.hybrid]\nkind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n\
+const HYBRID: &str = "[component.hybrid]\nkind = \"hybrid-disk\"\n\
+    flash = \"flash\"\ndisk = \"disk\"\n\
                       [component.flash]\npreset = \"konanki-hybrid-flash-256mb\"\n\
                       blocks_per_plane = 80\n\
                       [component.disk]\npreset = \"seagate-cheetah-9lp\"\n";

@@ -136,7 +136,8 @@ fn arrays_pass_the_commands_on_and_start_what_is_needed() {
     // Behind a bus each disk is still a device of its own.
     let behind = format!(
         "[component.disk]\nkind = \"concat\"\nmembers = [\"bus\"]\n\
-         [component.bus]\nkind = \"bus\"\ndevices = [\"a\", \"b\"]\n[component.a]\n{DISK}[component.b]\n{DISK}"
+         [component.bus]\nkind = \"bus\"\ndevices = [\"a\", \"b\"]\n\
+         [component.a]\n{DISK}[component.b]\n{DISK}"
     );
     let bus = play("bus", MODE, &behind, LINES);
     near(seconds(&bus, "a", "spin_down"), 2.0, 1e-9);

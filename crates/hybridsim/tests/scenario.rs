@@ -88,7 +88,8 @@ fn defaults_fill_what_is_not_written() {
 
 #[test]
 fn all_mistakes_are_reported_at_once_with_their_lines() {
-    let text = "[component.a]\nkind = \"toy\"\nsize = \"4k\"\ndeth = 3\nmode = \"fats\"\ndepth = 999\n\
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"4k\"\n\
+                deth = 3\nmode = \"fats\"\ndepth = 999\n\
                 curve = [[2, \"1ms\"], [1, \"2ms\"]]\n";
     refused(
         text,

@@ -1,10 +1,9 @@
-//! The way from the host to the devices: buses, and controllers with queues of their own or
-//! without.
+//! The path from the host to the devices: buses and controllers.
 //!
-//! - [`bus`]: what requests, data and answers travel over.
-//! - [`pass_through`]: hands everything on.
+//! - [`bus`]: transfers commands, data and messages.
+//! - [`pass_through`]: a controller that forwards every request.
 //! - [`queueing`]: a queue and scheduler for each device behind it (`queueing-controller`), and the
-//!   same for a single device (`io-queue`), which is what a driver keeps per device.
+//!   same for a single device (`io-queue`), as a driver has per device.
 
 pub mod bus;
 pub mod pass_through;
@@ -26,15 +25,15 @@ const BUSES_MAX: usize = 4;
 pub const BUSES: Param =
     Param::required("buses", Kind::Components, "The buses to the devices, at most 4");
 
-/// How long a command takes.
+/// Command processing time.
 pub const COMMAND_TIME: Param = Param::with(
     "command_time",
     Kind::Duration,
     "\"0us\"",
-    "Time from the arrival of a command until it is handed on, or queued",
+    "Time from the arrival of a command until it is forwarded or queued",
 );
 
-/// Whether there are too many buses.
+/// Checks the number of buses.
 fn check_buses(input: &BuildInput<'_>, problems: &mut Vec<Problem>) {
     let buses = input.settings.texts("buses").len();
     if buses > BUSES_MAX {

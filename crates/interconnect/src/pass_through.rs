@@ -1,4 +1,4 @@
-//! A controller without a queue: everything goes on to the devices after a fixed time.
+//! A controller without a queue: forwards every request after a fixed time.
 
 use super::{BUSES, COMMAND_TIME, check_buses};
 use crate::targets::Targets;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "pass-through-controller",
-        summary: "A controller that hands everything on to the devices behind it",
+        summary: "A controller that forwards every request to the devices behind it",
         origin: "DiskSim 4.0, disksim_ctlr type 1",
         params: &[BUSES, COMMAND_TIME],
     },

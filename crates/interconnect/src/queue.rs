@@ -1,14 +1,14 @@
-//! The queue in front of a device: a scheduler, and what changes its order or joins requests.
+//! The queue of a device: a scheduler, with priorities, time-outs and merging of requests.
 //!
-//! - *Priority*: requests somebody waits for have a scheduler of their own that goes first.
-//! - *Timeouts*: what has waited too long goes before all others, in the order of a third
-//!   scheduler.
-//! - *Concatenation*: requests that continue the one just chosen go with it as one.
-//! - *Overlap*: a waiting request that lies within one just completed, and came before it, is
-//!   complete, too; and a read of what a waiting write brings is answered from that write.
+//! - *Priority*: synchronous requests have a scheduler of their own, which is served first.
+//! - *Timeout*: requests that have waited too long are served before all others, in the order of a
+//!   third scheduler.
+//! - *Concatenation*: requests that continue the selected one are merged with it.
+//! - *Overlap*: when a request completes, earlier queued requests within its range complete with
+//!   it; and a read within the range of a queued write is served from that write.
 //!
-//! A request served out of turn stays in its scheduler until that names it, and is then passed
-//! over; when such leftovers outnumber what waits, the scheduler is filled anew.
+//! A request served out of turn stays in its scheduler until that selects it, and is then skipped;
+//! when stale entries outnumber the waiting requests, the scheduler is refilled.
 
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
@@ -25,14 +25,15 @@ pub const SCHEDULER: Param = Param::with(
     "scheduler",
     Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
-    "Which waiting request goes to a device next",
+    "Order in which waiting requests are dispatched to a device",
 );
 /// What goes first.
 pub const PRIORITY: Param = Param::with(
     "priority",
     Kind::Choice(&["none", "sync"]),
     "\"none\"",
-    "sync: requests somebody waits for go before all others, in the order of `priority_scheduler`",
+    "sync: synchronous requests are dispatched before all others, in the order of \
+     `priority_scheduler`",
 );
 /// Its order.
 pub const PRIORITY_SCHEDULER: Param = Param::with(
@@ -46,9 +47,9 @@ pub const TIMEOUT: Param = Param::with(
     "timeout",
     Kind::Choice(&["none", "full", "half"]),
     "\"none\"",
-    "full: what has waited for `timeout_after` goes before all others, in the order of \
-     `timeout_scheduler`, or, with `priority`, as if somebody waited for it; half: what has waited \
-     for half of it goes before others in that order, what has waited for all of it has priority",
+    "full: requests that have waited for `timeout_after` are dispatched before all others, in the \
+     order of `timeout_scheduler`, or, with `priority`, as synchronous requests; half: after half \
+     that time they are dispatched before others in that order, after all of it with priority",
 );
 /// How long that is.
 pub const TIMEOUT_AFTER: Param =
@@ -65,30 +66,30 @@ pub const CONCATENATE: Param = Param::with(
     "concatenate",
     Kind::Choice(&["none", "reads", "writes", "both"]),
     "\"none\"",
-    "Waiting requests that continue the one chosen go to the device with it, as one",
+    "Waiting requests that continue the selected one are merged with it",
 );
 /// Up to which size.
 pub const CONCATENATE_MAX: Param = Param::with(
     "concatenate_max",
     Kind::Count { min: 1, max: 1 << 22 },
     "128",
-    "Sectors such a joined request has at most",
+    "Most sectors of a merged request",
 );
 /// What one request does for others.
 pub const OVERLAP: Param = Param::with(
     "overlap",
     Kind::Choice(&["independent", "completed", "queued-writes"]),
     "\"independent\"",
-    "completed: what waits and lies within a later request that is complete is complete, too; \
-     queued-writes: and reads within a waiting write are answered from it",
+    "completed: waiting requests within the range of a later request complete with it; \
+     queued-writes: in addition, reads within a waiting write are served from it",
 );
 
-/// Which scheduler, in the order they are asked: DiskSim's priority, timeout and base queues.
-const URGENT: usize = 0;
-const LATE: usize = 1;
-const USUAL: usize = 2;
+/// The schedulers in the order they are served: DiskSim's priority, timeout and base queues.
+const PRIORITISED: usize = 0;
+const TIMED_OUT: usize = 1;
+const BASE: usize = 2;
 
-/// How requests may be joined.
+/// Which requests may be merged.
 #[derive(Clone, Copy, Debug)]
 struct Joins {
     reads: bool,
@@ -96,14 +97,14 @@ struct Joins {
     sectors_max: u32,
 }
 
-/// Waits that are too long.
+/// Request time-out.
 #[derive(Clone, Copy, Debug)]
 struct Timeout {
     after: SimDuration,
     half: bool,
 }
 
-/// A waiting request, and which scheduler it was given to last.
+/// A waiting request, and the scheduler it was last added to.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     item: Queued,
@@ -114,14 +115,14 @@ struct Waiting {
 pub struct IoQueue {
     schedulers: [Option<Box<dyn Scheduler>>; 3],
     waiting: FxHashMap<u64, Waiting>,
-    /// By address, for joins and overlaps; its numbers of arrival are the keys.
-    places: Option<Sorted>,
-    /// In order of arrival; those served are left out when seen.
+    /// By address, for merging and overlaps; arrival numbers are the keys.
+    by_address: Option<Sorted>,
+    /// In order of expiry; served requests are skipped.
     ages: VecDeque<(SimTime, u64, bool)>,
     timeout: Option<Timeout>,
     priority: bool,
     joins: Joins,
-    /// Whether what is complete completes others, and waiting writes answer reads.
+    /// Whether completions complete overlapped requests, and waiting writes serve reads.
     overlaps: bool,
     answers_reads: bool,
     arrivals: u64,
@@ -139,9 +140,9 @@ impl IoQueue {
         let settings = input.settings;
         let mut problems = Vec::new();
         let mut scheduler = |name: &'static str| {
-            let (entry, plug) = input.chosen::<SchedulerEntry>(name);
+            let (entry, choice) = input.chosen::<SchedulerEntry>(name);
             let blame = |problem: Problem| Problem::new(name, problem.to_string());
-            (entry.build)(plug).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
+            (entry.build)(choice).map_err(|more| problems.extend(more.into_iter().map(blame))).ok()
         };
         let (kind, joins) = (settings.text("timeout"), settings.text("concatenate"));
         let (half, priority) = (kind == "half", settings.text("priority") == "sync");
@@ -160,7 +161,7 @@ impl IoQueue {
         Ok(Self {
             schedulers,
             waiting: FxHashMap::default(),
-            places: (joins != "none" || overlap != "independent").then(Sorted::default),
+            by_address: (joins != "none" || overlap != "independent").then(Sorted::default),
             ages: VecDeque::new(),
             timeout: (kind != "none").then_some(Timeout { after, half }),
             priority,
@@ -215,16 +216,16 @@ impl IoQueue {
         self.waiting.is_empty()
     }
 
-    /// A request joins; answers the key it goes by from now on.
+    /// Adds a request; returns its key.
     pub fn push(&mut self, request: Request, since: SimTime) -> u64 {
         let key = self.arrivals;
         self.arrivals += 1;
         let item = Queued { key, request, since };
-        if let Some(places) = &mut self.places {
-            places.push(item);
+        if let Some(by_address) = &mut self.by_address {
+            by_address.push(item);
         }
         let with =
-            if self.priority && request.flags.contains(Flags::SYNC) { URGENT } else { USUAL };
+            if self.priority && request.flags.contains(Flags::SYNC) { PRIORITISED } else { BASE };
         self.give(item, with);
         if let Some(timeout) = self.timeout {
             let after = if timeout.half { timeout.after / 2 } else { timeout.after };
@@ -233,7 +234,7 @@ impl IoQueue {
         key
     }
 
-    /// Notes when a request has waited for half of its time, or all of it.
+    /// Records when a request will have waited for half of its time-out, or all of it.
     fn remember(&mut self, at: SimTime, key: u64, half: bool) {
         if self.ages.back().is_none_or(|(last, ..)| *last <= at) {
             self.ages.push_back((at, key, half));
@@ -248,7 +249,7 @@ impl IoQueue {
         self.schedulers[with].as_mut().expect("built when it may be used").push(item);
     }
 
-    /// Gives what has waited too long to those schedulers.
+    /// Moves requests whose time-out has expired to the schedulers for them.
     fn expire(&mut self, now: SimTime) {
         while self.ages.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((at, key, half)) = self.ages.pop_front() else { return };
@@ -256,32 +257,32 @@ impl IoQueue {
             if half {
                 let rest = self.timeout.map_or(SimDuration::ZERO, |timeout| timeout.after / 2);
                 self.remember(at + rest, key, false);
-                if with == USUAL {
-                    self.give(item, LATE);
+                if with == BASE {
+                    self.give(item, TIMED_OUT);
                 }
                 continue;
             }
             let first = self.priority || self.timeout.is_some_and(|timeout| timeout.half);
-            let late = if first { URGENT } else { LATE };
+            let late = if first { PRIORITISED } else { TIMED_OUT };
             if with != late {
                 self.give(item, late);
             }
         }
     }
 
-    /// Until when the device had better stay idle.
+    /// Until when the device should stay idle.
     pub fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
         self.expire(head.now);
         let late = |at: usize| self.schedulers[at].as_ref().is_some_and(|it| !it.is_empty());
-        if late(LATE) || late(URGENT) {
+        if late(TIMED_OUT) || late(PRIORITISED) {
             return None;
         }
-        let head = self.own(head, USUAL);
-        self.schedulers[USUAL].as_mut()?.hold_until(&head)
+        let head = self.own(head, BASE);
+        self.schedulers[BASE].as_mut()?.hold_until(&head)
     }
 
-    /// Where the head is for scheduler `at`: several go on from where each of them was, so that a
-    /// sweep is not thrown back by what goes before it.
+    /// Head position for scheduler `at`: each of several continues from its own last request, so
+    /// that requests served before it do not reset a sweep.
     fn own<'a>(&self, head: &Head<'a>, at: usize) -> Head<'a> {
         let several = self.schedulers.iter().flatten().count() > 1;
         Head { last: if several { self.last[at] } else { head.last }, ..*head }
@@ -290,9 +291,9 @@ impl IoQueue {
     /// The next request.
     pub fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         self.expire(head.now);
-        for at in [URGENT, LATE, USUAL] {
+        for at in [PRIORITISED, TIMED_OUT, BASE] {
             let head = &self.own(head, at);
-            self.tidy(at, head);
+            self.refill_if_stale(at, head);
             let Some(scheduler) = &mut self.schedulers[at] else { continue };
             while let Some(item) = scheduler.pop(head) {
                 if self.waiting.get(&item.key).is_some_and(|waiting| waiting.with == at) {
@@ -307,8 +308,8 @@ impl IoQueue {
         None
     }
 
-    /// Fills a scheduler anew that holds more leftovers than requests.
-    fn tidy(&mut self, at: usize, head: &Head<'_>) {
+    /// Refills a scheduler that holds more stale entries than requests.
+    fn refill_if_stale(&mut self, at: usize, head: &Head<'_>) {
         let Some(scheduler) = &mut self.schedulers[at] else { return };
         if scheduler.len() <= 64 + 2 * self.waiting.len() {
             return;
@@ -324,11 +325,11 @@ impl IoQueue {
         }
     }
 
-    /// Takes a waiting request out of turn.
+    /// Removes a waiting request out of turn.
     fn take(&mut self, key: u64) -> Option<Queued> {
         let Waiting { item, .. } = self.waiting.remove(&key)?;
-        if let Some(places) = &mut self.places {
-            places.take((item.request.lba.0, key));
+        if let Some(by_address) = &mut self.by_address {
+            by_address.take((item.request.lba.0, key));
         }
         Some(item)
     }
@@ -344,8 +345,8 @@ impl IoQueue {
         if !joins {
             return None;
         }
-        let mut from = self.places.as_ref()?.at_or_after(end)?;
-        // Several may begin there; look at a few.
+        let mut from = self.by_address.as_ref()?.at_or_after(end)?;
+        // Several may start there; check a few.
         for _ in 0..8 {
             if from.0 != end {
                 return None;
@@ -355,7 +356,7 @@ impl IoQueue {
             if next.op == request.op && next.flags == request.flags && fits {
                 return self.take(from.1);
             }
-            from = self.places.as_ref()?.after(from)?;
+            from = self.by_address.as_ref()?.after(from)?;
         }
         None
     }
@@ -366,7 +367,7 @@ impl IoQueue {
         if !self.overlaps || !matches!(done.op, Op::Read | Op::Write) {
             return None;
         }
-        let mut from = self.places.as_ref()?.at_or_after(done.lba.0)?;
+        let mut from = self.by_address.as_ref()?.at_or_after(done.lba.0)?;
         loop {
             let item = self.waiting.get(&from.1)?.item;
             let request = item.request;
@@ -381,24 +382,24 @@ impl IoQueue {
             if covers && !forced && item.key < key && request.end() <= done.end() {
                 return self.take(item.key);
             }
-            from = self.places.as_ref()?.after(from)?;
+            from = self.by_address.as_ref()?.after(from)?;
         }
     }
 
-    /// A waiting write that holds all of what `read` asks for.
+    /// A waiting write that contains the range of `read`.
     pub fn answering(&self, read: &Request) -> Option<Request> {
         if !self.answers_reads || read.op != Op::Read || read.flags.contains(Flags::FUA) {
             return None;
         }
-        let places = self.places.as_ref()?;
-        let mut at = places.below(read.lba.0.saturating_add(1))?;
-        // Writes that begin far before are rare; a few are looked at.
+        let by_address = self.by_address.as_ref()?;
+        let mut at = by_address.below(read.lba.0.saturating_add(1))?;
+        // Writes that start far before are rare; check a few.
         for _ in 0..8 {
             let request = self.waiting.get(&at.1)?.item.request;
             if request.op == Op::Write && request.end() >= read.end() {
                 return Some(request);
             }
-            at = places.below(at.0)?;
+            at = by_address.below(at.0)?;
         }
         None
     }
@@ -414,7 +415,7 @@ mod tests {
         IoQueue {
             schedulers: [fcfs(), fcfs(), fcfs()],
             waiting: FxHashMap::default(),
-            places: None,
+            by_address: None,
             ages: VecDeque::new(),
             timeout,
             priority,
@@ -427,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Requests at these milliseconds, urgent or not; their order when they are asked for at `now`.
+    /// Order at `now` of requests that arrive at these milliseconds, synchronous or not.
     fn order(mut queue: IoQueue, requests: &[(u64, bool)], now: u64) -> Vec<u64> {
         let at = |ms: u64| SimTime::from_ns(ms * 1_000_000);
         for &(ms, urgent) in requests {
@@ -445,7 +446,7 @@ mod tests {
         let timeout = |half| Some(Timeout { after: SimDuration::from_ms(20), half });
         assert_eq!(order(queue(false, None), &work, 31), [0, 10, 20, 30]);
         assert_eq!(order(queue(true, None), &work, 31), [20, 0, 10, 30]);
-        // What has waited for 20 ms goes first; with priorities, behind those somebody waits for.
+        // Requests that waited for 20 ms are first; with priorities, after synchronous requests.
         assert_eq!(order(queue(false, timeout(false)), &work, 25), [0, 10, 20, 30]);
         assert_eq!(order(queue(true, timeout(false)), &work, 31), [20, 0, 10, 30]);
         let late = [(0, true), (5, false), (20, false), (24, true)];

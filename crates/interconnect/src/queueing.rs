@@ -38,20 +38,20 @@ const READ_DELAY: Param = Param::with(
     "read_delay",
     Kind::Duration,
     "\"0us\"",
-    "Time from the choice of a read until it goes to the device (read initiation delay)",
+    "Time from the selection of a read until it is issued to the device (read initiation delay)",
 );
 const WRITE_DELAY: Param = Param::with(
     "write_delay",
     Kind::Duration,
     "\"0us\"",
-    "Time from the choice of anything else until it goes to the device (write initiation delay)",
+    "Time from the selection of any other request until it is issued (write initiation delay)",
 );
-const NEXT: Param = Param::with(
+const DISPATCH: Param = Param::with(
     "next",
     Kind::Choice(&["at-once", "after-completion"]),
     "\"at-once\"",
-    "When the next request is chosen: at once when one completes, or after whatever its completion \
-     brings about at that time, such as the write of what an array has just read",
+    "When the next request is selected: immediately on a completion, or after the requests that \
+     the completion triggers at that time, such as an array's write of what it has just read",
 );
 
 /// A controller.
@@ -76,7 +76,7 @@ pub const CONTROLLER: ComponentEntry = ComponentEntry {
             CONCATENATE,
             CONCATENATE_MAX,
             OVERLAP,
-            NEXT,
+            DISPATCH,
         ],
     },
     build: |input| build(input, "buses"),
@@ -103,7 +103,7 @@ pub const IO_QUEUE: ComponentEntry = ComponentEntry {
             CONCATENATE,
             CONCATENATE_MAX,
             OVERLAP,
-            NEXT,
+            DISPATCH,
         ],
     },
     build: |input| build(input, "device"),
@@ -137,14 +137,14 @@ fn build(input: &BuildInput<'_>, children: &'static str) -> Built<dyn Component>
         turn: 0,
         jobs: Vec::new(),
         free: Vec::new(),
-        depth_told: 0,
+        last_reported_depth: 0,
     }))
 }
 
 /// A device's queue and what is at the device.
 struct Queue {
     queue: IoQueue,
-    /// Whom waiting requests belong to, by key; only looked up.
+    /// The parent's requests by queue key; only looked up.
     owners: FxHashMap<u64, RequestId>,
     active: u32,
     /// The first sector after the last request handed on.
@@ -159,23 +159,23 @@ impl Queue {
     }
 }
 
-/// A request of the parent on its way.
+/// A request of the parent.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct QueuedRequest {
     id: RequestId,
     item: Queued,
 }
 
-/// What is handed on as one.
+/// A request to a device, for one or more requests of the parent.
 #[derive(Debug, Default)]
-struct Job {
-    members: Vec<Member>,
+struct DeviceRequest {
+    members: Vec<QueuedRequest>,
     target: usize,
     request: Option<Request>,
     delay: SimDuration,
 }
 
-/// The time from a request's arrival until it was complete, told as a number.
+/// Custom event: response time of a request.
 const RESPONSE_NS: u8 = 0;
 
 /// The controller, or the queue.
@@ -185,20 +185,20 @@ pub struct Queueing {
     queues: Vec<Queue>,
     command: SimDuration,
     delays: [SimDuration; 2],
-    /// Whether the next request is chosen after what a completion brings about.
+    /// Whether the next request is selected after the requests that a completion triggers.
     waits: bool,
     depth: u32,
     depth_all: u64,
     active: u64,
-    /// The device that is asked first when one of all may go on.
+    /// The device that is first in round-robin order.
     turn: usize,
-    jobs: Vec<Job>,
+    jobs: Vec<DeviceRequest>,
     free: Vec<u32>,
-    depth_told: u32,
+    last_reported_depth: u32,
 }
 
-/// What a timer is for: a command that came, a job that goes on, a device held idle, or a device
-/// that has become free.
+/// Purpose of a timer: a command processed, an initiation delay over, the end of a hold, or a
+/// device that has become free.
 const COMMAND: u64 = 0;
 const DELAY: u64 = 1;
 const HELD: u64 = 2;
@@ -207,7 +207,7 @@ const FREE: u64 = 3;
 impl Queueing {
     fn open(&mut self, target: usize) -> u32 {
         let job = self.free.pop().unwrap_or_else(|| {
-            self.jobs.push(Job::default());
+            self.jobs.push(DeviceRequest::default());
             self.jobs.len() as u32 - 1
         });
         let job_ref = &mut self.jobs[job as usize];
@@ -216,7 +216,7 @@ impl Queueing {
         job
     }
 
-    /// A command that has been processed joins the queue of its device.
+    /// Adds a processed command to the queue of its device.
     fn enqueue(&mut self, ctx: &mut Ctx<'_>, id: RequestId, target: usize, request: Request) {
         let queue = &mut self.queues[target];
         if let Some(write) = queue.queue.answering(&request) {
@@ -230,7 +230,7 @@ impl Queueing {
         self.dispatch(ctx, target);
     }
 
-    /// Hands on what `target` may have now.
+    /// Dispatches requests to `target` as far as its queue depth allows.
     fn dispatch(&mut self, ctx: &mut Ctx<'_>, target: usize) {
         while self.queues[target].active < self.depth && self.active < self.depth_all {
             let positioner = self.targets.positioner(target).cloned();
@@ -251,21 +251,21 @@ impl Queueing {
             let Some(item) = queue.queue.pop(&head) else { break };
             self.start(ctx, target, item);
         }
-        self.tell_depth(ctx);
+        self.report_depth(ctx);
     }
 
-    /// Hands on `item`, and what continues it, as one.
+    /// Issues `item`, merged with the requests that continue it.
     fn start(&mut self, ctx: &mut Ctx<'_>, target: usize, item: Queued) {
         let job = self.open(target);
         self.active += 1;
         let queue = &mut self.queues[target];
         queue.active += 1;
-        let Job { members, request, delay, .. } = &mut self.jobs[job as usize];
+        let DeviceRequest { members, request, delay, .. } = &mut self.jobs[job as usize];
         let mut whole = item.request;
         let mut next = Some(item);
         while let Some(item) = next {
-            let id = queue.owners.remove(&item.key).expect("whoever waits has an owner");
-            members.push(Member { id, item });
+            let id = queue.owners.remove(&item.key).expect("every queued request has an owner");
+            members.push(QueuedRequest { id, item });
             if members.len() > 1 {
                 whole.sectors += item.request.sectors;
             }
@@ -290,12 +290,12 @@ impl Queueing {
     }
 
     /// Device `target` has become free.
-    fn go_on(&mut self, ctx: &mut Ctx<'_>, target: usize) {
+    fn device_freed(&mut self, ctx: &mut Ctx<'_>, target: usize) {
         if self.depth_all == u64::MAX {
             self.dispatch(ctx, target);
             return;
         }
-        // Any device may go on now; each is the first to be asked in turn.
+        // Any device may get the next request, in round-robin order.
         let count = self.queues.len();
         self.turn = (self.turn + 1) % count;
         for step in 0..count {
@@ -303,19 +303,19 @@ impl Queueing {
         }
     }
 
-    fn tell_depth(&mut self, ctx: &mut Ctx<'_>) {
+    fn report_depth(&mut self, ctx: &mut Ctx<'_>) {
         let depth: usize = self.queues.iter().map(|queue| queue.queue.len()).sum();
-        if depth as u32 != self.depth_told {
-            self.depth_told = depth as u32;
+        if depth as u32 != self.last_reported_depth {
+            self.last_reported_depth = depth as u32;
             ctx.emit(CommonEvent::QueueDepth { depth: depth as u32 });
         }
     }
 
-    /// Completes what waits and lies within a member that is done.
-    fn complete_covered(&mut self, ctx: &mut Ctx<'_>, target: usize, done: &Member) {
+    /// Completes the waiting requests within the range of a completed one.
+    fn complete_covered(&mut self, ctx: &mut Ctx<'_>, target: usize, done: &QueuedRequest) {
         let queue = &mut self.queues[target];
         while let Some(item) = queue.queue.covered(&done.item.request, done.item.key) {
-            let id = queue.owners.remove(&item.key).expect("whoever waits has an owner");
+            let id = queue.owners.remove(&item.key).expect("every queued request has an owner");
             if item.request.op == Op::Read {
                 copy(ctx, &done.item.request, &item.request);
             }
@@ -339,7 +339,7 @@ impl Queueing {
     }
 }
 
-/// Copies the stamps of sectors both requests have.
+/// Copies the data versions of the sectors that both requests contain.
 fn copy(ctx: &mut Ctx<'_>, from: &Request, to: &Request) {
     if from.data.is_none() || to.data.is_none() {
         return;
@@ -347,8 +347,8 @@ fn copy(ctx: &mut Ctx<'_>, from: &Request, to: &Request) {
     let (first, end) = (from.lba.max(to.lba).0, from.end().min(to.end()).0);
     for sector in first..end {
         let source = from.data.skip((sector - from.lba.0) as u32);
-        let stamp = ctx.data().stamps(source, 1)[0];
-        ctx.data().stamps_mut(to.data.skip((sector - to.lba.0) as u32), 1)[0] = stamp;
+        let stamp = ctx.data().versions(source, 1)[0];
+        ctx.data().versions_mut(to.data.skip((sector - to.lba.0) as u32), 1)[0] = stamp;
     }
 }
 
@@ -382,7 +382,7 @@ impl Component for Queueing {
         }
         let job = self.open(target);
         let item = Queued { key: 0, request, since: ctx.now() };
-        self.jobs[job as usize].members.push(Member { id, item });
+        self.jobs[job as usize].members.push(QueuedRequest { id, item });
         ctx.wake_after(self.command, u64::from(job) << 2 | COMMAND);
     }
 
@@ -390,20 +390,20 @@ impl Component for Queueing {
         let at = (token >> 2) as usize;
         match token & 3 {
             COMMAND => {
-                let Job { members, target, .. } = &self.jobs[at];
-                let (Member { id, item }, target) = (members[0], *target);
+                let DeviceRequest { members, target, .. } = &self.jobs[at];
+                let (QueuedRequest { id, item }, target) = (members[0], *target);
                 self.free.push(at as u32);
                 self.enqueue(ctx, id, target, item.request);
             }
             DELAY => {
-                let Job { request, target, .. } = &self.jobs[at];
+                let DeviceRequest { request, target, .. } = &self.jobs[at];
                 ctx.issue(*target, request.expect("set when the job began"), at as u64);
             }
             HELD => {
                 self.queues[at].held_until = SimTime::ZERO;
                 self.dispatch(ctx, at);
             }
-            _ => self.go_on(ctx, at),
+            _ => self.device_freed(ctx, at),
         }
     }
 
@@ -432,7 +432,7 @@ impl Component for Queueing {
         self.active -= 1;
         self.queues[target].active -= 1;
         if !self.waits {
-            self.go_on(ctx, target);
+            self.device_freed(ctx, target);
         } else if self.queues.iter().any(|queue| !queue.queue.is_empty()) {
             ctx.wake_at(ctx.now(), (target as u64) << 2 | FREE);
         }
@@ -445,7 +445,7 @@ impl Component for Queueing {
 
 impl Checkpoint for Queueing {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.turn, self.depth_told));
+        to.put(&(self.turn, self.last_reported_depth));
         for queue in &self.queues {
             to.put(&(queue.last, queue.held_until));
             queue.queue.save(to)?;
@@ -454,7 +454,7 @@ impl Checkpoint for Queueing {
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.turn, self.depth_told) = from.take()?;
+        (self.turn, self.last_reported_depth) = from.take()?;
         for queue in &mut self.queues {
             (queue.last, queue.held_until) = from.take()?;
             queue.queue.restore(from)?;

@@ -1,5 +1,5 @@
-//! What components on the way to devices have in common: each device keeps its own addresses, one
-//! behind the other.
+//! Targets of buses and controllers: every device keeps its own address space; the address spaces
+//! are concatenated.
 
 use hybridsim_config::build::ChildView;
 use hybridsim_config::param::Problem;
@@ -16,7 +16,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// The devices `children` give access to; `param` is to blame if that is impossible.
+    /// The devices that `children` give access to; problems are reported for `param`.
     ///
     /// # Errors
     /// No device at all, or more sectors than can be counted.
@@ -38,17 +38,16 @@ impl Targets {
         Ok(Self { targets: children.iter().map(target).collect(), starts })
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether there is none; there is always one.
+    /// Always `false`: there is at least one.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// Sectors of all.
+    /// Sectors of all devices.
     pub fn capacity(&self) -> u64 {
         self.starts[self.targets.len()]
     }
@@ -69,7 +68,8 @@ impl Targets {
         target.positioner.clone()
     }
 
-    /// The device a request is for, and the request in its addresses. Requests lie within one.
+    /// The device a request addresses, and the request in its address space. A request lies within
+    /// one device.
     pub fn split(&self, request: &Request) -> (usize, Request) {
         let target = match self.targets.len() {
             1 => 0,

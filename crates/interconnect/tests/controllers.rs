@@ -62,11 +62,11 @@ fn settings(entry: &ComponentEntry, children: usize, registry: &Registry, seed: 
     settings
 }
 
+/// The only device among the entries: it conforms without children.
+const IDEAL: &[ComponentEntry] = &[hybridsim_disk::constant::ENTRY];
+
 fn entries() -> impl Iterator<Item = &'static ComponentEntry> {
-    hybridsim_interconnect::ENTRIES
-        .iter()
-        .chain(hybridsim_cache::ENTRIES)
-        .chain(hybridsim_disk::ENTRIES)
+    hybridsim_interconnect::ENTRIES.iter().chain(hybridsim_cache::ENTRIES).chain(IDEAL)
 }
 
 /// Children the entry takes: as many as its parameters name, or a few.

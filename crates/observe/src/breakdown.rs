@@ -96,7 +96,7 @@ impl Breakdown {
         self.pending_len = 0;
     }
 
-    /// A part told twice for one request adds up.
+    /// Phases reported twice for one request are added.
     #[inline]
     fn spend(&mut self, phase: LatencyPhase, ns: u64) {
         if let Some(slot) = self.pending.get_mut(self.pending_len) {
@@ -111,8 +111,8 @@ impl Breakdown {
 impl Breakdown {
     /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        match stamped.event() {
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        match record.event() {
             Some(CommonEvent::PhaseTime { phase, duration: time, .. }) => {
                 self.spend(phase, time.as_ns())
             }
@@ -124,7 +124,7 @@ impl Breakdown {
 
 impl EventSink for Breakdown {
     fn take(&mut self, events: &[EventRecord]) {
-        events.iter().for_each(|stamped| self.add(stamped));
+        events.iter().for_each(|record| self.add(record));
     }
 }
 

@@ -10,10 +10,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 const CAUSES: usize = Cause::ALL.len();
-/// Pieces a device keeps in case a request that completes turns out to be a slow one.
+/// Busy intervals kept per device in case a completing request is a slow one.
 const RECENT_MAX: usize = 4096;
-/// A request is a picture worth when it is so much slower than the last one drawn: 1 in 64. So a
-/// run whose latencies keep growing is not copied again and again.
+/// A request is drawn when it is this much slower than the last one drawn: 1 in 64. So a run whose
+/// latencies keep growing is not copied each time.
 const SLOWER: u32 = 6;
 
 /// What a unit did, for a picture: begin, length, and kind of each piece.
@@ -39,14 +39,14 @@ impl Piece {
 #[derive(Clone, Debug, Default)]
 struct Unit {
     busy_ns: [u64; CAUSES],
-    /// What had not ended when it was told: the run may end before it does.
+    /// Intervals that had not ended when they were reported: the run may end before they do.
     open: Vec<Piece>,
 }
 
 impl Unit {
     fn add(&mut self, piece: Piece, now: u64, from: u64) {
         if self.open.len() == self.open.capacity() {
-            self.settle(now, from, now);
+            self.count_ended(now, from, now);
             let twice = self.open.len() * 2 + 16;
             self.open.reserve(twice - self.open.len());
         }
@@ -54,7 +54,7 @@ impl Unit {
     }
 
     /// Counts what has ended by `now`; with the run over at `now`, all of it.
-    fn settle(&mut self, ended_by: u64, from: u64, now: u64) {
+    fn count_ended(&mut self, ended_by: u64, from: u64, now: u64) {
         let busy_ns = &mut self.busy_ns;
         self.open.retain(|piece| {
             let over = piece.end <= ended_by;
@@ -70,7 +70,7 @@ impl Unit {
 struct Device {
     channels: Vec<Unit>,
     dies: Vec<Unit>,
-    /// Those that end last; some clocks tell long before they begin.
+    /// The intervals that end last; some timing models report them long before they begin.
     recent: BinaryHeap<Reverse<Piece>>,
     /// What ended after this is still in `recent`.
     known_from: u64,
@@ -127,18 +127,18 @@ impl BusyFold {
     }
 
     /// The next event.
-    pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        match AnyEvent::of(stamped) {
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        match AnyEvent::of(record) {
             Some(Flash(event)) if let Some(busy) = event.busy() => {
                 let FlashBusy { unit, act, cause, begin, end } = busy;
                 let (begin, end) = (begin.as_ns(), end.as_ns());
                 let piece = Piece { unit, act, cause, begin, end };
-                let node = usize::from(stamped.component().0);
+                let node = usize::from(record.component().0);
                 if node >= self.devices.len() {
                     self.devices.resize_with(node + 1, Device::default);
                 }
-                self.devices[node].add(piece, stamped.time.as_ns(), self.from);
-                // Some clocks know only later what they did.
+                self.devices[node].add(piece, record.time.as_ns(), self.from);
+                // Some timing models report afterwards.
                 if let Some(slow) = &mut self.slow
                     && piece.within(slow.from, slow.to) > 0
                     && slow.pieces.len() < 2 * RECENT_MAX
@@ -150,7 +150,7 @@ impl BusyFold {
                 let latency_ns = latency.as_ns();
                 let drawn = self.slow.as_ref().map_or(0, |slow| slow.latency_ns);
                 if latency_ns > drawn + (drawn >> SLOWER) {
-                    self.remember(op, latency_ns, stamped.time.as_ns());
+                    self.remember(op, latency_ns, record.time.as_ns());
                 }
             }
             _ => {}
@@ -173,7 +173,7 @@ impl BusyFold {
         self.slow = Some(Slow { op, latency_ns, from, to, pieces });
     }
 
-    /// Shares of the time up to `end` by node; nodes that told nothing have none.
+    /// Utilisation up to `end` by component; `None` for components without busy intervals.
     pub fn utilisation(
         &mut self,
         nodes: &[(String, ComponentInfo)],
@@ -182,14 +182,14 @@ impl BusyFold {
         let from = self.from;
         let mut shares = Vec::new();
         for (device, (_, info)) in self.devices.iter_mut().zip(nodes) {
-            let told = !device.dies.is_empty() || !device.channels.is_empty();
+            let reported = !device.dies.is_empty() || !device.channels.is_empty();
             let of = |units: &mut Vec<Unit>, name: &str| {
                 let count = info.constants.iter().find(|constant| constant.0 == name);
                 let count = count.map_or(0, |constant| constant.1.min(65_536.0) as usize);
                 units.resize_with(units.len().max(count), Unit::default);
                 units.iter_mut().map(|unit| share(unit, from, end)).collect()
             };
-            shares.push(told.then(|| Utilisation {
+            shares.push(reported.then(|| Utilisation {
                 channels: of(&mut device.channels, "channels"),
                 dies: of(&mut device.dies, "dies"),
             }));
@@ -197,7 +197,7 @@ impl BusyFold {
         shares
     }
 
-    /// What all units did while one of the slowest requests waited; `None` where nobody knows.
+    /// What all units did while one of the slowest requests waited; `None` if not recorded.
     pub fn activity(self, nodes: &[(String, ComponentInfo)]) -> Option<Activity> {
         let Slow { op, latency_ns, from, to, pieces } = self.slow?;
         let mut rows: BTreeMap<(usize, FlashUnit), Strip> = BTreeMap::new();
@@ -230,7 +230,7 @@ impl BusyFold {
 }
 
 fn share(unit: &mut Unit, from: u64, end: u64) -> Busy {
-    unit.settle(u64::MAX, from, end);
+    unit.count_ended(u64::MAX, from, end);
     let window = end.saturating_sub(from) as f64;
     let of = |(cause, ns): (Cause, u64)| {
         let share = ratio(ns as f64, window).filter(|_| ns > 0)?;
@@ -245,7 +245,7 @@ fn share(unit: &mut Unit, from: u64, end: u64) -> Busy {
 
 impl EventSink for BusyFold {
     fn take(&mut self, events: &[EventRecord]) {
-        events.iter().for_each(|stamped| self.add(stamped));
+        events.iter().for_each(|record| self.add(record));
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
         fold.take(&[busy(190, die, Cause::Host, 195, 230), busy(190, die, Cause::Host, 250, 260)]);
         let all = fold.utilisation(&nodes(), 200);
         assert_eq!(all[0], None, "the host has no dies");
-        let ssd = all[1].as_ref().expect("it told");
+        let ssd = all[1].as_ref().expect("it was busy");
         let share = |unit: &Busy| (unit.busy_fraction, unit.busy_by_cause.clone());
         let shares = |of: &[(&str, f64)]| of.iter().map(|&(n, v)| (n.to_owned(), v)).collect();
         assert_eq!(share(&ssd.channels[0]), (Some(0.5), shares(&[("host", 0.5)])));
@@ -320,7 +320,7 @@ mod tests {
         for at in 0..RECENT_MAX as u64 + 100 {
             fold.take(&[busy(at * 10, FlashUnit::Die(0), Cause::Host, at * 10, at * 10 + 10)]);
         }
-        // Told long before it begins: what is remembered is what ends last, not what was told last.
+        // Reported long before it begins: the intervals that end last are kept.
         fold.take(&[busy(7, FlashUnit::Die(1), Cause::Gc, 500, 600)]);
         let end = (RECENT_MAX as u64 + 100) * 10;
         fold.take(&[done(end, end)]);

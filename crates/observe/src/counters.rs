@@ -177,7 +177,7 @@ mod tests {
         let (idle, seek, read) = (PowerState::Idle, PowerState::Seek, PowerState::Read);
         let mut counters = fold(1, 0, &[span(20, read, 20)]);
         counters = counters.measured_from(SimTime::from_ns(70));
-        // Idle to 50, seek to 80, read to 100, all told at 100: the window has 10 + 20 of it.
+        // Idle to 50, seek to 80, read to 100, all reported at 100: the window has 10 + 20 of it.
         counters.take(&[span(100, idle, 30), span(100, seek, 30), span(100, read, 20)]);
         let of = |state: PowerState| counters.components()[0].power.state_ns[state as usize];
         assert_eq!((of(idle), of(seek), of(read)), (0, 10, 20));

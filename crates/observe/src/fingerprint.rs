@@ -1,52 +1,52 @@
-//! One number for everything that happened in a run.
+//! The fingerprint of a run: one number for all its events.
 //!
-//! Two runs with the same fingerprint told the same events, in the same order, at the same times,
-//! at the same nodes. It is 64 bits wide, printed as 16 hexadecimal digits, and depends on
-//! nothing but the stream of events: not on the platform, the build mode or other observers.
+//! Two runs with the same fingerprint emitted the same events, in the same order, at the same
+//! times, in the same components. It has 64 bits, printed as 16 hexadecimal digits, and depends
+//! only on the stream of events: not on the platform, the build mode or other observers.
 //!
-//! # How to compute it again
+//! # Computation
 //!
-//! All arithmetic is on unsigned 64-bit integers that wrap. `^` is exclusive or, `rotate` turns
+//! All arithmetic is on unsigned 64-bit integers that wrap. `^` is exclusive or, `rotate` rotates
 //! left. `fold(x, y)` is the 128-bit product of `x` and `y`, its upper half `^` its lower half.
 //! Every event is four words:
 //!
 //! | word | bits | holds |
 //! |---|---|---|
-//! | `w0` | 0 to 63 | time in ns |
-//! | `w1` | 0 to 15, 16 to 23, 24 to 31, 32 to 63 | node, kind, `a`, `b` |
+//! | `w0` | 0 to 63 | time in ns since the start of the run |
+//! | `w1` | 0 to 15, 16 to 23, 24 to 31, 32 to 63 | component, kind, `a`, `b` |
 //! | `w2`, `w3` | 0 to 63 | `c`, `d` |
 //!
-//! Fields not named are zero; enumerations enter as the numbers the engine declares for them.
+//! Unused fields are zero; enumerations are the numbers of their declarations, times are in ns. The
+//! table is generated from the declarations (a test compares them):
 //!
 //! | kind | event | a | b | c | d |
 //! |---|---|---|---|---|---|
-//! | 0 | `Arrived` | op | sectors | lba | |
-//! | 1 | `Completed` | op | sectors | lba | latency ns |
-//! | 2 | `Spent` | op | part | ns | |
-//! | 3 | `QueueDepth` | | depth | | |
-//! | 4 | `Seek` | | distance | ns | |
-//! | 5 | `Rotate` | | | ns | |
-//! | 6 | `MediaTransfer` | | sectors | ns | |
-//! | 7 | `DiskCache` | op | outcome | | |
-//! | 8 | `StateTime` | state | | ns | |
-//! | 9 | `FlashRead` | cause | die | | |
-//! | 10 | `FlashProgram` | cause | die | | |
-//! | 11 | `FlashErase` | cause | die | block | erases |
-//! | 12 | `FreeBlocks` | | free | | |
-//! | 13 | `Wear` | | erases | blocks | |
-//! | 14 | `CacheLookup` | op | hits | misses | |
-//! | 15 | `Bypassed` | op | sectors | | |
-//! | 16 | `Destaged` | | sectors | | |
-//! | 17 | `CleanupStarted` | | | | |
-//! | 18 | `CleanupEnded` | | pages | | |
-//! | 19 | `DirtyPages` | | pages | | |
-//! | 20 | `Custom` | name | | value | |
-//! | 21 | `VictimSearch` | | blocks | | |
-//! | 22 | `PowerCut` | | lost | | |
-//! | 23 | `Recovered` | | | ns | |
+//! | 0 | `arrived` | op | sectors | lba | |
+//! | 1 | `completed` | op | sectors | lba | latency |
+//! | 2 | `phase_time` | op | phase | duration | |
+//! | 3 | `queue_depth` | | depth | | |
+//! | 4 | `seek` | | distance | duration | |
+//! | 5 | `rotate` | | | duration | |
+//! | 6 | `media_transfer` | | sectors | duration | |
+//! | 7 | `disk_cache` | op | outcome | | |
+//! | 8 | `state_time` | state | | duration | |
+//! | 9 | `flash_read` | cause | die | | |
+//! | 10 | `flash_program` | cause | die | | |
+//! | 11 | `flash_erase` | cause | die | block | erases |
+//! | 12 | `free_blocks` | | free | | |
+//! | 13 | `wear` | | erases | blocks | |
+//! | 14 | `cache_lookup` | op | hits | misses | |
+//! | 15 | `bypassed` | op | sectors | | |
+//! | 16 | `destaged` | | sectors | | |
+//! | 17 | `cleanup_started` | | | | |
+//! | 18 | `cleanup_ended` | | pages | | |
+//! | 19 | `dirty_pages` | | pages | | |
+//! | 20 | `custom` | name | | value | |
+//! | 21 | `victim_search` | | blocks | | |
+//! | 22 | `power_cut` | | lost | | |
+//! | 23 | `recovered` | | | took | |
 //!
-//! `FlashBusy`, which is told only where somebody looks, and `ReadUnwritten`, which younger than
-//! published fingerprints is, are left out.
+//! Detailed events, those of kind 128 and above, are left out.
 //!
 //! With the keys below, and `state` zero at first, each event does
 //!
@@ -55,7 +55,7 @@
 //! state = (rotate(state, 23) ^ x) * M
 //! ```
 //!
-//! The step is a permutation of `state`, so a difference never vanishes by itself. At the end
+//! The step is a permutation of `state`, so a difference is preserved. At the end
 //! `state ^ (number of events)` goes through the finaliser of SplitMix64.
 
 use hybridsim_engine::{EventRecord, EventSink};
@@ -83,7 +83,7 @@ impl Fingerprint {
         z ^ (z >> 31)
     }
 
-    /// Facts so far.
+    /// Events so far.
     pub const fn events(&self) -> u64 {
         self.events
     }
@@ -123,8 +123,10 @@ fn fold(x: u64, y: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::kinds;
     use crate::testing::stamp;
-    use hybridsim_engine::{CommonEvent, Lba, Op, SimDuration};
+    use hybridsim_engine::event::Slot;
+    use hybridsim_engine::{CommonEvent, EventKind, Lba, Op, SimDuration};
 
     fn every_event() -> Vec<EventRecord> {
         crate::testing::every_event().into_iter().filter(|event| !event.is_detail()).collect()
@@ -136,7 +138,7 @@ mod tests {
         fingerprint.value()
     }
 
-    /// Worked out from the page above by a program of its own, not by this code.
+    /// Computed from the description above by an independent program.
     /// They may only change together with a new `schema_version`.
     #[test]
     fn known_streams_have_known_fingerprints() {
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_every_fact_counts() {
+    fn every_field_of_every_event_counts() {
         let events = every_event();
         let mut seen = std::collections::BTreeSet::from([of(&events)]);
         for at in 0..events.len() {
@@ -178,6 +180,21 @@ mod tests {
         let all = crate::testing::every_event();
         assert!(all.len() > every_event().len());
         assert_eq!(of(&all), of(&every_event()));
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_declarations() {
+        let row = |kind: &EventKind| {
+            let field = |slot| {
+                let found = kind.fields.iter().find(|field| field.slot == slot);
+                found.map_or(String::new(), |field| format!("{} ", field.name))
+            };
+            let [a, b, c, d] = [Slot::A, Slot::B, Slot::C, Slot::D].map(field);
+            format!("//! | {} | `{}` | {a}| {b}| {c}| {d}|\n", kind.kind, kind.name)
+        };
+        let hashed = kinds().into_iter().filter(|it| it.kind < EventRecord::FIRST_DETAIL_KIND);
+        let table: String = hashed.map(row).collect();
+        assert!(include_str!("fingerprint.rs").contains(&table), "{table}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, SimTime};
 
-/// More broken rules than this are counted, not told one by one.
-const TOLD_MAX: usize = 20;
+/// Violations beyond this number are only counted.
+const REPORTED_MAX: usize = 20;
 
 /// The fold: what was broken, in words.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub struct Invariants {
     arrived: u64,
     completed: u64,
     spent_ns: u64,
-    told: Vec<String>,
-    untold: u64,
+    violations: Vec<String>,
+    unreported: u64,
 }
 
 impl Invariants {
@@ -29,43 +29,43 @@ impl Invariants {
             arrived: 0,
             completed: 0,
             spent_ns: 0,
-            told: Vec::new(),
-            untold: 0,
+            violations: Vec::new(),
+            unreported: 0,
         }
     }
 
     /// Every broken rule of a run that ended at `end`.
     ///
     /// A run broken off before its end (`complete` is false) may leave requests in flight and
-    /// state times untold.
+    /// state times unreported.
     pub fn finish(mut self, end: SimTime, complete: bool) -> Vec<String> {
         if end < self.last {
-            self.tell(format!("the run ended at {end}, before its last event at {}", self.last));
+            self.report(format!("the run ended at {end}, before its last event at {}", self.last));
         }
         if complete && self.arrived != self.completed {
             let (arrived, completed) = (self.arrived, self.completed);
-            self.tell(format!("{arrived} requests arrived but {completed} completed"));
+            self.report(format!("{arrived} requests arrived but {completed} completed"));
         }
         for node in 0..self.state_ns.len() {
             let total = self.state_ns[node];
             if complete && total != 0 && total != end.as_ns() {
                 let path = self.paths[node].clone();
                 let run = end.as_ns();
-                self.tell(format!("{path}: state times add up to {total} ns of {run} ns run"));
+                self.report(format!("{path}: state times sum to {total} ns of {run} ns run"));
             }
         }
-        if self.untold > 0 {
-            self.told.push(format!("and {} more broken rules", self.untold));
+        if self.unreported > 0 {
+            self.violations.push(format!("and {} more broken rules", self.unreported));
         }
-        self.told
+        self.violations
     }
 
     #[cold]
-    fn tell(&mut self, broken: String) {
-        if self.told.len() < TOLD_MAX {
-            self.told.push(broken);
+    fn report(&mut self, broken: String) {
+        if self.violations.len() < REPORTED_MAX {
+            self.violations.push(broken);
         } else {
-            self.untold += 1;
+            self.unreported += 1;
         }
     }
 
@@ -75,49 +75,49 @@ impl Invariants {
     }
 
     #[cold]
-    fn check_parts(&mut self, stamped: &EventRecord, latency_ns: u64) {
+    fn check_parts(&mut self, record: &EventRecord, latency_ns: u64) {
         let spent = self.spent_ns;
-        self.tell(format!(
+        self.report(format!(
             "at {}: the phases of {:?} sum to {spent} ns, its latency is {latency_ns} ns",
-            stamped.time,
-            stamped.event::<CommonEvent>()
+            record.time,
+            record.event::<CommonEvent>()
         ));
     }
 
     #[inline]
-    fn state_time(&mut self, stamped: &EventRecord, time_ns: u64) {
-        let Some(total) = self.state_ns.get_mut(stamped.component().0 as usize) else {
-            return self.unknown_state(stamped);
+    fn state_time(&mut self, record: &EventRecord, time_ns: u64) {
+        let Some(total) = self.state_ns.get_mut(record.component().0 as usize) else {
+            return self.unknown_state(record);
         };
         *total = total.saturating_add(time_ns);
         let total = *total;
-        if total > stamped.time.as_ns() {
-            self.too_much_state(stamped, total);
+        if total > record.time.as_ns() {
+            self.too_much_state(record, total);
         }
     }
 
     #[cold]
-    fn unknown_state(&mut self, stamped: &EventRecord) {
-        let path = self.path(stamped.component());
-        self.tell(format!("{path} told a state time"));
+    fn unknown_state(&mut self, record: &EventRecord) {
+        let path = self.path(record.component());
+        self.report(format!("{path} emitted a state time"));
     }
 
     #[cold]
-    fn too_much_state(&mut self, stamped: &EventRecord, total: u64) {
-        let path = self.path(stamped.component());
-        self.tell(format!("{path}: {total} ns of state times by {}", stamped.time));
+    fn too_much_state(&mut self, record: &EventRecord, total: u64) {
+        let path = self.path(record.component());
+        self.report(format!("{path}: {total} ns of state times by {}", record.time));
     }
 }
 
 impl Invariants {
     /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        if stamped.time < self.last {
-            self.back_in_time(stamped.time);
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        if record.time < self.last {
+            self.back_in_time(record.time);
         }
-        self.last = stamped.time;
-        match stamped.event() {
+        self.last = record.time;
+        match record.event() {
             Some(CommonEvent::Arrived { .. }) => self.arrived += 1,
             Some(CommonEvent::PhaseTime { duration: time, .. }) => {
                 self.spent_ns = self.spent_ns.saturating_add(time.as_ns());
@@ -125,17 +125,17 @@ impl Invariants {
             Some(CommonEvent::Completed { latency, .. }) => {
                 self.completed += 1;
                 if self.spent_ns != latency.as_ns() {
-                    self.check_parts(stamped, latency.as_ns());
+                    self.check_parts(record, latency.as_ns());
                 }
                 self.spent_ns = 0;
                 if self.completed > self.arrived {
-                    self.more_completed(stamped.time);
+                    self.more_completed(record.time);
                 }
             }
             // These will never complete.
             Some(CommonEvent::PowerCut { lost }) => self.completed += u64::from(lost),
             Some(CommonEvent::StateTime { duration: time, .. }) => {
-                self.state_time(stamped, time.as_ns())
+                self.state_time(record, time.as_ns())
             }
             _ => {}
         }
@@ -143,18 +143,18 @@ impl Invariants {
 
     #[cold]
     fn back_in_time(&mut self, now: SimTime) {
-        self.tell(format!("time went back from {} to {now}", self.last));
+        self.report(format!("time went back from {} to {now}", self.last));
     }
 
     #[cold]
     fn more_completed(&mut self, now: SimTime) {
-        self.tell(format!("at {now} more requests had completed than arrived"));
+        self.report(format!("at {now} more requests had completed than arrived"));
     }
 }
 
 impl EventSink for Invariants {
     fn take(&mut self, events: &[EventRecord]) {
-        events.iter().for_each(|stamped| self.add(stamped));
+        events.iter().for_each(|record| self.add(record));
     }
 }
 
@@ -185,10 +185,10 @@ mod tests {
     fn check(events: &[EventRecord], end: u64, expect: &[&str]) {
         let mut fold = Invariants::new(vec!["host".into(), "disk".into()]);
         fold.take(events);
-        let told = fold.finish(SimTime::from_ns(end), true);
-        assert_eq!(told.len(), expect.len(), "{told:?}");
-        for (told, expect) in told.iter().zip(expect) {
-            assert!(told.contains(expect), "{told:?} lacks {expect:?}");
+        let found = fold.finish(SimTime::from_ns(end), true);
+        assert_eq!(found.len(), expect.len(), "{found:?}");
+        for (found, expect) in found.iter().zip(expect) {
+            assert!(found.contains(expect), "{found:?} lacks {expect:?}");
         }
     }
 
@@ -222,8 +222,8 @@ mod tests {
         let events: Vec<EventRecord> = (0..100).map(|_| completed(4, 1)).collect();
         let mut fold = Invariants::new(Vec::new());
         fold.take(&events);
-        let told = fold.finish(SimTime::from_ns(4), true);
-        assert_eq!(told.len(), TOLD_MAX + 1);
-        assert_eq!(told[TOLD_MAX], "and 181 more broken rules");
+        let found = fold.finish(SimTime::from_ns(4), true);
+        assert_eq!(found.len(), REPORTED_MAX + 1);
+        assert_eq!(found[REPORTED_MAX], "and 181 more broken rules");
     }
 }

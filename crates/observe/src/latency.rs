@@ -180,8 +180,8 @@ impl LatencyFold {
 impl LatencyFold {
     /// The next event.
     #[inline(always)]
-    pub(crate) fn add(&mut self, stamped: &EventRecord) {
-        if let Some(CommonEvent::Completed { op, latency, .. }) = stamped.event() {
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        if let Some(CommonEvent::Completed { op, latency, .. }) = record.event() {
             self.by_op[op as usize].record(latency.as_ns());
         }
     }
@@ -189,7 +189,7 @@ impl LatencyFold {
 
 impl EventSink for LatencyFold {
     fn take(&mut self, events: &[EventRecord]) {
-        events.iter().for_each(|stamped| self.add(stamped));
+        events.iter().for_each(|record| self.add(record));
     }
 }
 

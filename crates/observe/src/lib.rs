@@ -1,9 +1,9 @@
-//! What may be seen of a run: folds over the stream of events.
+//! What is observed of a run: folds over the stream of events.
 //!
-//! Components tell events and count nothing. Every fold here takes the stream, keeps constant memory
-//! and knows nothing of the models. [`Recorder`] bundles them; [`RunResults`] is what comes out,
-//! [`Pictures`] what reports draw from. Ratios and energies are worked out in one place, from
-//! sums, when the run has ended.
+//! Components emit events and keep no statistics. Every fold consumes the stream in constant memory
+//! and is independent of the models. [`Recorder`] bundles them; [`RunResults`] is the summary,
+//! [`Pictures`] the data for figures. The metrics of a family of devices, from the sum kept during
+//! the run to the key in the results, stand in one file of `metrics`.
 
 pub mod breakdown;
 pub mod busy;

@@ -105,7 +105,7 @@ pub struct Series {
     pub seek_distances: Vec<(u64, u64)>,
 }
 
-/// A level per time bucket; `None` before it was first told.
+/// A level per time bucket; `None` before it was first reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GaugeSeries {
     /// The node's path.

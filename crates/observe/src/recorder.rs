@@ -1,4 +1,4 @@
-//! All folds of a run behind one sink.
+//! All folds of a run as one sink.
 
 use crate::breakdown::Breakdown;
 use crate::busy::BusyFold;
@@ -41,15 +41,15 @@ pub enum Detail {
     Full,
 }
 
-/// What statistics leave out. The machine does the same work either way.
+/// The warm-up, excluded from statistics. The simulation is the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Warmup {
     /// Nothing.
     #[default]
     None,
-    /// Everything up to the completion of so many requests.
+    /// Up to the completion of this many requests.
     Requests(u64),
-    /// Everything before this time.
+    /// Up to this time.
     Time(SimDuration),
 }
 
@@ -64,7 +64,7 @@ pub struct Ending {
     pub complete: bool,
 }
 
-/// Where the measured window begins.
+/// The start of the measured window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gate {
     warmup: Warmup,
@@ -74,7 +74,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// How many of `events` are still before the window.
+    /// How many of `events` precede the window.
     fn closed_for(&mut self, events: &[EventRecord]) -> usize {
         for (at, record) in events.iter().enumerate() {
             if let Warmup::Time(length) = self.warmup
@@ -99,7 +99,7 @@ impl Gate {
     }
 }
 
-/// The bundle of folds a run is observed with.
+/// The folds that observe a run.
 pub struct Recorder<'a> {
     nodes: Vec<(String, ComponentInfo)>,
     gate: Gate,
@@ -117,12 +117,12 @@ pub struct Recorder<'a> {
     sink: Option<&'a mut dyn EventSink>,
 }
 
-/// Everything `finish` works out.
+/// The outcome of [`Recorder::finish`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     /// The summary.
     pub results: RunResults,
-    /// What pictures are drawn from, when observed with [`Detail::Full`].
+    /// The data for figures, when observed with [`Detail::Full`].
     pub pictures: Option<Pictures>,
     /// The latencies of the measured window.
     pub latencies: LatencyFold,
@@ -133,7 +133,7 @@ pub struct Finished {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for a system whose nodes are `nodes`, as the machine describes them.
+    /// A recorder for the components `nodes`, as the machine describes them.
     pub fn new(nodes: Vec<(String, ComponentInfo)>, detail: Detail, warmup: Warmup) -> Self {
         let paths = nodes.iter().map(|node| node.0.clone()).collect();
         let mut gate = Gate { warmup, ..Gate::default() };
@@ -203,8 +203,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The results of the run. `warnings` are the caller's; broken invariants and remarks on the
-    /// statistics are added.
+    /// The results of the run. Violated invariants and remarks on the statistics are added to
+    /// `warnings`.
     pub fn finish(
         mut self,
         ending: Ending,

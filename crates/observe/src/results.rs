@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// What the caller knows of a run and the events cannot tell.
+/// What the caller knows of a run beyond its events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// Name shown beside the run's figures.
@@ -27,7 +27,7 @@ pub struct Label {
     pub versions: BTreeMap<String, String>,
 }
 
-/// What the run cost on the computer that ran it.
+/// Resources the run used on its computer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Seconds on the clock.
@@ -66,24 +66,24 @@ pub struct RunResults {
     /// Power failures.
     #[serde(default)]
     pub power_cuts: u64,
-    /// Requests they took away; none of these completed.
+    /// Requests in flight at a power failure, which never complete.
     #[serde(default)]
     pub requests_lost: u64,
-    /// What was left out of the statistics below.
+    /// The warm-up, excluded from the statistics below.
     pub warmup: WarmupResult,
     /// Latencies of requests completed after the warm-up.
     pub latency_ns: ByKind<LatencyResult>,
     /// Work done per simulated second after the warm-up.
     pub throughput: Throughput,
-    /// Mean time per request, by where it went.
+    /// Mean time per request by phase.
     pub breakdown_ns: BreakdownResult,
     /// Sums over all components.
     pub totals: Totals,
     /// Metrics by component path.
     pub components: BTreeMap<String, Component>,
-    /// What a reader of the figures should know.
+    /// Remarks on the validity of the figures.
     pub warnings: Vec<String>,
-    /// Invariants that were broken; empty in a sound run.
+    /// Violated invariants; empty in a correct run.
     pub violations: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ pub struct Throughput {
     pub trim_bytes: u64,
 }
 
-/// Mean time per request in ns, by part.
+/// Mean time per request in ns, by phase.
 pub type PartTimes = BTreeMap<String, f64>;
 
 /// Where the time went.
@@ -205,7 +205,7 @@ pub struct Totals {
     pub hit_ratio: Option<f64>,
 }
 
-/// Metrics of one component. Groups that do not apply are left out.
+/// Metrics of one component. Groups that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Component {
     /// Registered name of its kind.
@@ -216,22 +216,22 @@ pub struct Component {
     /// Time and energy.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
-    /// A disk's mechanics.
+    /// What a disk did.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     /// Flash operations.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub flash: Option<Flash>,
-    /// A cache's work.
+    /// What a cache did.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
     /// A queue.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Returns to service after power failures.
+    /// Recoveries after power failures.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// An extension's own numbers.
+    /// Custom numbers of the component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<String, CustomResult>,
 }

@@ -54,14 +54,14 @@ struct Lookups {
     misses: Track,
 }
 
-/// One level per node that tells it.
+/// One level per component that reports it.
 #[derive(Clone, Debug, Default)]
 struct Gauges(Vec<Option<Gauge>>);
 
 impl Gauges {
     #[inline]
-    fn set(&mut self, stamped: &EventRecord, clock: Clock, value: u32) {
-        let (at, now) = (stamped.component().0 as usize, stamped.time.as_ns());
+    fn set(&mut self, record: &EventRecord, clock: Clock, value: u32) {
+        let (at, now) = (record.component().0 as usize, record.time.as_ns());
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
         }
@@ -81,12 +81,13 @@ impl Gauges {
         paths: &[String],
     ) -> Vec<GaugeSeries> {
         let named = self.0.iter_mut().enumerate();
-        let told = named.filter_map(|(at, gauge)| gauge.as_mut().map(|gauge| (at, gauge)));
-        told.map(|(at, gauge)| {
-            let path = paths.get(at).cloned().unwrap_or_else(|| format!("node {at}"));
-            gauge_series(path, gauge, clock, end_ns, columns)
-        })
-        .collect()
+        let reported = named.filter_map(|(at, gauge)| gauge.as_mut().map(|gauge| (at, gauge)));
+        reported
+            .map(|(at, gauge)| {
+                let path = paths.get(at).cloned().unwrap_or_else(|| format!("node {at}"));
+                gauge_series(path, gauge, clock, end_ns, columns)
+            })
+            .collect()
     }
 }
 
@@ -139,14 +140,14 @@ impl Default for SeriesFold {
 
 impl EventSink for SeriesFold {
     fn take(&mut self, events: &[EventRecord]) {
-        for stamped in events {
-            let now = stamped.time.as_ns();
+        for record in events {
+            let now = record.time.as_ns();
             let mut column = self.clock.column(now);
             if column >= COLUMNS {
                 self.reach(now);
                 column = self.clock.column(now);
             }
-            self.fold(stamped, now, column);
+            self.fold(record, now, column);
         }
     }
 }
@@ -172,8 +173,8 @@ impl SeriesFold {
     }
 
     #[inline]
-    fn fold(&mut self, stamped: &EventRecord, now: u64, column: usize) {
-        match AnyEvent::of(stamped) {
+    fn fold(&mut self, record: &EventRecord, now: u64, column: usize) {
+        match AnyEvent::of(record) {
             Some(Common(CommonEvent::PhaseTime { .. })) => {}
             Some(Common(CommonEvent::Arrived { op, lba, .. })) => self.arrive(op, lba, now, column),
             Some(Common(CommonEvent::Completed { op, sectors, latency, .. })) => {
@@ -187,16 +188,16 @@ impl SeriesFold {
             }
             Some(Flash(FlashEvent::Erase { .. })) => self.tracks.erases.add(column, 1),
             Some(Common(CommonEvent::QueueDepth { depth })) => {
-                self.queues.set(stamped, self.clock, depth)
+                self.queues.set(record, self.clock, depth)
             }
             Some(Flash(FlashEvent::FreeBlocks { free })) => {
-                self.free_blocks.set(stamped, self.clock, free)
+                self.free_blocks.set(record, self.clock, free)
             }
             Some(Cache(CacheEvent::DirtyPages { pages })) => {
-                self.dirty_pages.set(stamped, self.clock, pages)
+                self.dirty_pages.set(record, self.clock, pages)
             }
             Some(Cache(CacheEvent::CacheLookup { hits, misses, .. })) => {
-                let lookups = self.lookups(stamped.component().0.into());
+                let lookups = self.lookups(record.component().0.into());
                 lookups.hits.add(column, u64::from(hits));
                 lookups.misses.add(column, u64::from(misses));
             }
@@ -305,8 +306,8 @@ impl SeriesFold {
 }
 
 fn caches(lookups: &[Option<Box<Lookups>>], columns: usize, paths: &[String]) -> Vec<CacheSeries> {
-    let told = lookups.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref()?)));
-    told.map(|(at, one)| CacheSeries {
+    let used = lookups.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref()?)));
+    used.map(|(at, one)| CacheSeries {
         path: paths.get(at).cloned().unwrap_or_else(|| format!("node {at}")),
         hits: one.hits.used(columns),
         misses: one.misses.used(columns),

@@ -6,7 +6,7 @@ use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Lba, O
 use hybridsim_flash::{Cause, FlashBusy, FlashEvent};
 pub use hybridsim_flash::{FlashAct, FlashUnit};
 
-/// A level a node tells when it changes.
+/// A level a component reports when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LevelKind {
@@ -96,7 +96,7 @@ pub fn named(phases_ns: &[u64; LatencyPhase::COUNT]) -> impl Iterator<Item = (&'
 /// What the fold remembers of a node.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// States are told up to here.
+    /// Power states have been reported up to this time.
     told_ns: u64,
     cleaning_since: Option<u64>,
     levels: [Option<u64>; LevelKind::ALL.len()],
@@ -133,12 +133,12 @@ impl SpanFold {
         (self.from_ns, self.to_ns)
     }
 
-    /// Events of the window there was no room for.
+    /// Events of the window beyond the limit.
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// What was kept, in the order it was told; the levels at the begin of the window come last.
+    /// The spans, in the order they were reported; levels at the start of the window come last.
     pub fn finish(mut self) -> Vec<Span> {
         let from_ns = self.from_ns;
         for (node, memory) in (0..).zip(&self.nodes) {
@@ -159,7 +159,7 @@ impl SpanFold {
         &mut self.nodes[at]
     }
 
-    fn keep(&mut self, node: u16, start_ns: u64, end_ns: u64, event: SpanEvent) {
+    fn add_span(&mut self, node: u16, start_ns: u64, end_ns: u64, event: SpanEvent) {
         let instant = start_ns == end_ns && (self.from_ns..self.to_ns).contains(&start_ns);
         if !instant && (end_ns <= self.from_ns || start_ns >= self.to_ns) {
             return;
@@ -176,13 +176,13 @@ impl SpanFold {
         if now < self.from_ns {
             self.memory(node).levels[kind as usize] = Some(value.into());
         } else {
-            self.keep(node, now, now, SpanEvent::Level(kind, value.into()));
+            self.add_span(node, now, now, SpanEvent::Level(kind, value.into()));
         }
     }
 
-    fn add(&mut self, stamped: &EventRecord) {
-        let (node, now) = (stamped.component().0, stamped.time.as_ns());
-        match AnyEvent::of(stamped) {
+    fn add(&mut self, record: &EventRecord) {
+        let (node, now) = (record.component().0, record.time.as_ns());
+        match AnyEvent::of(record) {
             Some(Common(CommonEvent::PhaseTime { phase, duration: time, .. })) => {
                 let spent = &mut self.phases_ns[phase as usize];
                 *spent = spent.saturating_add(time.as_ns());
@@ -191,7 +191,7 @@ impl SpanFold {
                 let (latency_ns, phases_ns) = (latency.as_ns(), self.phases_ns);
                 self.phases_ns = [0; LatencyPhase::COUNT];
                 let event = SpanEvent::Request { op, lba, sectors, latency_ns, phases_ns };
-                self.keep(node, now.saturating_sub(latency_ns), now, event);
+                self.add_span(node, now.saturating_sub(latency_ns), now, event);
             }
             Some(Common(CommonEvent::StateTime { state, duration: time })) => {
                 let memory = self.memory(node);
@@ -200,12 +200,17 @@ impl SpanFold {
                 let end = memory.told_ns;
                 // A resting device needs no mark.
                 if state != PowerState::Idle {
-                    self.keep(node, start, end, SpanEvent::State(state));
+                    self.add_span(node, start, end, SpanEvent::State(state));
                 }
             }
             Some(Flash(event)) if let Some(busy) = event.busy() => {
                 let FlashBusy { unit, act, cause, begin, end } = busy;
-                self.keep(node, begin.as_ns(), end.as_ns(), SpanEvent::Flash { unit, act, cause });
+                self.add_span(
+                    node,
+                    begin.as_ns(),
+                    end.as_ns(),
+                    SpanEvent::Flash { unit, act, cause },
+                );
             }
             Some(Common(CommonEvent::QueueDepth { depth })) => {
                 self.level(node, now, LevelKind::QueueDepth, depth)
@@ -217,15 +222,15 @@ impl SpanFold {
                 self.level(node, now, LevelKind::DirtyPages, pages)
             }
             Some(Cache(CacheEvent::Destaged { sectors })) => {
-                self.keep(node, now, now, SpanEvent::Destaged { sectors })
+                self.add_span(node, now, now, SpanEvent::Destaged { sectors })
             }
             Some(Cache(CacheEvent::CleanupStarted)) => self.memory(node).cleaning_since = Some(now),
             Some(Cache(CacheEvent::CleanupEnded { pages })) => {
                 let since = self.memory(node).cleaning_since.take().unwrap_or(now);
-                self.keep(node, since, now, SpanEvent::Cleanup { pages });
+                self.add_span(node, since, now, SpanEvent::Cleanup { pages });
             }
             Some(Common(CommonEvent::PowerCut { .. })) => {
-                self.keep(node, now, now, SpanEvent::PowerCut)
+                self.add_span(node, now, now, SpanEvent::PowerCut)
             }
             _ => {}
         }
@@ -234,7 +239,7 @@ impl SpanFold {
 
 impl EventSink for SpanFold {
     fn take(&mut self, events: &[EventRecord]) {
-        events.iter().for_each(|stamped| self.add(stamped));
+        events.iter().for_each(|record| self.add(record));
     }
 }
 
@@ -254,7 +259,7 @@ mod tests {
     fn states_lie_end_to_end_and_are_cut_at_the_window() {
         let state =
             |now, state, time| stamp(now, 1, CommonEvent::StateTime { state, duration: ns(time) });
-        // Several spans are told at one instant, as drives do.
+        // Drives report several spans at one instant.
         let events = [
             state(30, PowerState::Idle, 10),
             state(30, PowerState::Seek, 15),
@@ -298,7 +303,7 @@ mod tests {
             stamp(now, 1, FlashBusy { unit, act, cause, begin, end })
         };
         let event = SpanEvent::Flash { unit, act, cause };
-        // Told before the window and lying in it, told in it and lying before, across its end.
+        // Reported before the window and lying in it, reported in it and lying before, across its end.
         let events = [busy(1, 12, 15), busy(11, 2, 9), busy(13, 18, 25), busy(14, 30, 40)];
         assert_eq!(spans(10, 20, &events), [(12, 15, event), (18, 20, event)]);
     }

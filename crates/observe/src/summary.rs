@@ -1,4 +1,4 @@
-//! From sums to results: every ratio, mean and energy of a run is computed in this file.
+//! The summary of a run, computed from the folds.
 
 use crate::breakdown::{Breakdown, Spent};
 use crate::counters::Counters;
@@ -17,10 +17,10 @@ const BEYOND_MIN: f64 = 10.0;
 /// A system that works on for this share of the time requests took to arrive, once the last has
 /// arrived, did not keep up with them.
 const BEHIND_SHARE: f64 = 0.05;
-/// Fewer requests than this are a burst, of which nobody expects that it is kept up with.
+/// Fewer requests than this are a burst, which a system need not keep up with.
 const BEHIND_REQUESTS_MIN: u64 = 100;
 
-/// What results are worked out from.
+/// The input of the summary.
 pub struct Run<'a> {
     /// Paths and constants.
     pub nodes: &'a [(String, ComponentInfo)],
@@ -30,13 +30,13 @@ pub struct Run<'a> {
     pub latency: &'a LatencyFold,
     /// Where the time went.
     pub breakdown: &'a Breakdown,
-    /// How busy flash was, by node, where somebody looked.
+    /// Utilisation of flash by component, where observed.
     pub utilisation: Vec<Option<Utilisation>>,
-    /// What was left out.
+    /// The warm-up.
     pub warmup: WarmupResult,
-    /// Whether the caller wanted a warm-up.
+    /// Whether a warm-up was requested.
     pub asked_for_warmup: bool,
-    /// The end.
+    /// How the run ended.
     pub ending: Ending,
 }
 
@@ -145,13 +145,13 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
 
 /// Names the devices whose energy is missing in a sum that looks like that of the whole system.
 fn partial_energy(components: &BTreeMap<String, Component>) -> Option<String> {
-    let told = |known: bool| {
+    let with_energy = |known: bool| {
         components.iter().filter(move |(_, component)| {
             component.power.as_ref().is_some_and(|power| power.energy_j.is_some() == known)
         })
     };
-    let missing: Vec<&str> = told(false).map(|(path, _)| path.as_str()).collect();
-    (told(true).count() > 0 && !missing.is_empty()).then(|| {
+    let missing: Vec<&str> = with_energy(false).map(|(path, _)| path.as_str()).collect();
+    (with_energy(true).count() > 0 && !missing.is_empty()).then(|| {
         format!(
             "energy leaves out {}: no power is given there; set its powers, or do not compare \
              the sum",

@@ -107,7 +107,7 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// A level first told at `time_ns`.
+    /// A level first reported at `time_ns`.
     pub fn new(time_ns: u64, value: u64) -> Self {
         Self { cells: vec![Cell::default(); COLUMNS], value, since: time_ns }
     }

@@ -4,7 +4,7 @@ use crate::failure;
 use crate::plugin;
 use hybridsim_workload::native::Header;
 use hybridsim_workload::profile::profile;
-use hybridsim_workload::record::{Place, Record, RecordReader, TraceError, Warning};
+use hybridsim_workload::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_workload::trace::{FormatEntry, OpenOptions, OpenTrace, open_with};
 use hybridsim_workload::write::{self, WriterEntry};
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ impl RecordReader for Interruptible {
             && let Err(error) = Python::attach(|py| py.check_signals())
         {
             failure::keep(error);
-            return Err(TraceError::new(&self.path, Place::File, "interrupted"));
+            return Err(TraceError::new(&self.path, SourceLocation::File, "interrupted"));
         }
         self.inner.next()
     }
@@ -82,7 +82,7 @@ fn detached<T: Send>(
 fn as_values(warnings: &[Warning]) -> Vec<Value> {
     let one = |warning: &Warning| {
         json!({
-            "place": warning.place.number(),
+            "place": warning.location.number(),
             "count": warning.count,
             "message": warning.message,
         })
@@ -98,7 +98,7 @@ pub fn trace_info(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyRe
         let profile = profile(&mut reader, &mut |_| {}).map_err(|error| error.to_string())?;
         let info = json!({
             "format": reader.inner.format.name,
-            "packing": reader.inner.packing,
+            "packing": reader.inner.compression,
             "also": reader.inner.also,
             "warnings": as_values(reader.warnings()),
             "profile": serde_json::to_value(&profile).expect("a profile is plain values"),
@@ -216,7 +216,7 @@ impl TraceReader {
     /// How it is packed, such as `gzip`.
     #[getter]
     fn packing(&self) -> Option<&'static str> {
-        self.trace.packing
+        self.trace.compression
     }
 
     /// Whether its records carry arrival times.

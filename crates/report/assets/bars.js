@@ -1,5 +1,5 @@
-// Stacked bars made of plain elements, so that their words stay words.
-const PART_COLOURS = {
+// Stacked bars made of HTML elements, so that their text stays selectable.
+const PHASE_COLOURS = {
   queue: "#8d99a6", overhead: "#5d6670", bus: "#b7c0c9",
   seek: "#0072b2", rotate: "#56b4e9", transfer: "#0a3f66",
   flash_read: "#f0e442", flash_program: "#e69f00", flash_erase: "#a65c00", flash_bus: "#fbd29a",
@@ -18,7 +18,7 @@ function textOn(colour) {
 }
 
 // sets: [{name, rows: [{run, name, pieces: [[key, value]], total, value}]}]; `most` scales rows to
-// each other, without it every row is as wide as the track.
+// each other; without it every row has full width.
 function bars(place, sets, colours, format, most) {
   const grid = element("div", { className: "bars" });
   const used = new Set();

@@ -1,8 +1,8 @@
-// Channels and dies of flash devices: how busy they were, and what they did when.
+// Channels and dies of flash devices: utilisation and activity.
 const CAUSE_COLOURS = {
   host: "#56b4e9", partial: "#0072b2", mapping: "#cc79a7", gc: "#d55e00", merge: "#e69f00", wear: "#009e73",
 };
-// The share of a row's height; an erase has an outline besides.
+// Height of a box as a share of its row; an erase is outlined as well.
 const ACT_HEIGHTS = { read: .5, program: 1, copy: 1, erase: 1 };
 const UNITS_SHOWN = 32;
 
@@ -28,8 +28,8 @@ function utilisation(grid) {
     return { name: own.length > rows.length ? `${name}: the busiest ${rows.length} of ${own.length}` : name, rows };
   }).filter(set => set.rows.length > 0);
   const place = figure(grid, {
-    id: "utilisation", title: "How busy channels and dies were", wide: true,
-    caption: "Share of the measured time, by what caused the work. A die is busy from the command on until it can take the next one, a channel while a command or data are on it. The widest bar is the busiest unit.",
+    id: "utilisation", title: "Utilisation of channels and dies", wide: true,
+    caption: "Share of the measured time, by cause. A die is busy from a command until it accepts the next one, a channel while it transfers a command or data. The widest bar is the busiest unit.",
     table: () => ({
       head: ["Unit", "Busy", ...Object.keys(CAUSE_COLOURS)],
       rows: all.map(({ run, path, kind, number, unit }) => [`${label(run, path)}, ${kind} ${number}`, percent(unit.busy_fraction), ...Object.keys(CAUSE_COLOURS).map(cause => percent(unit.busy_by_cause[cause] || 0))]),
@@ -45,7 +45,7 @@ function svg(tag, attributes, ...children) {
   return made;
 }
 
-// One row: a strip as wide as the window, with a box for each thing done.
+// One row: a strip as wide as the window, with a box per operation.
 function strip(activity, row) {
   const window = activity.to_ns - activity.from_ns, causes = activity.causes.length;
   const drawing = svg("svg", { viewBox: `0 0 ${window} 1`, preserveAspectRatio: "none", width: "100%", height: "14" });
@@ -53,7 +53,7 @@ function strip(activity, row) {
     const act = activity.acts[Math.floor(kind / causes)], cause = activity.causes[kind % causes];
     const height = ACT_HEIGHTS[act] || 1;
     const box = svg("rect", { x: begin, y: 1 - height, width: length, height, fill: CAUSE_COLOURS[cause] || "#8d99a6" },
-      svg("title", {}, `${cause} ${act}, ${quantity("ns", length)}, from ${quantity("ns", begin)} on`));
+      svg("title", {}, `${cause} ${act}, ${quantity("ns", length)}, from ${quantity("ns", begin)}`));
     if (act === "erase") box.setAttribute("class", "erase");
     drawing.append(box);
   });
@@ -63,13 +63,13 @@ function strip(activity, row) {
 function activity(grid, runs) {
   runs.filter(run => run.pictures.activity).forEach(run => {
     const { activity } = run.pictures, window = activity.to_ns - activity.from_ns;
-    const cut = window < activity.latency_ns ? `the last ${quantity("ns", window)} before it was done` : "from its arrival on";
+    const cut = window < activity.latency_ns ? `the last ${quantity("ns", window)} before its completion` : "from its arrival";
     const paths = new Set(activity.rows.map(row => row.path)).size;
     const name = row => paths > 1 ? `${row.unit}, ${row.path}` : row.unit;
     const spent = row => sum(row.pieces.map(([, length]) => length));
     const place = figure(grid, {
-      id: "activity-" + run.index, title: label(run, "While a slow request waited"), wide: true,
-      caption: `What channels and dies did while one of the slowest requests waited: a ${activity.op} of ${quantity("ns", activity.latency_ns)}, ${cut}. Reads are half as high as programs and copies, erases have an outline.`,
+      id: "activity-" + run.index, title: label(run, "Activity during a slow request"), wide: true,
+      caption: `Activity of channels and dies while one of the slowest requests was outstanding: a ${activity.op} of ${quantity("ns", activity.latency_ns)}, ${cut}. Reads are half as high as programs and copies; erases are outlined.`,
       table: () => ({
         head: ["Begin", "Unit", "Length", "Act", "Cause"],
         rows: activity.rows.flatMap(row => row.pieces.map(([begin, length, kind]) => [quantity("ns", begin, 5), name(row), quantity("ns", length), activity.acts[Math.floor(kind / activity.causes.length)], activity.causes[kind % activity.causes.length]])),

@@ -1,4 +1,4 @@
-// What only some devices have: flash, caches, disks, energy.
+// Charts of flash devices, caches, disks and energy.
 
 // ---- flash
 
@@ -16,14 +16,14 @@ function flash() {
   if (runs.some(run => has(seriesOf(run).host_programs))) {
     timeChart(grid, {
       id: "amplification", title: "Write amplification",
-      caption: "Pages programmed for any cause per page programmed for the host: since the start of the run (strong), and over eight intervals at a time (faint).",
+      caption: "Pages programmed per page programmed for the host: since the start of the run (strong) and over windows of eight intervals (faint).",
       table: () => timeTable([["recent", run => ratios(run).window, plain], ["since start", run => ratios(run).whole, plain]]),
     }, { label: "Programs per host program", format: plain, exact: value => number(value, 4), scale: { range: (u, low, high) => [Math.min(1, low ?? 1), Math.max(1.1, (high || 1) * 1.04)] } },
       run => has(seriesOf(run).host_programs) ? [{ text: "recent", y: ratios(run).window, alpha: .5, width: 1 }, { text: "since start", y: ratios(run).whole, width: 2.25 }] : []);
   }
   if (runs.some(run => seriesOf(run).free_blocks.length > 0)) {
     timeChart(grid, {
-      id: "free", title: "Free blocks", caption: "Erased blocks ready to be used, the fewest in each interval.",
+      id: "free", title: "Free blocks", caption: "Erased blocks available for writing, minimum of each interval.",
       table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
     }, { label: "Free blocks", format: plain, exact: plain }, run => partLines(seriesOf(run).free_blocks, gauge => gauge.min));
   }
@@ -42,7 +42,7 @@ function flash() {
 function wear(grid, runs) {
   const worn = runs.flatMap(run => Object.entries(run.pictures.wear).map(([path, rows]) => ({ run, path, rows })));
   if (worn.length === 0) return;
-  // In a caption only where it speaks of the run's one device.
+  // In the caption only where the run has one device.
   const counts = run => Object.values(run.results.components).map(component => component.erase_count).filter(Boolean);
   const count = run => counts(run).length === 1 ? counts(run)[0] : undefined;
   const place = figure(grid, {
@@ -51,7 +51,7 @@ function wear(grid, runs) {
     table: () => ({ head: ["Run", "Device", "Erases", "Blocks"], rows: worn.flatMap(({ run, path, rows }) => rows.map(([erases, blocks]) => [run.name, path, number(erases), number(blocks)])) }),
   });
   const many = worn.length > new Set(worn.map(device => device.run.index)).size;
-  // A step per row, down to zero between rows that are apart and after the last one.
+  // A step per row; zero in gaps between rows and after the last one.
   const steps = rows => {
     const gaps = rows.slice(1).map((row, at) => row[0] - rows[at][0]);
     const width = gaps.length ? Math.min(...gaps) : 1, points = [];
@@ -68,7 +68,7 @@ function wear(grid, runs) {
   });
   lines(place, {
     series,
-    x: { label: "Times erased", name: "Times erased", format: value => number(value), exact: value => number(value) },
+    x: { label: "Erase count", name: "Erase count", format: value => number(value), exact: value => number(value) },
     y: { label: "Blocks", format: value => number(value), exact: value => number(value) },
   });
 }
@@ -83,7 +83,7 @@ function caches() {
   const ratio = cache => cache.hits.map((hits, at) => hits + cache.misses[at] > 0 ? hits / (hits + cache.misses[at]) : null);
   const found = (run, cache) => percent(run.results.components[cache.path]?.hit_ratio ?? null);
   const single = asked.every(run => seriesOf(run).caches.length === 1);
-  const told = run => seriesOf(run).caches.map(cache => `${found(run, cache)} of pages found${single ? "" : " in " + cache.path}`).join(", ");
+  const summary = run => seriesOf(run).caches.map(cache => `${found(run, cache)} hits${single ? "" : " in " + cache.path}`).join(", ");
   const paths = [...new Set(asked.flatMap(run => seriesOf(run).caches.map(cache => cache.path)))];
   const column = path => [single ? "hit ratio" : path, run => {
     const cache = single ? seriesOf(run).caches[0] : seriesOf(run).caches.find(other => other.path === path);
@@ -91,11 +91,11 @@ function caches() {
   }, value => percent(value)];
   if (asked.length > 0) timeChart(grid, {
     id: "hits", title: "Hit ratio",
-    caption: perRun(asked, told),
+    caption: perRun(asked, summary),
     table: () => timeTable(single ? [column("")] : paths.map(column)),
-  }, { label: "Pages found", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => partLines(seriesOf(run).caches, ratio));
+  }, { label: "Hit ratio", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => partLines(seriesOf(run).caches, ratio));
   if (dirty.length > 0) timeChart(grid, {
-    id: "dirty", title: "Dirty pages", caption: "Pages the slow medium does not have yet, mean over each interval.",
+    id: "dirty", title: "Dirty pages", caption: "Pages not yet destaged to the slower medium, mean over each interval.",
     table: () => timeTable([...new Set(dirty.flatMap(run => seriesOf(run).dirty_pages.map(gauge => gauge.path)))].map(path => [path, run => (seriesOf(run).dirty_pages.find(gauge => gauge.path === path) || { mean: [] }).mean, value => number(value)])),
   }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => partLines(seriesOf(run).dirty_pages, gauge => gauge.mean));
 }
@@ -112,14 +112,14 @@ function disks() {
     return { run: run.index, label: label(run, MANY ? "" : "Movements"), x: [...y.keys(), y.length], y: [...y, 0], stepped: true, fill: true };
   });
   const place = figure(grid, {
-    id: "seeks", title: "Distance of arm movements", wide: true,
-    caption: "Share of movements by cylinders crossed, in doubling steps: the step marked 64 holds 64 to 127.",
+    id: "seeks", title: "Seek distance", wide: true,
+    caption: "Share of seeks by distance in cylinders, in power-of-two bins: the bin labelled 64 holds 64 to 127.",
     table: () => ({ head: ["Cylinders from", ...runs.map(run => run.name)], rows: Array.from({ length: longestSeek }, (_, at) => [name(at), ...runs.map(run => number((seriesOf(run).seek_distances[at] || [0, 0])[1]))]) }),
   });
   lines(place, {
     series,
-    x: { label: "Cylinders crossed", name: "Cylinders from", format: name, exact: name, axis: { splits: (u, at, low, high) => linearTicks(Math.ceil(low), high, Math.max(3, u.width / 70)).filter(Number.isInteger) } },
-    y: { label: "Share of movements", format: value => percent(value), exact: value => percent(value) },
+    x: { label: "Seek distance in cylinders", name: "Cylinders from", format: name, exact: name, axis: { splits: (u, at, low, high) => linearTicks(Math.ceil(low), high, Math.max(3, u.width / 70)).filter(Number.isInteger) } },
+    y: { label: "Share of seeks", format: value => percent(value), exact: value => percent(value) },
   });
 }
 

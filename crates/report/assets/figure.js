@@ -1,4 +1,4 @@
-// Page parts: elements, figures with a title, a chart, words for it and a table behind it.
+// Page elements: sections and figures with title, chart, caption and data table.
 const ROWS_MAX = 60;
 
 function element(tag, properties = {}, ...children) {
@@ -14,9 +14,9 @@ function element(tag, properties = {}, ...children) {
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COLOURS = 16;
 const runColour = run => css("--run" + (run % COLOURS));
-// Each run has a dash of its own among eight; the seventeenth has the first one's colour.
+// Eight dashes and sixteen colours distinguish runs; the seventeenth repeats the first colour.
 const dashOf = run => DASHES[(run + 3 * Math.floor(run / 8)) % 8];
-// A word on every run, where that still is a caption and not a list.
+// One phrase per run, unless there are too many runs for a caption.
 const perRun = (runs, words) => runs.length > 4 ? "" : runs.map(run => `${run.name}: ${words(run)}`).join("; ") + ".";
 const DASHES = [[], [9, 4], [2, 3], [10, 3, 2, 3], [5, 3], [14, 4], [2, 6], [7, 2, 7, 6]];
 
@@ -34,7 +34,7 @@ function section(id, title, intro) {
   return grid;
 }
 
-// A figure in `grid`. `table` gives {head, rows} when somebody opens it.
+// A figure in `grid`. `table` returns {head, rows} when the reader opens it.
 function figure(grid, { id, title, wide, caption, table }) {
   const heading = element("h3", { id: id + "-title" }, title);
   const top = element("div", { className: "top" }, heading);

@@ -103,12 +103,12 @@ function lines(place, { series, x, y, marks = [] }) {
   };
 }
 
-// Linear from zero, a little above the greatest value.
+// Linear from zero to slightly above the maximum.
 function zeroed(u, low, high) {
   return [0, high > 0 ? high * 1.06 : 1];
 }
 
-// Upright dashed lines, where a run's warm-up ended.
+// Vertical dashed lines at the end of each run's warm-up.
 function drawMarks(u, marks, hidden) {
   const { ctx, bbox } = u;
   ctx.save();

@@ -1,4 +1,4 @@
-// The report: which charts there are, from the runs' data.
+// The report: builds the charts from the data of the runs.
 const RUNS = JSON.parse(document.getElementById("data").textContent)
   .map((run, index) => ({ ...run, index }));
 const DRAWN = RUNS.filter(run => run.pictures);
@@ -20,7 +20,7 @@ function start() {
     latency();
     overTime();
     addresses();
-    whereTimeWent();
+    latencyBreakdown();
     flash();
     caches();
     disks();
@@ -44,28 +44,28 @@ function latency() {
   if (!DRAWN.some(run => distribution(run, "all").total > 0)) return;
   const grid = section("latency", "Latency", "From arrival to completion, of requests completed after the warm-up.");
   const p = run => run.results.latency_ns.all;
-  const p99 = all => all.count >= 1000 ? `, 99 % within ${quantity("ns", all.p99)}` : "";
-  const words = perRun(DRAWN, run => `median ${quantity("ns", p(run).p50)}${p99(p(run))}, longest ${quantity("ns", p(run).max)}`);
+  const p99 = all => all.count >= 1000 ? `, 99th percentile ${quantity("ns", all.p99)}` : "";
+  const words = perRun(DRAWN, run => `median ${quantity("ns", p(run).p50)}${p99(p(run))}, maximum ${quantity("ns", p(run).max)}`);
   const x = {
     label: "Latency", name: "Latency", format: value => quantity("ns", value, 2), exact: value => quantity("ns", value),
     scale: { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] },
     axis: logAxis({ space: 40 }),
   };
   const cdf = figure(grid, {
-    id: "cdf", title: "Latency: share of requests done", caption: words,
+    id: "cdf", title: "Latency distribution (CDF)", caption: words,
     table: () => distributionTable(),
   });
   const cdfLines = lines(cdf, {
     x, series: cdfSeries(),
-    y: { label: "Requests done", format: value => percent(value, 3), exact: value => percent(value, 4), scale: { range: [0, 1.02] } },
+    y: { label: "Share of requests", format: value => percent(value, 3), exact: value => percent(value, 4), scale: { range: [0, 1.02] } },
   });
   const ccdf = figure(grid, {
-    id: "ccdf", title: "Latency: share of requests still waiting", table: () => distributionTable(),
-    caption: "The tail: how many requests take longer than this. Drawn as far as ten requests lie beyond.",
+    id: "ccdf", title: "Latency tail (complementary CDF)", table: () => distributionTable(),
+    caption: "Share of requests that take longer than this latency, as far as ten requests exceed it.",
   });
   const ccdfLines = lines(ccdf, {
     x, series: ccdfSeries(),
-    y: { label: "Requests slower", format: share, exact: value => percent(value, 2), scale: { distr: 3, log: 10, range: (u, low, high) => [10 ** Math.floor(Math.log10(low > 0 && low < 1 ? low * .999 : .1)), 1] }, axis: logAxis({}) },
+    y: { label: "Share of slower requests", format: share, exact: value => percent(value, 2), scale: { distr: 3, log: 10, range: (u, low, high) => [10 ** Math.floor(Math.log10(low > 0 && low < 1 ? low * .999 : .1)), 1] }, axis: logAxis({}) },
   });
   const kinds = [["all", "All"], ["read", "Reads"], ["write", "Writes"]].filter(([kind]) => DRAWN.some(run => distribution(run, kind).total > 0));
   if (kinds.length > 2) cdf.top.append(choice("kind", "Requests shown", kinds, "all", kind => {
@@ -76,7 +76,7 @@ function latency() {
   latencyMaps(grid);
 }
 
-// Nothing happens between the latencies there are: steps, the first of them up from `before`.
+// A distribution is a step function; the first step starts at `before`.
 function stepsSeries(run, text, before, least, value) {
   const { points, total } = distribution(run, state.kind);
   const shown = points.filter(([ns, seen]) => ns > 0 && total - seen >= least(total));
@@ -104,7 +104,7 @@ function distributionTable() {
     const point = points.find(([, seen]) => seen >= total * wanted);
     return point ? quantity("ns", point[0], 4) : NONE;
   })]);
-  return { head: ["Requests done", ...DRAWN.map(run => run.name)], rows };
+  return { head: ["Share of requests", ...DRAWN.map(run => run.name)], rows };
 }
 
 function latencyMaps(grid) {
@@ -117,7 +117,7 @@ function latencyMaps(grid) {
   const most = Math.max(...[...unpacked.values()].map(map => map.most));
   const place = figure(grid, {
     id: "latency-map", title: "Latency over time", wide: true,
-    caption: `Each cell counts requests completed then with that latency; the more, the stronger its colour (logarithmic, at most ${number(most)}). Stripes across are bands of equal latency, stripes upwards are stalls.`,
+    caption: `Number of requests by completion time and latency, on a logarithmic colour scale up to ${number(most)}. Horizontal bands are requests of equal latency, vertical stripes are stalls.`,
     table: () => timeTable([["median", "latency_ns_p50", ns], ["p99", "latency_ns_p99", ns], ["longest", "latency_ns_max", ns]]),
   });
   const ns = value => quantity("ns", value);
@@ -131,7 +131,7 @@ function latencyMaps(grid) {
   }, () => rampKey("1", `${number(most)} requests per cell`));
 }
 
-// Runs of about the same length share a time axis, others fill their own.
+// Runs of similar length share a time axis; others have their own.
 function mapTime(run) {
   const ends = DRAWN.map(endSeconds);
   const shared = Math.max(...ends) <= 3 * Math.min(...ends);
@@ -141,7 +141,7 @@ function mapTime(run) {
 
 // ---- over time
 
-// Mid-points of the time buckets, on the axis chosen.
+// Mid-points of the intervals, on the selected axis.
 function times(run, count) {
   const width = seriesOf(run).bucket_ns / 1e9, end = endSeconds(run);
   const scale = state.axis === "share" ? 1 / end : 1;
@@ -167,9 +167,9 @@ function warmups() {
 }
 
 // A line chart over time. `make(run)` gives its series [{text, y, ...}].
-// Lines of the parts of one run: by colour where there is one run, else by dash.
+// Lines of the components of one run: by colour with one run, else by dash.
 const apart = at => MANY ? { dash: DASHES[at % DASHES.length] } : { tint: at };
-// One line a part; parts are named where a run has several, or there is one run.
+// One line per component, named where a run has several or there is one run.
 const partLines = (gauges, y) => gauges.map((gauge, at) => ({ text: gauges.length > 1 || !MANY ? gauge.path : "", y: y(gauge), ...apart(at) }));
 
 function timeChart(grid, options, y, make) {
@@ -211,10 +211,10 @@ const perSecond = (run, values) => values.map((value, at) => {
 const added = (one, other) => one.map((value, at) => value + other[at]);
 
 function overTime() {
-  const grid = section("time", "Over time", "Means over equal intervals. A dashed upright line marks the end of a run's warm-up.");
+  const grid = section("time", "Over time", "Means over equal intervals. A dashed vertical line marks the end of a run's warm-up.");
   const rate = value => number(value, 4);
   timeChart(grid, {
-    id: "throughput", title: "Requests completed per second",
+    id: "throughput", title: "Throughput",
     caption: perRun(RUNS, run => `${number(run.results.throughput.iops, 4)} per second on average`),
     table: () => timeTable([["requests/s", run => perSecond(run, added(seriesOf(run).reads, seriesOf(run).writes)), rate]]),
   }, { label: "Requests per second", format: rate, exact: value => rate(value) + "/s" }, run => {
@@ -230,17 +230,17 @@ function overTime() {
   }, { label: "MB/s, reads and writes", format: rate, exact: value => number(value) + " MB/s" }, run => [{ text: MANY ? "" : "Reads and writes", y: bytes(run) }]);
   timeChart(grid, {
     id: "outstanding", title: "Requests in flight",
-    caption: "Arrived and not completed, mean over each interval" + (MANY ? "." : ", and the most at any time."),
-    table: () => timeTable([["mean", run => seriesOf(run).outstanding.mean, rate], ["most", run => seriesOf(run).outstanding.max, rate]]),
+    caption: "Requests outstanding, mean" + (MANY ? " over each interval." : " and maximum over each interval."),
+    table: () => timeTable([["mean", run => seriesOf(run).outstanding.mean, rate], ["maximum", run => seriesOf(run).outstanding.max, rate]]),
   }, { label: "Requests in flight", format: rate, exact: rate }, run => {
     const { mean, max } = seriesOf(run).outstanding;
-    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Most", y: max, tint: 1, width: 1 }];
+    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Maximum", y: max, tint: 1, width: 1 }];
   });
   if (DRAWN.some(run => seriesOf(run).queue_depth.length > 0)) {
     timeChart(grid, {
-      id: "queue", title: "Queue depth", caption: "Requests waiting in schedulers, mean over each interval.",
-      table: () => timeTable([["waiting", run => queueTotal(run), rate]]),
-    }, { label: "Requests waiting", format: rate, exact: rate }, run => partLines(seriesOf(run).queue_depth, gauge => gauge.mean));
+      id: "queue", title: "Queue depth", caption: "Requests queued in schedulers, mean over each interval.",
+      table: () => timeTable([["queued", run => queueTotal(run), rate]]),
+    }, { label: "Queue depth", format: rate, exact: rate }, run => partLines(seriesOf(run).queue_depth, gauge => gauge.mean));
   }
 }
 
@@ -257,7 +257,7 @@ function addresses() {
   const grid = section("addresses", "Addresses", "");
   const place = figure(grid, {
     id: "address-map", title: "Addresses over time", wide: true,
-    caption: "Where requests arrived: time to the right, address upwards, stronger colour for more requests (logarithmic).",
+    caption: "Number of requests by arrival time and address, on a logarithmic colour scale.",
     table: () => ({
       head: ["Run", "Reads", "Writes", "Highest address"],
       rows: runs.map(run => [run.name, number(unpackedSum(seriesOf(run).read_map)), number(unpackedSum(seriesOf(run).write_map)), quantity("bytes", top(run))]),
@@ -267,7 +267,7 @@ function addresses() {
   const unpackedSum = map => sum(unpack(map).counts);
   const maximum = Math.max(...runs.map(top));
   const [unit, name] = unitFor("bytes", maximum);
-  const shown = sameAddresses(runs) ? [{ ...runs[0], name: "All runs: the same requests" }] : runs;
+  const shown = sameAddresses(runs) ? [{ ...runs[0], name: "All runs (same requests)" }] : runs;
   const colours = () => isDark() ? [[95, 176, 255], [255, 154, 77]] : [[11, 98, 181], [207, 74, 0]];
   const layersOf = new Map(runs.map(run => [run.index, ["read_map", "write_map"].map(key => coarsen(unpack(seriesOf(run)[key]), 0, maximum, false))]));
   maps(place, shown, index => {
@@ -287,20 +287,20 @@ function addresses() {
   }));
 }
 
-// Whether all runs got the same requests at the same times; then one picture is enough.
+// Whether all runs have the same requests at the same times; then one chart suffices.
 function sameAddresses(runs) {
   const trimmed = map => JSON.stringify([map.bounds, map.buckets_per_column, map.counts.at(-1) < 0 ? map.counts.slice(0, -1) : map.counts]);
   const print = run => seriesOf(run).bucket_ns + trimmed(seriesOf(run).read_map) + trimmed(seriesOf(run).write_map);
   return runs.length > 1 && runs.every(run => print(run) === print(runs[0]));
 }
 
-// ---- where the time went
+// ---- latency breakdown
 
-function whereTimeWent() {
-  const grid = section("breakdown", "Where the time went", "The mean time of a request, split by what it was spent on. Bars are as wide as each other; the figure at the right is the mean itself.");
-  const kinds = [["All requests", "all"], ["Reads", "read"], ["Writes", "write"], ["The slowest 1 %", "slowest"]];
+function latencyBreakdown() {
+  const grid = section("breakdown", "Latency breakdown", "Mean latency of a request by phase. Bars are scaled to equal width; the number at the right is the mean latency.");
+  const kinds = [["All requests", "all"], ["Reads", "read"], ["Writes", "write"], ["Slowest 1 %", "slowest"]];
   const parts = (run, kind) => kind === "slowest" ? run.results.breakdown_ns.slowest.parts : run.results.breakdown_ns[kind];
-  const order = Object.keys(PART_COLOURS);
+  const order = Object.keys(PHASE_COLOURS);
   const sets = kinds.map(([name, kind]) => ({
     name,
     rows: RUNS.map(run => {
@@ -313,15 +313,15 @@ function whereTimeWent() {
   })).filter(set => set.rows.length > 0);
   if (sets.length === 0) return;
   const largest = row => row.pieces.reduce((best, piece) => piece[1] > best[1] ? piece : best);
-  const told = perRun(sets[0].rows, row => `mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`);
+  const summary = perRun(sets[0].rows, row => `mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`);
   const place = figure(grid, {
-    id: "parts", title: "Time per request by part", wide: true, caption: told,
+    id: "parts", title: "Mean latency by phase", wide: true, caption: summary,
     table: () => ({
-      head: ["Part", ...sets.flatMap(set => set.rows.map(row => MANY ? `${row.name}, ${set.name.toLowerCase()}` : set.name))],
+      head: ["Phase", ...sets.flatMap(set => set.rows.map(row => MANY ? `${row.name}, ${set.name.toLowerCase()}` : set.name))],
       rows: order.map((part, at) => [words(part), ...sets.flatMap(set => set.rows.map(row => quantity("ns", row.pieces[at][1])))]),
     }),
   });
-  bars(place, sets, PART_COLOURS, value => quantity("ns", value));
+  bars(place, sets, PHASE_COLOURS, value => quantity("ns", value));
 }
 
 // ---- page

@@ -1,8 +1,8 @@
-// Heat maps on plain canvases: time to the right, rows upwards, colour for how many.
+// Heat maps on canvases: time on the x axis, rows on the y axis, colour for the count.
 const MAP_HEIGHT = 210;
 const LEFT = 74, BOTTOM = 40, RIGHT = 14, TOP = 6;
 
-// Dark to bright; read from the other end on a light page, so that many always stands out.
+// Dark to bright; reversed on a light page, so that high counts stand out.
 const RAMP = [[36, 62, 112], [54, 76, 116], [87, 93, 109], [124, 123, 120], [165, 155, 115], [211, 190, 92], [255, 234, 70]];
 const PALE = [[222, 235, 247], [188, 214, 238], [134, 187, 224], [77, 151, 205], [33, 108, 178], [12, 67, 132], [6, 30, 74]];
 
@@ -13,7 +13,7 @@ function ramp(share) {
   return stops[low].map((value, index) => Math.round(value + (stops[low + 1][index] - value) * rest));
 }
 
-// Writes the zeros out and finds the greatest count.
+// Expands runs of zeros and finds the maximum.
 function unpack(map) {
   const rows = Math.max(0, map.bounds.length - 1);
   const counts = [];

@@ -1,9 +1,9 @@
-// Pictures of a reproduction: line charts under each study's claims.
+// Figures of a reproduction: line charts below the claims of each study.
 const STUDIES = JSON.parse(document.getElementById("data").textContent);
 
 const QUANTITIES = ["ns", "s", "bytes", "rate", "joules"];
 
-// How numbers of an axis are written: with a scaled unit where the unit has one.
+// Formats numbers of an axis, with a scaled unit where there is one.
 function writer(axis, digits) {
   if (axis.unit === "share") return value => percent(value, digits);
   if (QUANTITIES.includes(axis.unit)) return value => quantity(axis.unit, value, digits);

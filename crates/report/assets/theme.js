@@ -1,7 +1,7 @@
-// What every page has: light and dark, the list of sections, and a word on whether charts drew.
+// Common to all pages: light and dark theme, list of sections, drawing status.
 const isDark = () => document.documentElement.dataset.theme === "dark";
 
-// `themed` is called when the colours have changed.
+// Calls `themed` when the colours have changed.
 function theme(themed) {
   const button = document.getElementById("theme"), wanted = matchMedia("(prefers-color-scheme: dark)");
   const asked = new URLSearchParams(location.hash.slice(1)).get("theme");
@@ -26,7 +26,7 @@ function navigation() {
   });
 }
 
-// Tells, for tests and for screen readers, whether every chart has drawn something.
+// Reports, to tests and screen readers, whether every chart has been drawn.
 function report() {
   let drawn = 0;
   charts.forEach(chart => {

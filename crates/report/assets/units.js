@@ -1,4 +1,4 @@
-// Numbers and units, as the tables print them.
+// Formatting of numbers and units.
 const NONE = "–";
 
 function group(text) {
@@ -7,7 +7,7 @@ function group(text) {
   return fraction === undefined ? grouped : grouped + "." + fraction;
 }
 
-// About `digits` significant digits, thousands set apart.
+// About `digits` significant digits, with thousands separators.
 function number(value, digits = 4) {
   if (value === null || value === undefined || !isFinite(value)) return NONE;
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return group(String(value));

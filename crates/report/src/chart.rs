@@ -1,4 +1,4 @@
-//! A line chart as a picture of its own (SVG), light or dark as its reader prefers.
+//! A line chart as an SVG image that follows the reader's light or dark theme.
 
 use crate::figures::number;
 use crate::study::{Axis, Plot};
@@ -13,7 +13,7 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 58.0;
 const LEGEND_LINE: f64 = 20.0;
 const TICKS_MAX: usize = 11;
-/// Colours for light and dark; beyond them lines have dashes.
+/// Colours for the light and the dark theme; further lines are dashed.
 const COLOURS: [(&str, &str); 8] = [
     ("#0b62b5", "#4da3ff"),
     ("#e07b00", "#ffa033"),
@@ -26,7 +26,7 @@ const COLOURS: [(&str, &str); 8] = [
 ];
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "12 4 2 4"];
 
-/// The picture of `plot`; its caption is not in it.
+/// Draws `plot`, without its caption.
 pub fn svg(plot: &Plot) -> String {
     let points = || plot.curves.iter().flat_map(|curve| curve.points.iter().copied());
     let x = Scale::new(&plot.x, points().map(|point| point.0), (LEFT, WIDTH - RIGHT));
@@ -34,10 +34,11 @@ pub fn svg(plot: &Plot) -> String {
     let mut group = Group::new();
     group = grid(group, &x, &y);
     for (at, curve) in plot.curves.iter().enumerate() {
-        let kept = curve.points.iter().filter(|point| x.shows(point.0) && y.shows(point.1));
-        let place =
-            |&(across, up): &(f64, f64)| format!("{:.1},{:.1}", x.place(across), y.place(up));
-        let points = kept.map(place).collect::<Vec<_>>().join(" ");
+        let shown = curve.points.iter().filter(|point| x.shows(point.0) && y.shows(point.1));
+        let place = |&(across, up): &(f64, f64)| {
+            format!("{:.1},{:.1}", x.coordinate(across), y.coordinate(up))
+        };
+        let points = shown.map(place).collect::<Vec<_>>().join(" ");
         group = group.add(styled(Polyline::new().set("points", points), at));
         let key_y = TOP + 10.0 + at as f64 * LEGEND_LINE;
         let key = Polyline::new().set(
@@ -91,18 +92,18 @@ fn grid(mut group: Group, x: &Scale<'_>, y: &Scale<'_>) -> Group {
             .set("y2", to.1)
     };
     for tick in x.ticks() {
-        let at = x.place(tick);
+        let at = x.coordinate(tick);
         group = group.add(line((at, TOP), (at, HEIGHT - BOTTOM))).add(
-            Text::new(x.words(tick))
+            Text::new(x.tick_label(tick))
                 .set("x", at)
                 .set("y", HEIGHT - BOTTOM + 18.0)
                 .set("text-anchor", "middle"),
         );
     }
     for tick in y.ticks() {
-        let at = y.place(tick);
+        let at = y.coordinate(tick);
         group = group.add(line((LEFT, at), (WIDTH - RIGHT, at))).add(
-            Text::new(y.words(tick))
+            Text::new(y.tick_label(tick))
                 .set("x", LEFT - 8.0)
                 .set("y", at + 4.0)
                 .set("text-anchor", "end"),
@@ -128,7 +129,7 @@ fn titles(group: Group, plot: &Plot) -> Group {
         )
 }
 
-/// How values of an axis become places.
+/// Maps values of an axis to coordinates.
 struct Scale<'a> {
     axis: &'a Axis,
     low: f64,
@@ -161,7 +162,7 @@ impl<'a> Scale<'a> {
         value.is_finite() && (!self.axis.logarithmic || value > 0.0)
     }
 
-    fn place(&self, value: f64) -> f64 {
+    fn coordinate(&self, value: f64) -> f64 {
         let share = match self.axis.logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
             false => (value - self.low) / (self.high - self.low),
@@ -190,7 +191,7 @@ impl<'a> Scale<'a> {
         (first..=last).step_by(every).map(|power| base.powi(power)).collect()
     }
 
-    fn words(&self, value: f64) -> String {
+    fn tick_label(&self, value: f64) -> String {
         match self.axis.unit.as_str() {
             "share" => format!("{} %", number((value * 1e4).round() / 100.0)),
             "bytes" => {
@@ -214,7 +215,7 @@ mod tests {
             title: "a <title>".to_owned(),
             caption: String::new(),
             x: Axis::logarithmic("Cache", "bytes"),
-            y: Axis::linear("Missed", "share"),
+            y: Axis::linear("Miss ratio", "share"),
             curves,
         }
     }
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nonsense_are_drawn_too() {
+    fn empty_and_invalid_data_are_drawn() {
         assert!(svg(&plot(vec![])).contains("</svg>"));
         let odd = vec![(0.0, 0.5), (-1.0, f64::NAN), (5.0, f64::INFINITY), (7.0, 0.2)];
         let picture = svg(&plot(vec![Curve::ours("odd", odd)]));
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lines_than_colours_can_be_told_apart() {
+    fn more_lines_than_colours_are_dashed() {
         let line = |at: usize| Curve::ours(&format!("p{at}"), vec![(1.0, 0.1), (9.0, 0.2)]);
         let picture = svg(&plot((0..12).map(line).collect()));
         assert_eq!(picture.matches("stroke-dasharray=\"7 4\"").count(), 2 * 4);

@@ -1,33 +1,30 @@
-//! A system as a picture: the tree of its parts, the host at the top and devices at the bottom.
+//! A diagram of the component tree: the host at the top, devices at the bottom.
 
 use svg::Document;
 use svg::node::element::{Ellipse, Group, Line, Path, Rectangle, Style, Text, Title};
 
-/// How a part is drawn.
+/// The shape of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A box: hosts, controllers, volumes, caches.
+    /// A box: hosts, controllers, arrays, caches.
     Box,
     /// A cylinder: hard disks.
     Disk,
-    /// A chip with legs: flash.
+    /// A chip with pins: flash.
     Chip,
     /// A bar that devices hang from: buses.
     Bar,
 }
 
-/// A part with those below it.
+/// A component with its children.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its name.
     pub name: String,
-    /// What it is, and what is worth knowing of it, a line each.
+    /// Its kind and main parameters, one per line.
     pub lines: Vec<String>,
-    /// How it is drawn.
     pub shape: Shape,
-    /// How many like it this one stands for; drawn as a stack when more than one.
+    /// The number of identical components it represents; drawn as a stack if above one.
     pub copies: usize,
-    /// What lies below it.
     pub children: Vec<Item>,
 }
 
@@ -39,11 +36,11 @@ const PADDING: f64 = 14.0;
 const GAP_X: f64 = 22.0;
 const GAP_Y: f64 = 40.0;
 const MARGIN: f64 = 16.0;
-/// How high the round end of a cylinder is.
+/// Height of the elliptic end of a cylinder.
 const LID: f64 = 9.0;
-/// How far the next of a stack looks out.
+/// Offset between the items of a stack.
 const STACK_STEP: f64 = 5.0;
-/// Longer lines are cut.
+/// Longer lines are truncated.
 const LETTERS_MAX: usize = 34;
 
 const STYLE: &str = "\
@@ -57,11 +54,10 @@ const STYLE: &str = "\
       .bar { fill: #2c281c } .wire { stroke: #9aa5b1 } text { fill: #b5bec8 } \
       .name { fill: #e7eaee } }";
 
-/// As many alike, side by side, are drawn one by one; more as a stack.
+/// Up to this many identical siblings are drawn individually, more as a stack.
 const ALIKE_MAX: usize = 4;
 
-/// `items` with each row of more than a few that differ in their names alone as one that stands
-/// for all of them.
+/// Replaces each group of more than [`ALIKE_MAX`] items that differ only in name by one stack.
 pub fn folded(items: Vec<Item>) -> Vec<Item> {
     let mut folded: Vec<Item> = Vec::with_capacity(items.len());
     let mut rest = items.as_slice();
@@ -78,7 +74,7 @@ pub fn folded(items: Vec<Item>) -> Vec<Item> {
 }
 
 impl Item {
-    /// Whether it differs in names alone.
+    /// Whether the two differ only in name.
     fn is_like(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.children, &other.children);
         (self.shape, &self.lines, self.copies) == (other.shape, &other.lines, other.copies)
@@ -86,16 +82,16 @@ impl Item {
             && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_like(theirs))
     }
 
-    /// One that stands for `count` from this one to `last`.
+    /// A stack of `count` items from this one to `last`.
     fn stack(&self, last: &Self, count: usize) -> Self {
         let mut lines = self.lines.clone();
-        let kind = if lines.is_empty() { "part".to_owned() } else { lines.remove(0) };
+        let kind = if lines.is_empty() { "component".to_owned() } else { lines.remove(0) };
         lines.insert(0, format!("{} to {}", self.name, last.name));
         Self { name: format!("{count} x {kind}"), lines, copies: count, ..self.clone() }
     }
 }
 
-/// The picture as SVG, complete in itself, light or dark as its reader prefers.
+/// The diagram as a self-contained SVG that follows the reader's light or dark theme.
 pub fn svg(title: &str, root: &Item) -> String {
     let placed = Placed::new(root);
     let (width, height) = (placed.width + 2.0 * MARGIN, placed.height() + 2.0 * MARGIN);
@@ -113,12 +109,12 @@ pub fn svg(title: &str, root: &Item) -> String {
     format!("{document}\n")
 }
 
-/// An item with the room it and what is below it take.
+/// An item with its size and that of its subtree.
 struct Placed<'i> {
     item: &'i Item,
-    /// Of the box itself.
+    /// Size of the box itself.
     own: (f64, f64),
-    /// Of the whole subtree.
+    /// Width of the subtree.
     width: f64,
     children: Vec<Placed<'i>>,
 }
@@ -141,7 +137,7 @@ impl<'i> Placed<'i> {
         self.own.1 + below
     }
 
-    /// Left edges of the children, with the subtree's at `left`.
+    /// Left edges of the children if the subtree starts at `left`.
     fn lefts(&self, left: f64) -> Vec<f64> {
         let below = self.children.iter().map(|child| child.width + GAP_X).sum::<f64>() - GAP_X;
         let mut at = left + (self.width - below) / 2.0;
@@ -169,8 +165,8 @@ impl<'i> Placed<'i> {
                 ),
                 _ => {
                     let middle = from.1 + GAP_Y / 2.0;
-                    let way = format!("M{} {} V{middle} H{x} V{to_y}", from.0, from.1);
-                    group.add(Path::new().set("class", "wire").set("d", way))
+                    let path = format!("M{} {} V{middle} H{x} V{to_y}", from.0, from.1);
+                    group.add(Path::new().set("class", "wire").set("d", path))
                 }
             };
             group = child.wires(group, child_left, to_y);
@@ -218,7 +214,7 @@ impl<'i> Placed<'i> {
         match self.item.shape {
             Shape::Box => group.add(rectangle("part", 7.0)),
             Shape::Bar => group.add(rectangle("part bar", 3.0)),
-            Shape::Chip => legs(group, x, y, width, height).add(rectangle("part chip", 2.0)),
+            Shape::Chip => pins(group, x, y, width, height).add(rectangle("part chip", 2.0)),
             Shape::Disk => {
                 let (top, bottom, half) = (y + LID, y + height - LID, width / 2.0);
                 let body = format!(
@@ -237,14 +233,14 @@ impl<'i> Placed<'i> {
     }
 }
 
-/// The legs of a chip, to its left and right.
-fn legs(mut group: Group, x: f64, y: f64, width: f64, height: f64) -> Group {
+/// The pins of a chip, left and right.
+fn pins(mut group: Group, x: f64, y: f64, width: f64, height: f64) -> Group {
     let count = (height / 12.0) as usize;
     for number in 0..count {
         let at = y + (number as f64 + 0.5) * height / count as f64;
         for (from, to) in [(x - 5.0, x), (x + width, x + width + 5.0)] {
-            let leg = Line::new().set("class", "wire");
-            group = group.add(leg.set("x1", from).set("x2", to).set("y1", at).set("y2", at));
+            let pin = Line::new().set("class", "wire");
+            group = group.add(pin.set("x1", from).set("x2", to).set("y1", at).set("y2", at));
         }
     }
     group
@@ -270,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_drawn_once_and_its_text_is_escaped() {
+    fn every_component_is_drawn_once_and_its_text_is_escaped() {
         let disks = (0..3).map(|at| item(&format!("d{at}"), Shape::Disk, Vec::new())).collect();
         let bus = item("bus", Shape::Bar, disks);
         let flash = item("<b>&\"flash\"", Shape::Chip, Vec::new());
@@ -283,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn many_alike_are_one_stack() {
+    fn identical_components_become_a_stack() {
         let disks = |count: usize| -> Vec<Item> {
             (0..count).map(|at| item(&format!("d{at}"), Shape::Disk, Vec::new())).collect()
         };
@@ -305,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overlaps_and_all_is_inside() {
+    fn boxes_do_not_overlap_and_stay_inside() {
         let leaf = |name: &str| item(name, Shape::Box, Vec::new());
         let left = item("left", Shape::Box, vec![leaf("a"), leaf("b"), leaf("c")]);
         let tree = item("root", Shape::Box, vec![left, leaf("right")]);
@@ -318,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_cut() {
+    fn long_lines_are_truncated() {
         let long = "x".repeat(100);
         assert!(svg("t", &item(&long, Shape::Box, Vec::new())).contains("xxx..."));
     }

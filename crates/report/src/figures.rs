@@ -1,21 +1,20 @@
-//! The figures runs are compared by: which, in which unit, with how many digits.
+//! The metrics of the summary table, with units and number of digits.
 
 use hybridsim_observe::RunResults;
 
-/// A figure of every run, ready to be printed.
+/// A metric of all runs, formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The part of the table it belongs to.
+    /// Group of the table.
     pub group: &'static str,
-    /// What it is.
     pub label: &'static str,
-    /// Unit of all its values; empty for counts and ratios.
+    /// Unit of all values; empty for counts and ratios.
     pub unit: &'static str,
-    /// One value per run; `–` where there is none.
+    /// One value per run; [`NONE`] where there is none.
     pub values: Vec<String>,
 }
 
-/// What is shown where a run has no such figure.
+/// Shown where a run lacks the metric.
 pub const NONE: &str = "–";
 
 type Value = fn(&RunResults) -> Option<f64>;
@@ -37,14 +36,14 @@ const BYTES: &[Unit] = &[(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0
 const ENERGY: &[Unit] = &[(1e-6, "µJ"), (1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")];
 const SHARE: &[Unit] = &[(0.01, "%")];
 
-/// Percentiles are shown only with at least ten requests beyond them.
+/// A percentile, if at least ten requests exceed it.
 fn percentile(run: &RunResults, beyond: f64, value: Option<u64>) -> Option<f64> {
     let enough = run.latency_ns.all.count as f64 * beyond >= 10.0;
     value.filter(|_| enough).map(|ns| ns as f64)
 }
 
-/// Whether what follows is of less than the whole run.
-fn warmed(run: &RunResults) -> bool {
+/// Whether the statistics exclude a warm-up.
+fn has_warmup(run: &RunResults) -> bool {
     run.warmup.ns > 0 || run.warmup.requests > 0
 }
 
@@ -58,15 +57,15 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         group: "Work",
-        label: "Warm-up, not measured",
+        label: "Warm-up (excluded)",
         units: LENGTH,
-        value: |run| warmed(run).then_some(run.warmup.ns as f64),
+        value: |run| has_warmup(run).then_some(run.warmup.ns as f64),
     },
     Kind {
         group: "Work",
-        label: "Requests measured",
+        label: "Measured requests",
         units: COUNT,
-        value: |run| warmed(run).then_some(run.latency_ns.all.count as f64),
+        value: |run| has_warmup(run).then_some(run.latency_ns.all.count as f64),
     },
     Kind { group: "Work", label: "Throughput", units: RATE, value: |run| run.throughput.iops },
     Kind {
@@ -114,7 +113,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         group: "Latency",
-        label: "Longest",
+        label: "Maximum",
         units: TIME,
         value: |run| run.latency_ns.all.max.map(|ns| ns as f64),
     },
@@ -164,7 +163,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// The figures of `runs`; those no run has are left out.
+/// The metrics of `runs`; those that no run has are left out.
 pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
     let figure = |kind: &Kind| {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (kind.value)(run)).collect();
@@ -176,7 +175,7 @@ pub fn figures(runs: &[&RunResults]) -> Vec<Figure> {
     KINDS.iter().filter_map(figure).collect()
 }
 
-/// Values in one unit for all; where they are too far apart for that, each in its own.
+/// Formats values in a common unit, or each in its own where they differ too much.
 fn show(units: &[Unit], values: &[Option<f64>]) -> (&'static str, Vec<String>) {
     let one = |value: &Option<f64>, (scale, _): Unit| {
         value.map_or(NONE.to_owned(), |value| number(value / scale))
@@ -193,8 +192,8 @@ fn show(units: &[Unit], values: &[Option<f64>]) -> (&'static str, Vec<String>) {
     (common.1, values.iter().map(|value| one(value, common)).collect())
 }
 
-/// The largest unit that leaves the least value at 1 or more, unless the greatest value would
-/// then have more than five digits.
+/// The largest unit in which the minimum is at least 1, unless the maximum would then have
+/// more than five digits.
 fn choose(units: &[Unit], values: &[Option<f64>]) -> Unit {
     let known = values.iter().flatten().copied().filter(|&value| value > 0.0);
     let (least, most) =
@@ -206,7 +205,7 @@ fn choose(units: &[Unit], values: &[Option<f64>]) -> Unit {
     *larger.clone().find(short).unwrap_or_else(|| larger.last().unwrap_or(unit))
 }
 
-/// A number with about four significant digits and thousands set apart.
+/// A number with about four significant digits and thousands separators.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     let digits = match size {

@@ -1,19 +1,19 @@
-//! Results in the shape of what fio writes with `--output-format=json`, for programs that read
-//! that. `docs/results.md` says what has no counterpart.
+//! Results in the format of `fio --output-format=json`. `docs/results.md` lists what has no
+//! counterpart.
 
 use hybridsim_observe::results::Throughput;
 use hybridsim_observe::{Latencies, LatencyFold, Op, RunResults};
 use serde_json::{Map, Value, json};
 
-/// The percentiles fio tells unless asked otherwise.
+/// The percentiles fio reports by default.
 const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
-/// Upper bounds of fio's classes of latencies, in ns, us and ms.
+/// Upper bounds of fio's latency classes, in ns, us and ms.
 const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// The document: one job that stands for the whole workload.
+/// The document: one job represents the whole workload.
 pub fn json(results: &RunResults, latencies: &LatencyFold) -> Value {
     let window_ns = results.simulated_ns.saturating_sub(results.warmup.ns);
     let done = &results.throughput;
@@ -93,7 +93,7 @@ fn spread(latencies: &Latencies, percentiles: bool) -> Value {
     spread
 }
 
-/// Percent of all requests by class of latency, below 1 us, below 1 ms, and from there on.
+/// Percentage of requests by latency class: below 1 us, below 1 ms, and above.
 fn classes(all: &Latencies) -> [Value; 3] {
     let mut below_before = 0;
     let mut share = |bound_ns: u64| {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_fios_and_add_up() {
+    fn classes_match_fio_and_sum_to_all() {
         let mut all = Latencies::default();
         for ns in [1, 2, 999, 1_000, 1_999, 2_000, 999_999, 3_000_000_000, 3_000_000] {
             all.record(ns);
@@ -145,7 +145,7 @@ mod tests {
         let mut latencies = Latencies::default();
         (1..=1000).for_each(|us| latencies.record(us * 1000));
         let spread = spread(&latencies, true);
-        let at = |name: &str| spread["percentile"][name].as_f64().expect("it is told");
+        let at = |name: &str| spread["percentile"][name].as_f64().expect("the percentile is there");
         assert!((at("99.000000") / 990e3 - 1.0).abs() < 0.001);
         assert!((at("99.950000") / 1000e3 - 1.0).abs() < 0.001);
         assert_eq!(spread["percentile"].as_object().map(Map::len), Some(17));

@@ -1,12 +1,12 @@
-//! Percentiles as HdrHistogram tables (`.hgrm`), which its plotters read.
+//! Percentiles as HdrHistogram tables (`.hgrm`).
 
 use hybridsim_observe::Latencies;
 use std::fmt::Write;
 
-/// Steps in every half of the distance that is left to 100 %; what HdrHistogram's own tools take.
+/// Steps per half of the remaining distance to 100 %, as in HdrHistogram's tools.
 const STEPS: u32 = 5;
 
-/// The table, in microseconds with three decimals; empty without a request.
+/// The table in microseconds; empty without requests.
 pub fn table(latencies: &Latencies) -> String {
     let rows = latencies.quantile_rows(STEPS);
     let (Some(mean), Some(max)) = (latencies.mean(), latencies.max()) else { return String::new() };

@@ -1,7 +1,7 @@
-//! One HTML file with everything in it: no network, no other files.
+//! A report as one self-contained HTML file.
 //!
-//! Scripts and styles are allowed by their hashes only, and nothing may be loaded, so even a
-//! string that escaped our escaping could not run or call out.
+//! The content security policy allows scripts and styles by hash only and no loading, so a string
+//! that escaped the escaping could neither run nor send anything.
 
 use crate::Run;
 use crate::figures::{Figure, figures};
@@ -92,7 +92,7 @@ pub fn page(title: &str, runs: &[Run]) -> String {
     page.expect("the template uses only what it is given")
 }
 
-/// Titles, numbered where two runs have the same.
+/// Titles of the runs, numbered where several are equal.
 fn names(runs: &[Run]) -> Vec<String> {
     let label = |run: &Run| {
         let label = &run.results.label;
@@ -121,10 +121,10 @@ fn groups(figures: &[Figure]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Names of the runs that were broken off, which nobody should take for the others.
+/// Names of the runs that stopped early.
 fn unfinished(runs: &[Run], names: &[String]) -> Vec<String> {
-    let broken_off = runs.iter().zip(names).filter(|(run, _)| !run.results.complete);
-    broken_off.map(|(_, name)| name.clone()).collect()
+    let stopped = runs.iter().zip(names).filter(|(run, _)| !run.results.complete);
+    stopped.map(|(_, name)| name.clone()).collect()
 }
 
 fn notes(runs: &[Run], names: &[String]) -> Vec<Note> {
@@ -155,7 +155,7 @@ fn source<'a>((run, name): (&'a Run, &String)) -> Source<'a> {
     }
 }
 
-/// The runs as the scripts read them.
+/// The runs as JSON for the scripts.
 fn data(runs: &[Run], names: &[String]) -> String {
     #[derive(Serialize)]
     struct Entry<'a> {
@@ -171,7 +171,7 @@ fn data(runs: &[Run], names: &[String]) -> String {
     embed(&entries)
 }
 
-/// `value` as JSON that is safe inside a script element: no `<` is left in it.
+/// `value` as JSON that is safe inside a script element: it contains no `<`.
 pub(crate) fn embed(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("only plain values are shown");
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")

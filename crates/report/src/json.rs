@@ -1,9 +1,9 @@
-//! Results as JSON, the form other programs read.
+//! Results as JSON.
 
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Writes `value` (a summary, pictures, or a list of them) indented, with a newline at the end.
+/// Writes `value` (results, chart data, or a list of them) indented, with a final newline.
 ///
 /// # Errors
 /// When `out` cannot be written to.
@@ -12,7 +12,7 @@ pub fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The same on one line.
+/// Writes `value` on one line.
 ///
 /// # Errors
 /// When `out` cannot be written to.

@@ -1,5 +1,4 @@
-//! Results for people and programs: a terminal table, JSON, one self-contained HTML file, and what
-//! other tools read.
+//! Results as a terminal table, JSON, a self-contained HTML file, and files for other tools.
 
 pub mod chart;
 pub mod diagram;
@@ -14,13 +13,12 @@ pub mod timeline;
 
 use hybridsim_observe::{Pictures, RunResults};
 
-/// A run as a report shows it.
+/// A run as shown in a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its figures.
     pub results: RunResults,
-    /// What is drawn of it; without it the report has no charts of this run.
+    /// Data of the charts; without them the report has no charts of this run.
     pub pictures: Option<Pictures>,
-    /// The scenario as it was resolved, in TOML.
+    /// The resolved scenario, in TOML.
     pub scenario_text: String,
 }

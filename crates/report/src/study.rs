@@ -1,5 +1,5 @@
-//! Published claims beside what came out here: the table, the page and the JSON of a
-//! reproduction. What is claimed and how it is judged is decided elsewhere.
+//! Reproductions: published claims beside simulated values, as a table, an HTML page and JSON.
+//! `hybridsim-reproduce` defines and judges the claims.
 
 use crate::html::{LICENCE, embed, policy};
 use crate::terminal::{Style, clean};
@@ -22,51 +22,45 @@ const SCRIPTS: [&str; 6] = [
     include_str!("../assets/study.js"),
 ];
 
-/// A figure or table of a paper, or a set of measured drives, reproduced.
+/// A reproduced figure or table of a paper, or a set of measured drives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Study {
-    /// Its name on the command line, such as `flashsim/fig6`.
+    /// Name on the command line, such as `flashsim/fig6`.
     pub artefact: String,
-    /// What it shows.
     pub title: String,
-    /// What was done, and what is assumed.
+    /// Method and assumptions.
     pub method: String,
-    /// Its claims.
     pub rows: Vec<Row>,
-    /// Its pictures.
     pub plots: Vec<Plot>,
 }
 
-/// One published claim beside what came out here.
+/// A published claim beside the simulated value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Row of the checklist, such as `F25`.
+    /// Id of the claim, such as `F25`.
     pub id: String,
-    /// The artefact it belongs to.
+    /// Figure or table it belongs to.
     pub artefact: String,
-    /// What the source says.
+    /// The statement of the source.
     pub claim: String,
-    /// The number or words it gives.
+    /// The published value.
     pub published: Option<Quantity>,
-    /// What came out here.
+    /// The simulated value.
     pub ours: Option<Quantity>,
-    /// Unit of both.
+    /// Unit of both values.
     pub unit: String,
     /// What counts as agreement.
     pub tolerance: String,
-    /// Whether it does.
     pub verdict: Verdict,
     /// Why it differs or cannot be compared; or a remark.
     pub reason: Option<String>,
 }
 
-/// A number, or words where the claim is no number.
+/// A number, or words where the claim is not numeric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Quantity {
-    /// A number.
     Number(f64),
-    /// Words.
     Words(String),
 }
 
@@ -79,23 +73,23 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// What became of a claim.
+/// Outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within the tolerance.
     Reproduced,
-    /// Outside it.
+    /// Outside the tolerance.
     Differs,
-    /// It could not be put to the test.
+    /// The claim could not be tested.
     NotComparable,
-    /// The source's number went into what was run, or both are the same calculation: that they
-    /// agree shows that it was done right, and nothing about the model.
+    /// Agreement by construction: the source's number is an input, or both sides are the same
+    /// calculation.
     Given,
 }
 
 impl Verdict {
-    /// The word used in tables and JSON.
+    /// The name used in tables and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -109,89 +103,78 @@ impl Verdict {
 /// A line chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
-    /// What it shows.
     pub title: String,
-    /// How to read it.
     pub caption: String,
-    /// The axis to the right.
     pub x: Axis,
-    /// The axis upwards.
     pub y: Axis,
-    /// Its lines.
     pub curves: Vec<Curve>,
 }
 
-/// An axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// Its name.
     pub label: String,
-    /// What the numbers are.
     pub unit: String,
-    /// Whether it is logarithmic; points at or below zero are then left out.
+    /// Points at or below zero are left out of a logarithmic axis.
     pub logarithmic: bool,
 }
 
 impl Axis {
-    /// A linear axis.
     pub fn linear(label: &str, unit: &str) -> Self {
         Self { label: label.to_owned(), unit: unit.to_owned(), logarithmic: false }
     }
 
-    /// A logarithmic axis.
     pub fn logarithmic(label: &str, unit: &str) -> Self {
         Self { logarithmic: true, ..Self::linear(label, unit) }
     }
 }
 
-/// A line.
+/// A line of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
-    /// Its name.
     pub name: String,
-    /// Its points, x ascending.
+    /// Points by ascending x.
     pub points: Vec<(f64, f64)>,
-    /// Whether it is the source's and not ours; drawn dashed.
+    /// Whether it is published data; drawn dashed.
     pub published: bool,
-    /// Whether it stays level from one point to the next, as distributions do.
+    /// Whether it is a step function, such as a distribution.
     pub stepped: bool,
 }
 
 impl Curve {
-    /// A line of ours through `points`.
+    /// A line of simulated values.
     pub fn ours(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_owned(), points, published: false, stepped: false }
     }
 
-    /// A line of the source.
+    /// A line of published values.
     pub fn published(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self { published: true, ..Self::ours(name, points) }
     }
 
-    /// The same line as steps.
+    /// Makes the line a step function.
     #[must_use]
     pub fn stepped(self) -> Self {
         Self { stepped: true, ..self }
     }
 }
 
-/// How many claims have each verdict: reproduced, differing, not comparable, given.
+/// Number of claims by verdict: reproduced, differs, not comparable, given.
 pub fn tally(studies: &[Study]) -> [usize; 4] {
     let rows = || studies.iter().flat_map(|study| &study.rows);
     [Verdict::Reproduced, Verdict::Differs, Verdict::NotComparable, Verdict::Given]
         .map(|verdict| rows().filter(|row| row.verdict == verdict).count())
 }
 
-/// One sentence that counts the verdicts.
+/// Summary of the verdicts in one sentence.
 pub fn tally_sentence(studies: &[Study]) -> String {
     let [reproduced, differs, not, given] = tally(studies);
     format!(
-        "{reproduced} claims reproduced, {differs} differ, {not} not comparable; {given} given, \
-         which prove nothing about the model"
+        "{reproduced} claims reproduced, {differs} differ, {not} not comparable; {given} given \
+         (agreement by construction)"
     )
 }
 
-/// All claims as text, one under the other.
+/// All claims as text.
 pub fn terminal(studies: &[Study], style: Style) -> String {
     let mut out = String::new();
     for study in studies {
@@ -232,7 +215,7 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
         None => "–".to_owned(),
     };
     let line = format!(
-        "published {}; ours {}; tolerance {}; {}",
+        "published {}; simulated {}; tolerance {}; {}",
         side(&row.published),
         side(&row.ours),
         row.tolerance,
@@ -244,7 +227,7 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
     }
 }
 
-/// All rows as one JSON document: `{"rows": [...]}`; keys as in `docs/reproduce.md`.
+/// All rows as one JSON document; `docs/reproduce.md` defines its keys.
 ///
 /// # Panics
 /// Never: rows hold only plain values.
@@ -257,7 +240,7 @@ pub fn json(studies: &[Study]) -> String {
     serde_json::to_string_pretty(&Document { rows }).expect("rows have only plain values")
 }
 
-/// The studies as one HTML document that loads nothing.
+/// The studies as one self-contained HTML document.
 ///
 /// # Panics
 /// Never for any content: the template is fixed and tested.
@@ -281,7 +264,7 @@ pub fn page(title: &str, studies: &[Study]) -> String {
     page.expect("the template uses only what it is given")
 }
 
-/// A study with its numbers as text.
+/// A study with formatted numbers.
 fn shown(study: &Study) -> Value {
     let text = |quantity: &Option<Quantity>| {
         quantity.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string)
@@ -333,11 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_told_and_counted() {
+    fn every_row_is_printed_and_counted() {
         let studies = [study()];
         assert_eq!(tally(&studies), [1, 1, 1, 1]);
         let text = terminal(&studies, Style::default());
-        assert!(text.contains("published 1.500 ms; ours a\u{fffd}[31m 1 < b 2; tolerance ± 10 %"));
+        assert!(
+            text.contains("published 1.500 ms; simulated a\u{fffd}[31m 1 < b 2; tolerance ± 10 %")
+        );
         assert!(text.contains("because") && !text.contains('\u{1b}'));
         let json: serde_json::Value = serde_json::from_str(&json(&studies)).expect("valid JSON");
         assert_eq!(json["rows"][0]["published"], 1.5);
@@ -348,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_escapes_what_it_shows() {
+    fn pages_escape_text() {
         let page = page("<b>", &[study()]);
         assert!(!page.contains("<script>alert"));
         assert!(page.contains("&lt;script&gt;alert"));

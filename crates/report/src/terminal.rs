@@ -1,19 +1,19 @@
-//! Results as text for a terminal.
+//! Results as a table for terminals.
 
 use crate::figures::{Figure, figures, number};
 use hybridsim_observe::RunResults;
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Longer names of runs are cut.
+/// Longer names of runs are truncated.
 const NAME_WIDTH_MAX: usize = 24;
-/// Where names of runs would make the table wider, they stand above it, and numbers in it.
+/// Where names of runs would exceed this width, the table has numbers and a legend above.
 const TABLE_WIDTH_MAX: usize = 120;
 
-/// How text may look.
+/// Formatting of terminal output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Whether escape sequences for bold and faint text may be used.
+    /// Whether to use escape sequences for bold and faint text.
     pub ansi: bool,
 }
 
@@ -23,7 +23,7 @@ impl Style {
     }
 }
 
-/// A table of `runs` side by side, one figure to a line, and their warnings.
+/// A table of `runs` side by side, one metric per line, and their warnings.
 pub fn table(runs: &[&RunResults], style: Style) -> String {
     let names: Vec<String> = runs.iter().map(|run| name(run)).collect();
     let figures = figures(runs);
@@ -82,7 +82,7 @@ fn row(
     out.push('\n');
 }
 
-/// Everything worth reading of one run: its figures, its components and its warnings.
+/// Table, components and warnings of one run.
 pub fn single(run: &RunResults, style: Style) -> String {
     let mut out = table(&[run], style);
     for (path, component) in &run.components {
@@ -119,7 +119,7 @@ pub fn single(run: &RunResults, style: Style) -> String {
 
 fn notes(out: &mut String, runs: &[&RunResults], names: &[String], style: Style) {
     let of = |(run, name): (&&RunResults, &String)| -> Vec<String> {
-        let broken = run.violations.iter().map(|note| format!("BROKEN INVARIANT: {note}"));
+        let broken = run.violations.iter().map(|note| format!("VIOLATED INVARIANT: {note}"));
         let notes = broken.chain(run.warnings.iter().cloned());
         let prefix = if runs.len() > 1 { format!("{name}: ") } else { String::new() };
         notes.map(|note| format!("{prefix}{}", clean(&note))).collect()
@@ -153,7 +153,7 @@ fn name(run: &RunResults) -> String {
     cut + "…"
 }
 
-/// Control characters from scenarios and traces never reach the terminal.
+/// Replaces control characters, which scenarios and traces may contain.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

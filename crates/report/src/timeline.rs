@@ -23,7 +23,7 @@ pub struct About<'a> {
     pub title: &'a str,
     /// Its window in ns.
     pub window_ns: (u64, u64),
-    /// Events of the window there was no room for.
+    /// Events of the window beyond the limit.
     pub left_out: u64,
 }
 
@@ -128,7 +128,7 @@ fn event<W: Write>(lines: &mut Lines<'_, W>, number: usize, span: &Span) -> io::
             lines.put(mark("destaged".to_owned(), MARKS, json!({ "sectors": sectors })))
         }
         SpanEvent::PowerCut => lines.put(mark("power failure".to_owned(), MARKS, json!({}))),
-        // Viewers colour by name, so the name tells operation and cause.
+        // Viewers colour by name, so the name holds operation and cause.
         SpanEvent::Flash { unit, act, cause } => {
             let args = json!({ "cause": cause.name() });
             lines.put(slice(&format!("{} {}", cause.name(), act.name()), row(unit), args))

@@ -1,7 +1,7 @@
-//! Opens reports in headless Chromium: every chart draws, nothing complains, nothing calls out.
+//! Opens reports in headless Chromium: every chart is drawn, without console messages or network
+//! requests.
 //!
-//! Nothing is installed for this. Without Chromium the tests say so and pass; `HYBRIDSIM_CHROMIUM`
-//! may name the program.
+//! Without Chromium the tests are skipped; `HYBRIDSIM_CHROMIUM` may name the program.
 
 use hybridsim_engine::{ComponentInfo, SimTime};
 use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
@@ -17,14 +17,14 @@ mod sample;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What a page told of itself.
+/// What the browser recorded of a page.
 struct Visit {
     dom: String,
     console: Vec<String>,
     foreign: Vec<String>,
 }
 
-/// A folder of its own that goes away with it.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -88,7 +88,7 @@ fn visit(browser: &Path, page: &str, fragment: &str, width: u32) -> Visit {
     Visit { dom: read(&dom), console: console.collect(), foreign: requests(&read(&log)) }
 }
 
-/// Waits for the browser, but not for ever: a page in an endless loop is a failure.
+/// Waits for the browser; a page in an endless loop is a failure.
 fn wait(mut child: Child) {
     let start = Instant::now();
     while child.try_wait().expect("the browser is our child").is_none() {
@@ -101,7 +101,7 @@ fn wait(mut child: Child) {
     }
 }
 
-/// Addresses a page asked for, as the browser logged them; its own services left out.
+/// Addresses a page requested, from the browser's log, without the browser's own services.
 fn requests(network: &str) -> Vec<String> {
     let asked = network.split("\"url\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     let own = ["google.com", "googleapis.com", "gvt1.com", "chrome:", "chrome-", "file:", "data:"];
@@ -109,23 +109,23 @@ fn requests(network: &str) -> Vec<String> {
     foreign.map(str::to_owned).collect()
 }
 
-/// Why the page is not as it should be; empty when all is well.
-fn complaints(visit: &Visit, charts_min: usize) -> Vec<String> {
-    let mut complaints = visit.console.clone();
-    complaints.extend(visit.foreign.iter().map(|url| format!("asked for {url}")));
+/// Problems of the page.
+fn problems(visit: &Visit, charts_min: usize) -> Vec<String> {
+    let mut problems = visit.console.clone();
+    problems.extend(visit.foreign.iter().map(|url| format!("requested {url}")));
     let status = attribute(&visit.dom, "data-charts").unwrap_or_default();
     let counts: Vec<usize> = status.split(" of ").filter_map(|text| text.parse().ok()).collect();
     match counts[..] {
         [drawn, all] if drawn == all && all >= charts_min => {}
-        _ => complaints.push(format!("charts drawn: {status:?}, wanted {charts_min}")),
+        _ => problems.push(format!("charts drawn: {status:?}, wanted {charts_min}")),
     }
     if let Some(error) = attribute(&visit.dom, "data-error") {
-        complaints.push(error);
+        problems.push(error);
     }
     if visit.dom.contains("data-drawn=\"no\"") {
-        complaints.push("a chart is empty".to_owned());
+        problems.push("a chart is empty".to_owned());
     }
-    complaints
+    problems
 }
 
 fn attribute(dom: &str, name: &str) -> Option<String> {
@@ -134,7 +134,7 @@ fn attribute(dom: &str, name: &str) -> Option<String> {
 }
 
 #[test]
-fn every_chart_draws_and_nothing_calls_out() {
+fn every_chart_is_drawn_without_network_requests() {
     let Some(browser) = chromium() else { return };
     let runs = [
         sample::run("disk", "Hard disk"),
@@ -145,28 +145,28 @@ fn every_chart_draws_and_nothing_calls_out() {
     let none: [&str; 0] = [];
     for (fragment, width) in [("theme=light", 1280), ("theme=dark", 1280), ("theme=light", 400)] {
         let visit = visit(&browser, &page, fragment, width);
-        assert_eq!(complaints(&visit, 20), none, "three runs, {fragment}, {width}");
+        assert_eq!(problems(&visit, 20), none, "three runs, {fragment}, {width}");
     }
     for (run, charts) in runs.into_iter().zip([9, 15, 19]) {
         let visit = visit(&browser, &html::page("One run", &[run]), "theme=dark", 800);
-        assert_eq!(complaints(&visit, charts), none, "one run");
+        assert_eq!(problems(&visit, charts), none, "one run");
     }
 }
 
-/// The checks above can fail: a script that is not ours does not run, and that is seen.
+/// The checks can fail: a foreign script is blocked, and that is reported.
 #[test]
-fn a_page_tampered_with_is_noticed() {
+fn a_tampered_page_is_reported() {
     let Some(browser) = chromium() else { return };
     let page = html::page("Tampered", &[sample::run("ssd", "SSD")]);
     let tampered = page.replace("start();\n", "start(); fetch('http://example.invalid/');\n");
     assert_ne!(page, tampered);
-    let told = complaints(&visit(&browser, &tampered, "", 800), 1);
-    assert!(told.iter().any(|told| told.contains("Content Security Policy")), "{told:?}");
-    assert!(told.iter().any(|told| told.contains("charts drawn")), "{told:?}");
-    // With the policy taken away as well, the call itself is seen.
+    let found = problems(&visit(&browser, &tampered, "", 800), 1);
+    assert!(found.iter().any(|text| text.contains("Content Security Policy")), "{found:?}");
+    assert!(found.iter().any(|text| text.contains("charts drawn")), "{found:?}");
+    // Without the policy the network request itself is reported.
     let open = tampered.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
-    let told = complaints(&visit(&browser, &open, "", 800), 1);
-    assert!(told.iter().any(|told| told.contains("example.invalid")), "{told:?}");
+    let found = problems(&visit(&browser, &open, "", 800), 1);
+    assert!(found.iter().any(|text| text.contains("example.invalid")), "{found:?}");
 }
 
 const HOSTILE: &str = "</script></pre></title>\
@@ -195,7 +195,7 @@ fn hostile() -> Run {
 }
 
 #[test]
-fn strings_from_traces_and_scenarios_stay_strings() {
+fn strings_from_traces_and_scenarios_are_escaped() {
     let page = html::page(HOSTILE, &[hostile(), hostile()]);
     assert!(!page.contains("<img"), "an element got through");
     assert_eq!(page.matches("<script").count(), 2, "ours only");
@@ -203,12 +203,12 @@ fn strings_from_traces_and_scenarios_stay_strings() {
     assert!(page.contains("{{ 7 * 7 }}"), "a template expression was worked out");
     let Some(browser) = chromium() else { return };
     let visit = visit(&browser, &page, "", 1000);
-    assert_eq!(complaints(&visit, 10), [""; 0]);
+    assert_eq!(problems(&visit, 10), [""; 0]);
     assert!(!visit.dom.contains("data-hacked"), "a script ran");
 }
 
 #[test]
-fn a_run_without_anything_to_draw_is_still_a_page() {
+fn a_run_without_chart_data_has_a_page() {
     let nodes = vec![("host".to_owned(), ComponentInfo::default())];
     let ending = Ending { time: SimTime::ZERO, events: 0, complete: true };
     let recorder = |detail| Recorder::new(nodes.clone(), detail, Warmup::None);
@@ -232,7 +232,7 @@ fn a_run_without_anything_to_draw_is_still_a_page() {
 }
 
 #[test]
-fn the_page_names_nothing_outside_itself() {
+fn the_page_is_self_contained() {
     let page = html::page("One run", &[sample::run("disk", "Disk")]);
     for call in ["src=\"", "href=\"http", "url(", "@import", "fetch(", "XMLHttp", "WebSocket"] {
         assert!(!page.contains(call), "the page has {call}");
@@ -243,7 +243,7 @@ fn the_page_names_nothing_outside_itself() {
 }
 
 #[test]
-fn the_page_of_a_reproduction_draws_too() {
+fn the_page_of_a_reproduction_is_drawn() {
     use hybridsim_report::study::{self, Axis, Curve, Plot, Study};
     let Some(browser) = chromium() else { return };
     let plot = |x: Axis, y: Axis| Plot {
@@ -269,6 +269,6 @@ fn the_page_of_a_reproduction_draws_too() {
     let page = study::page("Reproduction", &[study.clone(), study]);
     for (fragment, width) in [("theme=light", 1280), ("theme=dark", 400)] {
         let none: [&str; 0] = [];
-        assert_eq!(complaints(&visit(&browser, &page, fragment, width), 4), none);
+        assert_eq!(problems(&visit(&browser, &page, fragment, width), 4), none);
     }
 }

@@ -28,11 +28,11 @@ fn columns_are_aligned_and_nothing_steers_the_terminal() {
     assert_eq!(mean.width(), head + "  ms".width(), "the values end where the names end");
     let requests = lines.iter().find(|line| line.starts_with("  Requests")).expect("requests");
     assert_eq!(requests.width(), head, "a count has no unit");
-    assert!(text.contains("BROKEN INVARIANT: parts do not add up"), "{text}");
+    assert!(text.contains("VIOLATED INVARIANT: parts do not add up"), "{text}");
 }
 
 #[test]
-fn colour_only_when_asked_for() {
+fn colour_only_on_request() {
     let [run, _] = runs();
     assert!(!single(&run.results, Style { ansi: false }).contains('\u{1b}'));
     assert!(single(&run.results, Style { ansi: true }).contains("\u{1b}[1m"));
@@ -56,7 +56,7 @@ fn json_is_one_document_that_reads_back() {
 }
 
 #[test]
-fn many_runs_have_numbers_in_the_table_and_their_whole_names_above_it() {
+fn wide_tables_have_numbers_and_a_legend() {
     let title =
         |number: usize| format!("A system with a name of more than forty letters, {number}");
     let runs: Vec<Run> = (1..=10).map(|number| sample::run("disk", &title(number))).collect();
@@ -71,12 +71,12 @@ fn many_runs_have_numbers_in_the_table_and_their_whole_names_above_it() {
 }
 
 #[test]
-fn a_page_says_first_which_runs_were_broken_off() {
+fn a_page_starts_with_runs_that_stopped_early() {
     let [whole, mut broken] = runs();
     broken.results.complete = false;
     broken.results.label.title = "Cut <off>".to_owned();
     let page = html::page("Both", &[whole.clone(), broken]);
-    let told = page.find("<strong>Cut &lt;off&gt;</strong> did not reach its end");
-    assert!(told.is_some_and(|at| at < page.find("<table").expect("the summary")));
-    assert!(!html::page("One", &[whole]).contains("did not reach its end"));
+    let notice = page.find("<strong>Cut &lt;off&gt;</strong> stopped early");
+    assert!(notice.is_some_and(|at| at < page.find("<table").expect("the summary")));
+    assert!(!html::page("One", &[whole]).contains("stopped early"));
 }

@@ -1,7 +1,8 @@
 //! Results for other tools: percentile tables, results in fio's format, a list of all requests.
 
 use crate::run::RunOutput;
-use hybridsim_engine::{CommonEvent, EventRecord, EventSink, LatencyPhase, Op};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{EventRecord, EventSink, LatencyPhase, Op};
 use hybridsim_report::{fio, hgrm};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

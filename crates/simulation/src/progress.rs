@@ -1,6 +1,6 @@
 //! The progress of a run.
 
-use hybridsim_engine::{Arrival, Request, SimDuration, SimTime, Source};
+use hybridsim_engine::{Arrival, Request, SimTime, Source};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -28,18 +28,12 @@ pub(crate) struct WorkloadProgress(Rc<Shared>);
 struct Shared {
     requests: Cell<u64>,
     fraction: Cell<Option<f64>>,
-    base: Cell<SimDuration>,
 }
 
 impl WorkloadProgress {
     pub fn at(&self, now: SimTime) -> RunProgress {
         let (requests, fraction) = (self.0.requests.get(), self.0.fraction.get());
         RunProgress { fraction, requests, now, preparing: false }
-    }
-
-    /// Shifts arrivals by `base`, the simulated time at which a resumed run begins.
-    pub fn start_at(&self, base: SimDuration) {
-        self.0.base.set(base);
     }
 }
 
@@ -74,8 +68,7 @@ impl Source for MeteredSource {
             progress.requests.set(self.requests);
             progress.fraction.set(self.inner.progress());
         }
-        let base = progress.base.get();
-        Ok(next.map(|arrival| Arrival { at: arrival.at + base, ..arrival }))
+        Ok(next)
     }
 
     fn progress(&self) -> Option<f64> {
@@ -96,6 +89,6 @@ impl Source for MeteredSource {
     }
 
     fn completed(&mut self, request: &Request, now: SimTime) {
-        self.inner.completed(request, now - self.progress.0.base.get());
+        self.inner.completed(request, now);
     }
 }

@@ -13,8 +13,8 @@ use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::Diagnostics;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{
-    ComponentTree, EventSink, Fault, Keeper, Machine, PowerFailureInjector, SimTime, StateError,
-    Stream,
+    ComponentTree, EventSink, Fault, Machine, PowerFailureInjector, PreparedStates, SimTime,
+    StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
 use hybridsim_observe::results::Component;
@@ -104,11 +104,11 @@ pub fn run(
         machine.enable_detailed_events();
     }
     let recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
-    let Options { mut watch, sink, save_state, cache, .. } = options;
+    let Options { mut on_progress, sink, save_state, cache, .. } = options;
     if save_state {
         // Fail before the run, not hours later.
         machine.save().map_err(|error| state_problem("the state cannot be saved", &error))?;
-        machine.settle_at_end();
+        machine.finish_requests_at_end();
     }
     restore(&mut machine, scenario, &resolved)?;
     let base = machine.now().since(SimTime::ZERO);
@@ -116,15 +116,18 @@ pub fn run(
     if let Some(sink) = sink {
         recorder = recorder.forwarding_to(sink);
     }
-    // Preconditioning takes wall time too, but is no part of the speed of the simulation.
-    let prepared = prepare(&mut machine, scenario, registry, cache.as_ref(), &mut watch);
+    // The speed of the simulation does not include preconditioning.
+    let keys = || state_keys(scenario, registry);
+    let mut cached = cache.as_ref().map(|cache| CachedStates::new(cache, keys()));
+    let prepared = prepare(&mut machine, cached.as_mut(), &mut on_progress);
     let began = Instant::now();
     let mut plugin_error = registry.take_plugin_error();
     let ended = prepared.and_then(|()| {
         machine.start();
         machine.run(&mut recorder, &mut |now| {
-            let go_on = watch.as_mut().is_none_or(|watch| watch(&meter.beat(now - base)));
-            go_on && plugin_error().is_none()
+            let go_on = report(&mut on_progress, &progress.at(now - base));
+            plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
+            go_on && plugin_error.is_none()
         })
     });
     let plugin_error = plugin_error.or_else(|| registry.take_plugin_error());
@@ -208,18 +211,18 @@ fn prepare(
     cached: Option<&mut CachedStates<'_>>,
     on_progress: &mut Option<&mut OnProgress<'_>>,
 ) -> Result<(), Fault> {
-    machine.prepare(cached.map(|cached| cached as &mut dyn Keeper), &mut |share| {
+    machine.prepare(cached.map(|cached| cached as &mut dyn PreparedStates), &mut |share| {
         let (fraction, now) = (Some(share), SimTime::ZERO);
         report(on_progress, &RunProgress { fraction, requests: 0, now, preparing: true })
     })
 }
 
-/// What to say when the system could not serve everything it was asked.
+/// The warning about requests that the system could not serve.
 fn failed_requests(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-        "{count} requests failed: the devices could not serve them; their latencies are counted \
-         with the others"
+            "{count} requests failed because the devices could not serve them; statistics include \
+             their latencies"
         )
     })
 }
@@ -307,8 +310,8 @@ fn label(scenario: &Scenario) -> Label {
     }
 }
 
-/// Begins to measure peak memory anew, so that one run is not told the peak of another before it.
-/// Only Linux can; elsewhere nothing happens.
+/// Resets the peak memory of the process, so that a run does not report the peak of one before.
+/// Linux only.
 pub fn forget_peak_memory() {
     drop(std::fs::write("/proc/self/clear_refs", "5"));
 }

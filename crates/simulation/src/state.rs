@@ -4,7 +4,7 @@
 //! scenario of the system, and the compressed state. A state is loaded only into a system whose
 //! resolved scenario is identical.
 
-use hybridsim_engine::{Keeper, Loader, Saver, StateError};
+use hybridsim_engine::{Loader, PreparedStates, Saver, StateError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
@@ -97,7 +97,7 @@ fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, 
     let (format, version): (u32, String) = loader.take()?;
     if (format, version.as_str()) != (FORMAT, VERSION) {
         let message = format!(
-            "it was saved by hybridsim {version}, this is {VERSION}; create it again with this version"
+            "it was saved by hybridsim {version}, this is {VERSION}; save it again with this version"
         );
         return Err(StateError(message));
     }
@@ -260,7 +260,7 @@ impl<'a> CachedStates<'a> {
     }
 }
 
-impl Keeper for CachedStates<'_> {
+impl PreparedStates for CachedStates<'_> {
     fn load(&mut self, path: &str) -> Option<Vec<u8>> {
         let state = self.keys.get(path).and_then(|key| self.cache.load(key));
         self.asked = Instant::now();

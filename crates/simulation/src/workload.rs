@@ -4,7 +4,7 @@ use crate::error::{RunError, section};
 use crate::scenario::Scenario;
 use hybridsim_config::param::EntryChoice;
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Arrival, Request, SimTime, Source};
+use hybridsim_engine::Source;
 use hybridsim_workload::record::{RecordReader, TraceError};
 use hybridsim_workload::shape::{self, ReplayError};
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
@@ -23,7 +23,7 @@ impl Warnings {
                     1 => String::new(),
                     count => format!(" ({count} times)"),
                 };
-                format!("trace{}: {}{times}", warning.place, warning.message)
+                format!("trace{}: {}{times}", warning.location, warning.message)
             })
             .collect()
     }
@@ -111,73 +111,5 @@ pub fn name(scenario: &Scenario) -> String {
             .trace_path()
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-    }
-}
-
-/// How far a workload is, shared between the run and whoever watches it.
-#[derive(Clone, Default)]
-pub struct Meter(Rc<Cell<(u64, Option<f64>)>>);
-
-impl Meter {
-    /// The moment `now`.
-    pub fn beat(&self, now: SimTime) -> RunProgress {
-        let (requests, fraction) = self.0.get();
-        RunProgress { fraction, requests, now, preparing: false }
-    }
-}
-
-/// Every so many requests the meter is read by hand; asking the source each time would cost more
-/// than replaying.
-const METER_EVERY: u64 = 1 << 14;
-
-/// A source that tells its [`Meter`], and refuses to be empty.
-pub struct MeteredSource {
-    inner: Box<dyn Source>,
-    requests: u64,
-    meter: Meter,
-}
-
-impl MeteredSource {
-    /// Watches `inner`.
-    pub fn new(inner: Box<dyn Source>, meter: Meter) -> Self {
-        Self { inner, requests: 0, meter }
-    }
-}
-
-impl Source for MeteredSource {
-    fn next(&mut self) -> Result<Option<Arrival>, String> {
-        let next = self.inner.next()?;
-        if next.is_none() && self.requests == 0 {
-            // A run over nothing would "succeed" with empty statistics.
-            return Err("the workload has not a single request; check the trace and the slice \
-                        (`first`, `count`, `from`, `until`, `volumes`)"
-                .to_owned());
-        }
-        self.requests += u64::from(next.is_some());
-        if self.requests.is_multiple_of(METER_EVERY) {
-            self.meter.0.set((self.requests, self.inner.progress()));
-        }
-        Ok(next)
-    }
-
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
-
-    fn reads_ahead(&self) -> bool {
-        self.inner.reads_ahead()
-    }
-
-    fn waits(&self) -> bool {
-        self.inner.waits()
-    }
-
-    fn take_back(&mut self) {
-        self.requests = self.requests.saturating_sub(1);
-        self.inner.take_back();
-    }
-
-    fn completed(&mut self, request: &Request, now: SimTime) {
-        self.inner.completed(request, now);
     }
 }

@@ -8,10 +8,10 @@ use hybridsim_workload::native::{Header, NativeReader, NativeWriter};
 use hybridsim_workload::profile::Profiler;
 use hybridsim_workload::record::{Record, RecordReader};
 use hybridsim_workload::shape::replay;
+use hybridsim_workload::synthetic::addresses::{Popularity, Region};
+use hybridsim_workload::synthetic::arrivals::{Interarrival, Limits};
 use hybridsim_workload::synthetic::histogram::{Histogram, Sizes};
-use hybridsim_workload::synthetic::pace::{Gaps, Limits};
-use hybridsim_workload::synthetic::place::{Popularity, Region};
-use hybridsim_workload::synthetic::{Paced, mixes, uniform::Uniform, zipf::Popular};
+use hybridsim_workload::synthetic::{GeneratedWorkload, mixes, uniform::Uniform, zipf::Popular};
 use std::hint::black_box;
 use std::path::Path;
 use std::rc::Rc;
@@ -78,23 +78,23 @@ fn generators() {
     measure("uniform 4 KiB writes", || {
         let uniform = Uniform::new(region, 8, 0.0, stream());
         let mut source: Box<dyn Source> =
-            Box::new(Paced::new(uniform, Gaps::None, Limits::requests(count)));
+            Box::new(GeneratedWorkload::new(uniform, Interarrival::None, Limits::requests(count)));
         drain(&mut *source)
     });
     measure("uniform 4 KiB, 70 % reads", || {
         let uniform = Uniform::new(region, 8, 0.7, stream());
-        drain(&mut Paced::new(uniform, Gaps::None, Limits::requests(count)))
+        drain(&mut GeneratedWorkload::new(uniform, Interarrival::None, Limits::requests(count)))
     });
     let count = 4_000_000;
     measure("zipf 0.9", || {
         let zipf = Popular::new(region, 8, Popularity::zipf(1 << 28, 0.9), 0.0, stream());
-        drain(&mut Paced::new(zipf, Gaps::None, Limits::requests(count)))
+        drain(&mut GeneratedWorkload::new(zipf, Interarrival::None, Limits::requests(count)))
     });
     measure("histogram (untar)", || {
         let mix = &mixes::MIXES[3];
         let sizes = Sizes::new(mix.sizes);
         let histogram = Histogram::new(region, sizes, mix.random, 0.0, 8, stream());
-        drain(&mut Paced::new(histogram, Gaps::None, Limits::requests(count)))
+        drain(&mut GeneratedWorkload::new(histogram, Interarrival::None, Limits::requests(count)))
     });
 }
 

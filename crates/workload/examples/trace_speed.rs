@@ -25,15 +25,15 @@ fn main() {
                 Ok(None) => break "",
                 Err(error) => {
                     eprintln!("{error}");
-                    break " (broken off)";
+                    break " (with an error)";
                 }
             }
         };
         let seconds = begun.elapsed().as_secs_f64();
         let rate = records as f64 / seconds / 1e6;
-        let (format, packing) = (trace.format.name, trace.packing.unwrap_or("plain"));
+        let (format, packed) = (trace.format.name, trace.compression.unwrap_or("plain"));
         println!(
-            "{path}: {format}, {packing}: {records} records, {sectors} sectors, {seconds:.3} s, \
+            "{path}: {format}, {packed}: {records} records, {sectors} sectors, {seconds:.3} s, \
              {rate:.2} million records/s{end}"
         );
     }

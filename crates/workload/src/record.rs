@@ -1,4 +1,4 @@
-//! One line of a trace, and what reads them.
+//! Records of a trace and their readers.
 
 use hybridsim_engine::{Request, SimDuration, SimTime};
 use std::fmt;
@@ -13,13 +13,13 @@ pub struct Record {
     pub at: SimTime,
     /// The request, addressed within its volume.
     pub request: Request,
-    /// The response time measured when the trace was taken, where the format has one.
+    /// The response time measured when the trace was recorded, where the format has one.
     pub response: Option<SimDuration>,
 }
 
-/// Where in a trace.
+/// A location in a trace file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// The file as a whole.
     #[default]
     File,
@@ -29,7 +29,7 @@ pub enum Place {
     Record(u64),
 }
 
-impl Place {
+impl SourceLocation {
     /// The number of the line or record; 0 for the file as a whole.
     pub const fn number(self) -> u64 {
         match self {
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => Ok(()),
@@ -49,33 +49,30 @@ impl fmt::Display for Place {
     }
 }
 
-/// A trace that cannot be read, with the place and what to do.
+/// An error in a trace, with its location and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}{place}: {message}", path.display())]
+#[error("{}{location}: {message}", path.display())]
 pub struct TraceError {
-    /// The file.
     pub path: PathBuf,
-    /// Where in it.
-    pub place: Place,
-    /// What is wrong and what to do.
+    pub location: SourceLocation,
+    /// The cause and the remedy.
     pub message: String,
 }
 
 impl TraceError {
-    /// An error at `place` of `path`.
-    pub fn new(path: &Path, place: Place, message: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), place, message: message.into() }
+    /// An error at `location` of `path`.
+    pub fn new(path: &Path, location: SourceLocation, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), location, message: message.into() }
     }
 }
 
-/// Something odd the reader got over.
+/// An irregularity of a trace that the reader handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// First place concerned.
-    pub place: Place,
-    /// How often it happened.
+    /// The first location.
+    pub location: SourceLocation,
     pub count: u64,
-    /// What it was and what was done about it.
+    /// The irregularity and how it was handled.
     pub message: String,
 }
 
@@ -85,23 +82,23 @@ pub trait RecordReader {
     /// formats that may be unsorted repair them and warn.
     ///
     /// # Errors
-    /// A [`TraceError`] that names the place. A trace without a single request is an error.
+    /// A [`TraceError`] that names the location. A trace without a single request is an error.
     fn next(&mut self) -> Result<Option<Record>, TraceError>;
 
-    /// Oddities so far, one entry per kind.
+    /// Irregularities so far, one entry per kind.
     fn warnings(&self) -> &[Warning];
 
-    /// How much of the file has been read, 0 to 1, where that is known.
+    /// Fraction of the file that has been read, where known.
     fn progress(&self) -> Option<f64>;
 
-    /// Whether the records carry arrival times. Without them only a closed-loop replay makes
-    /// sense.
+    /// Whether the records carry arrival times. Without them only a closed-loop replay is
+    /// possible.
     fn has_times(&self) -> bool {
         true
     }
 
-    /// What the trace calls the volumes seen so far: `volumes()[request.volume]`. Readers number
-    /// volumes densely in order of first appearance.
+    /// The trace's names of the volumes seen so far: `volumes()[request.volume]`. Volumes are
+    /// numbered densely in order of first appearance.
     fn volumes(&self) -> &[String] {
         &[]
     }

@@ -1,49 +1,48 @@
 //! Reads DiskSim 4 parameter files and writes scenarios.
 //!
-//! Text in, text out: [`disksim`] gets files through [`Files`], and hands back a commented TOML
-//! scenario with a list of what could not be carried over. One table per DiskSim block
-//! ([`TABLES`]) says where each parameter goes, so a new target is one line.
+//! [`disksim`] reads files through [`FileSource`] and returns a commented TOML scenario with a list
+//! of what is not supported. One table per DiskSim block ([`TABLES`]) maps its parameters.
 
+mod cache_controller;
 mod disk;
-pub mod folder;
 mod indexed;
 mod mechanics;
 mod model;
 mod parse;
 mod queue;
-mod smart;
+pub mod search_path;
 mod source;
 mod syntax;
 mod system;
 mod table;
-mod walk;
+mod topology;
 mod workload;
 mod zoned;
 
 pub use model::Override;
 pub use queue::{POLICIES, Policy};
-pub use source::{Files, ImportError};
-pub use table::{Carry, Row, Table};
+pub use source::{FileSource, ImportError};
+pub use table::{Conversion, ParameterRow, ParameterTable};
 pub use workload::Trace;
 
 use model::Model;
-use parse::Reading;
-use source::{Place, Trouble, quote};
+use parse::SourceReader;
+use source::{LocatedError, Result, SourceLocation, quote};
 use std::fmt::Write;
-use table::{Lines, Notes, string, wrap};
+use table::{ImportLog, TomlTable, string, wrap};
 
 /// The tables of all blocks, in the order of the DiskSim manual.
-pub const TABLES: &[Table] = &[
+pub const TABLES: &[ParameterTable] = &[
     workload::GLOBAL,
     workload::IOSIM,
     workload::IOMAP,
     system::DRIVER,
     queue::QUEUE,
     queue::DRIVE_QUEUE,
-    walk::BUS,
-    walk::CONTROLLER,
-    smart::CACHE_MEMORY,
-    smart::CACHE_DEVICE,
+    topology::BUS,
+    topology::CONTROLLER,
+    cache_controller::CACHE_MEMORY,
+    cache_controller::CACHE_DEVICE,
     disk::DISK,
     mechanics::DM_DISK,
     mechanics::MECHANICS,
@@ -58,31 +57,31 @@ pub const TABLES: &[Table] = &[
     workload::SYNTHGEN,
 ];
 
-/// Kinds of blocks that say nothing about the system.
-const SILENT: &[&str] = &[workload::STATS];
+/// Kinds of blocks that do not describe the system.
+const IGNORED: &[&str] = &[workload::STATS];
 
-/// Kinds of blocks that are known but cannot become anything.
+/// Kinds of blocks that are converted without a table of their own.
 const KNOWN_ELSEWHERE: &[&str] = &["disksim_syncset"];
 
 /// What to import.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The parameter file, as [`Files::read`] takes it.
+    /// The parameter file, as [`FileSource::read`] takes it.
     pub file: String,
     /// Changes of parameters, as on DiskSim's command line.
     pub overrides: Vec<Override>,
-    /// Replay this instead of generating requests.
+    /// The trace to replay instead of the synthetic workload.
     pub trace: Option<Trace>,
 }
 
-/// What came of it.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// A scenario, or the keys of a part.
+    /// A scenario, or the keys of a component.
     pub text: String,
-    /// Whether `text` is a preset: the file describes a drive and no system.
+    /// Whether `text` is a preset: the file describes a drive without a system.
     pub is_preset: bool,
-    /// What is not carried over, as `file:line:column: sentence`.
+    /// What is not supported, as `file:line:column: sentence`.
     pub warnings: Vec<String>,
 }
 
@@ -90,26 +89,26 @@ pub struct Imported {
 /// describes.
 ///
 /// # Errors
-/// The first thing that is wrong with the file, with its place and what was expected.
-pub fn disksim(request: &Request, files: &mut dyn Files) -> Result<Imported, ImportError> {
-    let mut reading = Reading::new(&mut *files);
+/// The first error in the file, with its location and what was expected.
+pub fn disksim(request: &Request, files: &mut dyn FileSource) -> Result<Imported, ImportError> {
+    let mut reading = SourceReader::new(&mut *files);
     let model = read(request, &mut reading);
     let names = std::mem::take(&mut reading.names);
-    let mut notes = Notes { warnings: Vec::new(), files: names };
+    let mut log = ImportLog { warnings: Vec::new(), files: names };
     let text = model.and_then(|model| {
         let text = match &model.topology {
-            Some(_) => scenario(request, &model, files, &mut notes).map(|text| (text, false)),
-            None => preset(request, &model, files, &mut notes).map(|text| (text, true)),
+            Some(_) => scenario(request, &model, files, &mut log).map(|text| (text, false)),
+            None => preset(request, &model, files, &mut log).map(|text| (text, true)),
         }?;
         Ok(text)
     });
-    let (text, is_preset) = text.map_err(|trouble| trouble.named(&notes.files))?;
-    let mut whole = heading(&request.file, is_preset, &notes.warnings);
+    let (text, is_preset) = text.map_err(|trouble| trouble.named(&log.files))?;
+    let mut whole = heading(&request.file, is_preset, &log.warnings);
     whole += &text;
-    Ok(Imported { text: whole, is_preset, warnings: notes.warnings })
+    Ok(Imported { text: whole, is_preset, warnings: log.warnings })
 }
 
-fn read(request: &Request, reading: &mut Reading<'_>) -> Result<Model, Trouble> {
+fn read(request: &Request, reading: &mut SourceReader<'_>) -> Result<Model> {
     let statements = reading.statements(&request.file)?;
     let mut model = Model::read(statements)?;
     for change in &request.overrides {
@@ -124,13 +123,13 @@ fn heading(file: &str, is_preset: bool, warnings: &[String]) -> String {
         true => format!("# The drive of {file}\n#\n"),
         false => format!("# {file}\n#\n"),
     };
-    out += "# Imported from a DiskSim 4 parameter file; every value says where it comes from.\n";
+    out += "# Imported from a DiskSim 4 parameter file; comments name the source of every value.\n";
     if warnings.is_empty() {
-        out += "# Everything is carried over.\n";
+        out += "# All parameters are supported.\n";
     } else {
-        out += "#\n# Not carried over, or only nearly:\n";
+        out += "#\n# Not supported, or only approximately:\n";
         for warning in warnings {
-            // The folder of the files is nobody's concern.
+            // Without the folder, which depends on the machine.
             let short = warning.split_once(": ").map_or_else(
                 || warning.clone(),
                 |(at, rest)| format!("{}: {rest}", at.rsplit('/').next().unwrap_or(at)),
@@ -147,18 +146,18 @@ fn heading(file: &str, is_preset: bool, warnings: &[String]) -> String {
 fn scenario(
     request: &Request,
     model: &Model,
-    files: &mut dyn Files,
-    notes: &mut Notes,
-) -> Result<String, Trouble> {
+    files: &mut dyn FileSource,
+    log: &mut ImportLog,
+) -> Result<String> {
     let top = model.topology.as_ref().expect("the caller has seen it");
-    let system = system::build(model, top, files, notes)?;
+    let system = system::build(model, top, files, log)?;
     let workload = match &request.trace {
-        Some(trace) => Some(workload::replay(model, trace, &system, notes)?),
-        None => workload::synthetic(model, &system, notes)?,
+        Some(trace) => Some(workload::replay(model, trace, &system, log)?),
+        None => workload::synthetic(model, &system, log)?,
     };
-    let mut run = Lines::default();
-    workload::run(model, &mut run, notes)?;
-    others(model, notes);
+    let mut run = TomlTable::default();
+    workload::run(model, &mut run, log)?;
+    check_kinds(model, log);
     let stem = request.file.rsplit('/').next().unwrap_or(&request.file);
     let stem = stem.strip_suffix(".parv").unwrap_or(stem);
     let mut out = format!("title = {}\nsystem = {}\n", string(stem), string(&system.top));
@@ -176,20 +175,20 @@ fn scenario(
     Ok(out)
 }
 
-fn section(out: &mut String, name: &str, lines: &Lines) {
+fn section(out: &mut String, name: &str, lines: &TomlTable) {
     write!(out, "\n[{name}]\n").expect("text grows");
     lines.render(out);
 }
 
-/// Blocks nobody has looked at.
-fn others(model: &Model, notes: &mut Notes) {
+/// Warns of blocks of unknown kinds.
+fn check_kinds(model: &Model, log: &mut ImportLog) {
     for block in &model.blocks {
         let known = TABLES.iter().any(|table| table.kind == block.kind)
-            || SILENT.contains(&block.kind.as_str())
+            || IGNORED.contains(&block.kind.as_str())
             || KNOWN_ELSEWHERE.contains(&block.kind.as_str());
         if !known {
-            let message = format!("a block of kind {} is not carried over", quote(&block.kind));
-            notes.warn(block.place, message);
+            let message = format!("a block of kind {} is not supported", quote(&block.kind));
+            log.warn(block.location, message);
         }
     }
 }
@@ -197,20 +196,20 @@ fn others(model: &Model, notes: &mut Notes) {
 fn preset(
     request: &Request,
     model: &Model,
-    files: &mut dyn Files,
-    notes: &mut Notes,
-) -> Result<String, Trouble> {
+    files: &mut dyn FileSource,
+    log: &mut ImportLog,
+) -> Result<String> {
     let drives = model.of_kind("disksim_disk");
     let [drive] = drives.as_slice() else {
-        let place = Place { file: 0, line: 1, column: 1 };
+        let location = SourceLocation { file: 0, line: 1, column: 1 };
         let message = format!(
-            "{} has no topology and {} drives; a scenario needs the one, a preset one drive",
+            "{} has no topology and {} drives; a scenario needs a topology, a preset one drive",
             quote(&request.file),
             drives.len()
         );
-        return Err(Trouble::new(place, message));
+        return Err(LocatedError::new(location, message));
     };
-    let lines = disk::lines(drive, disk::Link::default(), files, notes)?;
+    let lines = disk::lines(drive, disk::Link::default(), files, log)?;
     let mut out = String::new();
     lines.render(&mut out);
     Ok(out)

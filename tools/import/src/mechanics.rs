@@ -1,107 +1,106 @@
-//! What turns and moves: `dm_disk`, its layout, seek curve and spindle.
+//! Mechanisms: `dm_disk`, its layout, seek curve and spindle.
 
-use crate::source::{Files, Trouble, quote};
+use crate::source::{FileSource, LocatedError, Result, quote};
 use crate::syntax::{Block, Item};
-use crate::table::{Carry, Lines, Notes, Table, carry, ms, ms_of, row};
+use crate::table::Conversion::{Count, Described, Ms};
+use crate::table::{ImportLog, ParameterTable, TomlTable, convert, ms, ms_of, row};
 use crate::{indexed, zoned};
 use std::fmt::Write;
 
 /// The parameters of a mechanism.
-pub const DM_DISK: Table = Table {
+pub const DM_DISK: ParameterTable = ParameterTable {
     kind: "dm_disk",
     becomes: "geometry and mechanics of a `hard-disk`",
     rows: &[
-        row("Number of data surfaces", Carry::Count("heads")),
-        row("Number of cylinders", Carry::Part("checked against the zones")),
-        row("Block count", Carry::Part("`sectors`")),
-        row("Layout Model", Carry::Part("`zones` or `layout_index`")),
-        row("Mechanical Model", Carry::Part("seek, rotation and settling")),
+        row("Number of data surfaces", Count("heads")),
+        row("Number of cylinders", Described("checked against the zones")),
+        row("Block count", Described("`sectors`")),
+        row("Layout Model", Described("`zones` or `layout_index`")),
+        row("Mechanical Model", Described("seek, rotation and settling")),
     ],
 };
 
-/// The parameters of its movements.
-pub const MECHANICS: Table = Table {
+/// The parameters of seek, rotation and settling.
+pub const MECHANICS: ParameterTable = ParameterTable {
     kind: "dm_mech_g1",
     becomes: "seek, rotation and settling of a `hard-disk`",
     rows: &[
         row(
             "Access time type",
-            Carry::Part(
-                "`trackSwitchPlusRotation`; `averageRotation` is ignored by DiskSim as well",
-            ),
+            Described("`trackSwitchPlusRotation`; `averageRotation` is ignored by DiskSim as well"),
         ),
-        row("Constant access time", Carry::Part("nothing: see `Access time type`")),
-        row("Seek type", Carry::Part("`seek`")),
-        row("Average seek time", Carry::Part("`seek`, if `Seek type` is `curve`")),
-        row("Constant seek time", Carry::Part("`seek`, if `Seek type` is `constant`")),
+        row("Constant access time", Described("nothing: see `Access time type`")),
+        row("Seek type", Described("`seek`")),
+        row("Average seek time", Described("`seek`, if `Seek type` is `curve`")),
+        row("Constant seek time", Described("`seek`, if `Seek type` is `constant`")),
         row(
             "Single cylinder seek time",
-            Carry::Part("`seek`, if `Seek type` is `curve` or `linear`"),
+            Described("`seek`, if `Seek type` is `curve` or `linear`"),
         ),
-        row("Full strobe seek time", Carry::Part("`seek`, if `Seek type` is `curve` or `linear`")),
-        row("Full seek curve", Carry::Part("`seek`, if `Seek type` is `extracted`")),
+        row("Full strobe seek time", Described("`seek`, if `Seek type` is `curve` or `linear`")),
+        row("Full seek curve", Described("`seek`, if `Seek type` is `extracted`")),
         row(
             "HPL seek equation values",
-            Carry::Part("`seek`, if `Seek type` is `hpl` or `hplplus10`"),
+            Described("`seek`, if `Seek type` is `hpl` or `hplplus10`"),
         ),
-        row("First ten seek times", Carry::Part("`seek`, if `Seek type` is `hplplus10`")),
-        row("Add. write settling delay", Carry::Ms("write_settle")),
-        row("Head switch time", Carry::Ms("head_switch")),
-        row("Rotation speed (in rpms)", Carry::Part("`rpm`")),
-        row("Percent error in rpms", Carry::Part("nothing: the speed is exact")),
+        row("First ten seek times", Described("`seek`, if `Seek type` is `hplplus10`")),
+        row("Add. write settling delay", Ms("write_settle")),
+        row("Head switch time", Ms("head_switch")),
+        row("Rotation speed (in rpms)", Described("`rpm`")),
+        row("Percent error in rpms", Described("nothing: the speed is exact")),
     ],
 };
 
 /// Geometry, seek curve and spindle.
 pub(crate) fn lines(
     model: &Block,
-    files: &mut dyn Files,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    files: &mut dyn FileSource,
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<()> {
     let mechanics = model.need("Mechanical Model")?.block()?;
     let speed = mechanics.need("Rotation speed (in rpms)")?;
     let rpm = speed.number_in(60.0, 100_000.0)?;
-    access_time(mechanics, notes)?;
-    lines.from("rpm", format!("\"{rpm}rpm\""), ("Rotation speed (in rpms)", speed), notes);
-    carry(&DM_DISK, model, lines, notes)?;
-    carry(&MECHANICS, mechanics, lines, notes)?;
-    seek(mechanics, files, lines, notes)?;
+    access_time(mechanics, log)?;
+    lines.from("rpm", format!("\"{rpm}rpm\""), ("Rotation speed (in rpms)", speed), log);
+    convert(&DM_DISK, model, lines, log)?;
+    convert(&MECHANICS, mechanics, lines, log)?;
+    seek(mechanics, files, lines, log)?;
     let layout = model.need("Layout Model")?;
     let block = layout.block()?;
     match block.kind.as_str() {
         "dm_layout_g1" => {
             let heads = model.need("Number of data surfaces")?.whole_in(1, 64)?;
-            let held = zoned::lines(block, heads, lines, notes)?;
-            cylinders(model, block, notes)?;
-            capacity(model, held, lines, notes)
+            let held = zoned::lines(block, heads, lines, log)?;
+            cylinders(model, block, log)?;
+            capacity(model, held, lines, log)
         }
         "dm_layout_g4" => {
-            let held = indexed::lines(block, lines, notes)?;
-            capacity(model, held, lines, notes)
+            let held = indexed::lines(block, lines, log)?;
+            capacity(model, held, lines, log)
         }
         other => {
             let message = format!("expected dm_layout_g1 or dm_layout_g4, found `{other}`");
-            Err(Trouble::new(layout.place, message))
+            Err(LocatedError::new(layout.location, message))
         }
     }
 }
 
-/// What DiskSim makes of an access; words it does not know are a slip.
-fn access_time(mechanics: &Block, notes: &mut Notes) -> Result<(), Trouble> {
+/// Checks DiskSim's type of access time.
+fn access_time(mechanics: &Block, log: &mut ImportLog) -> Result<()> {
     let Some(item) = mechanics.get("Access time type") else { return Ok(()) };
     match item.text()? {
         "trackSwitchPlusRotation" | "averageRotation" => {}
-        "constant" => notes.warn(
-            item.place,
-            "`Access time type = constant` is not carried over: arm and platter move",
+        "constant" => log.warn(
+            item.location,
+            "`Access time type = constant` is not supported: seek and rotation are simulated",
         ),
         other => {
             let message = format!(
                 "expected trackSwitchPlusRotation, averageRotation or constant, found {}",
                 quote(other)
             );
-            return Err(Trouble::new(item.place, message));
+            return Err(LocatedError::new(item.location, message));
         }
     }
     Ok(())
@@ -109,14 +108,14 @@ fn access_time(mechanics: &Block, notes: &mut Notes) -> Result<(), Trouble> {
 
 fn seek(
     block: &Block,
-    files: &mut dyn Files,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    files: &mut dyn FileSource,
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<()> {
     let kind = block.need("Seek type")?;
     let at = |key: &str| block.need(key).and_then(ms_of).map(ms);
     let value = match kind.text()? {
-        "extracted" => extracted(block.need("Full seek curve")?, files, notes)?,
+        "extracted" => extracted(block.need("Full seek curve")?, files, log)?,
         "linear" => format!(
             "{{ kind = \"linear\", single = {}, full = {} }}",
             at("Single cylinder seek time")?,
@@ -153,37 +152,38 @@ fn seek(
             let message = format!(
                 "expected linear, curve, constant, hpl, hplplus10 or extracted, found `{other}`"
             );
-            return Err(Trouble::new(kind.place, message));
+            return Err(LocatedError::new(kind.location, message));
         }
     };
-    lines.from("seek", value, ("Seek type", kind), notes);
+    lines.from("seek", value, ("Seek type", kind), log);
     Ok(())
 }
 
 /// `count` numbers, joined by commas.
-fn values(item: &Item, count: usize) -> Result<String, Trouble> {
+fn values(item: &Item, count: usize) -> Result<String> {
     let list = item.list()?;
     if list.len() != count {
         let message = format!("expected {count} numbers, found {}", list.len());
-        return Err(Trouble::new(item.place, message));
+        return Err(LocatedError::new(item.location, message));
     }
-    let numbers: Result<Vec<String>, Trouble> =
+    let numbers: Result<Vec<String>> =
         list.iter().map(|value| Ok(value.number_in(-1e9, 1e9)?.to_string())).collect();
     Ok(numbers?.join(", "))
 }
 
-/// Most points of a seek curve.
+/// Maximum points of a seek curve.
 const POINTS_MAX: usize = 100_000;
 
-/// A seek file: distance, time, and perhaps deviation and time before a write.
-fn extracted(item: &Item, files: &mut dyn Files, notes: &mut Notes) -> Result<String, Trouble> {
-    let from = notes.files.get(item.place.file as usize).cloned().unwrap_or_default();
+/// A seek file: distance, time, and optionally deviation and time before a write.
+fn extracted(item: &Item, files: &mut dyn FileSource, log: &mut ImportLog) -> Result<String> {
+    let from = log.files.get(item.location.file as usize).cloned().unwrap_or_default();
     let read = files.read(item.text()?, &from);
-    let (name, text) = read.map_err(|message| Trouble::new(item.place, message))?;
+    let (name, text) = read.map_err(|message| LocatedError::new(item.location, message))?;
     let (mut points, mut writes) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
-        let wrong =
-            |what: &str| Trouble::new(item.place, format!("{name}:{}:1: {what}", number + 1));
+        let wrong = |what: &str| {
+            LocatedError::new(item.location, format!("{name}:{}:1: {what}", number + 1))
+        };
         let line = line.split('#').next().unwrap_or("").trim();
         if line.is_empty() || line.starts_with("Seek distances") {
             continue;
@@ -197,10 +197,10 @@ fn extracted(item: &Item, files: &mut dyn Files, notes: &mut Notes) -> Result<St
         let fields = fields.ok_or_else(|| wrong("expected `distance, milliseconds`"))?;
         let (distance, time) = (fields[0], fields[1]);
         if distance < 1.0 || distance.fract() != 0.0 || distance > 1e9 || time > 60_000.0 {
-            return Err(wrong("expected a distance of at least 1 and a time below a minute"));
+            return Err(wrong("expected a distance of at least 1 and a time of at most a minute"));
         }
         if points.last().is_some_and(|&(last, _)| distance <= last) {
-            return Err(wrong("distances must ascend, each only once"));
+            return Err(wrong("distances must be strictly ascending"));
         }
         points.push((distance, time));
         writes.extend(fields.get(3).map(|&write| (distance, write)));
@@ -209,10 +209,10 @@ fn extracted(item: &Item, files: &mut dyn Files, notes: &mut Notes) -> Result<St
         }
     }
     if points.is_empty() {
-        return Err(Trouble::new(item.place, format!("{name} has no seek times")));
+        return Err(LocatedError::new(item.location, format!("{name} has no seek times")));
     }
     if !writes.is_empty() && writes.len() < points.len() {
-        notes.warn(item.place, format!("{name}: not every line has a time before a write"));
+        log.warn(item.location, format!("{name}: not every line has a time before a write"));
     }
     let mut value = format!("{{ kind = \"table\", points = {}", curve(&points));
     if writes.len() == points.len() {
@@ -230,8 +230,8 @@ fn curve(points: &[(f64, f64)]) -> String {
     out + "\n]"
 }
 
-/// The zones say where the last cylinder is; a drive that is said to have others is odd.
-fn cylinders(model: &Block, layout: &Block, notes: &mut Notes) -> Result<(), Trouble> {
+/// Warns if the number of cylinders differs from that of the zones.
+fn cylinders(model: &Block, layout: &Block, log: &mut ImportLog) -> Result<()> {
     let Some(item) = model.get("Number of cylinders") else { return Ok(()) };
     let said = item.whole_in(1, zoned::CYLINDERS_MAX)?;
     let mut last = 0;
@@ -240,22 +240,20 @@ fn cylinders(model: &Block, layout: &Block, notes: &mut Notes) -> Result<(), Tro
         last = last.max(end.whole_in(0, zoned::CYLINDERS_MAX)?);
     }
     if said != last + 1 {
-        let message =
-            format!("the drive is said to have {said} cylinders, its zones make {}", last + 1);
-        notes.warn(item.place, message);
+        let message = format!("`Number of cylinders` is {said}, but the zones have {}", last + 1);
+        log.warn(item.location, message);
     }
     Ok(())
 }
 
-/// `sectors`: what the drive is said to hold, or what its layout holds if that is less.
-fn capacity(model: &Block, held: i64, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+/// `sectors`: the block count, or the capacity of the layout if that is less.
+fn capacity(model: &Block, held: i64, lines: &mut TomlTable, log: &mut ImportLog) -> Result<()> {
     let Some(item) = model.get("Block count") else { return Ok(()) };
     let wanted = item.whole_in(1, 1 << 50)?;
     if held < wanted {
-        let message =
-            format!("the drive is said to have {wanted} blocks, its layout holds only {held}");
-        notes.warn(item.place, message);
+        let message = format!("`Block count` is {wanted}, but the layout has only {held} sectors");
+        log.warn(item.location, message);
     }
-    lines.from("sectors", wanted.min(held).to_string(), ("Block count", item), notes);
+    lines.from("sectors", wanted.min(held).to_string(), ("Block count", item), log);
     Ok(())
 }

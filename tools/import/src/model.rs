@@ -1,8 +1,8 @@
-//! The machine a parameter file describes: components, how they hang together, and the rest.
+//! The model in a parameter file: blocks, component instances and topology.
 
-use crate::parse::{Reading, names_between};
-use crate::source::{Place, Trouble, quote};
-use crate::syntax::{Block, Item, Node, Statement, Value};
+use crate::parse::{SourceReader, names_between};
+use crate::source::{LocatedError, Result, SourceLocation, quote};
+use crate::syntax::{Block, Item, Statement, TopologyNode, Value};
 use std::collections::BTreeMap;
 
 /// DiskSim's `component parameter value` on its command line.
@@ -16,45 +16,48 @@ pub struct Override {
     pub value: String,
 }
 
-/// Everything a parameter file says, by name.
+/// The blocks, instances and topology of a parameter file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// All named blocks in order, inherited values filled in.
     pub blocks: Vec<Block>,
     /// Component to block.
     pub instances: BTreeMap<String, Block>,
-    pub topology: Option<Node>,
+    pub topology: Option<TopologyNode>,
 }
 
-/// A component cannot be laid over more than this many others.
+/// Maximum component instances.
 const COMPONENTS_MAX: usize = 100_000;
 
 impl Model {
-    pub fn read(statements: Vec<Statement>) -> Result<Self, Trouble> {
+    pub fn read(statements: Vec<Statement>) -> Result<Self> {
         let mut model = Self::default();
         for statement in statements {
             match statement {
                 Statement::Block(block) => model.define(block)?,
-                Statement::Instantiate { place, names, spec } => {
-                    model.instantiate(place, names, &spec)?;
+                Statement::Instantiate { location, names, spec } => {
+                    model.instantiate(location, names, &spec)?;
                 }
                 Statement::Topology(node) if model.topology.is_none() => {
                     model.topology = Some(node);
                 }
                 Statement::Topology(node) => {
-                    return Err(Trouble::new(node.place, "a second topology; there can be one"));
+                    return Err(LocatedError::new(
+                        node.location,
+                        "a second topology; only one is allowed",
+                    ));
                 }
             }
         }
         Ok(model)
     }
 
-    /// A block may start from an earlier one, named behind a colon or in the place of its kind.
-    fn define(&mut self, block: Block) -> Result<(), Trouble> {
+    /// A block may start from an earlier one, named behind a colon or in the location of its kind.
+    fn define(&mut self, block: Block) -> Result<()> {
         let parent = match &block.parent {
             Some(parent) => Some(self.find(parent).ok_or_else(|| {
                 let message = format!("there is no block {} to start from", quote(parent));
-                Trouble::new(block.place, message)
+                LocatedError::new(block.location, message)
             })?),
             None => self.find(&block.kind),
         };
@@ -73,51 +76,49 @@ impl Model {
 
     fn instantiate(
         &mut self,
-        place: Place,
-        names: Vec<(String, Place)>,
+        location: SourceLocation,
+        names: Vec<(String, SourceLocation)>,
         spec: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<()> {
         let block = self.find(spec).cloned().ok_or_else(|| {
-            Trouble::new(place, format!("there is no block {} to instantiate", quote(spec)))
+            LocatedError::new(location, format!("there is no block {} to instantiate", quote(spec)))
         })?;
-        // Copies of a block with a large layout would fill the memory.
+        // Bounds the memory for copies of a block with a large layout.
         let size = block.weight();
         for (name, at) in names {
             if self.instances.len() >= COMPONENTS_MAX
                 || self.instances.len().saturating_mul(size) > 50_000_000
             {
-                return Err(Trouble::new(at, "too many components for one scenario"));
+                return Err(LocatedError::new(at, "too many components for one scenario"));
             }
             if self.instances.insert(name.clone(), block.clone()).is_some() {
                 let message = format!("{} is instantiated twice", quote(&name));
-                return Err(Trouble::new(at, message));
+                return Err(LocatedError::new(at, message));
             }
         }
         Ok(())
     }
 
-    /// The blocks of one kind: instances if there are any, else what is defined.
+    /// The defined blocks of one kind.
     pub fn of_kind(&self, kind: &str) -> Vec<&Block> {
         self.blocks.iter().filter(|block| block.kind == kind).collect()
     }
 
     /// Changes parameters of components.
-    pub fn apply(&mut self, over: &Override, reading: &mut Reading<'_>) -> Result<(), Trouble> {
+    pub fn apply(&mut self, over: &Override, reading: &mut SourceReader<'_>) -> Result<()> {
         let shown = format!("override of {} {}", over.component, over.parameter);
         let item = reading.value(&over.value, &shown)?;
-        let nowhere = |message: String| Trouble::nowhere(format!("{shown}: {message}"));
+        let error = |message: String| LocatedError::nowhere(format!("{shown}: {message}"));
         let wanted = over.component.trim();
         let names: Vec<String> = match (wanted.split_once(".."), wanted.strip_suffix('*')) {
-            (Some((first, last)), _) => {
-                names_between(first.trim(), last.trim()).map_err(&nowhere)?
-            }
+            (Some((first, last)), _) => names_between(first.trim(), last.trim()).map_err(&error)?,
             (_, Some(prefix)) => {
                 self.instances.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
             }
             _ => vec![wanted.to_owned()],
         };
         if names.is_empty() {
-            return Err(nowhere("no component has such a name".to_owned()));
+            return Err(error("no component has such a name".to_owned()));
         }
         for name in names {
             let block = match self.instances.get_mut(&name) {
@@ -125,9 +126,9 @@ impl Model {
                 None => self.blocks.iter_mut().find(|block| block.name == name),
             };
             let Some(block) = block else {
-                return Err(nowhere(format!("there is no component {}", quote(&name))));
+                return Err(error(format!("there is no component {}", quote(&name))));
             };
-            replace(block, &over.parameter, &item).map_err(&nowhere)?;
+            replace(block, &over.parameter, &item).map_err(&error)?;
         }
         Ok(())
     }
@@ -136,7 +137,7 @@ impl Model {
 /// Sets `path`, such as `Scheduler:Scheduling policy`.
 fn replace(block: &mut Block, path: &str, item: &Item) -> Result<(), String> {
     let Some((outer, inner)) = path.split_once(':') else {
-        block.set(path.trim(), item.place, item.clone());
+        block.set(path.trim(), item.location, item.clone());
         return Ok(());
     };
     let entry = block.entries.iter_mut().find(|entry| entry.key == outer.trim());
@@ -147,7 +148,7 @@ fn replace(block: &mut Block, path: &str, item: &Item) -> Result<(), String> {
 }
 
 impl Block {
-    /// About how many values it holds.
+    /// The approximate number of values in it.
     pub fn weight(&self) -> usize {
         fn of(item: &Item) -> usize {
             match &item.value {

@@ -1,37 +1,37 @@
-//! From text to statements.
+//! Parses text to statements.
 //!
-//! Hostile files are bounded: nesting, files read, bytes of text and values in all.
+//! Limits for hostile files: nesting, files read, bytes of text and total values.
 
-use crate::source::{Files, Place, Trouble, quote};
-use crate::syntax::{Block, Entry, Item, Node, Statement, Value};
+use crate::source::{FileSource, LocatedError, Result, SourceLocation, quote};
+use crate::syntax::{Block, Entry, Item, Statement, TopologyNode, Value};
 
-/// Blocks, lists, topologies and sourced files inside each other.
+/// Maximum nesting of blocks, lists, topologies and sourced files.
 const DEPTH_MAX: u32 = 48;
 const FILES_MAX: usize = 1_000;
 const TEXT_BYTES_MAX: usize = 256 << 20;
 const VALUES_MAX: usize = 8_000_000;
-/// Names a range such as `disk0 .. disk9` stands for.
+/// Maximum names of a range such as `disk0 .. disk9`.
 const RANGE_MAX: u64 = 10_000;
 
-/// What the parsers of all files share.
-pub(crate) struct Reading<'a> {
-    files: &'a mut dyn Files,
-    /// Names of the files read so far, to show in places.
+/// State shared by the parsers of all files.
+pub(crate) struct SourceReader<'a> {
+    files: &'a mut dyn FileSource,
+    /// Names of the files read so far, for locations.
     pub names: Vec<String>,
     bytes: usize,
     values: usize,
 }
 
-impl<'a> Reading<'a> {
-    pub fn new(files: &'a mut dyn Files) -> Self {
+impl<'a> SourceReader<'a> {
+    pub fn new(files: &'a mut dyn FileSource) -> Self {
         Self { files, names: Vec::new(), bytes: 0, values: 0 }
     }
 
     /// Reads `name`, named in the file at `from`; returns its number and text.
-    pub fn open(&mut self, name: &str, from: Option<Place>) -> Result<(u32, String), Trouble> {
-        let trouble = |message| Trouble { at: from, message };
+    pub fn open(&mut self, name: &str, from: Option<SourceLocation>) -> Result<(u32, String)> {
+        let trouble = |message| LocatedError { at: from, message };
         if self.names.len() >= FILES_MAX {
-            let message = format!("more than {FILES_MAX} files are sourced; is there a circle?");
+            let message = format!("more than {FILES_MAX} files are sourced; check for a cycle");
             return Err(trouble(message));
         }
         let parent = from.map_or("", |at| self.names[at.file as usize].as_str()).to_owned();
@@ -45,7 +45,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The statements of the first file and all it sources.
-    pub fn statements(&mut self, name: &str) -> Result<Vec<Statement>, Trouble> {
+    pub fn statements(&mut self, name: &str) -> Result<Vec<Statement>> {
         let (file, text) = self.open(name, None)?;
         let mut statements = Vec::new();
         Parser::new(file, &text, self).statements(&mut statements, 0)?;
@@ -53,7 +53,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A value written on the command line.
-    pub fn value(&mut self, text: &str, shown: &str) -> Result<Item, Trouble> {
+    pub fn value(&mut self, text: &str, shown: &str) -> Result<Item> {
         self.names.push(shown.to_owned());
         let file = self.names.len() as u32 - 1;
         let mut parser = Parser::new(file, text, self);
@@ -72,17 +72,17 @@ struct Parser<'a, 'r, 'f> {
     line: u32,
     line_start: usize,
     file: u32,
-    reading: &'r mut Reading<'f>,
+    reading: &'r mut SourceReader<'f>,
 }
 
 impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
-    fn new(file: u32, text: &'a str, reading: &'r mut Reading<'f>) -> Self {
+    fn new(file: u32, text: &'a str, reading: &'r mut SourceReader<'f>) -> Self {
         Self { text: text.as_bytes(), at: 0, line: 1, line_start: 0, file, reading }
     }
 
-    fn place(&self) -> Place {
+    fn location(&self) -> SourceLocation {
         let column = (self.at - self.line_start).min(u32::MAX as usize - 1) as u32 + 1;
-        Place { file: self.file, line: self.line, column }
+        SourceLocation { file: self.file, line: self.line, column }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -112,7 +112,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
         }
     }
 
-    fn expected<T>(&self, what: &str) -> Result<T, Trouble> {
+    fn expected<T>(&self, what: &str) -> Result<T> {
         let found = match self.peek() {
             None => "the end of the file".to_owned(),
             Some(_) => {
@@ -121,7 +121,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
                 quote(&String::from_utf8_lossy(&rest[..end.min(80)]))
             }
         };
-        Err(Trouble::new(self.place(), format!("expected {what}, found {found}")))
+        Err(LocatedError::new(self.location(), format!("expected {what}, found {found}")))
     }
 
     /// The text up to one of `stops` on this line, trimmed.
@@ -133,7 +133,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
         String::from_utf8_lossy(&self.text[start..self.at]).trim().to_owned()
     }
 
-    fn take(&mut self, byte: u8, what: &str) -> Result<(), Trouble> {
+    fn take(&mut self, byte: u8, what: &str) -> Result<()> {
         self.blank();
         if self.peek() != Some(byte) {
             return self.expected(what);
@@ -142,42 +142,45 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
         Ok(())
     }
 
-    fn deeper(&self, depth: u32) -> Result<u32, Trouble> {
+    fn deeper(&self, depth: u32) -> Result<u32> {
         if depth >= DEPTH_MAX {
             let message = format!("nested more than {DEPTH_MAX} deep");
-            return Err(Trouble::new(self.place(), message));
+            return Err(LocatedError::new(self.location(), message));
         }
         Ok(depth + 1)
     }
 
-    fn count_value(&mut self) -> Result<(), Trouble> {
+    fn count_value(&mut self) -> Result<()> {
         self.reading.values += 1;
         if self.reading.values > VALUES_MAX {
-            return Err(Trouble::new(self.place(), format!("more than {VALUES_MAX} values")));
+            return Err(LocatedError::new(
+                self.location(),
+                format!("more than {VALUES_MAX} values"),
+            ));
         }
         Ok(())
     }
 
-    fn statements(&mut self, out: &mut Vec<Statement>, depth: u32) -> Result<(), Trouble> {
+    fn statements(&mut self, out: &mut Vec<Statement>, depth: u32) -> Result<()> {
         let depth = self.deeper(depth)?;
         loop {
             self.blank();
             if self.peek().is_none() {
                 return Ok(());
             }
-            let place = self.place();
+            let location = self.location();
             let words = self.until(b"{}[],=#");
             let first = words.split_whitespace().next().unwrap_or("");
             match first {
                 "source" => {
                     let name = words["source".len()..].trim();
-                    let (file, text) = self.reading.open(name, Some(place))?;
+                    let (file, text) = self.reading.open(name, Some(location))?;
                     Parser::new(file, &text, self.reading).statements(out, depth)?;
                 }
-                "instantiate" => out.push(self.instantiate(place, depth)?),
+                "instantiate" => out.push(self.instantiate(location, depth)?),
                 "topology" => {
                     let rest = words["topology".len()..].trim().to_owned();
-                    out.push(Statement::Topology(self.node(place, &rest, depth)?));
+                    out.push(Statement::Topology(self.node(location, &rest, depth)?));
                 }
                 "" => {
                     return self.expected("a block, `source`, `instantiate` or `topology`");
@@ -188,38 +191,40 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
                         return self.expected("`{` after the kind and name of a block");
                     }
                     self.count_value()?;
-                    out.push(Statement::Block(self.block(place, &words, depth)?));
+                    out.push(Statement::Block(self.block(location, &words, depth)?));
                 }
             }
         }
     }
 
-    fn instantiate(&mut self, place: Place, depth: u32) -> Result<Statement, Trouble> {
+    fn instantiate(&mut self, location: SourceLocation, depth: u32) -> Result<Statement> {
         self.blank();
         if self.peek() != Some(b'[') {
             return self.expected("`[` and the names of what to instantiate");
         }
         let names = self.value(depth)?.words()?;
         self.blank();
-        let at = self.place();
+        let at = self.location();
         let rest = self.until(b"{}[],=#");
         match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
-            ["as", spec] => Ok(Statement::Instantiate { place, names, spec: (*spec).to_owned() }),
+            ["as", spec] => {
+                Ok(Statement::Instantiate { location, names, spec: (*spec).to_owned() })
+            }
             _ => {
                 let message = format!("expected `as NAME`, found {}", quote(&rest));
-                Err(Trouble::new(at, message))
+                Err(LocatedError::new(at, message))
             }
         }
     }
 
-    /// `kind name [ children ]`, of which `words` is read already.
-    fn node(&mut self, place: Place, words: &str, depth: u32) -> Result<Node, Trouble> {
+    /// `kind name [ children ]`, after `words` has been read.
+    fn node(&mut self, location: SourceLocation, words: &str, depth: u32) -> Result<TopologyNode> {
         let depth = self.deeper(depth)?;
         self.count_value()?;
         let words: Vec<&str> = words.split_whitespace().collect();
         let &[kind, name] = words.as_slice() else {
             let message = format!("expected a kind and a name, found {}", quote(&words.join(" ")));
-            return Err(Trouble::new(place, message));
+            return Err(LocatedError::new(location, message));
         };
         let mut children = Vec::new();
         self.take(b'[', "`[` after the name of a component")?;
@@ -232,16 +237,16 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
                 _ => return self.expected("`,` or `]`"),
             }
             self.blank();
-            let place = self.place();
+            let location = self.location();
             let words = self.until(b"{}[],=#");
-            children.push(self.node(place, &words, depth)?);
+            children.push(self.node(location, &words, depth)?);
         }
         self.at += 1;
-        Ok(Node { place, kind: kind.to_owned(), name: name.to_owned(), children })
+        Ok(TopologyNode { location, kind: kind.to_owned(), name: name.to_owned(), children })
     }
 
-    /// `kind name : parent { ... }`, read up to the brace.
-    fn block(&mut self, place: Place, words: &str, depth: u32) -> Result<Block, Trouble> {
+    /// `kind name : parent { ... }`, after `words` has been read up to the brace.
+    fn block(&mut self, location: SourceLocation, words: &str, depth: u32) -> Result<Block> {
         let depth = self.deeper(depth)?;
         let (own, parent) = match words.split_once(" : ") {
             Some((own, parent)) => (own, Some(parent.trim().to_owned())),
@@ -256,7 +261,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
             if self.peek() == Some(b'}') {
                 break;
             }
-            let place = self.place();
+            let location = self.location();
             let key = self.until(b"{}[],=#");
             if key.is_empty() {
                 return self.expected("`name = value` or `}`");
@@ -266,7 +271,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
             }
             self.at += 1;
             let item = self.value(depth)?;
-            entries.push(Entry { key, place, item });
+            entries.push(Entry { key, location, item });
             self.blank();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -275,15 +280,15 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
             }
         }
         self.at += 1;
-        Ok(Block { place, kind, name, parent, entries })
+        Ok(Block { location, kind, name, parent, entries })
     }
 
-    fn value(&mut self, depth: u32) -> Result<Item, Trouble> {
+    fn value(&mut self, depth: u32) -> Result<Item> {
         self.blank();
-        let place = self.place();
+        let location = self.location();
         self.count_value()?;
         if self.peek() == Some(b'[') {
-            return self.list(place, depth);
+            return self.list(location, depth);
         }
         let words = self.until(b"{}[],#");
         if words.is_empty() {
@@ -291,18 +296,18 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
         }
         if let Some(name) = words.strip_prefix("source").filter(|s| s.starts_with([' ', '\t'])) {
             let depth = self.deeper(depth)?;
-            let (file, text) = self.reading.open(name.trim(), Some(place))?;
+            let (file, text) = self.reading.open(name.trim(), Some(location))?;
             return Parser::new(file, &text, self.reading).value(depth);
         }
         self.blank();
         let value = match self.peek() {
-            Some(b'{') => Value::Block(Box::new(self.block(place, &words, depth)?)),
+            Some(b'{') => Value::Block(Box::new(self.block(location, &words, depth)?)),
             _ => scalar(&words),
         };
-        Ok(Item { place, value })
+        Ok(Item { location, value })
     }
 
-    fn list(&mut self, place: Place, depth: u32) -> Result<Item, Trouble> {
+    fn list(&mut self, location: SourceLocation, depth: u32) -> Result<Item> {
         let depth = self.deeper(depth)?;
         self.at += 1;
         let mut items = Vec::new();
@@ -319,7 +324,7 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
                     for name in names {
                         self.count_value()?;
                         let value = Value::Text(name.into());
-                        items.push(Item { place: item.place, value });
+                        items.push(Item { location: item.location, value });
                     }
                 }
                 None => items.push(item),
@@ -332,11 +337,11 @@ impl<'a, 'r, 'f> Parser<'a, 'r, 'f> {
             }
         }
         self.at += 1;
-        Ok(Item { place, value: Value::List(items) })
+        Ok(Item { location, value: Value::List(items) })
     }
 }
 
-/// A number if it reads as one, otherwise text.
+/// A number if it parses as one, otherwise text.
 fn scalar(words: &str) -> Value {
     let hex = words.strip_prefix("0x").or_else(|| words.strip_prefix("0X"));
     if let Some(n) = hex.and_then(|digits| i64::from_str_radix(digits, 16).ok()) {
@@ -352,15 +357,15 @@ fn scalar(words: &str) -> Value {
     }
 }
 
-/// The names `first .. last` stands for.
-fn range(item: &Item) -> Result<Option<Vec<String>>, Trouble> {
+/// The names of the range `first .. last`.
+fn range(item: &Item) -> Result<Option<Vec<String>>> {
     let Value::Text(text) = &item.value else { return Ok(None) };
     let Some((first, last)) = text.split_once("..").filter(|_| !text.contains('/')) else {
         return Ok(None);
     };
     names_between(first.trim(), last.trim())
         .map(Some)
-        .map_err(|message| Trouble::new(item.place, message))
+        .map_err(|message| LocatedError::new(item.location, message))
 }
 
 /// `disk3`, `disk4`, `disk5` for `disk3` and `disk5`.

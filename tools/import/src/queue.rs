@@ -1,8 +1,9 @@
-//! Queues: `disksim_ioqueue`, and which scheduler a policy number stands for.
+//! Queues: `disksim_ioqueue`, and the schedulers by policy number.
 
-use crate::source::Trouble;
+use crate::source::Result;
 use crate::syntax::{Block, Item};
-use crate::table::{Carry, Lines, Notes, Table, carry, row, string};
+use crate::table::Conversion::{Choice, Described, Unsupported, UnsupportedIf};
+use crate::table::{ImportLog, ParameterTable, TomlTable, convert, row, string};
 
 /// A policy number, DiskSim's name, and the value of a `scheduler` key.
 pub type Policy = (i64, &'static str, &'static str);
@@ -40,78 +41,78 @@ pub const POLICIES: &[Policy] = &[
 ];
 
 /// The parameters of a queue.
-pub const QUEUE: Table = Table {
+pub const QUEUE: ParameterTable = ParameterTable {
     kind: "disksim_ioqueue",
     becomes: "an `io-queue` in front of a device, or the scheduler of a drive",
     rows: &[
-        row("Scheduling policy", Carry::Part("`scheduler`")),
+        row("Scheduling policy", Described("`scheduler`")),
         row(
             "Cylinder mapping strategy",
-            Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
+            Described("nothing: schedulers use the drive's own mapping"),
         ),
         row(
             "Write initiation delay",
-            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
         ),
         row(
             "Read initiation delay",
-            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
         ),
-        row("Sequential stream scheme", Carry::Part("`concatenate`")),
-        row("Maximum concat size", Carry::Part("`concatenate_max`")),
-        row("Overlapping request scheme", Carry::Choice("overlap", OVERLAPS)),
+        row("Sequential stream scheme", Described("`concatenate`")),
+        row("Maximum concat size", Described("`concatenate_max`")),
+        row("Overlapping request scheme", Choice("overlap", OVERLAPS)),
         row(
             "Sequential stream diff maximum",
-            Carry::Beyond(
+            UnsupportedIf(
                 0.0,
-                "requests of a stream follow each other without a gap",
+                "requests of a stream are contiguous",
                 ("Sequential stream scheme", 3.0),
             ),
         ),
-        row("Scheduling timeout scheme", Carry::Choice("timeout", TIMEOUTS)),
-        row("Timeout time/weight", Carry::Part("`timeout_after`")),
-        row("Timeout scheduling", Carry::Part("`timeout_scheduler`")),
-        row("Scheduling priority scheme", Carry::Choice("priority", PRIORITIES)),
-        row("Priority scheduling", Carry::Part("`priority_scheduler`")),
+        row("Scheduling timeout scheme", Choice("timeout", TIMEOUTS)),
+        row("Timeout time/weight", Described("`timeout_after`")),
+        row("Timeout scheduling", Described("`timeout_scheduler`")),
+        row("Scheduling priority scheme", Choice("priority", PRIORITIES)),
+        row("Priority scheduling", Described("`priority_scheduler`")),
     ],
 };
 
-/// The same of the queue of a drive that takes several commands.
-pub const DRIVE_QUEUE: Table = Table {
+/// The parameters of the queue of a drive with command queueing.
+pub const DRIVE_QUEUE: ParameterTable = ParameterTable {
     kind: "disksim_ioqueue",
     becomes: "in a drive: its scheduler",
     rows: &[
-        row("Scheduling policy", Carry::Part("`scheduler`")),
+        row("Scheduling policy", Described("`scheduler`")),
         row(
             "Cylinder mapping strategy",
-            Carry::Part("nothing: schedulers ask the drive itself where a sector is"),
+            Described("nothing: schedulers use the drive's own mapping"),
         ),
         row(
             "Write initiation delay",
-            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
         ),
         row(
             "Read initiation delay",
-            Carry::Part("nothing: DiskSim adds it to its schedulers' estimates only"),
+            Described("nothing: DiskSim adds it to its schedulers' estimates only"),
         ),
         row(
             "Sequential stream scheme",
-            Carry::Lost(0.0, "a drive's queue joins nothing; its buffer does"),
+            Unsupported(0.0, "a drive's queue does not concatenate requests; its buffer does"),
         ),
-        row("Maximum concat size", Carry::Part("nothing: see the sequential stream scheme")),
+        row("Maximum concat size", Described("nothing: see the sequential stream scheme")),
         row(
             "Overlapping request scheme",
-            Carry::Lost(0.0, "commands of a drive are served one by one"),
+            Unsupported(0.0, "commands of a drive are served one by one"),
         ),
         row(
             "Sequential stream diff maximum",
-            Carry::Part("nothing: see the sequential stream scheme"),
+            Described("nothing: see the sequential stream scheme"),
         ),
-        row("Scheduling timeout scheme", Carry::Lost(0.0, "commands of a drive have no timeout")),
-        row("Timeout time/weight", Carry::Part("nothing: see the scheduling timeout scheme")),
-        row("Timeout scheduling", Carry::Part("nothing: see the scheduling timeout scheme")),
-        row("Scheduling priority scheme", Carry::Lost(0.0, "a drive knows no priorities")),
-        row("Priority scheduling", Carry::Part("nothing: see the scheduling priority scheme")),
+        row("Scheduling timeout scheme", Unsupported(0.0, "commands of a drive have no timeout")),
+        row("Timeout time/weight", Described("nothing: see the scheduling timeout scheme")),
+        row("Timeout scheduling", Described("nothing: see the scheduling timeout scheme")),
+        row("Scheduling priority scheme", Unsupported(0.0, "a drive has no priorities")),
+        row("Priority scheduling", Described("nothing: see the scheduling priority scheme")),
     ],
 };
 
@@ -120,54 +121,57 @@ const TIMEOUTS: &[(i64, &str)] = &[(0, "none"), (1, "full"), (2, "half")];
 const PRIORITIES: &[(i64, &str)] = &[(0, "none"), (1, "sync")];
 const CONCATENATE: &[&str] = &["none", "reads", "writes", "both"];
 
-/// The scheduler of a drive; the rest of its queue is that of the drive.
-pub(crate) fn scheduler(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+/// The scheduler of a drive; its other queue parameters are those of the drive.
+pub(crate) fn scheduler(item: &Item, lines: &mut TomlTable, log: &mut ImportLog) -> Result<()> {
     let block = item.block()?;
-    policy(block, "Scheduling policy", "scheduler", lines, notes)?;
-    carry(&DRIVE_QUEUE, block, lines, notes)
+    policy(block, "Scheduling policy", "scheduler", lines, log)?;
+    convert(&DRIVE_QUEUE, block, lines, log)
 }
 
 fn policy(
     block: &Block,
     theirs: &str,
     ours: &str,
-    lines: &mut Lines,
-    notes: &Notes,
-) -> Result<(), Trouble> {
+    lines: &mut TomlTable,
+    log: &ImportLog,
+) -> Result<()> {
     let item = block.need(theirs)?;
     let number = item.whole_in(1, POLICIES.len() as i64)?;
     let (_, name, value) = POLICIES[number as usize - 1];
-    lines.set(ours, value, format!("{theirs} = {number} ({name}), {}", notes.line(item.place)));
+    lines.set(ours, value, format!("{theirs} = {number} ({name}), {}", log.line(item.location)));
     Ok(())
 }
 
-/// Everything a queue in front of a device does.
-pub(crate) fn whole(item: &Item, lines: &mut Lines, notes: &mut Notes) -> Result<(), Trouble> {
+/// All parameters of a queue in front of a device.
+pub(crate) fn io_queue(item: &Item, lines: &mut TomlTable, log: &mut ImportLog) -> Result<()> {
     let block = item.block()?;
-    policy(block, "Scheduling policy", "scheduler", lines, notes)?;
-    carry(&QUEUE, block, lines, notes)?;
+    policy(block, "Scheduling policy", "scheduler", lines, log)?;
+    convert(&QUEUE, block, lines, log)?;
     let chosen = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 255));
     if chosen("Scheduling timeout scheme")? > 0 {
         let after = block.need("Timeout time/weight")?;
         let seconds = after.number_in(0.0, 86_400.0)?;
         let from = ("Timeout time/weight", after);
-        lines.from("timeout_after", format!("\"{seconds}s\""), from, notes);
-        policy(block, "Timeout scheduling", "timeout_scheduler", lines, notes)?;
+        lines.from("timeout_after", format!("\"{seconds}s\""), from, log);
+        policy(block, "Timeout scheduling", "timeout_scheduler", lines, log)?;
     }
     if chosen("Scheduling priority scheme")? > 0 {
-        policy(block, "Priority scheduling", "priority_scheduler", lines, notes)?;
+        policy(block, "Priority scheduling", "priority_scheduler", lines, log)?;
     }
     let Some(scheme) = block.get("Sequential stream scheme") else { return Ok(()) };
     let bits = scheme.whole_in(0, 31)?;
     let from = ("Sequential stream scheme", scheme);
     if bits > 3 {
-        notes.warn(scheme.place, "`Sequential stream scheme`: streams are joined, not scheduled");
+        log.warn(
+            scheme.location,
+            "`Sequential stream scheme`: streams are concatenated, but not scheduled together",
+        );
     }
     if bits & 3 != 0 {
-        lines.from("concatenate", string(CONCATENATE[(bits & 3) as usize]), from, notes);
+        lines.from("concatenate", string(CONCATENATE[(bits & 3) as usize]), from, log);
         let size = block.need("Maximum concat size")?;
         let sectors = size.whole_in(0, 1 << 22)?.max(1).to_string();
-        lines.from("concatenate_max", sectors, ("Maximum concat size", size), notes);
+        lines.from("concatenate_max", sectors, ("Maximum concat size", size), log);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub const CACHE_MEMORY: Table = Table {
     rows: &[
         row("Cache size", Carry::Sectors("size")),
         row("SLRU segments", Carry::Part("`protected_share`, the share of the last one")),
-        row("Line size", Carry::Sectors("line_size")),
+        row("Line size", Carry::Sectors("page_size")),
         row("Bit granularity", Carry::Lost(1.0, "every sector of a line is held or not")),
         row("Lock granularity", Carry::Part("nothing: requests lock their lines")),
         row("Shared read locks", Carry::Flag("shared_read_locks")),

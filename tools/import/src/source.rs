@@ -1,20 +1,20 @@
-//! Files as the importer sees them, places in them, and what can be wrong there.
+//! Source files, locations in them, and errors.
 
 use std::fmt;
 
-/// Gives the importer the files that a parameter file names.
-pub trait Files {
+/// Provides the files that a parameter file names.
+pub trait FileSource {
     /// Finds file `name`, as written in the file shown as `from` (empty for the first file);
-    /// returns the name to show for it and its text.
+    /// returns its name for messages and its text.
     ///
     /// # Errors
-    /// A sentence that says where it was looked for.
+    /// A sentence with the folders searched.
     fn read(&mut self, name: &str, from: &str) -> Result<(String, String), String>;
 }
 
-/// A place in one of the files read.
+/// A location in one of the files read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// Number of the file, in order of reading.
     pub file: u32,
     /// Line, from 1.
@@ -23,12 +23,12 @@ pub struct Place {
     pub column: u32,
 }
 
-/// Why a file cannot be imported.
+/// An error in a parameter file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
     /// `file:line:column`, where there is one.
     pub at: Option<String>,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub message: String,
 }
 
@@ -43,15 +43,17 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// A problem at a place whose file name is not looked up yet.
+pub(crate) type Result<T, E = LocatedError> = std::result::Result<T, E>;
+
+/// An error at a location whose file name is not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub at: Option<Place>,
+pub(crate) struct LocatedError {
+    pub at: Option<SourceLocation>,
     pub message: String,
 }
 
-impl Trouble {
-    pub fn new(at: Place, message: impl Into<String>) -> Self {
+impl LocatedError {
+    pub fn new(at: SourceLocation, message: impl Into<String>) -> Self {
         Self { at: Some(at), message: message.into() }
     }
 
@@ -65,15 +67,15 @@ impl Trouble {
 }
 
 /// `place` as `file:line:column`.
-pub(crate) fn show(place: Place, files: &[String]) -> String {
-    let name = files.get(place.file as usize).map_or("?", String::as_str);
-    format!("{name}:{}:{}", place.line, place.column)
+pub(crate) fn show(location: SourceLocation, files: &[String]) -> String {
+    let name = files.get(location.file as usize).map_or("?", String::as_str);
+    format!("{name}:{}:{}", location.line, location.column)
 }
 
-/// At most this much of a hostile word is quoted.
+/// Maximum length of quoted words.
 const QUOTE_CHARS_MAX: usize = 60;
 
-/// `text` in back quotes, cut and without control characters.
+/// `text` in back quotes, truncated and without control characters.
 pub(crate) fn quote(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '?' } else { c };
     let short: String = text.chars().take(QUOTE_CHARS_MAX).map(clean).collect();

@@ -1,11 +1,11 @@
-//! What a parameter file says, before anybody asks what it means.
+//! The syntax tree of a parameter file.
 
-use crate::source::{Place, Trouble, quote};
+use crate::source::{LocatedError, Result, SourceLocation, quote};
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Item {
-    pub place: Place,
+    pub location: SourceLocation,
     pub value: Value,
 }
 
@@ -21,10 +21,10 @@ pub(crate) enum Value {
 /// `kind name { key = value, ... }`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
-    pub place: Place,
+    pub location: SourceLocation,
     pub kind: String,
     pub name: String,
-    /// The earlier block it starts from.
+    /// The earlier block it inherits from.
     pub parent: Option<String>,
     pub entries: Vec<Entry>,
 }
@@ -32,24 +32,24 @@ pub(crate) struct Block {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub key: String,
-    pub place: Place,
+    pub location: SourceLocation,
     pub item: Item,
 }
 
-/// A component and what hangs below it.
+/// A component and its children.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub place: Place,
+pub(crate) struct TopologyNode {
+    pub location: SourceLocation,
     pub kind: String,
     pub name: String,
-    pub children: Vec<Node>,
+    pub children: Vec<TopologyNode>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
     Block(Block),
-    Instantiate { place: Place, names: Vec<(String, Place)>, spec: String },
-    Topology(Node),
+    Instantiate { location: SourceLocation, names: Vec<(String, SourceLocation)>, spec: String },
+    Topology(TopologyNode),
 }
 
 impl Item {
@@ -63,11 +63,11 @@ impl Item {
         }
     }
 
-    fn wrong<T>(&self, expected: &str) -> Result<T, Trouble> {
-        Err(Trouble::new(self.place, format!("expected {expected}, found {}", self.noun())))
+    fn wrong<T>(&self, expected: &str) -> Result<T> {
+        Err(LocatedError::new(self.location, format!("expected {expected}, found {}", self.noun())))
     }
 
-    pub fn number(&self) -> Result<f64, Trouble> {
+    pub fn number(&self) -> Result<f64> {
         match self.value {
             Value::Whole(n) => Ok(n as f64),
             Value::Number(x) => Ok(x),
@@ -76,7 +76,7 @@ impl Item {
     }
 
     /// A number from `min` to `max`.
-    pub fn number_in(&self, min: f64, max: f64) -> Result<f64, Trouble> {
+    pub fn number_in(&self, min: f64, max: f64) -> Result<f64> {
         match self.number()? {
             x if (min..=max).contains(&x) => Ok(x),
             _ => self.wrong(&format!("a number from {min} to {max}")),
@@ -84,7 +84,7 @@ impl Item {
     }
 
     /// A whole number from `min` to `max`; `3.0` is one.
-    pub fn whole_in(&self, min: i64, max: i64) -> Result<i64, Trouble> {
+    pub fn whole_in(&self, min: i64, max: i64) -> Result<i64> {
         let whole = match self.value {
             Value::Whole(n) => Some(n),
             Value::Number(x) if x.fract() == 0.0 && x.abs() < 9e15 => Some(x as i64),
@@ -97,25 +97,25 @@ impl Item {
     }
 
     /// Anything but 0 counts as yes, as it does in C.
-    pub fn flag(&self) -> Result<bool, Trouble> {
+    pub fn flag(&self) -> Result<bool> {
         Ok(self.whole_in(-1, 255)? != 0)
     }
 
-    pub fn text(&self) -> Result<&str, Trouble> {
+    pub fn text(&self) -> Result<&str> {
         match &self.value {
             Value::Text(text) => Ok(text),
             _ => self.wrong("a word"),
         }
     }
 
-    pub fn list(&self) -> Result<&[Item], Trouble> {
+    pub fn list(&self) -> Result<&[Item]> {
         match &self.value {
             Value::List(items) => Ok(items),
             _ => self.wrong("a list such as [ a, b ]"),
         }
     }
 
-    pub fn block(&self) -> Result<&Block, Trouble> {
+    pub fn block(&self) -> Result<&Block> {
         match &self.value {
             Value::Block(block) => Ok(block),
             _ => self.wrong("a block such as kind { ... }"),
@@ -123,8 +123,8 @@ impl Item {
     }
 
     /// The words of a list of words.
-    pub fn words(&self) -> Result<Vec<(String, Place)>, Trouble> {
-        self.list()?.iter().map(|item| Ok((item.text()?.to_owned(), item.place))).collect()
+    pub fn words(&self) -> Result<Vec<(String, SourceLocation)>> {
+        self.list()?.iter().map(|item| Ok((item.text()?.to_owned(), item.location))).collect()
     }
 }
 
@@ -134,32 +134,32 @@ impl Block {
         self.entries.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.item)
     }
 
-    pub fn need(&self, key: &str) -> Result<&Item, Trouble> {
+    pub fn need(&self, key: &str) -> Result<&Item> {
         self.get(key).ok_or_else(|| {
             let name = if self.name.is_empty() { &self.kind } else { &self.name };
-            Trouble::new(self.place, format!("{} lacks {}", quote(name), quote(key)))
+            LocatedError::new(self.location, format!("{} lacks {}", quote(name), quote(key)))
         })
     }
 
-    /// Puts `item` in the place of what `key` was, or behind everything.
-    pub fn set(&mut self, key: &str, place: Place, item: Item) {
+    /// Puts `item` in the location of what `key` was, or behind everything.
+    pub fn set(&mut self, key: &str, location: SourceLocation, item: Item) {
         match self.entries.iter_mut().find(|entry| entry.key == key) {
-            Some(entry) => *entry = Entry { key: key.to_owned(), place, item },
-            None => self.entries.push(Entry { key: key.to_owned(), place, item }),
+            Some(entry) => *entry = Entry { key: key.to_owned(), location, item },
+            None => self.entries.push(Entry { key: key.to_owned(), location, item }),
         }
     }
 
     /// This block laid over `parent`: its own keys count, the parent's fill the gaps.
     pub fn over(&self, parent: &Self) -> Self {
         let mut whole = Self {
-            place: self.place,
+            location: self.location,
             kind: parent.kind.clone(),
             name: self.name.clone(),
             parent: None,
             entries: parent.entries.clone(),
         };
         for entry in &self.entries {
-            whole.set(&entry.key, entry.place, entry.item.clone());
+            whole.set(&entry.key, entry.location, entry.item.clone());
         }
         whole
     }

@@ -1,76 +1,79 @@
-//! Buses, controllers, simple devices and logical organisations: what hangs where.
+//! The system: driver, simple devices and logical organisations.
 
 use crate::disk::Link;
 use crate::model::Model;
 use crate::queue;
 use crate::queue::DRIVE_QUEUE;
-use crate::source::{Files, Place, Trouble, quote};
-use crate::syntax::{Block, Item, Node};
-use crate::table::{Carry, Lines, Notes, Table, carry, ms, odd_names, row, string, strings};
-use crate::walk::Walk;
+use crate::source::{FileSource, LocatedError, Result, SourceLocation, quote};
+use crate::syntax::{Block, Item, TopologyNode};
+use crate::table::Conversion::{Described, OutputOnly, Sectors};
+use crate::table::{
+    ImportLog, ParameterTable, TomlTable, check_names, convert, ms, row, string, strings,
+};
+use crate::topology::TopologyBuilder;
 use std::collections::BTreeMap;
 
 /// The parameters of the device driver.
-pub const DRIVER: Table = Table {
+pub const DRIVER: ParameterTable = ParameterTable {
     kind: "disksim_iodriver",
     becomes: "`[host]`",
     rows: &[
-        row("type", Carry::Part("nothing: requests are always simulated")),
-        row("Constant access time", Carry::Part("nothing: see `type`")),
-        row("Scheduler", Carry::Part("an `io-queue` in front of every device")),
-        row("Use queueing in subsystem", Carry::Part("`device_queue_depth` of the queues")),
+        row("type", Described("nothing: requests are always simulated")),
+        row("Constant access time", Described("nothing: see `type`")),
+        row("Scheduler", Described("an `io-queue` in front of every device")),
+        row("Use queueing in subsystem", Described("`device_queue_depth` of the queues")),
     ],
 };
 
 /// The parameters of a simple disk.
-pub const SIMPLE: Table = Table {
+pub const SIMPLE: ParameterTable = ParameterTable {
     kind: "disksim_simpledisk",
-    becomes: "a part of kind `constant-device`",
+    becomes: "a component of kind `constant-device`",
     rows: &[
-        row("Block count", Carry::Sectors("capacity")),
-        row("Access time", Carry::Part("`latency`")),
-        row("Constant access time", Carry::Part("`latency`")),
-        row("Command overhead", Carry::Part("added to `latency`")),
-        row("Bus transaction latency", Carry::Part("added to `latency`")),
-        row("Bulk sector transfer time", Carry::Part("`rate`, unless the bus is slower")),
-        row("Never disconnect", Carry::Part("nothing: a device has the bus to itself")),
-        row("Print stats", Carry::Report),
-        row("Max queue length", Carry::Part("`queue_depth`: one request at a time")),
-        row("Scheduler", Carry::Part("nothing: the host schedules")),
+        row("Block count", Sectors("capacity")),
+        row("Access time", Described("`latency`")),
+        row("Constant access time", Described("`latency`")),
+        row("Command overhead", Described("added to `latency`")),
+        row("Bus transaction latency", Described("added to `latency`")),
+        row("Bulk sector transfer time", Described("`rate`, unless the bus is slower")),
+        row("Never disconnect", Described("nothing: the device has its own bus")),
+        row("Print stats", OutputOnly),
+        row("Max queue length", Described("`servers`: one request at a time")),
+        row("Scheduler", Described("nothing: the host schedules")),
     ],
 };
 
 /// The parameters of a logical organisation.
-pub const LOGORG: Table = Table {
+pub const LOGORG: ParameterTable = ParameterTable {
     kind: "disksim_logorg",
     becomes: "a volume over its devices",
     rows: &[
-        row("Addressing mode", Carry::Part("Array: one volume; Parts: the devices one by one")),
-        row("Distribution scheme", Carry::Part("`stripe` or `concat`")),
-        row("Redundancy scheme", Carry::Part("`raid1`, `raid10`, `raid4`, `raid5`")),
-        row("Components", Carry::Part("nothing: devices are whole")),
-        row("devices", Carry::Part("`members`")),
-        row("Stripe unit", Carry::Part("`chunk`")),
-        row("Synch writes for safety", Carry::Part("`write_order`: 0 `early`, 1 `together`")),
-        row("Number of copies", Carry::Part("`copies` of `raid10`")),
-        row("Copy choice on read", Carry::Part("`read_choice` of `raid1` and `raid10`")),
-        row("RMW vs. reconstruct", Carry::Part("`break_point`")),
-        row("Parity stripe unit", Carry::Part("`parity_rows`, in stripe units")),
-        row("Parity rotation type", Carry::Part("`rotation`")),
-        row("Time stamp interval", Carry::Report),
-        row("Time stamp start time", Carry::Report),
-        row("Time stamp stop time", Carry::Report),
-        row("Time stamp file name", Carry::Report),
+        row("Addressing mode", Described("Array: one volume; Parts: separate devices")),
+        row("Distribution scheme", Described("`stripe` or `concat`")),
+        row("Redundancy scheme", Described("`raid1`, `raid10`, `raid4`, `raid5`")),
+        row("Components", Described("nothing: devices are whole")),
+        row("devices", Described("`members`")),
+        row("Stripe unit", Described("`chunk`")),
+        row("Synch writes for safety", Described("`write_order`: 0 `early`, 1 `together`")),
+        row("Number of copies", Described("`copies` of `raid10`")),
+        row("Copy choice on read", Described("`read_choice` of `raid1` and `raid10`")),
+        row("RMW vs. reconstruct", Described("`break_point`")),
+        row("Parity stripe unit", Described("`parity_rows`, in stripe units")),
+        row("Parity rotation type", Described("`rotation`")),
+        row("Time stamp interval", OutputOnly),
+        row("Time stamp start time", OutputOnly),
+        row("Time stamp stop time", OutputOnly),
+        row("Time stamp file name", OutputOnly),
     ],
 };
 
-/// The parameters of a set of drives that turn together.
-pub const SYNCSET: Table = Table {
+/// The parameters of a set of drives with synchronised spindles.
+pub const SYNCSET: ParameterTable = ParameterTable {
     kind: "disksim_syncset",
     becomes: "the `synchronised` of its drives",
     rows: &[
-        row("type", Carry::Part("nothing: only drives turn")),
-        row("devices", Carry::Part("`synchronised`; drives of two sets turn together, too")),
+        row("type", Described("nothing: only drives have spindles")),
+        row("devices", Described("`synchronised`; drives of different sets are synchronised, too")),
     ],
 };
 
@@ -79,101 +82,99 @@ const ROTATIONS: &[&str] =
 
 /// A part of the scenario.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct Component {
     pub name: String,
-    pub lines: Lines,
+    pub lines: TomlTable,
 }
 
-/// What requests can be addressed to.
+/// A device or volume that requests are addressed to.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub name: String,
     pub sectors: u64,
 }
 
-/// The system as parts, and what of it the workload speaks to.
+/// The components of the system, and the targets of the workload.
 #[derive(Debug, Default)]
 pub(crate) struct System {
-    pub parts: Vec<Part>,
+    pub parts: Vec<Component>,
     /// In the order of their addresses.
-    pub targets: Vec<Target>,
+    pub targets: Vec<RequestTarget>,
     /// Name of a device or organisation to the number of its target.
     pub numbers: BTreeMap<String, usize>,
     pub top: String,
-    pub host: Lines,
-    pub devices: BTreeMap<String, Target>,
+    pub host: TomlTable,
+    pub devices: BTreeMap<String, RequestTarget>,
     pub order: Vec<String>,
-    /// Devices on a bus they share, with what gives access to all of them: their queues are one
-    /// part.
-    pub shared: Vec<Shared>,
-    /// Devices whose requests go through a controller with a queue of its own, and how many of
-    /// them it takes.
+    /// Devices on shared buses; the queues of such devices are one component.
+    pub shared: Vec<SharedBus>,
+    /// Devices behind a controller with a queue, and the maximum requests outstanding at it.
     pub depths: BTreeMap<String, i64>,
     used: BTreeMap<String, usize>,
 }
 
-/// Devices on a bus they share.
+/// Devices on a shared bus.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    /// The bus, or what is in front of it.
+pub(crate) struct SharedBus {
+    /// The bus, or the component in front of it.
     pub name: String,
-    /// In the order it gives access to them.
+    /// In the order of their addresses.
     pub devices: Vec<String>,
 }
 
 pub(crate) fn build(
     model: &Model,
-    top: &Node,
-    files: &mut dyn Files,
-    notes: &mut Notes,
-) -> Result<System, Trouble> {
+    top: &TopologyNode,
+    files: &mut dyn FileSource,
+    log: &mut ImportLog,
+) -> Result<System> {
     let mut system = System::default();
-    let mut walk = Walk { model, files, system: &mut system };
-    walk.visit(top, Link::default(), notes)?;
+    let mut walk = TopologyBuilder { model, files, system: &mut system };
+    walk.visit(top, Link::default(), log)?;
     if system.order.is_empty() {
-        return Err(Trouble::new(top.place, "the topology has no device"));
+        return Err(LocatedError::new(top.location, "the topology has no device"));
     }
-    synchronise(model, &mut system, notes)?;
-    queues(model, top, &mut system, notes)?;
-    organise(model, &mut system, notes)?;
+    synchronise(model, &mut system, log)?;
+    queues(model, top, &mut system, log)?;
+    organise(model, &mut system, log)?;
     system.top = match system.targets.as_slice() {
         [only] => only.name.clone(),
         several => {
             let mut names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
             names.dedup();
-            let mut lines = Lines::default();
-            lines.comment("Devices that requests name one by one, behind each other.");
+            let mut lines = TomlTable::default();
+            lines.comment("Separately addressed devices, concatenated.");
             lines.set("kind", "\"concat\"", "");
             lines.set("members", strings(&names), "");
             let name = free_name("system", &system);
-            system.parts.push(Part { name: name.clone(), lines });
+            system.parts.push(Component { name: name.clone(), lines });
             name
         }
     };
-    host(model, top, &mut system, notes)?;
+    host(model, top, &mut system, log)?;
     Ok(system)
 }
 
-/// Drives of a set turn together. So do all others: DiskSim 4 begins with every platter at angle
-/// zero, whatever its manual says of drives that are in no set.
-fn synchronise(model: &Model, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+/// All drives are synchronised, in a set or not: DiskSim 4 starts with every platter at angle zero,
+/// contrary to its manual.
+fn synchronise(model: &Model, system: &mut System, log: &mut ImportLog) -> Result<()> {
     let mut together = BTreeMap::new();
     for block in model.of_kind("disksim_syncset") {
-        carry(&SYNCSET, block, &mut Lines::default(), notes)?;
+        convert(&SYNCSET, block, &mut TomlTable::default(), log)?;
         let devices = block.need("devices")?;
-        for (name, place) in devices.words()? {
+        for (name, location) in devices.words()? {
             let wanted = bare(&name);
             let Some(part) = system.parts.iter().find(|part| part.name == wanted) else {
-                return Err(Trouble::new(
-                    place,
+                return Err(LocatedError::new(
+                    location,
                     format!("{} is not in the topology", quote(&name)),
                 ));
             };
-            together.insert(part.name.clone(), notes.line(place));
+            together.insert(part.name.clone(), log.line(location));
         }
     }
     for part in system.parts.iter_mut().filter(|part| part.lines.is_of("hard-disk")) {
-        let why = "DiskSim 4 begins with every platter at angle zero".to_owned();
+        let why = "DiskSim 4 starts with every platter at angle zero".to_owned();
         let why = together.get(&part.name).cloned().unwrap_or(why);
         part.lines.set("synchronised", "true", why);
     }
@@ -189,15 +190,15 @@ pub(crate) fn free_name(wish: &str, system: &System) -> String {
     name
 }
 
-/// A name as TOML takes it without quotes.
+/// A name that is a bare key in TOML.
 pub(crate) fn bare(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().map(fit).take(100).collect();
     if name.is_empty() { "component".to_owned() } else { name }
 }
 
-pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Lines, Trouble> {
-    let mut lines = Lines::default();
+pub(crate) fn simple(block: &Block, bus_ms: f64, log: &mut ImportLog) -> Result<TomlTable> {
+    let mut lines = TomlTable::default();
     lines.set("kind", "\"constant-device\"", "");
     let time = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 1e6));
     let access = match block.get("Access time") {
@@ -211,53 +212,56 @@ pub(crate) fn simple(block: &Block, bus_ms: f64, notes: &mut Notes) -> Result<Li
         let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
         lines.set("rate", format!("\"{rate}B/s\""), format!("a sector in {sector_ms} ms"));
     }
-    lines.set("queue_depth", "1", "");
-    carry(&SIMPLE, block, &mut lines, notes)?;
+    lines.set("servers", "1", "");
+    convert(&SIMPLE, block, &mut lines, log)?;
     if let Some(queue) = block.get("Scheduler") {
-        odd_names(&DRIVE_QUEUE, queue.block()?, notes);
+        check_names(&DRIVE_QUEUE, queue.block()?, log);
     }
     Ok(lines)
 }
 
-/// Volumes over the devices, and the targets requests are addressed to.
-fn organise(model: &Model, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+/// Creates the volumes over the devices, and the targets of requests.
+fn organise(model: &Model, system: &mut System, log: &mut ImportLog) -> Result<()> {
     for block in model.of_kind("disksim_logorg") {
-        carry(&LOGORG, block, &mut Lines::default(), notes)?;
+        convert(&LOGORG, block, &mut TomlTable::default(), log)?;
         let members = block.need("devices")?.words()?;
-        let place = block.place;
+        let location = block.location;
         let mut devices = Vec::new();
         for (name, at) in &members {
             let Some(device) = system.devices.get(name).cloned() else {
-                return Err(Trouble::new(*at, format!("{} is not in the topology", quote(name))));
+                return Err(LocatedError::new(
+                    *at,
+                    format!("{} is not in the topology", quote(name)),
+                ));
             };
             if system.used.insert(name.clone(), system.targets.len()).is_some() {
                 let message = format!("{} belongs to two organisations", quote(name));
-                return Err(Trouble::new(*at, message));
+                return Err(LocatedError::new(*at, message));
             }
             devices.push(device);
         }
         if devices.is_empty() {
-            return Err(Trouble::new(place, "the organisation has no devices"));
+            return Err(LocatedError::new(location, "the organisation has no devices"));
         }
         match block.need("Addressing mode")?.text()? {
-            "Parts" => parts(block, &members, devices, system, notes)?,
+            "Parts" => separate_devices(block, &members, devices, system, log)?,
             "Array" => {
-                let target = volume(block, &members, &devices, system, notes)?;
+                let target = volume(block, &members, &devices, system, log)?;
                 system.numbers.insert(block.name.clone(), system.targets.len());
                 system.targets.push(target);
             }
             other => {
                 let message = format!("expected Array or Parts, found {}", quote(other));
-                return Err(Trouble::new(block.need("Addressing mode")?.place, message));
+                return Err(LocatedError::new(block.need("Addressing mode")?.location, message));
             }
         }
     }
-    leftovers(model, system, notes);
+    unorganised_devices(model, system, log);
     Ok(())
 }
 
-/// Devices no organisation names: those that serve as a cache stay out of reach.
-fn leftovers(model: &Model, system: &mut System, notes: &mut Notes) {
+/// Devices in no organisation: targets if there are no organisations, else left out.
+fn unorganised_devices(model: &Model, system: &mut System, log: &mut ImportLog) {
     let any = !system.targets.is_empty();
     for name in system.order.clone() {
         if system.used.contains_key(&name) {
@@ -267,9 +271,9 @@ fn leftovers(model: &Model, system: &mut System, notes: &mut Notes) {
         if any {
             let own = bare(&name);
             system.parts.retain(|part| part.name != device.name && part.name != own);
-            let place = model.topology.as_ref().map(|node| node.place);
-            let message = format!("{} belongs to no organisation; it is left out", quote(&name));
-            notes.warn(place.unwrap_or(Place { file: 0, line: 1, column: 1 }), message);
+            let location = model.topology.as_ref().map(|node| node.location);
+            let message = format!("{} is in no organisation; it is left out", quote(&name));
+            log.warn(location.unwrap_or(SourceLocation { file: 0, line: 1, column: 1 }), message);
         } else {
             system.numbers.insert(name, system.targets.len());
             system.targets.push(device);
@@ -277,23 +281,23 @@ fn leftovers(model: &Model, system: &mut System, notes: &mut Notes) {
     }
 }
 
-/// Devices that requests name one by one.
-fn parts(
+/// An organisation of separately addressed devices.
+fn separate_devices(
     block: &Block,
-    members: &[(String, Place)],
-    devices: Vec<Target>,
+    members: &[(String, SourceLocation)],
+    devices: Vec<RequestTarget>,
     system: &mut System,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    log: &mut ImportLog,
+) -> Result<()> {
     for key in ["Distribution scheme", "Redundancy scheme"] {
         let item = block.need(key)?;
         if !["Asis", "Noredun"].contains(&item.text()?) {
             let message = format!(
                 "`{key} = {}` needs `Addressing mode = Array`; \
-                the devices stay apart",
+                the devices are addressed separately",
                 item.noun()
             );
-            notes.warn(item.place, message);
+            log.warn(item.location, message);
         }
     }
     system.numbers.insert(block.name.clone(), system.targets.len());
@@ -307,11 +311,11 @@ fn parts(
 /// One volume over `devices`.
 fn volume(
     block: &Block,
-    members: &[(String, Place)],
-    devices: &[Target],
+    members: &[(String, SourceLocation)],
+    devices: &[RequestTarget],
     system: &mut System,
-    notes: &mut Notes,
-) -> Result<Target, Trouble> {
+    log: &mut ImportLog,
+) -> Result<RequestTarget> {
     let distribution = block.need("Distribution scheme")?;
     let redundancy = block.need("Redundancy scheme")?;
     let smallest = devices.iter().map(|device| device.sectors).min().unwrap_or(0);
@@ -319,7 +323,7 @@ fn volume(
     let chunk_item = block.need("Stripe unit")?;
     let mut chunk = chunk_item.whole_in(0, 1 << 50)? as u64;
     if chunk == 0 {
-        notes.warn(chunk_item.place, "striping by bit or byte becomes chunks of one sector");
+        log.warn(chunk_item.location, "striping by bit or byte becomes chunks of one sector");
         chunk = 1;
     }
     let chunk = chunk.min(smallest);
@@ -328,30 +332,30 @@ fn volume(
         "Asis" => false,
         "Random" | "Ideal" => {
             let message = format!(
-                "`Distribution scheme = {}` is not carried over: blocks stay where they are",
+                "`Distribution scheme = {}` is not supported: blocks are not moved",
                 distribution.noun()
             );
-            notes.warn(distribution.place, message);
+            log.warn(distribution.location, message);
             false
         }
         other => {
             let message =
                 format!("expected Asis, Striped, Random or Ideal, found {}", quote(other));
-            return Err(Trouble::new(distribution.place, message));
+            return Err(LocatedError::new(distribution.location, message));
         }
     };
-    let mut lines = Lines::default();
-    // Devices on one bus are reached through one part, which stands for all of them.
+    let mut lines = TomlTable::default();
+    // Devices on one bus are addressed through one component.
     let mut names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     names.dedup();
-    let comment = format!("{}, {}", redundancy.noun(), notes.line(redundancy.place));
+    let comment = format!("{}, {}", redundancy.noun(), log.line(redundancy.location));
     let (kind, sectors) = match redundancy.text()? {
         "Noredun" if count == 1 => {
             return Ok(devices[0].clone());
         }
         "Noredun" if striped => ("stripe", smallest / chunk * chunk * count),
         "Noredun" => ("concat", devices.iter().map(|device| device.sectors).sum()),
-        "Shadowed" => shadowed(block, count, smallest, chunk, redundancy.place)?,
+        "Shadowed" => shadowed(block, count, smallest, chunk, redundancy.location)?,
         "Parity_disk" => ("raid4", smallest / chunk * chunk * count.saturating_sub(1)),
         "Parity_rotated" => ("raid5", smallest / chunk * chunk * count.saturating_sub(1)),
         other => {
@@ -359,30 +363,30 @@ fn volume(
                 "expected Noredun, Shadowed, Parity_disk or Parity_rotated, found {}",
                 quote(other)
             );
-            return Err(Trouble::new(redundancy.place, message));
+            return Err(LocatedError::new(redundancy.location, message));
         }
     };
     lines.set("kind", string(kind), comment);
     lines.set("members", strings(&names), "");
     if !["concat", "raid1"].contains(&kind) {
         let bytes = format!("\"{}B\"", chunk * 512);
-        lines.from("chunk", bytes, ("Stripe unit", chunk_item), notes);
+        lines.from("chunk", bytes, ("Stripe unit", chunk_item), log);
     }
     if let Some(item) = block.get("Copy choice on read").filter(|_| kind.starts_with("raid1")) {
         let word = READ_CHOICES[item.whole_in(1, 6)? as usize - 1];
-        lines.from("read_choice", string(word), ("Copy choice on read", item), notes);
+        lines.from("read_choice", string(word), ("Copy choice on read", item), log);
     }
     if kind.starts_with("raid4") || kind.starts_with("raid5") {
-        parity(block, kind, devices.len(), &mut lines, notes)?;
+        parity(block, kind, devices.len(), &mut lines, log)?;
     }
     let wish = if block.name.is_empty() { "org" } else { &block.name };
     let name = free_name(&bare(wish), system);
     debug_assert_eq!(members.len(), devices.len());
-    system.parts.push(Part { name: name.clone(), lines });
-    Ok(Target { name, sectors })
+    system.parts.push(Component { name: name.clone(), lines });
+    Ok(RequestTarget { name, sectors })
 }
 
-/// Which copy is read, by DiskSim's number.
+/// Copy choice on read, by DiskSim's number.
 const READ_CHOICES: [&str; 6] = [
     "primary",
     "random",
@@ -397,8 +401,8 @@ fn shadowed(
     count: u64,
     smallest: u64,
     chunk: u64,
-    place: Place,
-) -> Result<(&'static str, u64), Trouble> {
+    location: SourceLocation,
+) -> Result<(&'static str, u64)> {
     let copies = block.get("Number of copies").map_or(Ok(2), |item| item.whole_in(2, 10))? as u64;
     if copies == count {
         return Ok(("raid1", smallest));
@@ -406,33 +410,33 @@ fn shadowed(
     if copies == 2 && count.is_multiple_of(2) {
         return Ok(("raid10", smallest / chunk * chunk * (count / 2)));
     }
-    let message = format!("{copies} copies on {count} devices are no volume known here");
-    Err(Trouble::new(place, message))
+    let message = format!("{copies} copies on {count} devices are not supported");
+    Err(LocatedError::new(location, message))
 }
 
 fn parity(
     block: &Block,
     kind: &str,
     disks: usize,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<()> {
     if let Some(item) = block.get("RMW vs. reconstruct") {
-        // DiskSim keeps it as a whole number of units; half a unit less divides as surely.
+        // DiskSim rounds it down to whole units; half a unit less avoids ties.
         let data = disks.saturating_sub(1).max(1) as f64;
         let point = ((item.number_in(0.0, 1.0)? * data).floor() - 0.5).max(0.0) / data;
         let from = ("RMW vs. reconstruct", item);
-        lines.from("small_write", "\"break-point\"", from, notes);
+        lines.from("small_write", "\"break-point\"", from, log);
         let point = crate::table::number((point * 1e6).round() / 1e6);
         lines.set("break_point", point, "as a whole number of units");
     }
     if let Some(item) = block.get("Synch writes for safety") {
         let word = if item.flag()? { "together" } else { "early" };
-        lines.from("write_order", string(word), ("Synch writes for safety", item), notes);
+        lines.from("write_order", string(word), ("Synch writes for safety", item), log);
     }
     if let Some(item) = block.get("Parity rotation type").filter(|_| kind == "raid5") {
         let word = ROTATIONS[item.whole_in(1, 4)? as usize - 1];
-        lines.from("rotation", string(word), ("Parity rotation type", item), notes);
+        lines.from("rotation", string(word), ("Parity rotation type", item), log);
     }
     if let (Some(stripe), Some(unit)) = (block.get("Stripe unit"), block.get("Parity stripe unit"))
         && kind == "raid5"
@@ -440,29 +444,29 @@ fn parity(
         let (sectors, parity) = (stripe.whole_in(0, 1 << 50)?.max(1), unit.whole_in(0, 1 << 50)?);
         let rows = (parity / sectors).max(1);
         if rows * sectors != parity {
-            notes.warn(unit.place, "`Parity stripe unit` is no multiple of the stripe unit");
+            log.warn(unit.location, "`Parity stripe unit` is not a multiple of the stripe unit");
         }
-        lines.from("parity_rows", rows.to_string(), ("Parity stripe unit", unit), notes);
+        lines.from("parity_rows", rows.to_string(), ("Parity stripe unit", unit), log);
     }
     Ok(())
 }
 
-/// The driver is the host.
-fn host(model: &Model, top: &Node, system: &mut System, notes: &mut Notes) -> Result<(), Trouble> {
+/// Converts the driver to the host.
+fn host(model: &Model, top: &TopologyNode, system: &mut System, log: &mut ImportLog) -> Result<()> {
     let block = &model.instances[&top.name];
     if block.kind != "disksim_iodriver" {
-        let message = format!("the topology begins with a {}, not the driver", quote(&block.kind));
-        return Err(Trouble::new(top.place, message));
+        let message = format!("the topology starts with a {}, not the driver", quote(&block.kind));
+        return Err(LocatedError::new(top.location, message));
     }
-    let mut lines = Lines::default();
-    carry(&DRIVER, block, &mut lines, notes)?;
-    lines.set("queue_depth", "65536", "requests wait in the queues in front of the devices");
+    let mut lines = TomlTable::default();
+    convert(&DRIVER, block, &mut lines, log)?;
+    lines.set("queue_depth", "65536", "requests queue in front of the devices");
     system.host = lines;
     Ok(())
 }
 
 /// Whether a device belongs to an organisation with parity.
-fn parity_has(model: &Model, device: &str) -> Result<bool, Trouble> {
+fn has_parity(model: &Model, device: &str) -> Result<bool> {
     for block in model.of_kind("disksim_logorg") {
         let scheme = block.need("Redundancy scheme")?.text()?;
         if scheme.starts_with("Parity")
@@ -474,28 +478,28 @@ fn parity_has(model: &Model, device: &str) -> Result<bool, Trouble> {
     Ok(false)
 }
 
-/// The driver keeps a queue for every device.
+/// Creates the driver's queue for every device.
 fn queues(
     model: &Model,
-    top: &Node,
+    top: &TopologyNode,
     system: &mut System,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    log: &mut ImportLog,
+) -> Result<()> {
     let Some(block) = model.instances.get(&top.name) else { return Ok(()) };
     let Some(item) = block.get("Scheduler") else { return Ok(()) };
-    let mut queue = Lines::default();
-    queue::whole(item, &mut queue, notes)?;
+    let mut queue = TomlTable::default();
+    queue::io_queue(item, &mut queue, log)?;
     let in_subsystem = block.get("Use queueing in subsystem").map_or(Ok(false), Item::flag)?;
     for shared in system.shared.clone() {
         let first = shared.devices[0].clone();
         let depth = depth_of(model, system, &first, in_subsystem)?;
         let name = free_name(&format!("{}-queues", shared.name), system);
-        let mut lines = Lines::default();
-        let comment = format!("Scheduler, {}", notes.line(item.place));
+        let mut lines = TomlTable::default();
+        let comment = format!("Scheduler, {}", log.line(item.location));
         lines.set("kind", "\"queueing-controller\"", comment);
         lines.set("buses", strings(&[&shared.name]), "");
         queue_lines(model, &first, depth, &queue, &mut lines)?;
-        system.parts.push(Part { name: name.clone(), lines });
+        system.parts.push(Component { name: name.clone(), lines });
         for device in &shared.devices {
             if let Some(target) = system.devices.get_mut(device) {
                 target.name.clone_from(&name);
@@ -509,18 +513,18 @@ fn queues(
         let depth = depth_of(model, system, &device, in_subsystem)?;
         let Some(target) = system.devices.get(&device).cloned() else { continue };
         let name = free_name(&format!("{}-queue", target.name), system);
-        let mut lines = Lines::default();
-        lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", notes.line(item.place)));
+        let mut lines = TomlTable::default();
+        lines.set("kind", "\"io-queue\"", format!("Scheduler, {}", log.line(item.location)));
         lines.set("device", string(&target.name), "");
         queue_lines(model, &device, depth, &queue, &mut lines)?;
-        system.parts.push(Part { name: name.clone(), lines });
-        system.devices.insert(device, Target { name, ..target });
+        system.parts.push(Component { name: name.clone(), lines });
+        system.devices.insert(device, RequestTarget { name, ..target });
     }
     Ok(())
 }
 
-/// Requests a device takes at a time from the driver's queue.
-fn depth_of(model: &Model, system: &System, device: &str, all: bool) -> Result<i64, Trouble> {
+/// Maximum requests outstanding at a device from the driver's queue.
+fn depth_of(model: &Model, system: &System, device: &str, all: bool) -> Result<i64> {
     if let Some(depth) = system.depths.get(device).filter(|_| all) {
         return Ok(*depth);
     }
@@ -534,12 +538,12 @@ fn queue_lines(
     model: &Model,
     device: &str,
     depth: i64,
-    queue: &Lines,
-    lines: &mut Lines,
-) -> Result<(), Trouble> {
+    queue: &TomlTable,
+    lines: &mut TomlTable,
+) -> Result<()> {
     lines.set("device_queue_depth", depth.to_string(), "");
-    if parity_has(model, device)? {
-        let why = "DiskSim's driver looks at what its array wants to write before it goes on";
+    if has_parity(model, device)? {
+        let why = "DiskSim's driver processes its array's writes before the next request";
         lines.set("next", "\"after-completion\"", why);
     }
     lines.append(queue.clone());

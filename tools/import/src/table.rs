@@ -1,12 +1,12 @@
-//! One table per DiskSim block says where each of its parameters goes. `docs/import.md` shows the
-//! same tables, and a test keeps them equal.
+//! One table per DiskSim block maps its parameters. `docs/import.md` has the same tables, and a
+//! test keeps them equal.
 
-use crate::source::{Place, Trouble, quote, show};
+use crate::source::{LocatedError, Result, SourceLocation, quote, show};
 use crate::syntax::{Block, Entry, Item, Value};
 
-/// What becomes of a parameter.
+/// The conversion of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum Carry {
+pub enum Conversion {
     /// Milliseconds become this parameter.
     Ms(&'static str),
     /// A number becomes this parameter as it is.
@@ -17,35 +17,39 @@ pub enum Carry {
     Flag(&'static str),
     /// Sectors of 512 bytes become this parameter in bytes.
     Sectors(&'static str),
-    /// Numbers stand for words.
+    /// Numbers become words.
     Choice(&'static str, &'static [(i64, &'static str)]),
-    /// Takes part in something larger, as the text says.
-    Part(&'static str),
-    /// Concerns output or bookkeeping only; nothing is lost without it.
-    Report,
-    /// Cannot be carried over. Nothing is lost if it has this value; otherwise a warning tells.
-    Lost(f64, &'static str),
-    /// The same, but it has an effect only where another parameter of the block is larger than
-    /// that.
-    Beyond(f64, &'static str, (&'static str, f64)),
-    /// The same for a drive that takes several commands; for others it means nothing.
-    Several(f64, &'static str),
+    /// Converted together with other parameters, as the text says.
+    Described(&'static str),
+    /// Affects DiskSim's output only.
+    OutputOnly,
+    /// Not supported. With this value it has no effect; with others there is a warning.
+    Unsupported(f64, &'static str),
+    /// Not supported, but it has an effect only where another parameter of the block exceeds a
+    /// limit.
+    UnsupportedIf(f64, &'static str, (&'static str, f64)),
+    /// Not supported, but it has an effect only in drives with command queueing.
+    UnsupportedQueued(f64, &'static str),
 }
 
-impl Carry {
-    /// What this means in `block`.
-    fn in_block(self, block: &Block) -> Result<Self, Trouble> {
+impl Conversion {
+    /// The conversion in the context of `block`.
+    fn in_block(self, block: &Block) -> Result<Self> {
         let several = |item: &Item| Ok(item.whole_in(0, i64::MAX)? > 1);
-        let meaningless = Self::Part("nothing: the drive has one command at a time");
+        let no_effect = Self::Described("nothing: the drive has one command at a time");
         Ok(match self {
-            Self::Beyond(neutral, why, (key, limit)) => {
+            Self::UnsupportedIf(neutral, why, (key, limit)) => {
                 match block.get(key).map_or(Ok(0.0), Item::number)? {
-                    value if value > limit => Self::Lost(neutral, why),
-                    _ => Self::Part("nothing: what it is about does not happen"),
+                    value if value > limit => Self::Unsupported(neutral, why),
+                    _ => Self::Described("nothing: it has no effect here"),
                 }
             }
-            Self::Several(..) if block.get("Max queue length").map_or(Ok(true), several)? => self,
-            Self::Several(..) => meaningless,
+            Self::UnsupportedQueued(..)
+                if block.get("Max queue length").map_or(Ok(true), several)? =>
+            {
+                self
+            }
+            Self::UnsupportedQueued(..) => no_effect,
             _ => self,
         })
     }
@@ -53,70 +57,68 @@ impl Carry {
 
 /// A parameter of a block.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ParameterRow {
     /// Its name in DiskSim.
     pub key: &'static str,
-    /// What becomes of it.
-    pub carry: Carry,
+    pub carry: Conversion,
 }
 
 /// The parameters of one kind of block.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
-    /// The kind, such as `disksim_disk`.
+pub struct ParameterTable {
+    /// The kind of block, such as `disksim_disk`.
     pub kind: &'static str,
-    /// What the block becomes.
+    /// What it is converted to.
     pub becomes: &'static str,
-    /// Its parameters.
-    pub rows: &'static [Row],
+    pub rows: &'static [ParameterRow],
 }
 
-pub(crate) const fn row(key: &'static str, carry: Carry) -> Row {
-    Row { key, carry }
+pub(crate) const fn row(key: &'static str, carry: Conversion) -> ParameterRow {
+    ParameterRow { key, carry }
 }
 
-/// What cannot be carried over, and other remarks, in order.
+/// The warnings of an import, in order, and the names of the files for locations.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct ImportLog {
     pub warnings: Vec<String>,
     pub files: Vec<String>,
 }
 
-impl Notes {
-    pub fn warn(&mut self, at: Place, message: impl AsRef<str>) {
+impl ImportLog {
+    pub fn warn(&mut self, at: SourceLocation, message: impl AsRef<str>) {
         let line = format!("{}: {}", show(at, &self.files), message.as_ref());
-        // A block used for many components says the same of each.
+        // A block instantiated several times causes the same warnings each time.
         if !self.warnings.contains(&line) {
             self.warnings.push(line);
         }
     }
 
     /// `file:line` of `place`, for comments.
-    pub fn line(&self, place: Place) -> String {
-        let name = self.files.get(place.file as usize).map_or("?", String::as_str);
+    pub fn line(&self, location: SourceLocation) -> String {
+        let name = self.files.get(location.file as usize).map_or("?", String::as_str);
         let name = name.rsplit('/').next().unwrap_or(name);
-        format!("{name}:{}", place.line)
+        format!("{name}:{}", location.line)
     }
 }
 
-/// Lines of a TOML table.
+/// TomlTable of a TOML table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lines(Vec<(String, String)>);
+pub(crate) struct TomlTable(Vec<(String, String)>);
 
-impl Lines {
+impl TomlTable {
     /// `key = value  # comment`.
     pub fn set(&mut self, key: &str, value: impl AsRef<str>, comment: impl Into<String>) {
         self.0.push((format!("{key} = {}", value.as_ref()), comment.into()));
     }
 
-    /// As `set`, with where `item` was read as comment.
-    pub fn from(&mut self, key: &str, value: impl AsRef<str>, at: (&str, &Item), notes: &Notes) {
+    /// As `set`, with the location of `item` as comment.
+    pub fn from(&mut self, key: &str, value: impl AsRef<str>, at: (&str, &Item), log: &ImportLog) {
         let (name, item) = at;
         let raw = match &item.value {
             Value::List(_) | Value::Block(_) => String::new(),
             _ => format!(" = {}", item.noun()),
         };
-        self.set(key, value, format!("{name}{raw}, {}", notes.line(item.place)));
+        self.set(key, value, format!("{name}{raw}, {}", log.line(item.location)));
     }
 
     pub fn comment(&mut self, text: impl AsRef<str>) {
@@ -125,7 +127,7 @@ impl Lines {
         }
     }
 
-    /// Whether the lines describe a part of `kind`.
+    /// Whether the table is a component of `kind`.
     pub fn is_of(&self, kind: &str) -> bool {
         self.0.iter().any(|(line, _)| *line == format!("kind = {}", string(kind)))
     }
@@ -163,7 +165,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A day; a longer time in a parameter file is a slip of the unit.
+/// A day; a longer time in a parameter file is a mistaken unit.
 const MS_MAX: f64 = 86_400_000.0;
 
 /// Milliseconds as a TOML duration.
@@ -191,81 +193,83 @@ pub(crate) fn strings<S: AsRef<str>>(texts: &[S]) -> String {
     format!("[{}]", all.join(", "))
 }
 
-/// A number that TOML takes for what it is.
+/// A number in TOML.
 pub(crate) fn number(x: f64) -> String {
     format!("{x}")
 }
 
-/// Milliseconds that make sense.
-pub(crate) fn ms_of(item: &Item) -> Result<f64, Trouble> {
+/// A time in milliseconds, at most a day.
+pub(crate) fn ms_of(item: &Item) -> Result<f64> {
     item.number_in(0.0, MS_MAX)
 }
 
-/// Tells of parameters of `block` that are given again or that `table` does not know.
-pub(crate) fn odd_names(table: &Table, block: &Block, notes: &mut Notes) {
+/// Warns of parameters of `block` that are repeated or not in `table`.
+pub(crate) fn check_names(table: &ParameterTable, block: &Block, log: &mut ImportLog) {
     for (at, entry) in block.entries.iter().enumerate() {
         let key = quote(&entry.key);
         if block.entries[at + 1..].iter().any(|later| later.key == entry.key) {
-            notes.warn(entry.place, format!("{key} is given again; the last counts"));
+            log.warn(entry.location, format!("{key} is given again; the last value is used"));
         } else if !table.rows.iter().any(|row| row.key == entry.key) {
-            let message = format!("{key} is no known parameter of {}; it is left out", table.kind);
-            notes.warn(entry.place, message);
+            let message =
+                format!("{key} is not a known parameter of {}; it is left out", table.kind);
+            log.warn(entry.location, message);
         }
     }
 }
 
-/// Carries over everything of `block` that `table` gives a place of its own.
-pub(crate) fn carry(
-    table: &Table,
+/// Converts the parameters of `block` by `table`.
+pub(crate) fn convert(
+    table: &ParameterTable,
     block: &Block,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
-    odd_names(table, block, notes);
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<()> {
+    check_names(table, block, log);
     for (at, entry) in block.entries.iter().enumerate() {
         let last = !block.entries[at + 1..].iter().any(|later| later.key == entry.key);
         if let Some(row) = table.rows.iter().find(|row| row.key == entry.key && last) {
-            carry_one(row.carry.in_block(block)?, entry, lines, notes)?;
+            convert_one(row.carry.in_block(block)?, entry, lines, log)?;
         }
     }
     Ok(())
 }
 
-fn carry_one(
-    carry: Carry,
+fn convert_one(
+    carry: Conversion,
     entry: &Entry,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<(), Trouble> {
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<()> {
     let item = &entry.item;
     let (key, value) = match carry {
-        Carry::Part(_) | Carry::Report | Carry::Beyond(..) => return Ok(()),
-        Carry::Ms(key) => (key, ms(ms_of(item)?)),
-        Carry::Number(key) => (key, number(item.number()?)),
-        Carry::Count(key) => (key, item.whole_in(0, i64::MAX)?.to_string()),
-        Carry::Flag(key) => (key, item.flag()?.to_string()),
-        Carry::Sectors(key) => (key, format!("\"{}B\"", item.whole_in(0, 1 << 50)? * 512)),
-        Carry::Choice(key, words) => {
+        Conversion::Described(_) | Conversion::OutputOnly | Conversion::UnsupportedIf(..) => {
+            return Ok(());
+        }
+        Conversion::Ms(key) => (key, ms(ms_of(item)?)),
+        Conversion::Number(key) => (key, number(item.number()?)),
+        Conversion::Count(key) => (key, item.whole_in(0, i64::MAX)?.to_string()),
+        Conversion::Flag(key) => (key, item.flag()?.to_string()),
+        Conversion::Sectors(key) => (key, format!("\"{}B\"", item.whole_in(0, 1 << 50)? * 512)),
+        Conversion::Choice(key, words) => {
             let n = item.whole_in(i64::MIN, i64::MAX)?;
             match words.iter().find(|(number, _)| *number == n) {
                 Some((_, word)) => (key, string(word)),
                 None => {
                     let known: Vec<String> = words.iter().map(|(n, _)| n.to_string()).collect();
                     let message = format!("expected one of {}, found {n}", known.join(", "));
-                    return Err(Trouble::new(item.place, message));
+                    return Err(LocatedError::new(item.location, message));
                 }
             }
         }
-        Carry::Lost(neutral, why) | Carry::Several(neutral, why) => {
+        Conversion::Unsupported(neutral, why) | Conversion::UnsupportedQueued(neutral, why) => {
             if item.number().ok() != Some(neutral) {
-                let message =
-                    format!("`{} = {}` is not carried over: {why}", entry.key, item.noun());
-                notes.warn(entry.place, &message);
-                lines.comment(format!("not carried over: {} = {} ({why})", entry.key, item.noun()));
+                let message = format!("`{} = {}` is not supported: {why}", entry.key, item.noun());
+                log.warn(entry.location, &message);
+                lines.comment(format!("not supported: {} = {} ({why})", entry.key, item.noun()));
             }
             return Ok(());
         }
     };
-    lines.from(key, value, (&entry.key, item), notes);
+    lines.from(key, value, (&entry.key, item), log);
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Layouts by zones: `dm_layout_g1`.
 
-use crate::source::{Trouble, quote};
+use crate::source::{LocatedError, Result, quote};
 use crate::syntax::Block;
-use crate::table::{Carry, Lines, Notes, Table, carry, number, row};
+use crate::table::Conversion::{Choice, Count, Described, Number};
+use crate::table::{ImportLog, ParameterTable, TomlTable, convert, number, row};
 use std::fmt::Write;
 
 const MAPPINGS: &[(i64, &str)] = &[(0, "cylinder"), (1, "serpentine"), (2, "serpentine-odd")];
@@ -21,33 +22,33 @@ const SPARINGS: &[(i64, &str)] = &[
 ];
 
 /// The parameters of the layout.
-pub const LAYOUT: Table = Table {
+pub const LAYOUT: ParameterTable = ParameterTable {
     kind: "dm_layout_g1",
     becomes: "`zones` of a `hard-disk`",
     rows: &[
-        row("LBN-to-PBN mapping scheme", Carry::Choice("mapping", MAPPINGS)),
-        row("Sparing scheme used", Carry::Choice("sparing", SPARINGS)),
-        row("Rangesize for sparing", Carry::Part("`sparing_range_cylinders`")),
-        row("Skew units", Carry::Part("`skew_unit`")),
-        row("Zones", Carry::Part("`zones`")),
+        row("LBN-to-PBN mapping scheme", Choice("mapping", MAPPINGS)),
+        row("Sparing scheme used", Choice("sparing", SPARINGS)),
+        row("Rangesize for sparing", Described("`sparing_range_cylinders`")),
+        row("Skew units", Described("`skew_unit`")),
+        row("Zones", Described("`zones`")),
     ],
 };
 
 /// The parameters of a zone.
-pub const ZONE: Table = Table {
+pub const ZONE: ParameterTable = ParameterTable {
     kind: "dm_layout_g1_zone",
     becomes: "an entry of `zones`",
     rows: &[
-        row("First cylinder number", Carry::Count("first_cylinder")),
-        row("Last cylinder number", Carry::Count("last_cylinder")),
-        row("Blocks per track", Carry::Count("sectors_per_track")),
-        row("Offset of first block", Carry::Number("first_sector_offset")),
-        row("Empty space at zone front", Carry::Count("reserved_sectors")),
-        row("Skew for track switch", Carry::Number("track_skew")),
-        row("Skew for cylinder switch", Carry::Number("cylinder_skew")),
-        row("Number of spares", Carry::Count("spares")),
-        row("slips", Carry::Part("`slips`")),
-        row("defects", Carry::Part("`defects`")),
+        row("First cylinder number", Count("first_cylinder")),
+        row("Last cylinder number", Count("last_cylinder")),
+        row("Blocks per track", Count("sectors_per_track")),
+        row("Offset of first block", Number("first_sector_offset")),
+        row("Empty space at zone front", Count("reserved_sectors")),
+        row("Skew for track switch", Number("track_skew")),
+        row("Skew for cylinder switch", Number("cylinder_skew")),
+        row("Number of spares", Count("spares")),
+        row("slips", Described("`slips`")),
+        row("defects", Described("`defects`")),
     ],
 };
 
@@ -57,19 +58,19 @@ pub(crate) const CYLINDERS_MAX: i64 = 1 << 22;
 pub(crate) fn lines(
     layout: &Block,
     heads: i64,
-    lines: &mut Lines,
-    notes: &mut Notes,
-) -> Result<i64, Trouble> {
+    lines: &mut TomlTable,
+    log: &mut ImportLog,
+) -> Result<i64> {
     for key in ["LBN-to-PBN mapping scheme", "Sparing scheme used"] {
         layout.need(key)?;
     }
-    carry(&LAYOUT, layout, lines, notes)?;
+    convert(&LAYOUT, layout, lines, log)?;
     let mut sparing =
-        Spares { heads, scheme: layout.need("Sparing scheme used")?.whole_in(0, 10)?, range: 1 };
+        Sparing { heads, scheme: layout.need("Sparing scheme used")?.whole_in(0, 10)?, range: 1 };
     if let Some(item) = layout.get("Rangesize for sparing") {
         sparing.range = item.whole_in(0, CYLINDERS_MAX)?.max(1);
         let from = ("Rangesize for sparing", item);
-        lines.from("sparing_range_cylinders", sparing.range.to_string(), from, notes);
+        lines.from("sparing_range_cylinders", sparing.range.to_string(), from, log);
     }
     let unit = match layout.get("Skew units") {
         None => "\"sectors\"",
@@ -78,7 +79,7 @@ pub(crate) fn lines(
             "sectors" => "\"sectors\"",
             other => {
                 let message = format!("expected sectors or revolutions, found {}", quote(other));
-                return Err(Trouble::new(item.place, message));
+                return Err(LocatedError::new(item.location, message));
             }
         },
     };
@@ -87,27 +88,27 @@ pub(crate) fn lines(
     let list = zones.list()?;
     if list.is_empty() || list.len() > ZONES_MAX {
         let message = format!("expected 1 to {ZONES_MAX} zones, found {}", list.len());
-        return Err(Trouble::new(zones.place, message));
+        return Err(LocatedError::new(zones.location, message));
     }
     let (mut value, mut held) = (String::from("[\n"), 0i64);
     for item in list {
-        held = held.saturating_add(zone(item.block()?, sparing, &mut value, notes)?);
+        held = held.saturating_add(zone(item.block()?, sparing, &mut value, log)?);
     }
-    lines.from("zones", value + "]", ("Zones", zones), notes);
+    lines.from("zones", value + "]", ("Zones", zones), log);
     Ok(held)
 }
 
-/// What is kept free in zones.
+/// Spare sectors of zones.
 #[derive(Clone, Copy)]
-struct Spares {
+struct Sparing {
     heads: i64,
     scheme: i64,
-    /// Cylinders of a range, with scheme 8.
+    /// Cylinders of a range in scheme 8.
     range: i64,
 }
 
-impl Spares {
-    /// Sectors for data in a zone of so many cylinders and sectors per track.
+impl Sparing {
+    /// Data sectors of a zone with the given cylinders and sectors per track.
     fn held(self, (cylinders, track): (i64, i64), reserved: i64, spares: i64, slips: usize) -> i64 {
         let cylinder = self.heads.saturating_mul(track);
         let all = cylinders.saturating_mul(cylinder);
@@ -119,20 +120,15 @@ impl Spares {
             8 => (cylinder.saturating_mul(self.range).min(all), spares),
             _ => (all, spares),
         };
-        // Every unit that holds data keeps its own.
+        // Every unit with data has its own spares.
         let units = all.div_euclid(unit) + i64::from(all % unit > 0) - (reserved / unit);
         (all - reserved).saturating_sub(units.max(0).saturating_mul(kept)).max(0)
     }
 }
 
-/// One zone as an entry; returns its sectors for data.
-fn zone(
-    block: &Block,
-    sparing: Spares,
-    out: &mut String,
-    notes: &mut Notes,
-) -> Result<i64, Trouble> {
-    carry(&ZONE, block, &mut Lines::default(), notes)?;
+/// Writes a zone as an entry; returns its data sectors.
+fn zone(block: &Block, sparing: Sparing, out: &mut String, log: &mut ImportLog) -> Result<i64> {
+    convert(&ZONE, block, &mut TomlTable::default(), log)?;
     let whole = |key: &str, min, max| block.need(key)?.whole_in(min, max);
     let or_none = |key: &str| block.get(key).map_or(Ok(0), |item| item.whole_in(0, 1 << 40));
     let angle = |key: &str| block.get(key).map_or(Ok(0.0), |item| item.number_in(0.0, 65_536.0));
@@ -153,11 +149,11 @@ fn zone(
     .expect("text grows");
     for (key, size) in [("slips", 1), ("defects", 2)] {
         let Some(item) = block.get(key) else { continue };
-        let numbers: Result<Vec<String>, Trouble> =
+        let numbers: Result<Vec<String>> =
             item.list()?.iter().map(|value| Ok(value.whole_in(0, 1 << 40)?.to_string())).collect();
         let numbers = numbers?;
         if !numbers.len().is_multiple_of(size) {
-            return Err(Trouble::new(item.place, "expected pairs of sectors"));
+            return Err(LocatedError::new(item.location, "expected pairs of sectors"));
         }
         if !numbers.is_empty() {
             let lines: Vec<String> = numbers.chunks(12).map(|line| line.join(", ")).collect();

@@ -1,14 +1,16 @@
 //! Small machines in full, hostile files, and files nobody would write.
 
-use hybridsim_import::{Files, ImportError, Imported, Override, Request, TABLES, Trace, disksim};
+use hybridsim_import::{
+    FileSource, ImportError, Imported, Override, Request, TABLES, Trace, disksim,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Files in memory.
+/// FileSource in memory.
 #[derive(Default)]
 struct Memory(BTreeMap<String, String>);
 
-impl Files for Memory {
+impl FileSource for Memory {
     fn read(&mut self, name: &str, _from: &str) -> Result<(String, String), String> {
         match self.0.get(name) {
             Some(text) => Ok((name.to_owned(), text.clone())),
@@ -95,7 +97,10 @@ fn a_machine_becomes_a_scenario() {
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
-    assert_eq!(imported.warnings, ["bus.spec:1:1: devices on one bus do not wait for each other"]);
+    assert_eq!(
+        imported.warnings,
+        ["bus.spec:1:1: devices on this bus are simulated without contention"]
+    );
     assert!(!imported.is_preset);
 }
 
@@ -172,7 +177,7 @@ fn hostile_files_get_one_located_answer() {
 
 /// One value of the machine changed at a time.
 #[test]
-fn absurd_values_are_refused_where_they_stand() {
+fn implausible_values_are_rejected_with_their_location() {
     let check = |from: &str, to: &str, expect: &str| {
         let text = machine();
         assert!(text.contains(from), "{from}");
@@ -189,7 +194,7 @@ fn absurd_values_are_refused_where_they_stand() {
     check("devices = [ d0 .. d1 ]", "devices = [ d0, d0 ]", "belongs to two");
     check("devices = [ d0 .. d1 ]", "devices = [ ]", "has no devices");
     check("devices = [ d0 .. d1 ]", "devices = [ d0, d9 ]", "`d9` is not in the topology");
-    check("devices = [ org0 ]", "devices = [ nobody ]", "no device of the system");
+    check("devices = [ org0 ]", "devices = [ nobody ]", "not a device of the system");
     check("Scheduling policy = 3", "Scheduling policy = 29", "a whole number from 1 to 28");
     check("[ exponential, 0.0, 25.0 ]", "[ exponential, 0.0 ]", "expected [ uniform");
     check("[ exponential, 0.0, 25.0 ]", "[ cauchy, 0.0, 1.0 ]", "expected [ uniform");
@@ -199,17 +204,21 @@ fn absurd_values_are_refused_where_they_stand() {
     check("requests to generate = 100", "requests to generate = 0", "a whole number from 1");
 }
 
-/// What is lost is told, with its place.
+/// Unsupported parameters cause warnings with their location.
 #[test]
-fn what_is_not_carried_over_is_named() {
+fn unsupported_parameters_are_reported() {
     let check = |from: &str, to: &str, expect: &str| {
         let imported = import(&machine().replacen(from, to, 1)).unwrap();
-        let told = imported.warnings.iter().any(|warning| warning.contains(expect));
-        assert!(told, "{:?} do not say {expect}", imported.warnings);
-        assert!(imported.text.contains("# Not carried over, or only nearly:"));
+        let reported = imported.warnings.iter().any(|warning| warning.contains(expect));
+        assert!(reported, "{:?} do not say {expect}", imported.warnings);
+        assert!(imported.text.contains("# Not supported, or only approximately:"));
     };
     check("Scale for delays = 0.0", "Scale for delays = 1.0", "Scale for delays = 1");
-    check("Max queue length = 1", "Max queue size = 1", "`Max queue size` is no known parameter");
+    check(
+        "Max queue length = 1",
+        "Max queue size = 1",
+        "`Max queue size` is not a known parameter",
+    );
     check("Block count = 1000", "Block count = 1000, Block count = 900", "is given again");
     check("disksim_pf Proc", "disksim_new X { a = 1 } disksim_pf Proc", "a block of kind");
 }
@@ -326,22 +335,22 @@ fn mappings_of_a_trace_are_carried_over_where_they_agree() {
     let plain = machine(&map(0, 512, 1, 0)).unwrap();
     assert!(!plain.text.contains("address_unit"), "{}", plain.text);
     let mixed = machine(&format!("{}, {}", map(0, 512, 1, 0), map(1, 512, 3, 0))).unwrap();
-    let told = |part: &str| mixed.warnings.iter().any(|warning| warning.contains(part));
-    assert!(told("`sizeScale = 3` is not carried over"), "{mixed:?}");
+    let reported = |part: &str| mixed.warnings.iter().any(|warning| warning.contains(part));
+    assert!(reported("`sizeScale = 3` is not supported"), "{mixed:?}");
     let odd = machine(&map(0, 300, 1, 0)).unwrap_err();
     assert!(odd.message.contains("a multiple or a divisor of 512"), "{odd}");
 }
 
 #[test]
 fn what_has_no_effect_is_not_named() {
-    let told = |text: &str| import(text).unwrap().warnings;
+    let warnings = |text: &str| import(text).unwrap().warnings;
     // Gaps in streams matter only to streams that are scheduled.
     let gap = machine().replace(
         "Read initiation delay = 0.0 }",
         "Read initiation delay = 0.0, Sequential stream scheme = 1, Maximum concat size = 64,
          Sequential stream diff maximum = 2 }",
     );
-    assert!(!told(&gap).iter().any(|warning| warning.contains("diff maximum")));
+    assert!(!warnings(&gap).iter().any(|warning| warning.contains("diff maximum")));
     let streams = gap.replace("Sequential stream scheme = 1", "Sequential stream scheme = 5");
-    assert!(told(&streams).iter().any(|it| it.contains("diff maximum = 2` is not carried over")));
+    assert!(warnings(&streams).iter().any(|it| it.contains("diff maximum = 2` is not supported")));
 }

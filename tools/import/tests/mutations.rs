@@ -6,7 +6,8 @@
 //! A specimen of our own is always broken; with `HYBRIDSIM_DATA` DiskSim's own files are, too.
 
 use hybridsim_import::{
-    Carry, Files, ImportError, Imported, Request, Row, TABLES, Table, Trace, disksim,
+    Conversion, FileSource, ImportError, Imported, ParameterRow, ParameterTable, Request, TABLES,
+    Trace, disksim,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const SPECIMEN: &str = include_str!("specimen.parv");
 
-/// Files in memory, read from folders when they are first asked for.
+/// FileSource in memory, read from folders when they are first asked for.
 #[derive(Clone, Default)]
 struct Shelf {
     texts: BTreeMap<String, String>,
@@ -28,7 +29,7 @@ impl Shelf {
     }
 }
 
-impl Files for Shelf {
+impl FileSource for Shelf {
     fn read(&mut self, name: &str, _from: &str) -> Result<(String, String), String> {
         if let Some(text) = self.texts.get(name) {
             return Ok((name.to_owned(), text.clone()));
@@ -113,7 +114,7 @@ fn value_end(bytes: &[u8], from: usize) -> usize {
 }
 
 /// The rows of parameters of this name; what is printed has none.
-fn rows(name: &str) -> impl Iterator<Item = &'static Row> {
+fn rows(name: &str) -> impl Iterator<Item = &'static ParameterRow> {
     let rows = TABLES.iter().flat_map(|table| table.rows);
     rows.filter(move |row| row.key == name)
 }
@@ -127,11 +128,13 @@ fn is_known(name: &str) -> bool {
 fn may_be_silent(name: &str, is_specimen: bool) -> bool {
     let queues = TABLES.iter().filter(|table| table.kind == "disksim_ioqueue");
     let in_queue = queues.flat_map(|table| table.rows).any(|row| row.key == name);
-    let idle = |row: &Row| match row.carry {
-        Carry::Report | Carry::Beyond(..) | Carry::Several(..) => true,
+    let idle = |row: &ParameterRow| match row.carry {
+        Conversion::OutputOnly
+        | Conversion::UnsupportedIf(..)
+        | Conversion::UnsupportedQueued(..) => true,
         // Most drives have one command at a time, and no queue.
         _ if !is_specimen && in_queue => true,
-        Carry::Part(what) => !is_specimen || what.starts_with("nothing"),
+        Conversion::Described(what) => !is_specimen || what.starts_with("nothing"),
         _ => false,
     };
     !is_known(name) || rows(name).any(idle) || (is_specimen && ELSEWHERE.contains(&name))
@@ -182,8 +185,8 @@ fn break_parameters(main: &str, file: &str, shelf: &Shelf, every: usize) -> Vec<
     let mut silent = Vec::new();
     for found in parameters(text).into_iter().step_by(every) {
         let (name, value) = (&text[found.name.clone()], text[found.value.clone()].trim());
-        let of = |table: &&Table| table.rows.iter().any(|row| row.key == name);
-        let generates = |table: &Table| GENERATOR.contains(&table.kind);
+        let of = |table: &&ParameterTable| table.rows.iter().any(|row| row.key == name);
+        let generates = |table: &ParameterTable| GENERATOR.contains(&table.kind);
         if main == TRACED && TABLES.iter().filter(of).any(generates) {
             continue;
         }
@@ -210,9 +213,9 @@ fn break_parameters(main: &str, file: &str, shelf: &Shelf, every: usize) -> Vec<
             if !changed && *what != "dropped" && !may_be_silent(name, file == "specimen.parv") {
                 silent.push(format!("{file}: {name} = {value} {what}"));
             }
-            let told = answer.warnings.iter().any(|warning| warning.contains(name));
-            if ["twice", "misspelled"].contains(what) && !told && is_known(name) {
-                silent.push(format!("{file}: {name} {what} is not told"));
+            let reported = answer.warnings.iter().any(|warning| warning.contains(name));
+            if ["twice", "misspelled"].contains(what) && !reported && is_known(name) {
+                silent.push(format!("{file}: {name} {what} is not reported"));
             }
         }
     }
@@ -249,7 +252,7 @@ fn cut_short(main: &str, file: &str, shelf: &Shelf, every: usize) {
 }
 
 #[test]
-fn a_broken_specimen_is_told() {
+fn a_broken_specimen_is_reported() {
     let shelf = Shelf::specimen();
     assert_eq!(parameters(SPECIMEN).len(), SPECIMEN.matches(" = ").count());
     let silent = break_parameters("specimen.parv", "specimen.parv", &shelf, 1);
@@ -292,7 +295,7 @@ fn shelves() -> Vec<(String, Shelf)> {
 
 /// Every file with parameters, once each: many drives are read by several machines.
 #[test]
-fn broken_files_of_disksim_are_told() {
+fn broken_files_of_disksim_are_reported() {
     let mut seen = std::collections::BTreeSet::new();
     let mut silent = Vec::new();
     for (main, shelf) in shelves() {

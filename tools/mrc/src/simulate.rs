@@ -7,7 +7,7 @@ use super::{MrcError, Policy};
 use hybridsim_cache::replacement::{Access, CachedPage, ENTRIES, Replacement};
 use hybridsim_config::param::Problem;
 use hybridsim_simulation::parallel::{parallel_map, processors};
-use hybridsim_workload::profile::{Key, StackDistances, sample_hash, sampled};
+use hybridsim_workload::profile::{BlockKey, StackDistances, sample_hash, sampled};
 use rustc_hash::FxHashMap;
 
 /// A smaller simulated cache does not represent a larger one.
@@ -26,7 +26,7 @@ const BYTES_PER_PAGE: u64 = 96;
 /// The sampled pages, numbered in the order of their first access, and the accesses to them.
 pub struct Sample {
     level: u32,
-    ids: FxHashMap<Key, u32>,
+    ids: FxHashMap<BlockKey, u32>,
     /// Page by number in the sample.
     pages: Vec<u64>,
     accesses: Vec<Packed>,
@@ -61,7 +61,7 @@ impl Sample {
     }
 
     /// Adds an access, if its page is in the sample.
-    pub fn note(&mut self, page: Key, write: bool) {
+    pub fn note(&mut self, page: BlockKey, write: bool) {
         let hash = sample_hash(page);
         if !sampled(hash, self.level) {
             return;

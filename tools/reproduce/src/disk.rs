@@ -7,7 +7,7 @@ mod schedulers;
 use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_calibrate::disk::{demerit, quantile};
 use hybridsim_engine::Op;
-use hybridsim_import::folder::Folder;
+use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
 use hybridsim_report::study::{Axis, Curve, Plot};
 use hybridsim_workload::record::RecordReader;
@@ -130,7 +130,7 @@ fn imported(drive: &Drive, disks: &Path) -> Result<String, ExperimentError> {
     };
     let file = text(&folder.join(format!("{}.parv", drive.parameters)));
     let request = Request { file, overrides, trace: Some(trace) };
-    let imported = disksim(&request, &mut Folder { include: vec![folder] });
+    let imported = disksim(&request, &mut SearchPath { include: vec![folder] });
     imported
         .map(|imported| imported.text)
         .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))

@@ -200,7 +200,7 @@ impl ParityArray {
         if !self.ops[index as usize].logged {
             return;
         }
-        let versions = ctx.data().stamps(data, span.1 - span.0).to_vec();
+        let versions = ctx.data().versions(data, span.1 - span.0).to_vec();
         let Some(journal) = &mut self.journal else { return };
         let entry = journal.entries.iter_mut().rev().find(|it| it.index == index && !it.done);
         if let Some(entry) = entry {
@@ -276,7 +276,7 @@ impl ParityArray {
                 let mut request = Request::new(Op::Write, lba, to - from);
                 request.data = ctx.take_data(to - from);
                 if ctx.verifying() {
-                    ctx.data().stamps_mut(request.data, to - from).copy_from_slice(versions);
+                    ctx.data().versions_mut(request.data, to - from).copy_from_slice(versions);
                 }
                 ctx.issue(child, request, REPLAY_TAG);
                 count += 1;

@@ -42,7 +42,7 @@ impl ParityArray {
         self.matrix.resize(self.width() * length, 0);
         for number in 0..self.width() {
             let unit = self.unit(index, number);
-            let versions = ctx.data().stamps(unit.data, unit.to - unit.from);
+            let versions = ctx.data().versions(unit.data, unit.to - unit.from);
             if !versions.is_empty() {
                 let at = number * length + unit.from as usize - first;
                 self.matrix[at..at + versions.len()].copy_from_slice(versions);
@@ -59,7 +59,7 @@ impl ParityArray {
             if from == to {
                 continue;
             }
-            let new = ctx.data().stamps(op.data_at(unit, from, chunk), to - from);
+            let new = ctx.data().versions(op.data_at(unit, from, chunk), to - from);
             let at = unit * length + from as usize - first;
             for (old, new) in self.matrix[at..].iter_mut().zip(new) {
                 *old = if op.plan == Plan::Modify { *old ^ new } else { *new };
@@ -108,7 +108,7 @@ impl ParityArray {
     pub(super) fn unit_versions(&self, ctx: &mut Ctx<'_>, index: u32, unit: usize) -> DataSlice {
         let (_, length) = self.span_of(index);
         let slice = ctx.take_data(length as u32);
-        let versions = ctx.data().stamps_mut(slice, length as u32);
+        let versions = ctx.data().versions_mut(slice, length as u32);
         if versions.is_empty() {
             return slice;
         }
@@ -143,7 +143,7 @@ impl ParityArray {
             if from < to {
                 let at = unit * length + from as usize - first;
                 let answer = op.data_at(unit, from, chunk);
-                let answer = ctx.data().stamps_mut(answer, to - from);
+                let answer = ctx.data().versions_mut(answer, to - from);
                 answer.copy_from_slice(&self.matrix[at..at + answer.len()]);
             }
         }

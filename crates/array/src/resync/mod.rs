@@ -32,8 +32,8 @@ pub const RESYNC: Param = Param::with(
     "resync",
     Kind::Choice(&["full", "bitmap", "none"]),
     "\"full\"",
-    "What is resynchronised after a power failure: full: everything; bitmap: the regions marked in a \
-     write-intent bitmap (Linux md); none: nothing. At the pace of a rebuild; copies also before \
+    "What is resynchronised after a power failure: full: everything; bitmap: the regions marked in \
+     a write-intent bitmap (Linux md); none: nothing. At the pace of a rebuild; copies also before \
      they are read",
 );
 
@@ -51,8 +51,8 @@ pub const BITMAP_CLEAR_AFTER: Param = Param::with(
     "bitmap_clear_after",
     Kind::Duration,
     "\"5s\"",
-    "With `resync = \"bitmap\"`: time without writes after which a region's bit is cleared, at least \
-     1ms",
+    "With `resync = \"bitmap\"`: time without writes after which a region's bit is cleared, at \
+     least 1ms",
 );
 
 /// The parameters of this module.

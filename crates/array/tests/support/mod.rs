@@ -5,11 +5,12 @@
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::source::ListSource;
 use hybridsim_engine::{
-    Arrival, CommonEvent, Completion, Component, ComponentInfo, ComponentTree, Contents, Ctx,
-    EventRecord, Fault, LatencyBreakdown, LatencyPhase, Lba, Machine, Op, Request, RequestId,
-    RunEnd, SimDuration, SimTime,
+    Arrival, Completion, Component, ComponentInfo, ComponentTree, Contents, Ctx, EventRecord,
+    Fault, LatencyBreakdown, LatencyPhase, Lba, Machine, Op, Request, RequestId, RunEnd,
+    SimDuration, SimTime,
 };
 use hybridsim_host::{Host, HostOptions};
 use std::cell::RefCell;
@@ -106,7 +107,7 @@ impl Component for Device {
         self.free_at = start + self.service;
         if self.good_for == 0 {
             if op == Op::Read {
-                ctx.data().stamps_mut(data, sectors).fill(u64::MAX);
+                ctx.data().versions_mut(data, sectors).fill(u64::MAX);
             }
             self.failing.push((self.free_at, id));
             ctx.wake_at(self.free_at, 0);
@@ -114,8 +115,8 @@ impl Component for Device {
         }
         self.good_for -= 1;
         match op {
-            Op::Read => self.contents.read(lba.0, ctx.data().stamps_mut(data, sectors)),
-            Op::Write => self.contents.write(lba.0, ctx.data().stamps(data, sectors)),
+            Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
+            Op::Write => self.contents.write(lba.0, ctx.data().versions(data, sectors)),
             Op::Trim => self.contents.clear(lba.0, u64::from(sectors)),
             Op::Flush => {}
         }
@@ -159,10 +160,8 @@ impl Seen {
 pub fn reported(events: &[EventRecord], name: &str) -> Vec<u64> {
     let custom = hybridsim_array::rebuild::CUSTOM;
     let index = custom.iter().position(|known| *known == name).expect("a known name") as u8;
-    let value = |stamped: &EventRecord| match stamped.event() {
-        Some(CommonEvent::Custom { name, value })
-            if name == index && stamped.component().0 == 1 =>
-        {
+    let value = |record: &EventRecord| match record.event() {
+        Some(CommonEvent::Custom { name, value }) if name == index && record.component.0 == 1 => {
             Some(value)
         }
         _ => None,

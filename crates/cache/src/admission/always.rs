@@ -3,6 +3,7 @@
 use super::{Admission, AdmissionEntry};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
@@ -15,8 +16,8 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     build: |_| Ok(Box::new(Always)),
 };
 
-/// Takes everything.
-#[derive(Debug)]
+/// Admits everything.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Always;
 
 impl Admission for Always {

@@ -1,33 +1,32 @@
-//! Which writes a cache takes. One policy a file.
+//! Admission policies: which writes go to the cache. One file for each policy.
 
 pub mod always;
 pub mod second_touch;
 pub mod sequential;
 pub mod threshold;
 
+use crate::policy_state::PolicyState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::Request;
 
-/// Decides about writes that arrive at a cache.
+/// An admission policy.
 ///
-/// Whatever it answers, data stay right: the part of a refused write that is cached already is
-/// written to the cache, the rest goes round it.
-pub trait Admission {
+/// It cannot affect data integrity: pages of a rejected write that are cached are written to the
+/// cache, the others bypass it.
+pub trait Admission: PolicyState {
     /// Whether `request`, which touches `pages` pages of which `cached` are in the cache, goes to
-    /// the cache. Asked once for every write without [`hybridsim_engine::Flags::PIN`].
+    /// the cache. Called once for every write without [`hybridsim_engine::Flags::PIN`].
     fn admit(&mut self, request: &Request, pages: u64, cached: u64) -> bool;
 }
 
-/// Builds a policy from its own parameters.
+/// Builds a policy from its parameters.
 pub type BuildAdmission = fn(&Settings) -> Result<Box<dyn Admission>, Vec<Problem>>;
 
 /// A registered admission policy.
 #[derive(Clone, Copy)]
 pub struct AdmissionEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds one.
     pub build: BuildAdmission,
 }
 

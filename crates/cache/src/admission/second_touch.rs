@@ -1,22 +1,23 @@
-//! Only what is written a second time within a while goes to the cache.
+//! Admits only sectors that were written recently before.
 
 use super::{Admission, AdmissionEntry};
 use crate::replacement::ghost::Ghost;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "second-touch",
-        summary: "writes go to the cache when they touch what was written shortly before",
+        summary: "admits writes of sectors that were written recently before",
         origin: "Huang et al., MSST 2013 (LARC), for writes",
         params: &[Param::with(
             "remembered",
             Kind::Count { min: 1, max: 1 << 28 },
             "65536",
-            "Stretches of 4 KiB that are remembered as written once",
+            "Blocks of 4 KiB remembered as written once",
         )],
     },
     build: |settings| {
@@ -25,11 +26,11 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     },
 };
 
-/// Sectors in a stretch.
-const STRETCH: u64 = 8;
+/// Sectors in a block.
+const BLOCK: u64 = 8;
 
-/// What was written once.
-#[derive(Debug)]
+/// Blocks written once.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SecondTouch {
     once: Ghost,
     remembered: usize,
@@ -40,15 +41,15 @@ impl Admission for SecondTouch {
         if cached > 0 {
             return true;
         }
-        let (first, last) = (request.lba.0 / STRETCH, (request.end().0 - 1) / STRETCH);
-        // More than is remembered cannot all be known.
+        let (first, last) = (request.lba.0 / BLOCK, (request.end().0 - 1) / BLOCK);
+        // No more blocks than are remembered can be found.
         let last = last.min(first + self.remembered as u64 - 1);
         let mut known = false;
-        for stretch in first..=last {
-            known |= self.once.take(stretch);
+        for block in first..=last {
+            known |= self.once.take(block);
         }
         if !known {
-            (first..=last).for_each(|stretch| self.once.add(stretch, self.remembered));
+            (first..=last).for_each(|block| self.once.add(block, self.remembered));
         }
         known
     }
@@ -65,7 +66,7 @@ mod tests {
         let mut admit = |lba, sectors, cached| {
             policy.admit(&Request::new(Op::Write, Lba(lba), sectors), 1, cached)
         };
-        assert!(!admit(80, 8, 0) && admit(84, 1, 0), "the same stretch");
+        assert!(!admit(80, 8, 0) && admit(84, 1, 0), "the same block");
         assert!(!admit(80, 8, 0), "once taken it is forgotten");
         assert!(!admit(800, 32, 0), "four others");
         assert!(!admit(80, 8, 0), "too long ago");

@@ -1,29 +1,30 @@
-//! Sequential streams go round the cache, however long their requests are.
+//! Sequential streams bypass the cache, whatever their request size.
 
 use super::{Admission, AdmissionEntry};
 use crate::streams::Streams;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "sequential",
-        summary: "writes that go on a sequential stream go round the cache",
+        summary: "writes of sequential streams bypass the cache",
         origin: "op-fcl (128 KB, one stream); several streams as in bcache",
         params: &[
             Param::with(
                 "cutoff_sectors",
                 Kind::Count { min: 1, max: u32::MAX as u64 },
                 "256",
-                "A stream of so many sectors of 512 bytes in a row goes round the cache",
+                "A sequential stream bypasses the cache after this many sectors of 512 bytes",
             ),
             Param::with(
                 "streams",
                 Kind::Count { min: 1, max: 1024 },
                 "16",
-                "Streams followed at a time",
+                "Streams tracked at once",
             ),
         ],
     },
@@ -33,8 +34,8 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     },
 };
 
-/// The streams lately seen.
-#[derive(Debug)]
+/// The recent streams.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Sequential(Streams);
 
 impl Admission for Sequential {

@@ -1,19 +1,20 @@
-//! Large writes go round the cache (konanki, section 3.3).
+//! Large writes bypass the cache (konanki, section 3.3).
 //!
-//! Sequential streams arrive as requests of the largest size there is; a threshold just below it
-//! catches them. A large write with any page in the cache goes to the cache as a whole, which
-//! keeps the newest data there.
+//! Sequential streams arrive as requests of the maximum size; a threshold just below it detects
+//! them. A large write with any cached page goes to the cache as a whole, which keeps the newest
+//! data there.
 
 use super::{Admission, AdmissionEntry};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Request;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: AdmissionEntry = AdmissionEntry {
     description: Description {
         name: "threshold",
-        summary: "writes longer than a threshold go round the cache unless part of them is cached",
+        summary: "writes longer than a threshold bypass the cache unless part of them is cached",
         origin: "konanki, section 3.3 and figure 4.9",
         params: &[Param::with(
             "threshold_sectors",
@@ -26,8 +27,8 @@ pub const ENTRY: AdmissionEntry = AdmissionEntry {
     build: |settings| Ok(Box::new(Threshold { sectors: settings.count("threshold_sectors") })),
 };
 
-/// Compares lengths.
-#[derive(Debug)]
+/// The longest write admitted.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Threshold {
     sectors: u64,
 }

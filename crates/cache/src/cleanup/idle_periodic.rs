@@ -1,30 +1,30 @@
-//! Everything is written back whenever there was no request for a while; a request that arrives
-//! stops it. When a write finds no free page all the same, everything is cleaned on demand
-//! (konanki, section 3.3, names the scheme).
+//! Destages all pages after an idle time; an arriving request stops it. A write that finds no free
+//! page destages all pages on demand (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::SimDuration;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "idle-periodic",
-        summary: "all pages are written back when no request came for a while, else on demand",
+        summary: "destages all pages after an idle time, else on demand",
         origin: "konanki, section 3.3 (named as an alternative)",
         params: &[Param::with(
             "idle",
             Kind::Duration,
             "\"1s\"",
-            "Time without a request after which cleaning starts",
+            "Idle time after which cleanup starts",
         )],
     },
     build: |settings, _| Ok(Box::new(IdlePeriodic { idle: settings.duration("idle") })),
 };
 
-/// After a pause.
-#[derive(Debug)]
+/// The idle time.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct IdlePeriodic {
     idle: SimDuration,
 }

@@ -1,22 +1,23 @@
-//! Cleaning starts when free pages fall below a low watermark and goes on to a high one, while
-//! requests go on (konanki, section 3.3, names the scheme).
+//! Cleanup starts when free pages fall below a low watermark and continues to a high one, while
+//! requests are served (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "low-watermark",
-        summary: "pages are written back in the background when few are free",
+        summary: "destages pages in the background when few are free",
         origin: "konanki, section 3.3 (named as an alternative)",
         params: &[
             Param::with(
                 "low",
                 Kind::Number { min: 0.0, max: 1.0 },
                 "0.1",
-                "Share of free pages below which cleaning starts",
+                "Share of free pages below which cleanup starts",
             ),
             Param::with(
                 "high",
@@ -36,8 +37,8 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     },
 };
 
-/// The marks, in free pages.
-#[derive(Debug)]
+/// The watermarks, in free pages.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LowWatermark {
     low: u32,
     high: u32,

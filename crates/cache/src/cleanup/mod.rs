@@ -1,29 +1,30 @@
-//! When a cache is cleaned and how much of it. One policy a file.
+//! Cleanup policies: when dirty pages are destaged, and how many. One file for each policy.
 
 pub mod idle_periodic;
 pub mod low_watermark;
 pub mod on_demand_complete;
 pub mod on_demand_partial;
 
+use crate::policy_state::PolicyState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::SimDuration;
 
-/// How full a cache is, in pages.
+/// Occupancy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheState {
-    /// Pages there are.
+    /// Size in pages.
     pub pages: u32,
-    /// Pages that hold nothing.
+    /// Free pages.
     pub free: u32,
 }
 
-/// What to clean.
+/// A cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Pages to write back; [`Plan::ALL`] for all that are not pinned.
+    /// Pages to destage; [`Plan::ALL`] for all that are not pinned.
     pub pages: u32,
-    /// Everything else waits until it is done.
+    /// Requests wait until it has ended.
     pub exclusive: bool,
     /// It ends early when a request arrives.
     pub yields: bool,
@@ -34,39 +35,37 @@ impl Plan {
     pub const ALL: u32 = u32::MAX;
 }
 
-/// Decides about cleaning.
+/// A cleanup policy.
 ///
-/// Whatever it answers, data stay right and requests go on: a plan that frees too little is asked
-/// for again, and a write for which no room can be made goes round the cache.
-pub trait Cleanup {
+/// It cannot affect data integrity or progress: after a plan that frees too few pages the policy is
+/// asked again, and a write for which no page can be freed bypasses the cache.
+pub trait Cleanup: PolicyState {
     /// A write needs `needed` free pages, more than there are.
     fn on_demand(&mut self, state: CacheState, needed: u32) -> Plan;
 
-    /// Asked after everything that happens, while nothing is being cleaned.
+    /// Called after every event while no cleanup is in progress.
     fn background(&mut self, _state: CacheState) -> Option<Plan> {
         None
     }
 
-    /// How long there must have been no request before [`Cleanup::idle`] is asked.
+    /// Idle time after which [`Cleanup::idle`] is called.
     fn idle_after(&self) -> Option<SimDuration> {
         None
     }
 
-    /// There was no request for that long, and there are pages to clean.
+    /// The cache has been idle for that time and has dirty pages.
     fn idle(&mut self, _state: CacheState) -> Option<Plan> {
         None
     }
 }
 
-/// Builds a policy for a cache of so many pages from the policy's own parameters.
+/// Builds a policy from its parameters and the number of pages of the cache.
 pub type BuildCleanup = fn(&Settings, u32) -> Result<Box<dyn Cleanup>, Vec<Problem>>;
 
 /// A registered cleanup policy.
 #[derive(Clone, Copy)]
 pub struct CleanupEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds one.
     pub build: BuildCleanup,
 }
 

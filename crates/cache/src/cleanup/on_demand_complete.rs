@@ -1,25 +1,26 @@
-//! When a write finds no free page, everything is written back and everybody waits.
+//! A write that finds no free page destages all pages; all requests wait meanwhile.
 //!
-//! The default of konanki (section 3.3): the next cleaning is as far off as it can be, the disk
-//! may stay in a low power state until then, and sorting the whole cache makes the writes long.
-//! The price is the wait.
+//! The default of konanki (section 3.3): cleanups are as rare as possible, the disk may stay in a
+//! low-power state between them, and sorting the whole cache gives long writes, at the price of the
+//! waiting time.
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-complete",
-        summary: "a write that finds no free page has all pages written back; requests wait",
+        summary: "a write that finds no free page destages all pages; requests wait",
         origin: "konanki, section 3.3",
         params: &[],
     },
     build: |_, _| Ok(Box::new(OnDemandComplete)),
 };
 
-/// All, exclusively.
-#[derive(Debug)]
+/// Destages all pages exclusively.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct OnDemandComplete;
 
 impl Cleanup for OnDemandComplete {

@@ -1,22 +1,23 @@
-//! When a write finds no free page, only as many as it needs are written back, or a batch.
+//! A write that finds no free page destages as many as it needs, or a batch.
 //!
-//! Other requests go on meanwhile (konanki, section 3.3, names the scheme).
+//! Other requests are served meanwhile (konanki, section 3.3, names the scheme).
 
 use super::{CacheState, Cleanup, CleanupEntry, Plan};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: CleanupEntry = CleanupEntry {
     description: Description {
         name: "on-demand-partial",
-        summary: "a write that finds no free page has just enough pages written back",
+        summary: "a write that finds no free page destages just enough pages",
         origin: "konanki, section 3.3 (named as an alternative)",
         params: &[Param::with(
             "batch_pages",
             Kind::Count { min: 1, max: u32::MAX as u64 - 1 },
             "1",
-            "Pages written back at least; more make longer disk writes and rarer cleaning",
+            "Fewest pages destaged; more give longer disk writes and rarer cleanups",
         )],
     },
     build: |settings, _| {
@@ -24,8 +25,8 @@ pub const ENTRY: CleanupEntry = CleanupEntry {
     },
 };
 
-/// As many as needed, or a batch.
-#[derive(Debug)]
+/// Destages as many pages as needed, or a batch.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct OnDemandPartial {
     batch: u32,
 }

@@ -1,47 +1,49 @@
-//! A memory cache in front of a device: lines, written back, through, or around.
+//! A memory cache in front of a device, with write-back, write-through or write-around.
 //!
-//! Each sector of a line is held or not, so a write never has to read the rest of its line. A
-//! request locks its lines (reads share), so what follows sees one request at a time per line:
+//! Each sector of a page (DiskSim: line) is valid or not, so a write needs no read-modify-write. A
+//! request locks its pages; reads share them.
 //!
-//! - A read is answered from the lines, after what is missing has been fetched with one read.
-//! - A write goes into lines and is complete (`back`, or `early` with the writing back at once), or
-//!   to the device first and stays in the lines (`through`) or not (`sync`). Forced writes, trims
-//!   and requests larger than the cache go to the device, too.
-//! - A flush writes back what was dirty when it came, then goes to the device.
+//! - A read that misses fetches what is missing with one read of the device.
+//! - A write completes in the cache (`back`; `early` also starts its write-back at once), or goes
+//!   to the device first and stays in the cache (`through`) or not (`sync`). Forced writes, trims
+//!   and requests larger than the cache go to the device as well.
+//! - A flush writes back all pages dirty at its arrival, then goes to the device.
 //!
-//! Dirty lines are written back when room is needed, at times, or when nothing was asked for a
-//! while; neighbours together, a line by one write at a time. Nothing goes to the device for a line
-//! of which a write is under way, so the device never gets old data after new ones.
+//! Dirty pages are written back to free pages, periodically, or after an idle time; adjacent pages
+//! together, at most one write-back per page at a time. Nothing else is written to the device for a
+//! page with an outstanding write-back, so newer data are never overwritten by older ones.
 
-mod lines;
+mod pages;
 mod params;
 mod serve;
 mod write_back;
 
+use crate::paged::directory::bits;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown, LatencyPhase, Op,
-    Outcome, Request, RequestId, SECTOR_BYTES, SimDuration, SimTime, Stream,
+    Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
+    LatencyPhase, Loader, Op, Outcome, Request, RequestId, SECTOR_BYTES, Saver, SimDuration,
+    SimTime, StateError, Stream,
 };
-use lines::{Lines, Replacement};
+use pages::{EvictionOrder, PageTable};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Sectors of a line at most: one bit each.
-const LINE_SECTORS_MAX: u64 = 64;
-/// Lines of a cache at most.
-const LINES_MAX: u64 = 1 << 24;
+/// Largest page in sectors: one bit each.
+const PAGE_SECTORS_MAX: u64 = 64;
+/// Largest cache in pages.
+const PAGES_MAX: u64 = 1 << 24;
 
 /// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "memory-cache",
-        summary: "A controller's memory cache in front of a device: lines written back or through",
+        summary: "A controller's memory cache in front of a device: pages written back or through",
         origin: "DiskSim 4.0, disksim_cachemem",
         params: params::PARAMS,
     },
@@ -59,23 +61,23 @@ enum Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
-    FrontOfLine,
-    RestOfLine,
-    WholeLine,
+    FrontOfPage,
+    RestOfPage,
+    WholePage,
 }
 
 fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let settings = input.settings;
     let mut problems = Vec::new();
-    let line = settings.bytes("line_size");
-    let sectors = line / SECTOR_BYTES;
-    if !line.is_multiple_of(SECTOR_BYTES) || !(1..=LINE_SECTORS_MAX).contains(&sectors) {
-        let message = format!("{line} bytes; must be a multiple of 512 bytes, 512B to 32KiB");
-        problems.push(Problem::new("line_size", message));
+    let page = settings.bytes("page_size");
+    let sectors = page / SECTOR_BYTES;
+    if !page.is_multiple_of(SECTOR_BYTES) || !(1..=PAGE_SECTORS_MAX).contains(&sectors) {
+        let message = format!("{page} bytes; must be a multiple of 512 bytes, 512B to 32KiB");
+        problems.push(Problem::new("page_size", message));
     }
-    let lines = settings.bytes("size") / line.max(1);
-    if !(1..=LINES_MAX).contains(&lines) {
-        let message = format!("holds {lines} lines; a cache has 1 to {LINES_MAX}");
+    let pages = settings.bytes("size") / page.max(1);
+    if !(1..=PAGES_MAX).contains(&pages) {
+        let message = format!("holds {pages} pages; a cache has 1 to {PAGES_MAX}");
         problems.push(Problem::new("size", message));
     }
     let idle = settings.duration_opt("flush_idle");
@@ -85,7 +87,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     ] {
         let used = name == "flush_idle" || settings.text("flush") == "periodic";
         if used && time.is_zero() {
-            problems.push(Problem::new(name, "must be more than nothing"));
+            problems.push(Problem::new(name, "must be more than 0"));
         }
     }
     let [device] = input.children else {
@@ -95,21 +97,21 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let protected = (settings.number("protected_share") * lines as f64) as usize;
-    let replacement = match settings.text("replacement") {
-        "fifo" => Replacement::Fifo,
-        "slru" => Replacement::Slru(protected),
-        "random" => Replacement::Random,
-        "lifo" => Replacement::Lifo,
-        _ => Replacement::Lru,
+    let protected = (settings.number("protected_share") * pages as f64) as usize;
+    let order = match settings.text("replacement") {
+        "fifo" => EvictionOrder::Fifo,
+        "slru" => EvictionOrder::Slru(protected),
+        "random" => EvictionOrder::Random,
+        "lifo" => EvictionOrder::Lifo,
+        _ => EvictionOrder::Lru,
     };
-    let strictly = settings.text("allocation") == "strict";
+    let strict = settings.text("allocation") == "strict";
     let stream = Stream::new(input.seed, input.path);
     Ok(Box::new(MemoryCache {
         capacity: device.capacity,
         positioner: device.positioner.clone(),
-        line_sectors: sectors,
-        lines: Lines::new(lines as u32, replacement, strictly, stream),
+        page_sectors: sectors,
+        pages: PageTable::new(pages as u32, order, strict, stream),
         scheme: match settings.text("write_scheme") {
             "early" => Scheme::Early,
             "through" => Scheme::Through,
@@ -120,9 +122,9 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         idle,
         cluster: settings.count("flush_cluster"),
         prefetch: match settings.text("read_prefetch") {
-            "front-of-line" => Prefetch::FrontOfLine,
-            "rest-of-line" => Prefetch::RestOfLine,
-            "whole-line" => Prefetch::WholeLine,
+            "front-of-line" => Prefetch::FrontOfPage,
+            "rest-of-line" => Prefetch::RestOfPage,
+            "whole-line" => Prefetch::WholePage,
             _ => Prefetch::None,
         },
         reads_wait: settings.flag("reads_wait"),
@@ -137,7 +139,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         writing: Vec::new(),
         wanted: 0,
         broken: false,
-        used: SimTime::ZERO,
+        last_request: SimTime::ZERO,
         period_set: false,
         idle_set: false,
     }))
@@ -147,10 +149,10 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
 struct Operation {
     id: RequestId,
     request: Request,
-    /// What the device told, and when it was asked.
+    /// That of the request to the device, if there was one.
     breakdown: LatencyBreakdown,
     locked: bool,
-    /// The write-back it waits for, by its number.
+    /// Number of the write-back it waits for.
     awaits: Option<u64>,
 }
 
@@ -158,8 +160,8 @@ struct Operation {
 pub struct MemoryCache {
     capacity: u64,
     positioner: Option<Rc<dyn Positioner>>,
-    line_sectors: u64,
-    lines: Lines,
+    page_sectors: u64,
+    pages: PageTable,
     scheme: Scheme,
     period: Option<SimDuration>,
     idle: Option<SimDuration>,
@@ -169,50 +171,45 @@ pub struct MemoryCache {
     shares: bool,
     contents: Contents,
     ops: Slab<Operation>,
-    /// The lines each operation keeps from going.
+    /// By operation, the pages it has pinned.
     pinned: Vec<Vec<u32>>,
-    /// Operations that hold their locks and may go on.
+    /// Operations that have their locks and may begin.
     ready: VecDeque<u32>,
-    /// Operations that hold their locks and wait for lines, in order.
+    /// Operations that have their locks and wait for free pages, in order.
     stalled: VecDeque<u32>,
-    /// Flushes that wait for what was written up to a number.
+    /// Flushes, and the number of the last write each of them covers.
     flushes: VecDeque<(u32, u64)>,
     locks: RangeLocks,
-    /// Numbers of the writes being written back.
+    /// Numbers of the writes whose write-back is outstanding.
     writing: Vec<u64>,
-    /// Everything dirty up to this number is to be written back.
+    /// Pages made dirty up to this write are to be written back.
     wanted: u64,
-    /// The last write-back failed: nobody waits for room.
+    /// The last write-back failed: operations no longer wait for free pages.
     broken: bool,
-    used: SimTime,
+    /// Arrival of the last request.
+    last_request: SimTime,
     period_set: bool,
     idle_set: bool,
 }
 
-/// Tags of what goes to the device: an operation's own, or a write-back and how old it is.
+/// Marks the tag of a write-back, which has the number of its write; other tags are operations.
 const WRITE_BACK: u64 = 1 << 63;
-/// Timers.
+/// Timer tokens.
 const PERIOD: u64 = 0;
 const IDLE: u64 = 1;
 
-/// Sectors that could not be written back, and stay dirty; told as a number.
+/// Custom event: sectors whose write-back failed, and which stay dirty.
 const UNSAVED_SECTORS: u8 = 0;
-
-/// Bits `from..to` of a word.
-const fn bits(from: u64, to: u64) -> u64 {
-    let upto = if to >= 64 { u64::MAX } else { (1 << to) - 1 };
-    upto & !((1 << from) - 1)
-}
 
 impl MemoryCache {
     fn numbers(&self, request: &Request) -> std::ops::Range<u64> {
-        request.lba.0 / self.line_sectors..request.end().0.div_ceil(self.line_sectors)
+        request.lba.0 / self.page_sectors..request.end().0.div_ceil(self.page_sectors)
     }
 
-    /// The bits of line `number` that a range covers.
+    /// The sectors of page `number` that a range covers.
     fn bits_of(&self, number: u64, from: u64, end: u64) -> u64 {
-        let start = number * self.line_sectors;
-        bits(from.saturating_sub(start), (end - start).min(self.line_sectors))
+        let start = number * self.page_sectors;
+        bits(from.saturating_sub(start), (end - start).min(self.page_sectors))
     }
 
     fn enter(&mut self, id: RequestId, request: &Request, shared: bool) {
@@ -229,8 +226,8 @@ impl MemoryCache {
         }
         if request.op == Op::Flush {
             self.ops[index as usize].locked = false;
-            self.flushes.push_back((index, self.lines.writes()));
-            self.wanted = self.wanted.max(self.lines.writes());
+            self.flushes.push_back((index, self.pages.writes()));
+            self.wanted = self.wanted.max(self.pages.writes());
             return;
         }
         let numbers = self.numbers(request);
@@ -239,8 +236,8 @@ impl MemoryCache {
         }
     }
 
-    /// Lets everything go on that can.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Starts everything that can start now.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             while let Some(index) = self.ready.pop_front() {
                 if !self.begin(ctx, index) {
@@ -256,13 +253,13 @@ impl MemoryCache {
         }
     }
 
-    /// Tries the first of those that wait for lines, in order; as the first of all can always go on
-    /// sooner or later, so do the others. Not all are tried: a long queue would cost each event so
-    /// much.
+    /// Retries the operations that wait for free pages, in order. The first of them can always
+    /// begin sooner or later, so all of them do. At most 64 are tried, to bound the cost of an
+    /// event.
     fn begin_stalled(&mut self, ctx: &mut Ctx<'_>) {
-        const AT_A_TIME: usize = 64;
+        const TRIED: usize = 64;
         let mut at = 0;
-        for _ in 0..self.stalled.len().min(AT_A_TIME) {
+        for _ in 0..self.stalled.len().min(TRIED) {
             let index = self.stalled[at];
             if self.begin(ctx, index) {
                 self.stalled.remove(at);
@@ -298,8 +295,8 @@ impl Component for MemoryCache {
         ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
-                ("lines", self.lines.count() as f64),
-                ("line_sectors", self.line_sectors as f64),
+                ("cache_pages", self.pages.count() as f64),
+                ("page_sectors", self.page_sectors as f64),
             ],
             custom: &["unsaved_sectors"],
             ..ComponentInfo::default()
@@ -310,10 +307,14 @@ impl Component for MemoryCache {
         self.positioner.clone()
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        self.used = ctx.now();
+        self.last_request = ctx.now();
         self.enter(id, request, self.shares && request.op == Op::Read);
-        self.settle(ctx);
+        self.advance(ctx);
         self.set_timers(ctx);
     }
 
@@ -337,7 +338,7 @@ impl Component for MemoryCache {
                 (_, outcome) => self.went_through(ctx, index, outcome),
             }
         }
-        self.settle(ctx);
+        self.advance(ctx);
         self.set_timers(ctx);
     }
 
@@ -345,18 +346,40 @@ impl Component for MemoryCache {
         let now = ctx.now();
         if token == PERIOD {
             self.period_set = false;
-            self.wanted = self.lines.writes();
+            self.wanted = self.pages.writes();
         } else {
             self.idle_set = false;
             let idle = self.idle.unwrap_or(SimDuration::ZERO);
-            if now >= self.used + idle {
-                self.wanted = self.lines.writes();
+            if now >= self.last_request + idle {
+                self.wanted = self.pages.writes();
             } else {
                 self.idle_set = true;
-                ctx.wake_at(self.used + idle, IDLE);
+                ctx.wake_at(self.last_request + idle, IDLE);
             }
         }
-        self.settle(ctx);
+        self.advance(ctx);
         self.set_timers(ctx);
+    }
+}
+
+impl Checkpoint for MemoryCache {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.ops.is_empty() || !self.writing.is_empty() {
+            return Err(StateError("operations are in progress".to_owned()));
+        }
+        to.put(&(&self.pages, self.wanted, self.broken, self.last_request));
+        to.put(&(self.period_set, self.idle_set));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let pages: PageTable;
+        (pages, self.wanted, self.broken, self.last_request) = from.take()?;
+        (self.period_set, self.idle_set) = from.take()?;
+        if !pages.is_like(&self.pages) {
+            return Err(StateError("it is of a cache of another size or policy".to_owned()));
+        }
+        self.pages = pages;
+        Ok(())
     }
 }

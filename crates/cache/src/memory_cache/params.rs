@@ -2,79 +2,79 @@
 
 use hybridsim_config::param::{Kind, Param};
 
-/// What a scenario may say of one.
 pub(super) const PARAMS: &[Param] = &[
-    Param::required("device", Kind::Component, "What is cached"),
-    Param::required("size", Kind::Bytes, "Memory for data"),
+    Param::required("device", Kind::Component, "The device behind the cache"),
+    Param::required("size", Kind::Bytes, "Cache size"),
     Param::with(
-        "line_size",
+        "page_size",
         Kind::Bytes,
         "\"4KiB\"",
-        "Size of a line, a multiple of 512 bytes, at most 32KiB",
-    ),
+        "Cache page size: a multiple of 512 bytes, at most 32 KiB",
+    )
+    .formerly(&["line_size"]),
     Param::with(
         "replacement",
         Kind::Choice(&["lru", "fifo", "slru", "random", "lifo"]),
         "\"lru\"",
-        "Which line goes when room is needed",
+        "Replacement policy: which page is evicted",
     ),
     Param::with(
         "protected_share",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.5",
-        "With `slru`: the share of lines that are protected because they were used again",
+        "With `slru`: share of the pages in the protected segment, which holds pages used again",
     ),
     Param::with(
         "write_scheme",
         Kind::Choice(&["back", "early", "through", "sync"]),
         "\"back\"",
-        "back: a write is complete in the cache; early: so, and it is written back at \
-         once; through: when the device has it, and it stays in the cache; sync: when the \
-         device has it, and it does not",
+        "back: a write completes in the cache; early: likewise, and its write-back starts at once; \
+         through: a write completes when the device has it, and stays in the cache; sync: \
+         likewise, without staying in the cache",
     ),
     Param::with(
         "allocation",
         Kind::Choice(&["clean", "strict"]),
         "\"clean\"",
-        "clean: of the lines in the order of replacement, the first clean one makes room; \
-         strict: the first one, and whoever needs the room waits until it is written back",
+        "clean: evict the first clean page in eviction order; strict: evict the first page, and \
+         wait for its write-back if it is dirty",
     ),
     Param::with(
         "flush",
         Kind::Choice(&["demand", "periodic"]),
         "\"demand\"",
-        "demand: written back when room is needed; periodic: and every `flush_period`",
+        "demand: write back when pages have to be evicted; periodic: also every `flush_period`",
     ),
     Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
     Param::optional(
         "flush_idle",
         Kind::Duration,
-        "Lines are also written back when nothing was asked for so long",
+        "PageTable are also written back when nothing was asked for so long",
     ),
     Param::with(
         "flush_cluster",
         Kind::Count { min: 1, max: 4096 },
         "8",
-        "Neighbouring lines written back together at most",
+        "Most adjacent pages written back together",
     ),
     Param::with(
         "read_prefetch",
         Kind::Choice(&["none", "front-of-line", "rest-of-line", "whole-line"]),
         "\"none\"",
-        "What is fetched beyond what a read misses: the front of its first line, the rest \
-         of its last line, or all of its lines",
+        "What a read that misses fetches besides: the front of its first page, the rest of its \
+         last page, or all of its pages",
     ),
     Param::with(
         "reads_wait",
         Kind::Flag,
         "false",
-        "Whether a read that misses waits until there is room in the cache, dirty lines \
-         being written back first; otherwise it goes to the device at once",
+        "Whether a read that misses waits until its pages can be allocated, for which dirty pages \
+         are written back; otherwise it is sent to the device at once",
     ),
     Param::with(
         "shared_read_locks",
         Kind::Flag,
         "true",
-        "Whether reads of one line may go on side by side",
+        "Whether reads of the same page are served concurrently",
     ),
 ];

@@ -1,56 +1,57 @@
-//! Dirty lines on their way to the device: who asks for it, and what follows.
+//! Write-back of dirty pages, flushes, and the timers that trigger them.
 
 use super::{IDLE, MemoryCache, PERIOD, UNSAVED_SECTORS, WRITE_BACK};
 use crate::event::CacheEvent;
-use hybridsim_engine::{CommonEvent, Completion, Ctx, Flags, Lba, Op, Outcome, Request};
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Completion, Ctx, Flags, Lba, Op, Outcome, Request};
 
 impl MemoryCache {
-    /// Writes back what is wanted, oldest first, and what stands beside it.
+    /// Writes back the pages dirtied up to `wanted`, oldest first, with their neighbours.
     pub(super) fn write_back(&mut self, ctx: &mut Ctx<'_>) {
-        /// Write-backs at the device at a time.
-        const AT_A_TIME: usize = 4;
-        while self.writing.len() < AT_A_TIME {
-            let Some((since, slot)) = self.lines.oldest_dirty() else { return };
+        /// Write-backs outstanding at once.
+        const WRITE_BACKS_MAX: usize = 4;
+        while self.writing.len() < WRITE_BACKS_MAX {
+            let Some((since, slot)) = self.pages.oldest_dirty() else { return };
             if since > self.wanted {
                 return;
             }
-            self.write_line(ctx, slot);
+            self.write_page(ctx, slot);
         }
     }
 
-    /// Writes back the first dirty sectors of a line, and what stands beside them in the lines
-    /// after it; answers the number of the write that made it dirty.
-    pub(super) fn write_line(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> u64 {
-        let line = *self.lines.get(slot);
-        let since = line.since;
-        let from = line.number * self.line_sectors + u64::from(line.dirty.trailing_zeros());
+    /// Writes back the first run of dirty sectors of a page, continued into the following pages.
+    /// Returns the number of the write that made the page dirty.
+    pub(super) fn write_page(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> u64 {
+        let page = *self.pages.get(slot);
+        let since = page.since;
+        let from = page.number * self.page_sectors + u64::from(page.dirty.trailing_zeros());
         let mut end = from;
-        for number in line.number..line.number.saturating_add(self.cluster) {
-            let Some(slot) = self.lines.find(number) else { break };
-            let line = *self.lines.get(slot);
-            if line.flushing || line.pins > 0 {
+        for number in page.number..page.number.saturating_add(self.cluster) {
+            let Some(slot) = self.pages.find(number) else { break };
+            let page = *self.pages.get(slot);
+            if page.flushing || page.pins > 0 {
                 break;
             }
-            let start = number * self.line_sectors;
-            let run = (!(line.dirty >> (end - start))).trailing_zeros();
+            let start = number * self.page_sectors;
+            let run = (!(page.dirty >> (end - start))).trailing_zeros();
             if run == 0 {
                 break;
             }
-            let stop = (end + u64::from(run)).min(start + self.line_sectors);
+            let stop = (end + u64::from(run)).min(start + self.page_sectors);
             let sectors = self.bits_of(number, end, stop);
-            self.lines.change(slot, |line| {
-                line.dirty &= !sectors;
-                line.flushing = true;
+            self.pages.change(slot, |page| {
+                page.dirty &= !sectors;
+                page.flushing = true;
             });
             end = stop;
-            if end < start + self.line_sectors {
+            if end < start + self.page_sectors {
                 break;
             }
         }
         let sectors = (end - from) as u32;
         let data = ctx.take_data(sectors);
         if ctx.verifying() {
-            self.contents.read(from, ctx.data().stamps_mut(data, sectors));
+            self.contents.read(from, ctx.data().versions_mut(data, sectors));
         }
         let write = Request::new(Op::Write, Lba(from), sectors);
         let write = Request { flags: Flags::BACKGROUND, data, ..write };
@@ -74,7 +75,7 @@ impl MemoryCache {
         if failed {
             let value = u64::from(done.request.sectors);
             ctx.emit(CommonEvent::Custom { name: UNSAVED_SECTORS, value });
-            // Tried again when room, a flush or the next round asks for it.
+            // Retried for the next eviction, flush or timer.
             self.wanted = 0;
             self.fail_flushes(ctx, since);
         }
@@ -82,16 +83,16 @@ impl MemoryCache {
         let (lba, end) = (done.request.lba.0, done.request.end().0);
         for number in self.numbers(&done.request) {
             let lost = if failed { self.bits_of(number, lba, end) } else { 0 };
-            if let Some(slot) = self.lines.find(number) {
-                self.lines.change(slot, |line| {
-                    line.flushing = false;
-                    line.dirty |= lost & line.valid;
+            if let Some(slot) = self.pages.find(number) {
+                self.pages.change(slot, |page| {
+                    page.flushing = false;
+                    page.dirty |= lost & page.valid;
                 });
             }
         }
     }
 
-    /// What a write numbered `since` brought is not where flushes after it want it.
+    /// Fails the flushes that cover write `since`, whose write-back has failed.
     pub(super) fn fail_flushes(&mut self, ctx: &mut Ctx<'_>, since: u64) {
         for at in (0..self.flushes.len()).rev() {
             let (index, until) = self.flushes[at];
@@ -102,11 +103,11 @@ impl MemoryCache {
         }
     }
 
-    /// Flushes go on to the device once what they are about is there.
+    /// Passes flushes to the device once the writes they cover have been written back.
     pub(super) fn end_flushes(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(&(index, until)) = self.flushes.front() {
             let busy = self.writing.iter().any(|since| *since <= until);
-            if busy || self.lines.is_dirty_until(until) {
+            if busy || self.pages.is_dirty_until(until) {
                 return;
             }
             self.flushes.pop_front();
@@ -115,9 +116,9 @@ impl MemoryCache {
         }
     }
 
-    /// Sets the timers there is something to do for.
+    /// Sets the timers while any page is dirty.
     pub(super) fn set_timers(&mut self, ctx: &mut Ctx<'_>) {
-        let dirty = self.lines.is_dirty_until(u64::MAX);
+        let dirty = self.pages.is_dirty_until(u64::MAX);
         if let Some(period) = self.period
             && dirty
             && !std::mem::replace(&mut self.period_set, true)

@@ -1,9 +1,10 @@
-//! What controllers that cache pages of a disk in flash have in common.
+//! Block metadata of caches that hold pages of a disk in flash.
 //!
-//! - `cache`: what is cached where. `cut`: a request's runs on both media.
-//! - `flow`: who may touch which pages. `trimmed`: what the disk need not keep.
+//! - [`directory`]: which page is cached in which slot, and which of its sectors are valid.
+//! - [`split`]: splits a request into sub-requests, each contiguous on one medium.
+//! - [`locks`]: page locks. [`trimmed`]: sectors that read as zeros after a trim.
 
-pub mod cache;
-pub mod cut;
-pub mod flow;
+pub mod directory;
+pub mod locks;
+pub mod split;
 pub mod trimmed;

@@ -1,24 +1,24 @@
-//! Sectors that were trimmed out of the cache while the disk held older data.
+//! Sectors trimmed out of the cache while the disk still held an older version.
 //!
-//! A disk may ignore a trim. What it then holds is older than what was trimmed, and must not come
-//! back: the controller answers zeros until the sectors are written again. That takes no time, so
-//! it is kept track of in verified runs only, where it makes a difference.
+//! A disk may ignore a trim and would then return that older version. The controller returns zeros
+//! instead until the sectors are written again. This costs no simulated time, so it is tracked in
+//! verified runs only.
 
-use super::cache::bits;
+use super::directory::bits;
 use hybridsim_engine::{Ctx, Request};
 use rustc_hash::FxHashMap;
 
-/// A bit per sector, by page.
+/// One bit per trimmed sector, by page.
 #[derive(Debug, Default)]
 pub struct Trimmed(FxHashMap<u64, u64>);
 
 impl Trimmed {
-    /// These sectors of a page were dropped from the cache.
+    /// Sectors of a page have been trimmed out of the cache.
     pub fn add(&mut self, page: u64, sectors: u64) {
         *self.0.entry(page).or_default() |= sectors;
     }
 
-    /// A request writes its range.
+    /// A write has completed: its sectors read as written again.
     pub fn written(&mut self, page_sectors: u64, request: &Request) {
         if self.0.is_empty() {
             return;
@@ -33,7 +33,7 @@ impl Trimmed {
         });
     }
 
-    /// A read has its data: puts zeros where they belong.
+    /// A read has completed: clears the sectors that must read as zeros.
     pub fn hide(&mut self, ctx: &mut Ctx<'_>, page_sectors: u64, request: &Request) {
         if self.0.is_empty() {
             return;
@@ -42,7 +42,7 @@ impl Trimmed {
             let Some(sectors) = map.get(&page) else { return };
             for sector in (from..to).filter(|sector| sectors >> sector & 1 == 1) {
                 let skip = (page * page_sectors + sector - request.lba.0) as u32;
-                ctx.data().stamps_mut(request.data.skip(skip), 1).fill(0);
+                ctx.data().versions_mut(request.data.skip(skip), 1).fill(0);
             }
         });
     }

@@ -1,36 +1,37 @@
-//! Second chance: first in, first out, but a page used since it was looked at last is spared once.
+//! CLOCK, or second chance: first in, first out, except that a referenced page gets another round.
 
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "clock",
-        summary: "first in, first out; a page used meanwhile gets a second chance",
+        summary: "first in, first out, with a second chance for referenced pages",
         origin: "Corbato 1969 (CLOCK)",
         params: &[],
     },
     build: |_, _| Ok(Box::new(Clock::default())),
 };
 
-/// Pages in a row and whether they were used.
-#[derive(Debug, Default)]
+/// The queue and the reference bits.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Clock {
     list: SlotList,
-    used: Vec<bool>,
-    /// Reused to choose.
+    referenced: Vec<bool>,
+    /// The referenced pages passed by; reused.
     spared: Vec<CachedPage>,
 }
 
 impl Replacement for Clock {
     fn update(&mut self, page: CachedPage, access: Access) {
         let slot = page.slot as usize;
-        if slot >= self.used.len() {
-            self.used.resize(slot + 1, false);
+        if slot >= self.referenced.len() {
+            self.referenced.resize(slot + 1, false);
         }
-        self.used[slot] = access != Access::Add;
+        self.referenced[slot] = access != Access::Add;
         if access == Access::Add {
             self.list.push(page);
         }
@@ -53,7 +54,7 @@ impl Replacement for Clock {
             if out.len() == wanted {
                 break;
             }
-            match std::mem::take(&mut self.used[page.slot as usize]) {
+            match std::mem::take(&mut self.referenced[page.slot as usize]) {
                 true => spared.push(page),
                 false => out.push(page),
             }

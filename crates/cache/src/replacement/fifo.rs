@@ -1,22 +1,23 @@
-//! First in, first out: the page that came first goes first.
+//! First in, first out: evicts the page that was added first.
 
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "fifo",
-        summary: "first in, first out: the page that came first goes first",
+        summary: "first in, first out: evicts the page that was added first",
         origin: "common knowledge",
         params: &[],
     },
     build: |_, _| Ok(Box::new(Fifo::default())),
 };
 
-/// Pages by the time of their arrival.
-#[derive(Debug, Default)]
+/// Pages in order of arrival.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Fifo(SlotList);
 
 impl Replacement for Fifo {

@@ -1,29 +1,30 @@
-//! Pages that have left the cache and are remembered for a while.
+//! Ghost lists: the numbers of recently evicted pages.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Page numbers by the order in which they came, at most so many.
-#[derive(Debug, Default)]
+/// Page numbers in the order in which they were added, up to a limit.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Ghost {
     order: VecDeque<(u64, u64)>,
-    /// The turn at which a page came last; older entries of it in `order` do not count.
+    /// The turn at which a page was last added; other entries of it in `order` are stale.
     turns: FxHashMap<u64, u64>,
     turn: u64,
 }
 
 impl Ghost {
-    /// Pages remembered.
+    /// Number of pages.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether none is.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Remembers a page as the newest and forgets the oldest beyond `count_max`.
+    /// Adds a page as the newest and removes the oldest beyond `count_max`.
     pub fn add(&mut self, page: u64, count_max: usize) {
         self.turn += 1;
         self.turns.insert(page, self.turn);
@@ -31,7 +32,7 @@ impl Ghost {
         self.shorten(count_max);
     }
 
-    /// Forgets the oldest beyond `count_max`.
+    /// Removes the oldest pages beyond `count_max`.
     pub fn shorten(&mut self, count_max: usize) {
         while self.turns.len() > count_max || self.order.len() > 2 * count_max.max(8) {
             let Some((page, turn)) = self.order.pop_front() else { break };
@@ -41,7 +42,7 @@ impl Ghost {
             if self.turns.len() > count_max {
                 self.turns.remove(&page);
             } else {
-                // Live and within the limit: only stale entries made the list too long.
+                // Not stale and within the limit: `order` has too many stale entries.
                 self.order.push_back((page, turn));
                 self.compact();
             }
@@ -54,7 +55,7 @@ impl Ghost {
         self.order.make_contiguous().sort_unstable_by_key(|(_, turn)| *turn);
     }
 
-    /// Forgets a page; whether it was remembered.
+    /// Removes a page; returns whether it was in the list.
     pub fn take(&mut self, page: u64) -> bool {
         self.turns.remove(&page).is_some()
     }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_oldest_are_removed() {
         let mut ghost = Ghost::default();
         for page in [1, 2, 3, 1, 4] {
             ghost.add(page, 3);
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_pages_over_and_over_take_no_memory() {
+    fn repeated_pages_take_no_memory() {
         let mut ghost = Ghost::default();
         for turn in 0..10_000 {
             ghost.add(turn % 5, 10);

@@ -1,10 +1,11 @@
 //! A doubly linked list of cached pages, linked by slot number: no allocation, no hashing.
 
 use super::CachedPage;
+use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     page: u64,
     before: u32,
@@ -15,7 +16,7 @@ struct Link {
 const UNLINKED: Link = Link { page: 0, before: NONE, after: NONE, listed: false };
 
 /// The list, oldest first.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SlotList {
     links: Vec<Link>,
     oldest: u32,
@@ -35,7 +36,7 @@ impl SlotList {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -80,7 +81,7 @@ impl SlotList {
         self.count += 1;
     }
 
-    /// Takes a page out; nothing happens when it is not in the list.
+    /// Removes a page, if it is in the list.
     pub fn remove(&mut self, page: CachedPage) {
         if !self.contains(page) {
             return;

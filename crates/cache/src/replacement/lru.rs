@@ -1,22 +1,23 @@
-//! Least recently used: the page not read or written for longest goes first.
+//! Evicts the least recently used page.
 
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "lru",
-        summary: "least recently used: the page not read or written for longest goes first",
+        summary: "least recently used: evicts the page not read or written for longest",
         origin: "konanki, section 3.3 (the scheme it supplies)",
         params: &[],
     },
     build: |_, _| Ok(Box::new(Lru::default())),
 };
 
-/// Pages by the time of their last use.
-#[derive(Debug, Default)]
+/// Pages by last use.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Lru(SlotList);
 
 impl Replacement for Lru {

@@ -1,4 +1,4 @@
-//! Which cached pages go first. One policy a file.
+//! Replacement policies: the eviction order of cached pages. One file for each policy.
 
 pub mod arc;
 pub mod clock;
@@ -12,51 +12,51 @@ pub mod sieve;
 pub mod two_queue;
 pub mod w_tinylfu;
 
+use crate::policy_state::PolicyState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
+use serde::{Deserialize, Serialize};
 
-/// A page in a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A cached page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedPage {
-    /// Its number on the slow medium.
+    /// Page number on the backing device.
     pub page: u64,
-    /// Where it is in the cache: a small number, unique among the pages cached now.
+    /// Its slot in the cache: a small number, unique among the cached pages.
     pub slot: u32,
 }
 
-/// What happened to a cached page (`update_cache` in konanki, figure 3.7).
+/// An access to a cached page (`update_cache` in konanki, figure 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It was read.
     Read,
-    /// It was written again.
     Write,
-    /// It came into the cache.
+    /// The page has been added to the cache.
     Add,
 }
 
-/// Orders cached pages by how soon they should go.
+/// A replacement policy.
 ///
-/// The cache itself knows what is in it (`is_in_cache`), so that a policy cannot get it wrong.
-/// Pinned pages are taken out with [`Replacement::remove`] and not told of again.
-pub trait Replacement: Send {
-    /// A page that is not in the cache is going to come and there is no room for it; told before
-    /// victims are chosen, perhaps more than once.
+/// The cache has the directory of its pages (`is_in_cache` in konanki), so no policy can lose data.
+/// Pinned pages are removed from the policy with [`Replacement::remove`].
+pub trait Replacement: PolicyState + Send {
+    /// A page that is not cached is about to be added and there is no free slot for it. Called
+    /// before victims are chosen, perhaps more than once.
     fn expect(&mut self, _page: u64) {}
 
-    /// A page was used.
+    /// A page was accessed.
     fn update(&mut self, page: CachedPage, access: Access);
 
-    /// A page left the cache because it was trimmed, or was pinned.
+    /// A page was trimmed or pinned.
     fn remove(&mut self, page: CachedPage);
 
-    /// A page left the cache to make room; what a policy remembers of such pages it notes here.
+    /// A page was evicted. Policies with ghost lists add it to one of them.
     fn evict(&mut self, page: CachedPage) {
         self.remove(page);
     }
 
-    /// Appends up to `count` different pages to `out`, first the one that should go first, only
-    /// such that are `eligible`. They stay known until [`Replacement::evict`].
+    /// Appends the next `count` eligible pages in eviction order to `out`. They stay in the policy
+    /// until [`Replacement::evict`].
     fn victims(
         &mut self,
         count: usize,
@@ -65,15 +65,13 @@ pub trait Replacement: Send {
     );
 }
 
-/// Builds a policy for a cache of so many pages from the policy's own parameters.
+/// Builds a policy from its parameters and the number of pages of the cache.
 pub type BuildReplacement = fn(&Settings, u32) -> Result<Box<dyn Replacement>, Vec<Problem>>;
 
 /// A registered replacement policy.
 #[derive(Clone, Copy)]
 pub struct ReplacementEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds one.
     pub build: BuildReplacement,
 }
 
@@ -128,7 +126,7 @@ mod tests {
         check(&fifo::ENTRY, &[100, 103, 102]);
     }
 
-    /// Shares of hits of a cache of `pages` pages that `trace` goes through page by page.
+    /// Hit ratio of a cache of `pages` pages for a trace of page numbers.
     fn hits(entry: &ReplacementEntry, pages: u32, trace: &[u64]) -> f64 {
         let mut policy = (entry.build)(&Settings::default(), pages).expect("no parameters");
         let mut slots: std::collections::BTreeMap<u64, u32> = Default::default();
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_for_it_resists_scans() {
+    fn scan_resistant_policies_resist_scans() {
         let mut stream = hybridsim_engine::Stream::new(1, "scan");
         let zipf = hybridsim_engine::sample::Zipf::new(2_000, 0.9);
         let (mut trace, mut scan) = (Vec::new(), 1_000_000);
@@ -185,8 +183,8 @@ mod tests {
         assert!(hits(&lirs::ENTRY, 100, &trace) > 0.8, "{}", hits(&lirs::ENTRY, 100, &trace));
     }
 
-    /// A random life: pages come, are used, go, are pinned.
-    fn live(entry: &ReplacementEntry, steps: &[(u8, u8, u8)]) {
+    /// Random operations of a cache.
+    fn exercise(entry: &ReplacementEntry, steps: &[(u8, u8, u8)]) {
         let mut policy = (entry.build)(&Settings::default(), 16).expect("no parameters");
         let mut cached: Vec<CachedPage> = Vec::new();
         let mut free: Vec<u32> = (0..16).collect();
@@ -239,7 +237,7 @@ mod tests {
         fn victims_are_as_many_as_asked_for_cached_eligible_and_different(
             steps in proptest::collection::vec(proptest::prelude::any::<(u8, u8, u8)>(), 1..400)
         ) {
-            ENTRIES.iter().for_each(|entry| live(entry, &steps));
+            ENTRIES.iter().for_each(|entry| exercise(entry, &steps));
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Three queues: a small one for new pages, a main one for those used again, and a memory of those
-//! that left the small one.
+//! S3-FIFO: a small queue for new pages, a main queue for pages used again, and a ghost list of the
+//! pages evicted from the small one.
 
 use super::ghost::Ghost;
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
@@ -17,11 +18,11 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(S3Fifo::new(pages))),
 };
 
-/// Uses are counted up to this.
+/// Largest access count.
 const USES_MAX: u8 = 3;
 
 /// The queues.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct S3Fifo {
     small: SlotList,
     main: SlotList,
@@ -29,13 +30,13 @@ pub struct S3Fifo {
     uses: Vec<u8>,
     small_max: usize,
     pages: usize,
-    /// Reused to choose: those to be looked at again, and those spared meanwhile.
+    /// Pages to examine, and pages spared meanwhile; reused.
     waiting: Vec<CachedPage>,
     spared: Vec<CachedPage>,
 }
 
 impl S3Fifo {
-    /// A tenth of the cache for new pages.
+    /// The small queue has a tenth of the cache.
     fn new(pages: u32) -> Self {
         let pages = pages as usize;
         Self {
@@ -50,7 +51,8 @@ impl S3Fifo {
         }
     }
 
-    /// Takes a page that was not used again; the others are spared once more.
+    /// Chooses a page of the main queue without accesses; the others lose one access and are
+    /// spared.
     fn look_at(
         uses: &mut [u8],
         page: CachedPage,
@@ -67,8 +69,8 @@ impl S3Fifo {
         }
     }
 
-    /// Takes from the small queue what it holds too much and was not used again; moves the rest
-    /// of that to the main queue.
+    /// Chooses pages beyond the size of the small queue that were not used again; moves the others
+    /// of these to the main queue.
     fn take_from_small(
         &mut self,
         wanted: usize,
@@ -146,7 +148,7 @@ impl Replacement for S3Fifo {
             }
             Self::look_at(&mut self.uses, page, eligible, &mut waiting, out);
         }
-        // Whoever is spared goes behind the others, with one use less.
+        // A spared page is appended with one access less.
         for _ in 0..USES_MAX {
             waiting.iter().for_each(|page| self.main.renew(*page));
             spared.clear();

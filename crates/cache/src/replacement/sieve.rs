@@ -1,28 +1,30 @@
-//! One queue that is never reordered; a hand goes from old to new and takes what was not used.
+//! SIEVE: one queue that is never reordered; a hand moves from old to new and evicts pages that
+//! have not been referenced since it passed.
 
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
     description: Description {
         name: "sieve",
-        summary: "one queue and a hand that spares what was used since it came by",
+        summary: "one queue and a hand that evicts pages not referenced since it passed",
         origin: "Zhang et al., NSDI 2024 (SIEVE)",
         params: &[],
     },
     build: |_, _| Ok(Box::new(Sieve::default())),
 };
 
-/// Pages in the order they came, and the hand.
-#[derive(Debug, Default)]
+/// Pages in order of arrival, and the hand.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Sieve {
     list: SlotList,
     used: Vec<bool>,
-    /// By slot, the last choice of victims that took it.
+    /// By slot, the number of the call that last chose it.
     chosen: Vec<u64>,
-    /// Choices so far.
+    /// Number of calls of `victims`.
     turn: u64,
     hand: Option<CachedPage>,
 }
@@ -55,7 +57,7 @@ impl Replacement for Sieve {
     ) {
         let wanted = out.len() + count;
         self.turn += 1;
-        // Once round clears every mark, so what is eligible is found in two rounds.
+        // One round clears every reference bit, so two rounds find all eligible pages.
         for _ in 0..2 * self.list.len() {
             if out.len() == wanted {
                 break;

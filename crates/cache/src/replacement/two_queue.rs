@@ -1,9 +1,11 @@
-//! 2Q: new pages wait in a queue; those that come back after having left it are kept by last use.
+//! 2Q: new pages enter a FIFO queue; pages that are added again soon after leaving it enter an LRU
+//! list.
 
 use super::ghost::Ghost;
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
@@ -17,10 +19,10 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
 };
 
 /// The queues.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct TwoQueue {
     fresh: SlotList,
-    /// Pages that have left `fresh`.
+    /// Pages evicted from `fresh` (A1out).
     left: Ghost,
     kept: SlotList,
     fresh_max: usize,
@@ -28,7 +30,7 @@ pub struct TwoQueue {
 }
 
 impl TwoQueue {
-    /// For a cache of `pages`: a quarter of it for new pages, as many as half of it remembered.
+    /// A1in has a quarter of the cache, A1out as many entries as half of it.
     fn new(pages: u32) -> Self {
         let pages = pages as usize;
         Self {

@@ -1,9 +1,10 @@
-//! W-TinyLFU: a small window by last use, and a main part that takes a page from the window only if
-//! it was used more often than the page that has to go for it.
+//! W-TinyLFU: a small LRU window, and a main segment that admits a page from the window only if it
+//! was used more often than the page it would replace.
 
 use super::list::SlotList;
 use super::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::registry::Description;
+use serde::{Deserialize, Serialize};
 
 /// The registered entry.
 pub const ENTRY: ReplacementEntry = ReplacementEntry {
@@ -16,9 +17,9 @@ pub const ENTRY: ReplacementEntry = ReplacementEntry {
     build: |_, pages| Ok(Box::new(WTinyLfu::new(pages))),
 };
 
-/// How often pages were used lately, roughly: a count-min sketch with counters up to 15, halved
-/// when there have been ten times as many uses as pages.
-#[derive(Debug)]
+/// Approximate recent access counts: a count-min sketch with counters up to 15, halved after ten
+/// times as many accesses as pages.
+#[derive(Debug, Serialize, Deserialize)]
 struct Sketch {
     rows: [Vec<u8>; 4],
     mask: u64,
@@ -59,8 +60,8 @@ impl Sketch {
     }
 }
 
-/// The window, the main part in two halves of different standing, and the sketch.
-#[derive(Debug)]
+/// The window, the probation and protected segments of the main part, and the sketch.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct WTinyLfu {
     window: SlotList,
     probation: SlotList,
@@ -69,16 +70,16 @@ pub struct WTinyLfu {
     window_max: usize,
     protected_max: usize,
     main_max: usize,
-    /// Reused to choose.
+    /// The admitted pages; reused.
     accepted: Vec<CachedPage>,
-    /// By slot, the last choice of victims that took it.
+    /// By slot, the number of the call that last chose it.
     chosen: Vec<u64>,
-    /// Choices so far.
+    /// Number of calls of `victims`.
     turn: u64,
 }
 
 impl WTinyLfu {
-    /// A hundredth of the cache for the window, four fifths of the rest protected.
+    /// The window has a hundredth of the cache, the protected segment four fifths of the rest.
     fn new(pages: u32) -> Self {
         let window_max = (pages as usize / 100).max(1);
         Self {
@@ -95,7 +96,7 @@ impl WTinyLfu {
         }
     }
 
-    /// While the main part has room, what the window holds too much goes there unasked.
+    /// While the main part is not full, pages beyond the size of the window move there.
     fn fill_main(&mut self) {
         while self.window.len() > self.window_max
             && self.probation.len() + self.protected.len() < self.main_max
@@ -149,7 +150,7 @@ impl Replacement for WTinyLfu {
         accepted.clear();
         self.turn += 1;
         {
-            // A page is about to come into the window, so its oldest has to leave it.
+            // A page is about to enter the window, so its oldest has to leave.
             let beyond = (self.window.len() + 1).saturating_sub(self.window_max);
             let mut candidates = self.window.iter().take(beyond);
             let mut main = self.probation.iter().chain(self.protected.iter());
@@ -168,7 +169,7 @@ impl Replacement for WTinyLfu {
                 }
             }
         }
-        // What lost against no one: those already passed over in the main part, then the rest.
+        // Too few candidates: first the main part in order, then the window.
         let from = wanted - count;
         if out.len() < wanted {
             for page in &out[from..] {

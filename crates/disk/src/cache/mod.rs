@@ -1,7 +1,7 @@
 //! The on-board buffer: segments, read-ahead and buffered writes.
 
-pub mod ahead;
+pub mod read_ahead;
 pub mod segments;
 
-pub use ahead::{AheadLimit, AheadPolicy, Sweep};
+pub use read_ahead::{ReadAhead, ReadAheadLimit, ReadAheadPolicy};
 pub use segments::{Segments, SegmentsSpec};

@@ -1,26 +1,26 @@
-//! Segments: contiguous runs of sectors in the buffer, least recently used first to go.
+//! Segments: contiguous ranges of sectors in the buffer, replaced in LRU order.
 //!
-//! No sector is dirty in two segments, save that a segment on its way to the medium keeps its old
-//! data while newer data of the same sectors waits in another; the old one is dropped at the end.
+//! No sector is dirty in two segments, except that a segment being destaged keeps its old data
+//! while newer data of the same sectors are in another; the old segment is invalidated at the end.
 
 use hybridsim_engine::SimTime;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a segment holds.
+/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// Nothing.
     Free,
-    /// What the medium holds too.
+    /// The same data as the medium.
     Clean,
-    /// Data the medium does not have yet; the number of its first buffered write.
+    /// Data not yet on the medium; number of its first buffered write.
     Dirty(u64),
-    /// Being written to the medium; its first buffered write, and whether newer data came.
+    /// Being destaged; number of its first buffered write, and whether newer data have arrived.
     Destaging(u64, bool),
 }
 
-/// A run of sectors in the buffer.
+/// A contiguous range of sectors in the buffer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Segment {
     start: u64,
@@ -71,9 +71,9 @@ pub struct Segments {
     unwritten: usize,
 }
 
-/// A segment that holds the beginning of a run.
+/// A segment that holds the beginning of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Hit {
     /// Which.
     pub segment: usize,
     /// The first sector it does not hold.
@@ -82,9 +82,9 @@ pub struct Found {
     pub ready: SimTime,
 }
 
-/// A write taken into the buffer.
+/// A write accepted into the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct BufferedWrite {
     /// Where.
     pub segment: usize,
     /// Whether it joined data already waiting there.
@@ -118,15 +118,15 @@ impl Segments {
     }
 
     /// The segment that holds sector `lba` and the most after it.
-    pub fn find(&self, lba: u64) -> Option<Found> {
-        let mut best: Option<Found> = None;
+    pub fn find(&self, lba: u64) -> Option<Hit> {
+        let mut best: Option<Hit> = None;
         for (segment, s) in self.segments.iter().enumerate() {
-            // The common answer first: every read asks every segment.
+            // The common case first: every read checks every segment.
             if !s.holds(lba) || (s.written && !self.spec.read_written) {
                 continue;
             }
             if best.is_none_or(|found| s.end > found.until) {
-                best = Some(Found { segment, until: s.end, ready: s.ready });
+                best = Some(Hit { segment, until: s.end, ready: s.ready });
             }
         }
         best
@@ -134,10 +134,10 @@ impl Segments {
 
     /// As [`Segments::find`], when only `segment` can hold it.
     #[inline]
-    pub fn find_in(&self, segment: usize, lba: u64) -> Option<Found> {
+    pub fn find_in(&self, segment: usize, lba: u64) -> Option<Hit> {
         let s = &self.segments[segment];
         let readable = self.spec.read_written || !s.written;
-        (s.holds(lba) && readable).then_some(Found { segment, until: s.end, ready: s.ready })
+        (s.holds(lba) && readable).then_some(Hit { segment, until: s.end, ready: s.ready })
     }
 
     /// Whether any segment holds sector `a` or sector `b`.
@@ -206,9 +206,9 @@ impl Segments {
         s.ready = s.ready.max(ready);
     }
 
-    /// Takes a write of `start..end` into the buffer; `None` when there is no room before
-    /// something is destaged, or ever.
-    pub fn buffer(&mut self, start: u64, end: u64) -> Option<Taken> {
+    /// Accepts a write of `start..end` into the buffer; `None` if there is no space until a segment
+    /// is destaged, or ever.
+    pub fn buffer(&mut self, start: u64, end: u64) -> Option<BufferedWrite> {
         if !self.fits(end - start) {
             return None;
         }
@@ -220,7 +220,7 @@ impl Segments {
             self.writes += 1;
             self.write_end = end;
             self.touch(segment);
-            return Some(Taken { segment, joined: true });
+            return Some(BufferedWrite { segment, joined: true });
         }
         if self.dirty() >= self.spec.write_max {
             return None;
@@ -235,10 +235,10 @@ impl Segments {
         let ready = SimTime::ZERO;
         let used = self.tick;
         self.segments[segment] = Segment { start, end, ready, used, state, written: true };
-        Some(Taken { segment, joined: false })
+        Some(BufferedWrite { segment, joined: false })
     }
 
-    /// Whether [`Segments::buffer`] would take a write of `start..end` now.
+    /// Whether [`Segments::buffer`] would accept a write of `start..end` now.
     pub fn takes(&self, start: u64, end: u64) -> bool {
         let own = if self.spec.dedicated { 1 } else { self.segments.len() };
         let mut own = self.segments.iter().take(own);
@@ -262,7 +262,7 @@ impl Segments {
         })
     }
 
-    /// Newer data of `start..end` exists elsewhere: forgets what is held of it, save in `keep`.
+    /// Newer data of `start..end` exist elsewhere: invalidates these sectors, except in `keep`.
     pub fn overwrite(&mut self, start: u64, end: u64, keep: Option<usize>) {
         for segment in 0..self.segments.len() {
             let s = &mut self.segments[segment];
@@ -310,7 +310,7 @@ impl Segments {
         self.unwritten
     }
 
-    /// Where to look for such segments: nowhere when there are none.
+    /// The segments to search for dirty ones; empty if there are none.
     fn unwritten(&self) -> &[Segment] {
         if self.unwritten == 0 { &[] } else { &self.segments }
     }

@@ -10,7 +10,7 @@ impl Checkpoint for HardDisk {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         to.put(&(self.electronics.is_after_write(), self.electronics_free));
         to.put(&*self.buffer.borrow());
-        to.put(&(self.owes_destage, self.sweep, self.destaging));
+        to.put(&(self.owes_destage, self.read_ahead, self.destaging));
         to.put(&(self.arm, self.head, self.written));
         to.put(&(self.free_at, self.held_until, self.wake_at));
         to.put(&(&self.clock, &self.power));
@@ -21,9 +21,9 @@ impl Checkpoint for HardDisk {
         let after_write;
         (after_write, self.electronics_free) = from.take()?;
         self.electronics.set_after_write(after_write);
-        // Its estimates share the buffer.
+        // Its drive_positioner share the buffer.
         *self.buffer.borrow_mut() = from.take()?;
-        (self.owes_destage, self.sweep, self.destaging) = from.take()?;
+        (self.owes_destage, self.read_ahead, self.destaging) = from.take()?;
         (self.arm, self.head, self.written) = from.take()?;
         (self.free_at, self.held_until, self.wake_at) = from.take()?;
         (self.clock, self.power) = from.take()?;

@@ -1,22 +1,27 @@
 //! ATA-8's immediate power commands: STANDBY IMMEDIATE stops the spindle, IDLE IMMEDIATE starts it.
 //!
-//! Where the standard leaves room (assumed): a drive stops when it has written its buffer and has
-//! nothing else to do, so requests that come before that are served first, and the command is done
-//! when the spindle stands. Commands are taken in the order they come. The next access to the
-//! medium starts the spindle; what the buffer can serve does not.
+//! Assumed where the standard leaves it open: a drive spins down when it has written its buffer and
+//! is idle, so commands that arrive before are served first; STANDBY IMMEDIATE completes when the
+//! spindle has stopped. Power commands execute in order of arrival. The next access to the medium
+//! starts the spindle; buffer hits do not.
 
 use super::HardDisk;
 use hybridsim_engine::{Command, Ctx, LatencyBreakdown, LatencyPhase, RequestId, SimTime};
 
 impl HardDisk {
-    /// A command about the spindle.
-    pub(super) fn take_command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command) {
+    /// A power command arrives.
+    pub(super) fn power_command_arrived(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: RequestId,
+        command: Command,
+    ) {
         self.commands.push_back((id, command));
-        self.pump(ctx);
+        self.schedule_next(ctx);
     }
 
-    /// Obeys commands that nothing stands in the way of any more.
-    pub(super) fn obey(&mut self, ctx: &mut Ctx<'_>) {
+    /// Executes the power commands that need not wait for other work.
+    pub(super) fn run_power_commands(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         while let Some(&(id, command)) = self.commands.front() {
             if command == Command::Standby && (now < self.free_at || self.has_work()) {
@@ -24,10 +29,10 @@ impl HardDisk {
             }
             self.commands.pop_front();
             let (end, part) = if command == Command::Standby {
-                self.sweep = None;
+                self.read_ahead = None;
                 (self.clock.stop(now), LatencyPhase::Overhead)
             } else {
-                if self.clock.rests(now) && now >= self.free_at {
+                if self.clock.is_stopped(now) && now >= self.free_at {
                     self.free_at = self.clock.wake(now);
                 }
                 (self.clock.turns_from().max(now), LatencyPhase::SpinUp)
@@ -39,15 +44,15 @@ impl HardDisk {
         }
     }
 
-    /// Whether anything is left to do with the medium.
+    /// Whether commands or buffered writes are waiting for the medium.
     fn has_work(&self) -> bool {
         !self.scheduler.is_empty()
-            || !self.stalled.is_empty()
+            || !self.stalled_writes.is_empty()
             || !self.flushes.is_empty()
             || self.buffer.borrow().dirty() > 0
     }
 
-    /// By when buffered writes are wanted on the medium by an otherwise idle drive.
+    /// Buffered writes due by this time are destaged by an idle drive.
     pub(super) fn destage_due(&self, now: SimTime) -> SimTime {
         if self.commands.is_empty() { now } else { SimTime::NEVER }
     }

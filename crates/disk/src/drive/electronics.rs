@@ -1,14 +1,14 @@
 //! The drive's electronics: command overheads and the link to the host.
 //!
-//! The link is the drive's own. A bus that drives share is a component above them: it adds its
-//! transfer and arbitration to each request, and the drives below it have no `host_rate`, so that
-//! they hand over data at the speed of the medium and nothing is counted twice. Where only one
-//! drive is on a bus, its `host_rate` may stand for both: the slower of the two rates.
+//! The link belongs to the drive. A shared bus is a component above the drives: it adds transfer
+//! and arbitration times to each request, and the drives below it have no `host_rate`, so they
+//! transfer data at the speed of the medium and no time is counted twice. With a single drive on a
+//! bus, its `host_rate` can represent both: the slower of the two rates.
 
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_engine::{Op, SECTOR_BYTES, SimDuration};
 
-/// Their parameters.
+/// The parameters of the electronics.
 pub(super) const PARAMS: &[Param] = &[
     Param::with(
         "read_hit_overhead",
@@ -133,18 +133,18 @@ impl Overheads {
     }
 }
 
-/// A write whose data are asked for by and by: the drive leaves the link between command and data.
+/// Disconnection between the command and the data of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtraDisconnect {
     /// From the arrival of the command until the arm moves.
     pub seek: SimDuration,
-    /// From the arrival of the command until the drive comes back for the data.
+    /// From the arrival of the command until the drive reconnects for the data.
     pub away: SimDuration,
     /// Leaving the link after the data.
     pub disconnect: SimDuration,
 }
 
-/// How a write to the medium begins and ends.
+/// Times of a write to the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteTimes {
     /// From the beginning of its command time until the arm moves.
@@ -153,12 +153,12 @@ pub struct WriteTimes {
     pub data: SimDuration,
     /// Leaving the link after the data.
     pub disconnect: SimDuration,
-    /// From the end of the write on the medium until the host knows.
+    /// From the end of the write on the medium until the host has the status.
     pub report: SimDuration,
 }
 
-/// What passes between drive and host around the data, and how much is buffered between link and
-/// medium. The vocabulary is DiskSim's, after parallel SCSI.
+/// Protocol times around the data transfer, and buffering between link and medium, in DiskSim's
+/// vocabulary of parallel SCSI.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handshake {
     /// Part of a read in the buffer before it goes over the link.

@@ -1,13 +1,13 @@
-//! The drive: takes requests, keeps them in its queue, serves them from buffer or medium.
+//! The drive: queues commands and serves them from the buffer or the medium.
 //!
-//! There is at most one event per request served alone: the mechanism's future is computed when
-//! it is given work, and only a queue or buffered writes make the drive wake up again.
+//! A command served alone takes at most one event: all of its times are computed when it starts.
+//! The drive wakes up again only for queued commands and buffered writes.
 
 mod checkpoint;
 mod commands;
 mod electronics;
-mod estimates;
 mod params;
+mod positioner;
 mod power_cut;
 mod reads;
 mod writes;
@@ -15,12 +15,12 @@ mod writes;
 pub use electronics::{Electronics, Handshake, Link, Overheads};
 pub use params::PARAMS;
 
-use crate::cache::segments::Found;
-use crate::cache::{AheadPolicy, Segments, SegmentsSpec, Sweep};
-use crate::event::{DiskCacheOutcome, DiskEvent};
-use crate::mechanics::{Access, Arm, Mechanics, Run};
+use crate::cache::segments::Hit;
+use crate::cache::{ReadAhead, ReadAheadPolicy, Segments, SegmentsSpec};
+use crate::event::DiskCacheOutcome;
+use crate::event::DiskEvent;
+use crate::mechanics::{AccessTimes, Arm, Mechanics, Transfer};
 use crate::power::{SpinDown, StateClock};
-use estimates::Estimates;
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
@@ -30,11 +30,12 @@ use hybridsim_engine::{
     InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
     SimDuration, SimTime, Stream,
 };
+use positioner::DrivePositioner;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The registered part.
+/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "hard-disk",
@@ -46,7 +47,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
     build: params::build,
 };
 
-/// Everything a drive is made of.
+/// The parts of a drive.
 pub struct DriveParts {
     /// The moving parts.
     pub mechanics: Rc<Mechanics>,
@@ -54,29 +55,29 @@ pub struct DriveParts {
     pub electronics: Electronics,
     /// The buffer.
     pub buffer: SegmentsSpec,
-    /// How far it reads ahead.
-    pub ahead: AheadPolicy,
-    /// Whether writes are complete when buffered.
+    /// Read-ahead policy.
+    pub ahead: ReadAheadPolicy,
+    /// Whether writes complete when they are in the buffer.
     pub write_cache: bool,
-    /// How far writes got when the power fails; each drive has its own.
+    /// Draws how far writes got when the power fails.
     pub power: Stream,
-    /// Whether only appended writes join what is buffered.
+    /// Whether only sequential writes are added to a non-empty write buffer.
     pub appends_only: bool,
-    /// Whether a read-ahead is broken off within a sector.
+    /// Whether a read-ahead stops within a sector.
     pub stops_in_sector: bool,
-    /// Whether a read keeps what passes before its first sector does.
+    /// Whether a read buffers the sectors that pass before its first one.
     pub free_blocks: bool,
-    /// Whether reads found whole in the buffer go before others.
+    /// Whether full read hits overtake other commands.
     pub hits_overtake: bool,
     /// How long a buffered write waits in an idle drive.
     pub destage_delay: SimDuration,
-    /// What a read takes to find its track again after a rest.
+    /// Settling time of a read after the drive was idle.
     pub settle: SimDuration,
-    /// Order of the queue.
+    /// Queue scheduler.
     pub scheduler: Box<dyn Scheduler>,
     /// When the spindle stops.
     pub spin_down: SpinDown,
-    /// What the report needs to know.
+    /// Constants for the report.
     pub info: ComponentInfo,
 }
 
@@ -84,58 +85,58 @@ pub struct DriveParts {
 pub struct HardDisk {
     mechanics: Rc<Mechanics>,
     electronics: Electronics,
-    /// When the electronics are done with the last hit or buffered write.
+    /// When the electronics have finished the last hit or buffered write.
     electronics_free: SimTime,
     buffer: Rc<RefCell<Segments>>,
-    estimates: Rc<Estimates>,
-    /// The first sector of the last read looked up on arrival, and what was found of it.
-    looked_up: (u64, Option<Found>),
-    ahead: AheadPolicy,
+    drive_positioner: Rc<DrivePositioner>,
+    /// First sector of the last read looked up on arrival, and the segment that holds it.
+    looked_up: (u64, Option<Hit>),
+    ahead: ReadAheadPolicy,
     write_cache: bool,
     appends_only: bool,
     stops_in_sector: bool,
     free_blocks: bool,
     hits_overtake: bool,
     destage_delay: SimDuration,
-    /// What finding the track again takes after a rest.
+    /// Settling time of a read after the drive was idle.
     settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
-    /// Whether the scheduler may hold its commands, and until when it does.
+    /// Whether the scheduler may hold commands, and until when it does.
     holds: bool,
     held_until: SimTime,
     /// Commands beyond the queue depth, in order of arrival.
-    outside: VecDeque<Queued>,
-    /// Writes waiting for room in the buffer, in order of arrival.
-    stalled: VecDeque<Queued>,
-    /// Whether the last turn of the mechanism went to the queue while writes were stalled.
+    overflow_queue: VecDeque<Queued>,
+    /// Writes waiting for buffer space, in order of arrival.
+    stalled_writes: VecDeque<Queued>,
+    /// Whether the queue had the last turn of the mechanism while writes were stalled.
     owes_destage: bool,
     /// Flushes waiting for buffered writes numbered up to the second value.
     flushes: VecDeque<(RequestId, u64)>,
-    /// Commands about the spindle that wait, in order of arrival.
+    /// Power commands waiting, in order of arrival.
     commands: VecDeque<(RequestId, Command)>,
     arm: Arm,
     /// The first sector after the last one that passed under the head.
     head: Lba,
-    /// The first sector after the last write to the medium the host waited for.
+    /// The first sector after the last foreground write to the medium.
     written: u64,
     /// When the mechanism can take the next request.
     free_at: SimTime,
-    sweep: Option<Sweep>,
+    read_ahead: Option<ReadAhead>,
     destaging: Option<usize>,
     clock: StateClock,
     contents: Contents,
-    /// What a power failure takes back, in verified runs where there are any.
+    /// Writes that a power failure may undo, in verified runs.
     undo: InFlightWrites,
     power: Stream,
-    /// The earliest wake-up ordered; [`SimTime::NEVER`] for none.
+    /// The earliest timer set; [`SimTime::NEVER`] for none.
     wake_at: SimTime,
     info: ComponentInfo,
 }
 
-/// When the mechanism begins with a command, and what happened before.
-struct Begin {
+/// Start of a command in the mechanism, and its latency until then.
+struct CommandStart {
     at: SimTime,
-    /// When it has left the link after a read command.
+    /// When the drive has disconnected from the link after a read command.
     left_link: SimTime,
     breakdown: hybridsim_engine::LatencyBreakdown,
 }
@@ -145,7 +146,7 @@ impl HardDisk {
     pub fn new(parts: DriveParts) -> Self {
         let first = parts.mechanics.layout.locate(Lba(0));
         let buffer = Rc::new(RefCell::new(Segments::new(parts.buffer)));
-        let estimates = Rc::new(Estimates {
+        let drive_positioner = Rc::new(DrivePositioner {
             mechanics: Rc::clone(&parts.mechanics),
             buffer: Rc::clone(&buffer),
             write_cache: parts.write_cache,
@@ -153,7 +154,7 @@ impl HardDisk {
         });
         Self {
             buffer,
-            estimates,
+            drive_positioner,
             arm: Arm::from(&first),
             mechanics: parts.mechanics,
             electronics: parts.electronics,
@@ -170,15 +171,15 @@ impl HardDisk {
             holds: parts.scheduler.sees_all(),
             held_until: SimTime::ZERO,
             scheduler: parts.scheduler,
-            outside: VecDeque::new(),
-            stalled: VecDeque::new(),
+            overflow_queue: VecDeque::new(),
+            stalled_writes: VecDeque::new(),
             owes_destage: false,
             flushes: VecDeque::new(),
             commands: VecDeque::new(),
             head: Lba(0),
             written: u64::MAX,
             free_at: SimTime::ZERO,
-            sweep: None,
+            read_ahead: None,
             destaging: None,
             clock: StateClock::new(parts.spin_down),
             contents: Contents::default(),
@@ -189,13 +190,13 @@ impl HardDisk {
         }
     }
 
-    /// Brings everything that is computed lazily up to now.
+    /// Advances read-ahead, power states and destaging, which are computed lazily, to now.
     #[inline]
     fn catch_up(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.settle_sweep(ctx, now);
+        self.advance_read_ahead(ctx, now);
         self.clock
-            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
         {
@@ -203,34 +204,34 @@ impl HardDisk {
         }
     }
 
-    /// When the mechanism begins with a command that needs it, chosen now: after `delay`, its
-    /// overhead, which runs from its arrival when the drive looks at commands early, and after
-    /// spinning up. A read-ahead goes on meanwhile if the command is `joining` it, and else stops.
+    /// Start of a command in the mechanism, selected now: after its overhead `delay`, which counts
+    /// from its arrival in drives with command queueing, and after spin-up. A read-ahead continues
+    /// meanwhile if the command is `joining` it, and stops otherwise.
     fn begin(
         &mut self,
         ctx: &mut Ctx<'_>,
         item: &Queued,
         delay: SimDuration,
         joining: bool,
-    ) -> Begin {
+    ) -> CommandStart {
         let (now, issued) = (ctx.now(), item.since);
         let looked_at = if self.electronics.overlaps() { issued } else { now };
         let ready = now.max(looked_at + delay);
         let stop = if joining { ready } else { now };
-        self.settle_sweep(ctx, stop);
-        let ready = match &self.sweep {
-            Some(sweep) if !self.stops_in_sector => {
-                ready.max(sweep.sector_end(&self.mechanics, stop))
+        self.advance_read_ahead(ctx, stop);
+        let ready = match &self.read_ahead {
+            Some(read_ahead) if !self.stops_in_sector => {
+                ready.max(read_ahead.sector_end(&self.mechanics, stop))
             }
             _ => ready,
         };
-        // The arm first comes to rest on the track the read-ahead was going to, and only then, as
-        // in DiskSim, the command time begins.
-        let ready = match &self.sweep {
-            Some(sweep) if !joining => ready + sweep.moves_on(stop),
+        // As in DiskSim, the command time starts only when the arm has settled on the track that
+        // the read-ahead was moving to.
+        let ready = match &self.read_ahead {
+            Some(read_ahead) if !joining => ready + read_ahead.moves_on(stop),
             _ => ready,
         };
-        let spun_up = if self.sweep.is_some() { now } else { self.clock.wake(now) };
+        let spun_up = if self.read_ahead.is_some() { now } else { self.clock.wake(now) };
         let at = ready.max(spun_up);
         self.clock.plan(PowerState::Active, at);
         let total = at.since(issued);
@@ -242,19 +243,19 @@ impl HardDisk {
         breakdown.add(LatencyPhase::Queue, total - spin_up - overhead);
         let left_link = at + self.electronics.read_disconnect();
         self.electronics.processed(item.request.op);
-        Begin { at, left_link, breakdown }
+        CommandStart { at, left_link, breakdown }
     }
 
-    /// Moves sectors from or to the medium, the arm starting at `start`.
+    /// Reads or writes sectors on the medium; the arm starts to move at `start`.
     fn move_sectors(
         &mut self,
         ctx: &mut Ctx<'_>,
         start: SimTime,
-        run: &Run,
+        transfer: &Transfer,
         data_ready: SimTime,
-    ) -> Access {
-        let Run { lba, sectors, write, .. } = *run;
-        let access = self.mechanics.access(start, self.arm, run, data_ready);
+    ) -> AccessTimes {
+        let Transfer { lba, sectors, write, .. } = *transfer;
+        let access = self.mechanics.access(start, self.arm, transfer, data_ready);
         if !access.seek.is_zero() {
             ctx.emit(DiskEvent::Seek { distance: access.distance, duration: access.seek });
         }
@@ -271,40 +272,40 @@ impl HardDisk {
         access
     }
 
-    /// Puts a command that needs the mechanism into the queue, or before it.
+    /// Adds a command that needs the mechanism to the queue, or to the overflow queue.
     fn enqueue(&mut self, item: Queued) {
         if self.scheduler.len() < self.electronics.queue_depth {
             self.scheduler.push(item);
         } else {
-            self.outside.push_back(item);
+            self.overflow_queue.push_back(item);
         }
     }
 
-    /// Gives the mechanism work while it is free, and orders the next wake-up.
-    fn pump(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.stalled.is_empty() || !self.flushes.is_empty() {
+    /// Starts work in the mechanism while it is free, and sets the next timer.
+    fn schedule_next(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.stalled_writes.is_empty() || !self.flushes.is_empty() {
             self.complete_flushes(ctx);
-            self.retry_stalled(ctx);
+            self.retry_stalled_writes(ctx);
         }
         while ctx.now() >= self.free_at && self.serve_next(ctx) {}
         if !self.commands.is_empty() {
-            self.obey(ctx);
+            self.run_power_commands(ctx);
         }
         self.order_wake(ctx);
     }
 
-    /// Starts the most urgent work there is; `false` when there is none yet.
+    /// Starts the most urgent work; `false` if none is ready.
     fn serve_next(&mut self, ctx: &mut Ctx<'_>) -> bool {
         if let Some(&(_, until)) = self.flushes.front() {
-            // Nothing to destage means the last of it is just being written.
+            // Nothing to destage: the last buffered write is being written.
             return self.destage(ctx, until, SimTime::NEVER);
         }
-        let stalled = !self.stalled.is_empty();
-        if stalled && (self.owes_destage || self.scheduler.is_empty()) {
+        let stalled_writes = !self.stalled_writes.is_empty();
+        if stalled_writes && (self.owes_destage || self.scheduler.is_empty()) {
             self.owes_destage = false;
             return self.destage(ctx, u64::MAX, SimTime::NEVER);
         }
-        let positioner: &dyn Positioner = &*self.estimates;
+        let positioner: &dyn Positioner = &*self.drive_positioner;
         let head = Head { now: ctx.now(), last: self.head, positioner: Some(positioner) };
         if self.holds
             && let Some(until) = self.scheduler.hold_until(&head)
@@ -316,8 +317,8 @@ impl HardDisk {
         let Some(item) = self.scheduler.pop(&head) else {
             return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         };
-        self.owes_destage = stalled;
-        if let Some(next) = self.outside.pop_front() {
+        self.owes_destage = stalled_writes;
+        if let Some(next) = self.overflow_queue.pop_front() {
             self.scheduler.push(next);
         }
         match item.request.op {
@@ -330,7 +331,7 @@ impl HardDisk {
     fn order_wake(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let waiting = !self.scheduler.is_empty()
-            || !self.stalled.is_empty()
+            || !self.stalled_writes.is_empty()
             || !self.flushes.is_empty()
             || !self.commands.is_empty();
         let time = if waiting {
@@ -357,31 +358,31 @@ impl Component for HardDisk {
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
-        Some(Rc::clone(&self.estimates) as Rc<dyn Positioner>)
+        Some(Rc::clone(&self.drive_positioner) as Rc<dyn Positioner>)
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         self.catch_up(ctx);
         let item = Queued { key: u64::from(id.0), request: *request, since: ctx.now() };
         match request.op {
-            Op::Read => self.take_read(ctx, item),
-            Op::Write => self.take_write(ctx, item),
-            Op::Flush => self.take_flush(ctx, id),
+            Op::Read => self.read_arrived(ctx, item),
+            Op::Write => self.write_arrived(ctx, item),
+            Op::Flush => self.flush_arrived(ctx, id),
             Op::Trim => {
-                // A disk has nothing to gain from it: the data stay.
+                // A disk ignores trims: the data stay.
                 let overhead = self.electronics.overhead(Op::Trim, true);
                 let breakdown =
                     hybridsim_engine::LatencyBreakdown::NONE.plus(LatencyPhase::Overhead, overhead);
                 ctx.complete_at(id, ctx.now() + overhead, breakdown);
             }
         }
-        self.pump(ctx);
+        self.schedule_next(ctx);
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, _request: &Request) {
         if command.is_about_spindle() {
             self.catch_up(ctx);
-            return self.take_command(ctx, id, command);
+            return self.power_command_arrived(ctx, id, command);
         }
         ctx.unknown_command(self.info.kind, command);
     }
@@ -395,7 +396,7 @@ impl Component for HardDisk {
             self.wake_at = SimTime::NEVER;
         }
         self.catch_up(ctx);
-        self.pump(ctx);
+        self.schedule_next(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {

@@ -2,7 +2,7 @@
 
 use super::electronics::{self, Electronics, Handshake, Link, Overheads};
 use super::{DriveParts, HardDisk};
-use crate::cache::{AheadLimit, AheadPolicy, SegmentsSpec};
+use crate::cache::{ReadAheadLimit, ReadAheadPolicy, SegmentsSpec};
 use crate::geometry::{Layout, Sparing, index, zone};
 use crate::mechanics::Mechanics;
 use crate::power::SpinDown;
@@ -418,16 +418,16 @@ fn segments(settings: &Settings) -> SegmentsSpec {
     }
 }
 
-fn ahead(settings: &Settings, buffer: &SegmentsSpec) -> AheadPolicy {
+fn ahead(settings: &Settings, buffer: &SegmentsSpec) -> ReadAheadPolicy {
     let limit = match settings.text("read_ahead") {
-        _ if buffer.count == 0 => AheadLimit::None,
-        "track" => AheadLimit::Track,
-        "cylinder" => AheadLimit::Cylinder,
-        "segment" => AheadLimit::Segment,
-        "next-track" => AheadLimit::NextTrack,
-        _ => AheadLimit::None,
+        _ if buffer.count == 0 => ReadAheadLimit::None,
+        "track" => ReadAheadLimit::Track,
+        "cylinder" => ReadAheadLimit::Cylinder,
+        "segment" => ReadAheadLimit::Segment,
+        "next-track" => ReadAheadLimit::NextTrack,
+        _ => ReadAheadLimit::None,
     };
-    AheadPolicy {
+    ReadAheadPolicy {
         limit,
         min: settings.count("read_ahead_min"),
         max: settings.count_opt("read_ahead_max").unwrap_or(u64::MAX),

@@ -1,12 +1,13 @@
-//! What a power failure does to a drive: the buffer is lost, and the spindle stops.
+//! Power failure of a drive: the buffer is lost, and the spindle stops.
 
 use super::HardDisk;
 use crate::cache::segments::Segments;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Head;
-use hybridsim_engine::{CommonEvent, Ctx, PowerState, SimTime};
+use hybridsim_engine::{Ctx, PowerState, SimTime};
 
 impl HardDisk {
-    /// Sectors are written whole or not at all; of a write on its way a part may be.
+    /// Sectors are written atomically; of a write in flight any part may be on the medium.
     pub(super) fn lose_power(&mut self, now: SimTime) {
         if now >= self.free_at
             && let Some(segment) = self.destaging.take()
@@ -18,23 +19,23 @@ impl HardDisk {
         self.undo.cut(&mut self.contents, now, &mut self.power, unwritten);
         *buffer = Segments::new(*buffer.spec());
         drop(buffer);
-        // At the end of time no scheduler holds anything back.
+        // At the end of time no scheduler holds requests.
         let head = Head { now: SimTime::NEVER, last: self.head, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
-        self.outside.clear();
-        self.stalled.clear();
+        self.overflow_queue.clear();
+        self.stalled_writes.clear();
         self.flushes.clear();
         self.commands.clear();
         self.owes_destage = false;
-        (self.sweep, self.destaging) = (None, None);
+        (self.read_ahead, self.destaging) = (None, None);
         (self.free_at, self.electronics_free, self.wake_at) = (now, now, SimTime::NEVER);
     }
 
-    /// The drive is ready when its spindle turns again.
+    /// The drive is ready after spin-up.
     pub(super) fn spin_up_again(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.clock
-            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         let ready = self.clock.start_again(now);
         self.free_at = ready;
         self.clock.plan(PowerState::SpinUp, ready);

@@ -1,9 +1,9 @@
-//! Writes: into the buffer when they may wait there, to the medium otherwise; and flushes.
+//! Writes, to the write buffer or to the medium; destaging and flushes.
 
 use super::{HardDisk, forced, outcome, request_id};
-use crate::cache::segments::Taken;
+use crate::cache::segments::BufferedWrite;
 use crate::event::DiskCacheOutcome;
-use crate::mechanics::Run;
+use crate::mechanics::Transfer;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
     Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId, SECTOR_BYTES,
@@ -12,11 +12,11 @@ use hybridsim_engine::{
 
 impl HardDisk {
     /// A write arrives.
-    pub(super) fn take_write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
+    pub(super) fn write_arrived(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = &item.request;
         if ctx.verifying() {
             let (now, may_fail) = (ctx.now(), ctx.power_may_fail());
-            let stamps = ctx.data().stamps(request.data, request.sectors);
+            let stamps = ctx.data().versions(request.data, request.sectors);
             if may_fail {
                 let (buffer, durable) = (self.buffer.borrow(), Durable::Served(item.key));
                 let buffered = |sector| buffer.is_unwritten(sector);
@@ -28,24 +28,24 @@ impl HardDisk {
         if !self.write_cache || forced(request) || !self.buffer.borrow().fits(sectors) {
             return self.enqueue(item);
         }
-        self.stop_sweep_over(request.lba.0, request.end().0);
-        // Writes keep their order: none overtakes one that waits for room.
-        if !self.stalled.is_empty() || !self.try_buffer(ctx, &item, LatencyPhase::Queue) {
-            self.stalled.push_back(item);
+        self.stop_read_ahead_over(request.lba.0, request.end().0);
+        // Writes keep their order: none overtakes one that waits for buffer space.
+        if !self.stalled_writes.is_empty() || !self.try_buffer(ctx, &item, LatencyPhase::Queue) {
+            self.stalled_writes.push_back(item);
         }
     }
 
-    /// A read-ahead ends when sectors it has read or would read are written.
-    fn stop_sweep_over(&mut self, start: u64, end: u64) {
-        if let Some(sweep) = self.sweep
-            && start < sweep.limit
-            && end > self.buffer.borrow().start_of(sweep.segment)
+    /// Ends a read-ahead whose range is being written.
+    fn stop_read_ahead_over(&mut self, start: u64, end: u64) {
+        if let Some(read_ahead) = self.read_ahead
+            && start < read_ahead.limit
+            && end > self.buffer.borrow().start_of(read_ahead.segment)
         {
-            self.sweep = None;
+            self.read_ahead = None;
         }
     }
 
-    /// Takes a write into the buffer, if there is room; time spent waiting for that is `waited`.
+    /// Accepts a write into the buffer, if there is space; the wait for it counts as `waited`.
     fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: LatencyPhase) -> bool {
         let request = &item.request;
         let goes_on = !self.appends_only
@@ -55,9 +55,9 @@ impl HardDisk {
             return false;
         }
         let taken = self.buffer.borrow_mut().buffer(request.lba.0, request.end().0);
-        let Some(Taken { segment, .. }) = taken else { return false };
-        if self.sweep.is_some_and(|sweep| sweep.segment == segment) {
-            self.sweep = None;
+        let Some(BufferedWrite { segment, .. }) = taken else { return false };
+        if self.read_ahead.is_some_and(|read_ahead| read_ahead.segment == segment) {
+            self.read_ahead = None;
         }
         let now = ctx.now();
         let overhead = self.electronics.overhead(Op::Write, true);
@@ -82,32 +82,33 @@ impl HardDisk {
         true
     }
 
-    /// Room may have come for writes that wait for it.
-    pub(super) fn retry_stalled(&mut self, ctx: &mut Ctx<'_>) {
-        while let Some(item) = self.stalled.front().copied() {
-            self.stop_sweep_over(item.request.lba.0, item.request.end().0);
+    /// Accepts stalled writes as far as there is buffer space now.
+    pub(super) fn retry_stalled_writes(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(item) = self.stalled_writes.front().copied() {
+            self.stop_read_ahead_over(item.request.lba.0, item.request.end().0);
             if !self.try_buffer(ctx, &item, LatencyPhase::Destage) {
                 break;
             }
-            self.stalled.pop_front();
+            self.stalled_writes.pop_front();
         }
     }
 
-    /// Writes to the medium, data coming over the link meanwhile.
+    /// Writes to the medium while the data cross the link.
     pub(super) fn serve_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
         let request = &item.request;
         let times = self.electronics.write_times(self.written == request.lba.0);
         self.written = request.end().0;
         let begin = self.begin(ctx, item, times.command, false);
-        self.sweep = None;
+        self.read_ahead = None;
         self.buffer.borrow_mut().overwrite(request.lba.0, request.end().0, None);
-        // Data may come before the arm moves, but not before the command.
+        // Data may arrive before the arm moves, but not before the command.
         let asked = begin.at + times.data.saturating_sub(times.command);
         let moved = begin.at + self.electronics.handshake.seek_delay;
         let data_ready = (asked + self.link_lead(request)).max(moved);
-        let run = Run { lba: request.lba, sectors: request.sectors, write: true, mark: 1 };
-        let access = self.move_sectors(ctx, begin.at, &run, data_ready);
-        // A short write to where the head is may be on the medium before the link is left.
+        let transfer =
+            Transfer { lba: request.lba, sectors: request.sectors, write: true, mark: 1 };
+        let access = self.move_sectors(ctx, begin.at, &transfer, data_ready);
+        // A short write near the head may be on the medium before the drive disconnects.
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
         let end = access.end.max(left) + times.report;
         let after = end.since(access.end);
@@ -125,20 +126,20 @@ impl HardDisk {
         }
     }
 
-    /// How long before the medium the link must begin, so that no sector is waited for: each must
-    /// be in the buffer when it comes by, and the first ones when the first does.
+    /// Lead of the link over the medium so that no sector arrives late: each must be in the buffer
+    /// when it passes the head, and the first few when the first one does.
     fn link_lead(&self, request: &Request) -> SimDuration {
         let electronics = &self.electronics;
         let first = electronics.write_lead(request.sectors);
         let first = electronics.from_host(u64::from(first) * SECTOR_BYTES);
-        let place = self.mechanics.layout.locate(request.lba);
-        let before_last = u128::from(place.sector_angle) * u128::from(request.sectors - 1);
+        let address = self.mechanics.layout.locate(request.lba);
+        let before_last = u128::from(address.sector_angle) * u128::from(request.sectors - 1);
         let all = electronics.from_host(request.bytes());
         all.saturating_sub(self.mechanics.rotation.time_of(before_last)).max(first)
     }
 
-    /// Writes the buffered data nearest to the head to the medium, of those that hold a write
-    /// numbered up to `until` and are due by `due`; `false` when there are none.
+    /// Destages the dirty segment with the shortest positioning time, of those with a write
+    /// numbered up to `until` that are due by `due`; `false` if there are none.
     pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, until: u64, due: SimTime) -> bool {
         let now = ctx.now();
         let nearest = self
@@ -154,8 +155,8 @@ impl HardDisk {
             })
             .min();
         let Some((_, segment, lba, sectors, start)) = nearest else { return false };
-        self.settle_sweep(ctx, start);
-        if self.sweep.take().is_none() {
+        self.advance_read_ahead(ctx, start);
+        if self.read_ahead.take().is_none() {
             let awake = self.clock.wake(start);
             self.write_segment(ctx, segment, lba, sectors, awake);
         } else {
@@ -173,12 +174,12 @@ impl HardDisk {
         start: SimTime,
     ) {
         self.buffer.borrow_mut().begin_destage(segment);
-        let run = Run { lba: Lba(lba), sectors, write: true, mark: 1 };
-        self.move_sectors(ctx, start, &run, start);
+        let transfer = Transfer { lba: Lba(lba), sectors, write: true, mark: 1 };
+        self.move_sectors(ctx, start, &transfer, start);
         self.destaging = Some(segment);
     }
 
-    /// When the first of the buffered writes is due in an idle drive.
+    /// When an idle drive destages next.
     #[inline]
     pub(super) fn next_destage(&self) -> Option<SimTime> {
         if !self.write_cache {
@@ -189,8 +190,8 @@ impl HardDisk {
         due.min()
     }
 
-    /// A flush arrives: done when everything buffered so far is on the medium.
-    pub(super) fn take_flush(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
+    /// A flush arrives; it completes when all writes buffered so far are on the medium.
+    pub(super) fn flush_arrived(&mut self, ctx: &mut Ctx<'_>, id: RequestId) {
         self.flushes.push_back((id, self.buffer.borrow().writes()));
         self.complete_flushes(ctx);
     }

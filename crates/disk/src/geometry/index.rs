@@ -4,7 +4,7 @@
 //! times, each time so many cylinders further and so far turned. The last table is the root. A
 //! sector is found by walking down, which keeps a drive of a hundred thousand runs in a few pages.
 
-use super::layout::Place;
+use super::layout::PhysicalAddress;
 use super::zone::{CYLINDERS_MAX, SECTORS_PER_TRACK_MAX, sector_angle};
 use crate::rotation::{Angle, angle_of_turns};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
@@ -107,7 +107,7 @@ impl Index {
     }
 
     /// Where `sector` is, `left` sectors of the data being contiguous from there on.
-    pub fn place(&self, sector: u64, left: u64, block: u64) -> Place {
+    pub fn address(&self, sector: u64, left: u64, block: u64) -> PhysicalAddress {
         let (mut sector, mut cylinder, mut angle) = (sector, 0, 0 as Angle);
         let mut table = self.tables.len() - 1;
         loop {
@@ -121,7 +121,7 @@ impl Index {
                 Child::Table(child) => (table, sector) = (child, rest),
                 Child::Track(track) => {
                     let left = left.min(row.sectors - rest);
-                    return Place {
+                    return PhysicalAddress {
                         cylinder: cylinder as u32,
                         head: track.head,
                         sector: track.first + rest as u32,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a sector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct PhysicalAddress {
     /// Cylinder, from the outer edge.
     pub cylinder: u32,
     /// Surface.
@@ -31,7 +31,7 @@ pub struct Place {
     pub(super) next: u64,
 }
 
-impl Place {
+impl PhysicalAddress {
     /// The angle at which this sector begins.
     #[inline]
     pub fn angle(&self) -> Angle {
@@ -116,7 +116,7 @@ impl Layout {
     ) -> Result<Self, Vec<Problem>> {
         let (mut pieces, blocks) = pieces.finish(&mut problems);
         if let Some(wanted) = sectors.filter(|wanted| problems.is_empty() && *wanted > blocks) {
-            let message = format!("{wanted} sectors asked for, but the zones hold only {blocks}");
+            let message = format!("{wanted} sectors requested, but the zones hold only {blocks}");
             problems.push(Problem::new("sectors", message));
         }
         if !problems.is_empty() {
@@ -192,7 +192,7 @@ impl Layout {
 
     /// Where `lba` is; an address beyond the end is taken for the last sector.
     #[inline]
-    pub fn locate(&self, lba: Lba) -> Place {
+    pub fn locate(&self, lba: Lba) -> PhysicalAddress {
         let block = lba.0.min(self.capacity - 1);
         let (piece, end) = if let [only] = self.pieces[..] {
             (only, self.capacity)
@@ -207,12 +207,19 @@ impl Layout {
                 let number = zones.partition_point(|zone| zone.end <= sector);
                 self.in_zone(&zones[number], *mapping, sector, left, block)
             }
-            Tracks::Index(index) => index.place(sector, left, block),
+            Tracks::Index(index) => index.address(sector, left, block),
         }
     }
 
     #[inline]
-    fn in_zone(&self, zone: &Zone, mapping: Mapping, sector: u64, left: u64, lba: u64) -> Place {
+    fn in_zone(
+        &self,
+        zone: &Zone,
+        mapping: Mapping,
+        sector: u64,
+        left: u64,
+        lba: u64,
+    ) -> PhysicalAddress {
         let at = sector - zone.first;
         let per_track = u64::from(zone.sectors_per_track);
         // 32-bit division is several times faster on older processors.
@@ -222,7 +229,7 @@ impl Layout {
         };
         let at = mapping.track(zone, self.heads, track);
         let left = u64::from(zone.sectors_per_track - sector).min(left);
-        Place {
+        PhysicalAddress {
             cylinder: at.cylinder,
             head: at.head,
             sector,
@@ -237,8 +244,8 @@ impl Layout {
     /// The place of the next block that does not just follow on the track of `place`: behind a bad
     /// sector of the same track, or on the next one; `None` at the end of the drive.
     #[inline]
-    pub fn next_track(&self, place: &Place) -> Option<Place> {
-        (place.next < self.capacity).then(|| self.locate(Lba(place.next)))
+    pub fn next_track(&self, address: &PhysicalAddress) -> Option<PhysicalAddress> {
+        (address.next < self.capacity).then(|| self.locate(Lba(address.next)))
     }
 }
 
@@ -352,15 +359,15 @@ mod tests {
         #[test]
         fn the_layout_is_a_bijection(heads in 1u32..6, specs in specs(), mapping in mapping()) {
             let layout = Layout::new(heads, &specs, mapping, Sparing::None, None).unwrap();
-            let mut places = std::collections::BTreeSet::new();
+            let mut addresses = std::collections::BTreeSet::new();
             for lba in 0..layout.capacity() {
-                let place = layout.locate(Lba(lba));
-                prop_assert!(places.insert((place.cylinder, place.head, place.sector)));
-                prop_assert!(place.cylinder < layout.cylinders() && place.head < heads);
-                prop_assert!(place.sector < place.sectors_per_track);
-                let next = lba + u64::from(place.left_on_track);
+                let address = layout.locate(Lba(lba));
+                prop_assert!(addresses.insert((address.cylinder, address.head, address.sector)));
+                prop_assert!(address.cylinder < layout.cylinders() && address.head < heads);
+                prop_assert!(address.sector < address.sectors_per_track);
+                let next = lba + u64::from(address.left_on_track);
                 let expected = (next < layout.capacity()).then(|| layout.locate(Lba(next)));
-                prop_assert_eq!(layout.next_track(&place), expected);
+                prop_assert_eq!(layout.next_track(&address), expected);
             }
             let all: u64 = specs.iter().map(|zone| {
                 u64::from(zone.last_cylinder + 1 - zone.first_cylinder)
@@ -410,8 +417,8 @@ mod tests {
         let sectors = |sparing, lba| {
             let layout =
                 Layout::new(2, std::slice::from_ref(&spec), Mapping::Cylinder, sparing, None);
-            let place = layout.expect("a good layout").locate(Lba(lba));
-            (place.cylinder, place.track_start / place.sector_angle)
+            let address = layout.expect("a good layout").locate(Lba(lba));
+            (address.cylinder, address.track_start / address.sector_angle)
         };
         // Eighteen blocks a cylinder: two slips in the first, the third in the last.
         assert_eq!(sectors(Sparing::CylinderEnd, 0), (0, 0));

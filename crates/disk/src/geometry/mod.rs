@@ -7,7 +7,7 @@ mod mapping;
 mod spares;
 pub mod zone;
 
-pub use layout::{Layout, Place};
+pub use layout::{Layout, PhysicalAddress};
 pub use mapping::Mapping;
 pub use spares::Sparing;
 pub use zone::ZoneSpec;

@@ -1,4 +1,4 @@
-//! A storage device of micro-mechanics: a sled under an array of tips, without rotation.
+//! A MEMS storage device: a sled moved under an array of probe tips, without rotation.
 
 pub mod sled;
 
@@ -15,11 +15,11 @@ use hybridsim_engine::{
     LatencyPhase, Lba, Loader, Op, PowerState, Request, RequestId, Saver, SimDuration, SimTime,
     StateError,
 };
-use sled::{Sled, SledSpec, Spot};
+use sled::{Sled, SledPosition, SledSpec};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The registered part.
+/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "mems",
@@ -96,8 +96,8 @@ pub struct Mems {
     link_bytes_per_s: u64,
     scheduler: Box<dyn Scheduler>,
     depth: usize,
-    outside: VecDeque<Queued>,
-    spot: Spot,
+    overflow_queue: VecDeque<Queued>,
+    position: SledPosition,
     last: Lba,
     free_at: SimTime,
     wake_at: SimTime,
@@ -138,8 +138,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         link_bytes_per_s: settings.rate_opt("host_rate").unwrap_or(0),
         scheduler,
         depth: settings.count("queue_depth") as usize,
-        outside: VecDeque::new(),
-        spot: sled.locate(0),
+        overflow_queue: VecDeque::new(),
+        position: sled.locate(0),
         last: Lba(0),
         free_at: SimTime::ZERO,
         wake_at: SimTime::NEVER,
@@ -199,7 +199,7 @@ impl Mems {
         let ready = self.clock.wake(now);
         let begin = ready + self.overhead;
         self.clock.plan(PowerState::Active, begin);
-        let motion = self.sled.access(self.spot, request.lba.0, request.sectors);
+        let motion = self.sled.access(self.position, request.lba.0, request.sectors);
         let write = request.op == Op::Write;
         let link = SimDuration::transfer(request.bytes(), self.link_bytes_per_s);
         let end = begin + motion.seek + motion.transfer.max(link);
@@ -218,18 +218,18 @@ impl Mems {
             .plus(LatencyPhase::Seek, motion.seek)
             .plus(LatencyPhase::Transfer, motion.transfer)
             .plus(LatencyPhase::Bus, link.saturating_sub(motion.transfer));
-        self.spot = motion.last;
+        self.position = motion.last;
         self.last = request.end();
         self.free_at = end;
         ctx.complete_at(RequestId(item.key as u32), end, breakdown);
     }
 
-    fn pump(&mut self, ctx: &mut Ctx<'_>) {
+    fn schedule_next(&mut self, ctx: &mut Ctx<'_>) {
         while ctx.now() >= self.free_at {
             let positioner: &dyn Positioner = &*self.sled;
             let head = Head { now: ctx.now(), last: self.last, positioner: Some(positioner) };
             let Some(item) = self.scheduler.pop(&head) else { break };
-            if let Some(next) = self.outside.pop_front() {
+            if let Some(next) = self.overflow_queue.pop_front() {
                 self.scheduler.push(next);
             }
             self.serve(ctx, &item);
@@ -257,7 +257,7 @@ impl Component for Mems {
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
         let now = ctx.now();
         self.clock
-            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
         match request.op {
             // What is acknowledged is on the medium: there is no buffer for writes.
             Op::Flush | Op::Trim => {
@@ -266,21 +266,21 @@ impl Component for Mems {
             }
             Op::Read | Op::Write => {
                 if ctx.verifying() && request.op == Op::Write {
-                    let stamps = ctx.data().stamps(request.data, request.sectors);
+                    let stamps = ctx.data().versions(request.data, request.sectors);
                     self.contents.write(request.lba.0, stamps);
                 } else if ctx.verifying() {
-                    let stamps = ctx.data().stamps_mut(request.data, request.sectors);
+                    let stamps = ctx.data().versions_mut(request.data, request.sectors);
                     self.contents.read(request.lba.0, stamps);
                 }
                 let item = Queued { key: u64::from(id.0), request: *request, since: now };
                 if self.scheduler.len() < self.depth {
                     self.scheduler.push(item);
                 } else {
-                    self.outside.push_back(item);
+                    self.overflow_queue.push_back(item);
                 }
             }
         }
-        self.pump(ctx);
+        self.schedule_next(ctx);
     }
 
     fn completion(&mut self, _ctx: &mut Ctx<'_>, done: &Completion) {
@@ -291,14 +291,14 @@ impl Component for Mems {
         self.wake_at = SimTime::NEVER;
         let now = ctx.now();
         self.clock
-            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
-        self.pump(ctx);
+            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+        self.schedule_next(ctx);
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.clock
-            .tell(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
+            .report(now, |state, time| ctx.emit(CommonEvent::StateTime { state, duration: time }));
     }
 
     fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
@@ -308,12 +308,12 @@ impl Component for Mems {
 
 impl Checkpoint for Mems {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.spot, self.last, self.free_at, self.wake_at, &self.clock));
+        to.put(&(self.position, self.last, self.free_at, self.wake_at, &self.clock));
         self.scheduler.save(to)
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.spot, self.last, self.free_at, self.wake_at, self.clock) = from.take()?;
+        (self.position, self.last, self.free_at, self.wake_at, self.clock) = from.take()?;
         self.scheduler.restore(from)
     }
 }

@@ -43,7 +43,7 @@ pub struct SledSpec {
 
 /// Where the sled is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spot {
+pub struct SledPosition {
     /// Bit along X.
     pub x: u32,
     /// Group of tips in use.
@@ -64,7 +64,7 @@ pub struct Motion {
     /// Rows passing under the tips.
     pub transfer: SimDuration,
     /// Where the sled is afterwards.
-    pub last: Spot,
+    pub last: SledPosition,
 }
 
 /// A sled, with what follows from its description.
@@ -82,7 +82,7 @@ pub struct Sled {
 }
 
 impl Sled {
-    /// A sled as described; `None` when it has no room for a sector, or more than 2^50.
+    /// A sled with these parameters; `None` if it holds no sector, or more than 2^50.
     pub fn new(spec: SledSpec) -> Option<Self> {
         let row_bits = spec.tip_sector_bits + spec.servo_bits;
         let tracks = spec.tips / spec.active_tips;
@@ -116,7 +116,7 @@ impl Sled {
 
     /// Where the first bit of `lba` comes under the tips. Every other track runs downwards, so
     /// that the next one begins where the last one ended.
-    pub fn locate(&self, lba: u64) -> Spot {
+    pub fn locate(&self, lba: u64) -> SledPosition {
         let lba = lba.min(self.capacity - 1);
         let per_track = u64::from(self.rows) * u64::from(self.row_sectors);
         let (number, sector) = (lba / per_track, lba % per_track);
@@ -125,7 +125,7 @@ impl Sled {
         let up = number % 2 == 0;
         // Downwards a row begins at its upper edge.
         let row = if up { row } else { self.rows - row };
-        Spot { x: x as u32, track: track as u32, row, up }
+        SledPosition { x: x as u32, track: track as u32, row, up }
     }
 
     /// Time from rest at `from` to rest at `to`, both in metres from the middle.
@@ -166,15 +166,15 @@ impl Sled {
     }
 
     /// Time to come to row edge `to.row` along Y at the speed of access in its direction.
-    fn seek_y(&self, from: Spot, to: Spot) -> SimDuration {
+    fn seek_y(&self, from: SledPosition, to: SledPosition) -> SimDuration {
         if (from.row, from.up) == (to.row, to.up) {
             return SimDuration::ZERO;
         }
         let all = self.spec.bits_y;
         let reach = f64::from(all) / 2.0 * self.spec.bit_m;
         let row = f64::from(self.spec.tip_sector_bits + self.spec.servo_bits);
-        let edge = |spot: Spot| self.metres(f64::from(spot.row) * row, all);
-        let direction = |spot: Spot| if spot.up { 1.0 } else { -1.0 };
+        let edge = |position: SledPosition| self.metres(f64::from(position.row) * row, all);
+        let direction = |position: SledPosition| if position.up { 1.0 } else { -1.0 };
         // Braking takes the sled a little further, and it starts from a little before; at speeds
         // of access both are a fraction of a micrometre, where the springs pull evenly.
         let pull = |at: f64, way: f64| {
@@ -195,12 +195,12 @@ impl Sled {
     }
 
     /// Time until the tips are at `to`, ready to work.
-    pub fn seek(&self, from: Spot, to: Spot) -> SimDuration {
+    pub fn seek(&self, from: SledPosition, to: SledPosition) -> SimDuration {
         self.seek_x(from.x, to.x).max(self.seek_y(from, to))
     }
 
     /// Moves `sectors` sectors from `lba` on, the sled leaving `from`. The run must lie within it.
-    pub fn access(&self, from: Spot, lba: u64, sectors: u32) -> Motion {
+    pub fn access(&self, from: SledPosition, lba: u64, sectors: u32) -> Motion {
         let first = self.locate(lba);
         let mut motion = Motion {
             distance: from.x.abs_diff(first.x),
@@ -211,15 +211,15 @@ impl Sled {
         let (mut lba, end) = (lba, lba + u64::from(sectors));
         let per_track = u64::from(self.rows) * u64::from(self.row_sectors);
         while lba < end {
-            let spot = self.locate(lba);
+            let position = self.locate(lba);
             let track_end = (lba / per_track + 1) * per_track;
             let until = end.min(track_end);
             let row = u64::from(self.row_sectors);
             let rows = ((until - 1) / row - lba / row + 1) as u32;
-            motion.seek += self.seek(motion.last, spot);
+            motion.seek += self.seek(motion.last, position);
             motion.transfer += self.row_time * u64::from(rows);
-            let row = if spot.up { spot.row + rows } else { spot.row - rows };
-            motion.last = Spot { row, ..spot };
+            let row = if position.up { position.row + rows } else { position.row - rows };
+            motion.last = SledPosition { row, ..position };
             lba = until;
         }
         motion
@@ -230,7 +230,7 @@ impl Positioner for Sled {
     fn positioning(&self, _now: SimTime, last: Lba, to: &Request) -> SimDuration {
         let behind = self.locate(last.0.saturating_sub(1));
         let row = if behind.up { behind.row + 1 } else { behind.row - 1 };
-        self.seek(Spot { row, ..behind }, self.locate(to.lba.0))
+        self.seek(SledPosition { row, ..behind }, self.locate(to.lba.0))
     }
 
     fn cylinder(&self, lba: Lba) -> u32 {

@@ -1,7 +1,7 @@
-//! Seek models: how long the arm takes over a number of cylinders. One file each.
+//! Seek models: seek time as a function of the distance in cylinders. One file each.
 //!
-//! A model is a curve. The drive asks it once per distance when it is built and keeps the answers
-//! in a table, so a seek costs one load however elaborate the model.
+//! A model is a curve. The drive evaluates it once per distance when it is built and stores the
+//! times in a table, so a seek costs one load however elaborate the model is.
 
 mod constant;
 mod curve;
@@ -14,7 +14,7 @@ use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::SimDuration;
 
-/// A seek curve. Head switch and write settle are the drive's business, not the model's.
+/// A seek curve. Head switch and write settling are added by the drive.
 pub trait SeekModel {
     /// Nanoseconds to move over `distance` cylinders, at least 1, before a read.
     fn read_ns(&self, distance: u32) -> f64;
@@ -33,13 +33,12 @@ pub trait SeekModel {
 /// A registered seek model.
 #[derive(Clone, Copy)]
 pub struct SeekEntry {
-    /// What it tells of itself.
     pub description: Description,
     /// Builds one from its own parameters, for a drive with so many cylinders.
     pub build: fn(&Settings, u32) -> BuiltModel,
 }
 
-/// A seek model, or everything that is wrong with its parameters.
+/// A seek model, or the problems of its parameters.
 pub type BuiltModel = Result<Box<dyn SeekModel>, Vec<Problem>>;
 
 impl Entry for SeekEntry {

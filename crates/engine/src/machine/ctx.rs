@@ -1,4 +1,4 @@
-//! What a component may do while it handles a message.
+//! The interface between a component and the machine.
 
 use super::traffic::{BROADCAST, Core, Link, Message, Slot, Stage, Timer};
 use crate::component::Outcome;
@@ -23,19 +23,19 @@ impl Ctx<'_> {
         self.core.now
     }
 
-    /// The path of this node, for error messages.
+    /// The path of this component, for error messages.
     pub fn path(&self) -> &str {
-        &self.core.positions[self.node.0 as usize].path
+        &self.core.tree[self.node.0 as usize].path
     }
 
     /// Number of children.
     pub fn children(&self) -> usize {
-        self.core.positions[self.node.0 as usize].children.len()
+        self.core.tree[self.node.0 as usize].children.len()
     }
 
-    /// Sectors child number `child` offers.
+    /// Capacity of child number `child` in sectors.
     pub fn child_capacity(&self, child: usize) -> u64 {
-        self.core.positions[self.node.0 as usize].children[child].capacity
+        self.core.tree[self.node.0 as usize].children[child].capacity
     }
 
     /// Sends `request` to child number `child`; `tag` comes back with its completion.
@@ -45,7 +45,7 @@ impl Ctx<'_> {
     pub fn issue(&mut self, child: usize, mut request: Request, tag: u64) -> RequestId {
         let child_index = child as u16;
         let Link { node: child, base, capacity, target } =
-            self.core.positions[self.node.0 as usize].children[child];
+            self.core.tree[self.node.0 as usize].children[child];
         let within = request.end().0 <= capacity && request.sectors > 0;
         let deliver = request.op == Op::Flush || within;
         if !deliver {
@@ -53,12 +53,12 @@ impl Ctx<'_> {
                 first: request.lba,
                 end: request.end(),
                 capacity,
-                device: self.core.positions[child.0 as usize].path.clone(),
+                device: self.core.tree[child.0 as usize].path.clone(),
             };
             self.core.fault.get_or_insert(fault);
         }
         if target && request.op == Op::Flush {
-            // It has no range of its own, but the target must be known by it.
+            // A flush has no range; its address selects the target.
             request.lba = Lba(0);
         }
         request.lba = request.lba.offset(base);
@@ -73,15 +73,15 @@ impl Ctx<'_> {
             stage: Stage::InFlight,
             outcome: Outcome::Done,
         });
-        // The run is over otherwise; no component has to fear a request it has no room for.
+        // Otherwise the run ends: components never receive a request outside their capacity.
         if deliver {
             self.core.inbox.push_back(Message::Request(id));
         }
         id
     }
 
-    /// Sends `command` about `sectors` sectors from `lba` on to child number `child`; it completes
-    /// as a request does. A range outside the child's capacity ends the run.
+    /// Sends `command` for the range of `sectors` sectors from `lba` to child number `child`; it
+    /// completes as a request does. A range outside the child's capacity ends the run.
     pub fn command(
         &mut self,
         child: usize,
@@ -90,10 +90,10 @@ impl Ctx<'_> {
         tag: u64,
     ) -> RequestId {
         let Link { node: child_node, base, capacity, .. } =
-            self.core.positions[self.node.0 as usize].children[child];
+            self.core.tree[self.node.0 as usize].children[child];
         let (first, end) = (lba, lba.offset(u64::from(sectors)));
         if end.0 > capacity {
-            let device = self.core.positions[child_node.0 as usize].path.clone();
+            let device = self.core.tree[child_node.0 as usize].path.clone();
             self.core.fault.get_or_insert(Fault::OutOfRange { first, end, capacity, device });
         }
         let id = self.core.admit(Slot {
@@ -113,18 +113,18 @@ impl Ctx<'_> {
         id
     }
 
-    /// Passes the parent's command `id`, which is about all of the device, on to all children, or
-    /// to the one whose target it names. It is done when they are; where there are none, at once.
+    /// Forwards the parent's command `id`, which applies to the whole device, to all children, or to
+    /// the target it addresses. It completes with the last of them; without children, immediately.
     pub fn broadcast(&mut self, id: RequestId, command: Command) {
         let core = &mut *self.core;
         let Slot { request, issued, .. } = core.slots[id.0 as usize];
         let (mut end, mut count) = (0, 0);
-        let place = self.node.0 as usize;
-        for index in 0..core.positions[place].children.len() {
-            let Link { node: child, base, capacity, .. } = core.positions[place].children[index];
+        let own = self.node.0 as usize;
+        for index in 0..core.tree[own].children.len() {
+            let Link { node: child, base, capacity, .. } = core.tree[own].children[index];
             let first = end;
             end += capacity;
-            if core.positions[place].targets && !(first..end).contains(&request.lba.0) {
+            if core.tree[own].targets && !(first..end).contains(&request.lba.0) {
                 continue;
             }
             let slot = Slot {
@@ -150,36 +150,36 @@ impl Ctx<'_> {
         }
     }
 
-    /// Gives `ranges` (first sector, sectors) as the answer to a command, before completing it.
+    /// Sets `ranges` (first sector, sectors) as the answer to a command, before completing it.
     pub fn answer(&mut self, id: RequestId, ranges: Vec<(Lba, u64)>) {
         self.core.answers.push((id, ranges));
     }
 
-    /// What was answered to a command that is done; empty where nothing was.
+    /// The answer to a completed command; empty without one.
     pub fn take_answer(&mut self, id: RequestId) -> Vec<(Lba, u64)> {
         let at = self.core.answers.iter().position(|(of, _)| *of == id);
         at.map_or_else(Vec::new, |at| self.core.answers.swap_remove(at).1)
     }
 
-    /// Tells child number `child` what will probably be issued to it next.
+    /// Announces the requests that will probably be issued to child number `child` next.
     pub fn expect(&mut self, child: usize, requests: impl Iterator<Item = Request>) {
-        let Link { node: child, base, .. } =
-            self.core.positions[self.node.0 as usize].children[child];
+        let Link { node: child, base, .. } = self.core.tree[self.node.0 as usize].children[child];
         let requests = requests.map(|it| Request { lba: it.lba.offset(base), ..it });
-        // Two components may expect something at one instant: the first is told, it is only advice.
+        // Two components may announce requests at one instant: the second announcement is dropped,
+        // which is allowed for advice.
         if self.core.expected.is_empty() {
             self.core.expected.extend(requests);
             self.core.inbox.push_back(Message::Expect(child));
         }
     }
 
-    /// When the request now in flight was issued to this component.
+    /// When request `id`, which is in flight, was issued to this component.
     #[inline]
     pub fn issued(&self, id: RequestId) -> SimTime {
         self.core.slots[id.0 as usize].issued
     }
 
-    /// Completes a request of the parent now. `breakdown` must add up to the time since its issue.
+    /// Completes a request of the parent now. `breakdown` must sum to the time since its issue.
     #[inline]
     pub fn complete(&mut self, id: RequestId, breakdown: LatencyBreakdown) {
         self.core.finish(id, breakdown, Outcome::Done);
@@ -219,19 +219,19 @@ impl Ctx<'_> {
         self.core.events.push(EventRecord::new(self.core.now, self.node, event));
     }
 
-    /// The stamps of requests in flight, for verified runs.
+    /// The data versions of requests in flight, for verified runs.
     #[inline]
     pub fn data(&mut self) -> &mut DataPool {
         &mut self.core.data
     }
 
-    /// Whether stamps travel with the data.
+    /// Whether requests carry data versions.
     #[inline]
     pub fn verifying(&self) -> bool {
         self.core.data.enabled()
     }
 
-    /// Whether media have to remember what a power failure undoes ([`crate::InFlightWrites`]).
+    /// Whether media have to record what a power failure undoes ([`crate::InFlightWrites`]).
     pub fn power_may_fail(&self) -> bool {
         self.core.power_fails && self.core.data.enabled()
     }
@@ -241,7 +241,7 @@ impl Ctx<'_> {
         self.core.detailed_events
     }
 
-    /// A buffer for a request this component issues on its own account.
+    /// A data buffer for a request that this component issues itself.
     pub fn take_data(&mut self, sectors: u32) -> DataSlice {
         self.core.data.take(sectors)
     }
@@ -257,10 +257,10 @@ impl Ctx<'_> {
         self.fault(Fault::Device { device, reason: reason.into() });
     }
 
-    /// Ends the run because a component of this `kind` cannot do what it was told.
+    /// Ends the run because components of this `kind` do not support `command`.
     pub fn unknown_command(&mut self, kind: &str, command: Command) {
         self.device_fault(format!(
-            "a `{kind}` knows no NV cache commands and was told `{}`; put a part with a \
+            "a `{kind}` does not support the NV cache command `{}`; use a component with a \
              non-volatile cache here, such as `nv-cache-disk`",
             command.name()
         ));

@@ -17,30 +17,30 @@ use crate::timer::TimerQueue;
 use std::collections::VecDeque;
 use traffic::{BROADCAST, Core, Link, Message, Slot, Timer, TreePosition};
 
-/// Facts are handed on in batches of about this many.
+/// Events are passed to the sink in batches of about this many.
 const EVENT_BATCH: usize = 256;
-/// A component that answers itself without time passing this often is a defect, not a workload.
+/// More messages than this at one instant mean that components loop.
 const MESSAGES_PER_INSTANT_MAX: u64 = 100_000_000;
 
 /// A system ready to run: components, and what moves between them.
 pub struct Machine {
     core: Core,
     components: Vec<Box<dyn Component>>,
-    /// Components that need no [`Component::prepare`] any more.
+    /// Components that have been prepared or restored.
     prepared: Vec<bool>,
     started: bool,
     handled: u64,
-    /// Whether requests in flight are served to their end after the root halted.
-    settling: bool,
+    /// Whether requests in flight are completed after the root halted.
+    finishes_requests: bool,
     power: Option<PowerFailureInjector>,
 }
 
-/// Remembers prepared components between runs.
-pub trait Keeper {
-    /// What [`Keeper::store`] was given for the node at `path`; `None` to prepare it afresh.
+/// Stores the state of prepared components between runs.
+pub trait PreparedStates {
+    /// What [`PreparedStates::store`] stored for the component at `path`; `None` to prepare it.
     fn load(&mut self, path: &str) -> Option<Vec<u8>>;
 
-    /// The node at `path` has been prepared and saved itself as `state`.
+    /// Stores `state`, saved by the component at `path` after its preparation.
     fn store(&mut self, path: &str, state: Vec<u8>);
 }
 
@@ -54,7 +54,7 @@ pub struct RunEnd {
 }
 
 impl Machine {
-    /// Numbers the nodes of `root` in depth-first order; `verify` makes stamps travel with data.
+    /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data versions.
     pub fn new(root: ComponentTree, verify: bool) -> Self {
         let mut machine = Self {
             core: Core {
@@ -67,7 +67,7 @@ impl Machine {
                 answers: Vec::new(),
                 broadcasts: Vec::new(),
                 events: Vec::with_capacity(EVENT_BATCH * 2),
-                positions: Vec::new(),
+                tree: Vec::new(),
                 data: DataPool::new(verify),
                 fault: None,
                 halted: false,
@@ -79,7 +79,7 @@ impl Machine {
             prepared: Vec::new(),
             started: false,
             handled: 0,
-            settling: false,
+            finishes_requests: false,
         };
         machine.adopt(root, ComponentId(0));
         machine.prepared = vec![false; machine.components.len()];
@@ -87,9 +87,10 @@ impl Machine {
     }
 
     fn adopt(&mut self, node: ComponentTree, parent: ComponentId) -> ComponentId {
-        let id = ComponentId(u16::try_from(self.components.len()).expect("at most 65,536 nodes"));
+        let id =
+            ComponentId(u16::try_from(self.components.len()).expect("at most 65,536 components"));
         let targets = !node.component.targets().is_empty();
-        self.core.positions.push(TreePosition {
+        self.core.tree.push(TreePosition {
             path: node.path,
             parent,
             children: Vec::new(),
@@ -99,7 +100,7 @@ impl Machine {
         for child in node.children {
             let (whole, targets) = (child.component.capacity(), child.component.targets());
             let node = self.adopt(child, id);
-            let links = &mut self.core.positions[id.0 as usize].children;
+            let links = &mut self.core.tree[id.0 as usize].children;
             if targets.is_empty() {
                 links.push(Link { node, base: 0, capacity: whole, target: false });
             }
@@ -112,9 +113,9 @@ impl Machine {
         id
     }
 
-    /// Path and constants of every node, by number.
+    /// Path and constants of every component, by number.
     pub fn describe(&self) -> Vec<(String, ComponentInfo)> {
-        let paths = self.core.positions.iter().map(|place| place.path.clone());
+        let paths = self.core.tree.iter().map(|it| it.path.clone());
         paths.zip(self.components.iter().map(|component| component.info())).collect()
     }
 
@@ -123,38 +124,40 @@ impl Machine {
         self.core.now
     }
 
-    /// Prepares every component that is not yet: devices are preconditioned, or `keeper` remembers
-    /// how they came out of it. `watch` is told the share done of the component at hand; when it
-    /// returns `false` all is given up.
+    /// Prepares every component that is not prepared yet: devices are preconditioned, or restored
+    /// from `cache`. `progress` is called with the share done of the current component; preparation
+    /// stops when it returns `false`.
     ///
     /// # Errors
     /// [`Fault::Interrupted`], or the first component that cannot be prepared.
     pub fn prepare(
         &mut self,
-        mut keeper: Option<&mut dyn Keeper>,
-        watch: &mut dyn FnMut(f64) -> bool,
+        mut cache: Option<&mut dyn PreparedStates>,
+        progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<(), Fault> {
         for node in 0..self.components.len() {
             if std::mem::replace(&mut self.prepared[node], true) {
                 continue;
             }
-            let (component, path) = (&mut self.components[node], &self.core.positions[node].path);
+            let (component, path) = (&mut self.components[node], &self.core.tree[node].path);
             let fault = |reason| Fault::Device { device: path.clone(), reason };
             if component.preparation().is_none() {
                 continue;
             }
-            let mut keeper = keeper.as_mut().filter(|_| component.checkpoint().is_some());
-            if let Some(state) = keeper.as_mut().and_then(|keeper| keeper.load(path)) {
+            let mut cache = cache.as_mut().filter(|_| component.checkpoint().is_some());
+            if let Some(state) = cache.as_mut().and_then(|cache| cache.load(path)) {
                 let mut loader = Loader::new(&state);
-                let checkpoint = component.checkpoint().expect("only then there is a keeper");
+                let checkpoint = component.checkpoint().expect("the cache was kept only with one");
                 let restored = checkpoint.restore(&mut loader).and_then(|()| loader.end());
-                restored.map_err(|error| fault(format!("a remembered state is unfit: {error}")))?;
+                restored.map_err(|error| {
+                    fault(format!("a cached state cannot be restored: {error}"))
+                })?;
                 continue;
             }
             let mut wanted = true;
             let preparation = component.preparation().expect("checked above");
             let prepared = preparation.prepare(&mut |share| {
-                wanted &= watch(share);
+                wanted &= progress(share);
                 wanted
             });
             if !wanted {
@@ -162,36 +165,36 @@ impl Machine {
             }
             prepared.map_err(fault)?;
             let mut saver = Saver::default();
-            let (Some(keeper), Some(checkpoint)) = (keeper, component.checkpoint()) else {
+            let (Some(cache), Some(checkpoint)) = (cache, component.checkpoint()) else {
                 continue;
             };
             if checkpoint.save(&mut saver).is_ok() {
-                keeper.store(path, saver.into_bytes());
+                cache.store(path, saver.into_bytes());
             }
         }
         Ok(())
     }
 
-    /// Before the run: requests still in flight when the root halts are to be served to their
-    /// end, so that [`Machine::save`] is possible.
-    pub fn settle_at_end(&mut self) {
-        self.settling = true;
+    /// To be called before the run: requests in flight when the root halts are completed, so that
+    /// [`Machine::save`] is possible.
+    pub fn finish_requests_at_end(&mut self) {
+        self.finishes_requests = true;
     }
 
-    /// Before the run: components also emit their detailed events, which are not part of the
+    /// To be called before the run: components also emit their detailed events, which are not part of the
     /// fingerprint ([`EventRecord::FIRST_DETAIL_KIND`](crate::EventRecord::FIRST_DETAIL_KIND)).
     pub fn enable_detailed_events(&mut self) {
         self.core.detailed_events = true;
     }
 
-    /// Before the run: lets the power fail.
+    /// To be called before the run: injects power failures.
     pub fn fail_power(&mut self, cuts: PowerFailureInjector) {
         self.power = Some(cuts);
         self.core.power_fails = true;
     }
 
-    /// The power fails and comes back: nothing is in flight any more, and every component begins with
-    /// what it had that was durable.
+    /// The power fails and comes back: requests in flight are lost, and every component continues
+    /// from its durable state.
     fn cut_power(&mut self) -> Result<(), Fault> {
         let core = &mut self.core;
         core.timers.clear();
@@ -202,8 +205,8 @@ impl Machine {
         core.slots.clear();
         core.free.clear();
         core.data.reset();
-        for (component, place) in self.components.iter_mut().zip(&self.core.positions) {
-            let device = || place.path.clone();
+        for (component, position) in self.components.iter_mut().zip(&self.core.tree) {
+            let device = || position.path.clone();
             let Some(power) = component.power_failure() else {
                 let kind = component.info().kind;
                 return Err(Fault::PowerFailureUnsupported { device: device(), kind });
@@ -213,7 +216,7 @@ impl Machine {
                 .map_err(|reason| Fault::Device { device: device(), reason })?;
         }
         for node in (0..self.components.len()).rev() {
-            self.with_layer(ComponentId(node as u16), |component, ctx| {
+            self.with_component(ComponentId(node as u16), |component, ctx| {
                 if let Some(power) = component.power_failure() {
                     power.power_on(ctx);
                 }
@@ -226,8 +229,8 @@ impl Machine {
         self.core.slots.len() - self.core.free.len()
     }
 
-    /// Lets every component start, prepared or not: the host issues its first requests.
-    /// [`Machine::run`] does it unless it is done; before, it is left out of the run's duration.
+    /// Prepares and starts every component: the host issues its first requests. [`Machine::run`]
+    /// calls it unless it was called before, to exclude it from the measured duration.
     pub fn start(&mut self) {
         if std::mem::replace(&mut self.started, true) {
             return;
@@ -237,27 +240,29 @@ impl Machine {
             return;
         }
         for node in 0..self.components.len() {
-            self.with_layer(ComponentId(node as u16), |component, ctx| component.start(ctx));
+            self.with_component(ComponentId(node as u16), |component, ctx| component.start(ctx));
         }
     }
 
-    /// Runs until the root halts the machine or nothing is left to do.
+    /// Runs until the root halts the machine or no event is pending.
     ///
-    /// `pulse` is called about every million events; returning `false` interrupts the run.
+    /// `progress` is called about every million events; returning `false` interrupts the run.
     ///
     /// # Errors
-    /// The first [`Fault`] a component reported. Facts up to it have been handed on.
+    /// The first [`Fault`] a component reported. Events up to it have been passed to the sink.
     pub fn run(
         &mut self,
         sink: &mut dyn EventSink,
-        pulse: &mut dyn FnMut(SimTime) -> bool,
+        progress: &mut dyn FnMut(SimTime) -> bool,
     ) -> Result<RunEnd, Fault> {
         let mut handled = 0u64;
         self.start();
-        let mut result = self.run_events(sink, pulse, &mut handled);
+        let mut result = self.run_events(sink, progress, &mut handled);
         if result.is_ok() {
             for node in 0..self.components.len() {
-                self.with_layer(ComponentId(node as u16), |component, ctx| component.finish(ctx));
+                self.with_component(ComponentId(node as u16), |component, ctx| {
+                    component.finish(ctx)
+                });
             }
             result = self.core.fault.take().map_or(Ok(()), Err);
         }
@@ -275,40 +280,40 @@ impl Machine {
     fn run_events(
         &mut self,
         sink: &mut dyn EventSink,
-        pulse: &mut dyn FnMut(SimTime) -> bool,
+        progress: &mut dyn FnMut(SimTime) -> bool,
         handled: &mut u64,
     ) -> Result<(), Fault> {
         self.drain(sink)?;
-        while !self.core.halted || (self.settling && self.in_flight() > 0) {
+        while !self.core.halted || (self.finishes_requests && self.in_flight() > 0) {
             let Some((time, event)) = self.core.timers.pop() else { break };
             debug_assert!(time >= self.core.now, "time went back");
             self.core.now = time;
             match event {
                 Timer::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
                 Timer::Wake(node, token) => {
-                    self.with_layer(node, |component, ctx| component.wake(ctx, token));
+                    self.with_component(node, |component, ctx| component.wake(ctx, token));
                 }
             }
             self.drain(sink)?;
-            self.hand_on(sink);
+            self.pass_events(sink);
             *handled += 1;
-            if *handled & 0xF_FFFF == 0 && !pulse(self.core.now) {
+            if *handled & 0xF_FFFF == 0 && !progress(self.core.now) {
                 return Err(Fault::Interrupted);
             }
         }
         Ok(())
     }
 
-    /// Hands events on, if there is a batch of them.
+    /// Passes events to the sink, if there is a batch of them.
     #[inline]
-    fn hand_on(&mut self, sink: &mut dyn EventSink) {
+    fn pass_events(&mut self, sink: &mut dyn EventSink) {
         if self.core.events.len() >= EVENT_BATCH {
             sink.take(&self.core.events);
             self.core.events.clear();
         }
     }
 
-    /// Delivers messages until none is left at this instant.
+    /// Delivers the messages of this instant.
     #[inline]
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<(), Fault> {
         let mut delivered = 0;
@@ -320,13 +325,13 @@ impl Machine {
             match message {
                 Message::Request(id) => {
                     let slot = self.core.slots[id.0 as usize];
-                    self.with_layer(slot.child, |component, ctx| {
+                    self.with_component(slot.child, |component, ctx| {
                         component.request(ctx, id, &slot.request)
                     });
                 }
                 Message::Command(id, command) => {
                     let Slot { child, request, .. } = self.core.slots[id.0 as usize];
-                    self.with_layer(child, |component, ctx| {
+                    self.with_component(child, |component, ctx| {
                         component.command(ctx, id, command, &request)
                     });
                 }
@@ -336,7 +341,7 @@ impl Machine {
                         self.core.broadcast_done(&done);
                         continue;
                     }
-                    self.with_layer(parent, |component, ctx| component.completion(ctx, &done));
+                    self.with_component(parent, |component, ctx| component.completion(ctx, &done));
                 }
                 Message::Expect(child) => {
                     if let Some(lookahead) = self.components[child.0 as usize].lookahead() {
@@ -346,8 +351,8 @@ impl Machine {
                 }
             }
             delivered += 1;
-            // Much may happen at one instant, too.
-            self.hand_on(sink);
+            // One instant may emit many events.
+            self.pass_events(sink);
             if self.core.fault.is_some() || delivered > MESSAGES_PER_INSTANT_MAX {
                 break;
             }
@@ -363,7 +368,7 @@ impl Machine {
     }
 
     #[inline]
-    fn with_layer(
+    fn with_component(
         &mut self,
         node: ComponentId,
         act: impl FnOnce(&mut dyn Component, &mut Ctx<'_>),

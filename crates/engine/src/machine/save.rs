@@ -30,9 +30,9 @@ impl Machine {
             })
             .collect();
         saver.put(&(self.core.now, wakes));
-        for (component, place) in self.components.iter_mut().zip(&self.core.positions).skip(1) {
+        for (component, position) in self.components.iter_mut().zip(&self.core.tree).skip(1) {
             let saved = checkpoint(component.as_mut()).and_then(|state| state.save(&mut saver));
-            saved.map_err(|error| located(&place.path, &error))?;
+            saved.map_err(|error| located(&position.path, &error))?;
         }
         Ok(saver.into_bytes())
     }
@@ -45,10 +45,10 @@ impl Machine {
     pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         let mut loader = Loader::new(state);
         let (now, wakes): (SimTime, Vec<(SimTime, u16, u64)>) = loader.take()?;
-        for (component, place) in self.components.iter_mut().zip(&self.core.positions).skip(1) {
+        for (component, position) in self.components.iter_mut().zip(&self.core.tree).skip(1) {
             let restored =
                 checkpoint(component.as_mut()).and_then(|state| state.restore(&mut loader));
-            restored.map_err(|error| located(&place.path, &error))?;
+            restored.map_err(|error| located(&position.path, &error))?;
         }
         loader.end()?;
         self.core.now = now;

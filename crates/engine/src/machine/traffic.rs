@@ -1,4 +1,4 @@
-//! What is under way in a machine: requests, messages and events, without the components.
+//! The state of a machine without its components: requests in flight, messages, events.
 
 use crate::component::{Completion, Outcome};
 use crate::contents::DataPool;
@@ -10,8 +10,8 @@ use crate::time::SimTime;
 use crate::timer::TimerQueue;
 use std::collections::VecDeque;
 
-/// Marks a command that was passed down ([`super::Ctx::broadcast`]); its tag is the one it came
-/// from.
+/// Marks a copy of a broadcast command ([`super::Ctx::broadcast`]); its tag is the command it was
+/// copied from.
 pub(super) const BROADCAST: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Message {
     Request(RequestId),
     Command(RequestId, Command),
     Completion(RequestId),
-    /// What was put into [`Core::expected`] is for this node.
+    /// The requests in [`Core::expected`] are for this component.
     Expect(ComponentId),
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Slot {
     pub(super) request: Request,
     pub(super) breakdown: LatencyBreakdown,
     pub(super) tag: u64,
-    /// Added to the parent's addresses to get the child's.
+    /// Added to the parent's addresses to form the child's.
     pub(super) base: u64,
     pub(super) issued: SimTime,
     pub(super) child: ComponentId,
@@ -55,22 +55,22 @@ pub(super) struct TreePosition {
     pub(super) path: String,
     pub(super) parent: ComponentId,
     pub(super) children: Vec<Link>,
-    /// Whether each child keeps its own addresses, one behind the other ([`Component::targets`]).
+    /// Whether the children have address ranges of their own, in sequence ([`Component::targets`]).
     pub(super) targets: bool,
 }
 
-/// The way from a parent to a child, or to one of its targets.
+/// The connection of a parent to a child, or to one of its targets.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) node: ComponentId,
-    /// Where the target begins in the child's address space.
+    /// First sector of the target in the child's address space.
     pub(super) base: u64,
     pub(super) capacity: u64,
     /// Whether it is one of the child's targets.
     pub(super) target: bool,
 }
 
-/// Everything of the machine but the components.
+/// The machine without its components.
 pub(super) struct Core {
     pub(super) now: SimTime,
     pub(super) timers: TimerQueue<Timer>,
@@ -78,12 +78,12 @@ pub(super) struct Core {
     pub(super) slots: Vec<Slot>,
     pub(super) free: Vec<RequestId>,
     pub(super) expected: Vec<Request>,
-    /// What was answered to commands and not yet taken.
+    /// Answers to commands that were not taken yet.
     pub(super) answers: Vec<(RequestId, Vec<(Lba, u64)>)>,
-    /// Commands that were passed down, and to how many children that are not done.
+    /// Broadcast commands, with the number of copies in flight.
     pub(super) broadcasts: Vec<(RequestId, u32)>,
     pub(super) events: Vec<EventRecord>,
-    pub(super) positions: Vec<TreePosition>,
+    pub(super) tree: Vec<TreePosition>,
     pub(super) data: DataPool,
     pub(super) fault: Option<Fault>,
     pub(super) halted: bool,
@@ -101,8 +101,8 @@ impl Core {
         debug_assert_eq!(
             slot.breakdown.total(),
             latency,
-            "{}: parts of {:?} do not add up: {:?}",
-            self.positions[slot.child.0 as usize].path,
+            "{}: the latency breakdown of {:?} does not sum to its latency: {:?}",
+            self.tree[slot.child.0 as usize].path,
             slot.request,
             slot.breakdown
         );
@@ -117,15 +117,16 @@ impl Core {
             breakdown: slot.breakdown,
             outcome: slot.outcome,
         };
-        let parent = self.positions[slot.child.0 as usize].parent;
+        let parent = self.tree[slot.child.0 as usize].parent;
         self.free.push(id);
         (parent, done)
     }
 
-    /// One of those a command was passed down to is done. The last is the one it waited for.
+    /// A copy of a broadcast command completed. With the last one, the command completes.
     pub(super) fn broadcast_done(&mut self, done: &Completion) {
         let of = RequestId(done.tag as u32);
-        let at = self.broadcasts.iter().position(|(id, _)| *id == of).expect("it was noted");
+        let at =
+            self.broadcasts.iter().position(|(id, _)| *id == of).expect("the command is in flight");
         self.broadcasts[at].1 -= 1;
         if self.broadcasts[at].1 > 0 {
             return;

@@ -1,11 +1,11 @@
-//! What is known of a block, in one word.
+//! The counters of a block, packed into one word.
 
-/// The word in front of a block's bits: the number of valid pages, the first offset behind the
-/// highest programmed page (0 when erased), erases, and in the highest bit whether it is retired.
+/// The word before a block's bitmaps: number of valid pages, offset behind the highest programmed
+/// page (0 when erased), erase count, and whether the block is retired in the highest bit.
 #[derive(Clone, Copy)]
 pub(super) struct Head(pub(super) u64);
 
-/// Bits of a number of pages of one block: there are 65,536 of them at most.
+/// Bits of a page count; a block has at most 65,536 pages.
 const PAGES_BITS: u32 = 17;
 const PAGES_MASK: u64 = (1 << PAGES_BITS) - 1;
 /// One more programmed page.
@@ -13,7 +13,7 @@ pub(super) const NEXT_ONE: u64 = 1 << PAGES_BITS;
 const ERASES_AT: u32 = 2 * PAGES_BITS;
 const RETIRED: u64 = 1 << 63;
 
-/// Erases that can be counted.
+/// The highest erase count.
 pub const ENDURANCE_MAX: u32 = (RETIRED >> ERASES_AT) as u32 - 1;
 
 impl Head {

@@ -1,15 +1,15 @@
-//! The state of the cells: which pages hold what, how often blocks were erased.
+//! The flash array: the state of every page and the erase count of every block.
 //!
-//! The array keeps the rules of NAND whoever drives it: a page is programmed only after its block
-//! was erased and in the order the chip allows, is read only when programmed, and is erased only
-//! when nothing in it is needed. A broken rule is remembered as a [`Violation`], never undone
-//! silently. The rules are always on; each costs a bit test on a cache line that is needed anyway.
+//! The array enforces the rules of NAND: a page is programmed only after its block was erased and
+//! in the order the chip allows, read only when programmed, and a block is erased only without
+//! valid pages. It records the first [`Violation`] and never repairs one. The rules are checked in
+//! release builds too; each costs a bit test on a cache line that is needed anyway.
 
 mod head;
 mod run;
 
 pub use head::ENDURANCE_MAX;
-pub(crate) use run::{Run, WORD_PAGES};
+pub(crate) use run::{PageRun, WORD_PAGES};
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::packed::Packed;
@@ -18,40 +18,38 @@ use hybridsim_engine::Stream;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
-/// In which order the pages of a block may be programmed.
+/// The order in which the pages of a block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramOrder {
-    /// Strictly one after the other (large-block SLC, MLC, TLC).
+    /// Consecutive (large-block SLC, MLC, TLC).
     Sequential,
-    /// Ascending, pages may be left out.
+    /// Ascending; pages may be skipped.
     Ascending,
-    /// Any order (small-block SLC; the chain translation layers rely on it).
+    /// Any order (small-block SLC; the chained FTLs rely on it).
     Any,
 }
 
-/// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageState {
-    /// Erased.
     Free,
-    /// Data somebody needs.
+    /// Holds the current version of a logical page.
     Valid,
-    /// Data nobody needs any more.
+    /// Holds an obsolete version.
     Invalid,
 }
 
-/// A rule of NAND, or of the bookkeeping, that a translation layer broke.
+/// A NAND rule that the FTL violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Programmed a page that is not erased, or out of order.
+    /// A page was programmed that is not erased, or out of order.
     Program(Ppn),
-    /// Read a page that was never programmed since its block was erased.
+    /// An erased page was read.
     ReadErased(Ppn),
-    /// Invalidated or moved a page that holds nothing valid.
+    /// A page that is not valid was invalidated or moved.
     NotValid(Ppn),
-    /// Erased a block that still holds valid pages.
+    /// A block with valid pages was erased.
     EraseValid(BlockId),
-    /// Used a block that is worn out, or does not exist.
+    /// A block was used that is retired or does not exist.
     Unusable(BlockId),
 }
 
@@ -75,33 +73,34 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Where a page is in the books.
+/// Where the metadata of a page are.
 #[derive(Clone, Copy)]
-struct Place {
+struct PageIndex {
     block: BlockId,
     offset: u32,
     /// The head of its block.
     head: usize,
-    /// The word with its valid bit.
+    /// The word with its valid bit, and the bit.
     word: usize,
     bit: u64,
 }
+
 /// All pages and blocks of a device.
 #[derive(Debug)]
 pub struct Array {
     geometry: Geometry,
     order: ProgramOrder,
     endurance: u32,
-    /// Erases each block survives; empty where all survive `endurance`.
+    /// Endurance of each block; empty if it is `endurance` for all.
     limits: Vec<u32>,
-    /// Per block a [`Head`], `words` words of valid bits, then, unless pages are programmed one
-    /// after the other, `words` words of programmed bits. All that a write needs to know of
-    /// a block is together, so that it misses the processor's caches once.
+    /// For each block a [`Head`], `words` words of the valid bitmap, and, unless pages are
+    /// programmed consecutively, `words` words of the programmed bitmap. They are adjacent so that
+    /// a write misses the processor's caches once.
     blocks: Vec<u64>,
     words: usize,
-    /// Words of `blocks` to the block.
+    /// Words of `blocks` for each block.
     stride: usize,
-    /// What the spare area of each page says: the logical page it was programmed for.
+    /// The logical page in the spare area of each page.
     owner: Packed,
     valid_pages: u64,
     programs: u64,
@@ -111,8 +110,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An erased array whose blocks can be erased `endurance` times, at least once and at most
-    /// [`ENDURANCE_MAX`] times.
+    /// An erased array whose blocks can be erased `endurance` times (at least 1, at most
+    /// [`ENDURANCE_MAX`]).
     pub fn new(geometry: Geometry, order: ProgramOrder, endurance: u32) -> Self {
         let words = geometry.pages_per_block().div_ceil(64) as usize;
         let maps = if order == ProgramOrder::Sequential { 1 } else { 2 };
@@ -134,17 +133,16 @@ impl Array {
         }
     }
 
-    /// Takes the memory at once that logical pages below `pages` need in the spare areas; others
-    /// can be named all the same.
+    /// Allocates the memory for logical pages below `pages` in the spare areas at once.
     #[must_use]
     pub fn with_logical_pages(mut self, pages: u32) -> Self {
-        self.owner.make_room(pages.saturating_sub(1));
+        self.owner.widen_for(pages.saturating_sub(1));
         self
     }
 
-    /// Lets blocks go bad before their time: each erase fails with probability `chance`, and the
-    /// block is retired then. (The erases a block survives are geometrically distributed; they
-    /// are drawn here, so that an erase stays as cheap as before.)
+    /// Adds grown bad blocks: each erase fails with probability `chance`, which retires the block.
+    /// (The number of erases before that is geometrically distributed and drawn here, so that an
+    /// erase does not get slower.)
     #[must_use]
     pub fn with_grown_bad_blocks(mut self, chance: f64, stream: &mut Stream) -> Self {
         if chance > 0.0 {
@@ -158,25 +156,22 @@ impl Array {
         self
     }
 
-    /// The order pages of a block must be programmed in.
     #[inline]
     pub const fn order(&self) -> ProgramOrder {
         self.order
     }
 
-    /// The shape of the array.
     #[inline]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// How often a block can be erased.
     pub const fn endurance(&self) -> u32 {
         self.endurance
     }
 
-    /// How often `block` can be erased. No real controller knows, but it keeps a block in reserve
-    /// for the moment it finds out.
+    /// How often `block` can be erased. A real controller does not know this number, and keeps a
+    /// block in reserve instead.
     #[inline]
     pub fn endurance_of(&self, block: BlockId) -> u32 {
         self.limits.get(block.0 as usize).copied().unwrap_or(self.endurance)
@@ -188,29 +183,27 @@ impl Array {
         self.head(block).valid()
     }
 
-    /// The first page of `block` that sequential programming may use; `pages_per_block` when full.
+    /// The next page of `block` for sequential programming; `pages_per_block` when full.
     #[inline]
     pub fn next_page(&self, block: BlockId) -> u32 {
         self.head(block).next()
     }
 
-    /// How often `block` has been erased.
+    /// Erase count of `block`.
     #[inline]
     pub fn erases(&self, block: BlockId) -> u32 {
         self.head(block).erases()
     }
 
-    /// Whether `block` is worn out.
     pub fn is_retired(&self, block: BlockId) -> bool {
         self.head(block).is_retired()
     }
 
-    /// Blocks worn out.
     pub const fn retired_blocks(&self) -> u32 {
         self.retired_blocks
     }
 
-    /// Erased blocks that can be used.
+    /// Usable erased blocks.
     #[inline]
     pub const fn free_blocks(&self) -> u32 {
         self.free_blocks
@@ -227,7 +220,7 @@ impl Array {
         self.programs
     }
 
-    /// The logical page the spare area of `page` names.
+    /// The logical page in the spare area of `page`.
     #[inline]
     pub fn owner(&self, page: Ppn) -> Lpn {
         Lpn(self.owner.get(page.0 as usize))
@@ -237,35 +230,32 @@ impl Array {
     #[inline]
     pub fn find(&self, first: Ppn, count: u32, owner: Lpn) -> Ppn {
         let end = first.0.saturating_add(count).min(self.geometry.pages());
-        let is_it = |page: &Ppn| self.is_valid(&self.place(*page)) && self.owner(*page) == owner;
-        (first.0..end).map(Ppn).find(is_it).unwrap_or(Ppn::NONE)
+        let matches = |page: &Ppn| self.is_valid(&self.index(*page)) && self.owner(*page) == owner;
+        (first.0..end).map(Ppn).find(matches).unwrap_or(Ppn::NONE)
     }
 
-    /// Looks at what invalidating each of `pages` will need, so that misses of the caches overlap;
-    /// pages that do not exist are left out.
+    /// Prefetches what invalidating `pages` will need; ignores pages that do not exist.
     #[inline]
-    pub fn touch(&self, pages: &[Ppn]) {
+    pub fn prefetch(&self, pages: &[Ppn]) {
         let mut seen = 0;
         for page in pages.iter().filter(|page| page.0 < self.geometry.pages()) {
-            let place = self.place(*page);
-            seen ^= self.blocks[place.head] ^ self.blocks[place.word];
+            let index = self.index(*page);
+            seen ^= self.blocks[index.head] ^ self.blocks[index.word];
         }
         std::hint::black_box(seen);
     }
 
-    /// Looks at the spare areas of the pages from `first` on, for the same reason; no more than
-    /// `count`, and those that there are.
+    /// Prefetches the spare areas of up to `count` pages from `first` on.
     #[inline]
-    pub fn touch_owners(&self, first: Ppn, count: u32) {
-        std::hint::black_box(self.owner.touch_run(first.0 as usize, count as usize));
+    pub fn prefetch_owners(&self, first: Ppn, count: u32) {
+        std::hint::black_box(self.owner.prefetch_run(first.0 as usize, count as usize));
     }
 
-    /// What `page` holds.
     pub fn state(&self, page: Ppn) -> PageState {
-        let place = self.place(page);
-        if self.is_valid(&place) {
+        let index = self.index(page);
+        if self.is_valid(&index) {
             PageState::Valid
-        } else if self.is_programmed(&place) {
+        } else if self.is_programmed(&index) {
             PageState::Invalid
         } else {
             PageState::Free
@@ -273,22 +263,21 @@ impl Array {
     }
 
     #[inline]
-    fn is_valid(&self, place: &Place) -> bool {
-        self.blocks[place.word] & place.bit != 0
+    fn is_valid(&self, index: &PageIndex) -> bool {
+        self.blocks[index.word] & index.bit != 0
     }
 
-    /// Whether the page at `place` is not erased.
     #[inline]
-    fn is_programmed(&self, place: &Place) -> bool {
+    fn is_programmed(&self, index: &PageIndex) -> bool {
         match self.order {
-            ProgramOrder::Sequential => place.offset < self.next_page(place.block),
+            ProgramOrder::Sequential => index.offset < self.next_page(index.block),
             ProgramOrder::Ascending | ProgramOrder::Any => {
-                self.blocks[place.word + self.words] & place.bit != 0
+                self.blocks[index.word + self.words] & index.bit != 0
             }
         }
     }
 
-    /// The first valid page of `block` at offset `from` or behind it.
+    /// The offset of the first valid page of `block` at or behind `from`.
     #[inline]
     pub fn next_valid(&self, block: BlockId, from: u32) -> Option<u32> {
         let base = self.map_of(block);
@@ -307,7 +296,7 @@ impl Array {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// The first erased page of `block` at offset `from` or behind it, whatever the order.
+    /// The offset of the first erased page of `block` at or behind `from`.
     #[inline]
     pub fn next_erased(&self, block: BlockId, from: u32) -> Option<u32> {
         let pages = self.geometry.pages_per_block();
@@ -330,28 +319,28 @@ impl Array {
         Some(word as u32 * 64 + bits.trailing_zeros()).filter(|offset| *offset < pages)
     }
 
-    /// The first broken rule, if any.
+    /// The first violation, if any.
     #[inline]
     pub const fn violation(&self) -> Option<Violation> {
         self.violation
     }
 
-    /// Bytes of memory held per physical page.
+    /// Bytes of memory for each physical page.
     pub fn bytes_per_page(&self) -> f64 {
         let bytes = self.blocks.len() * size_of::<u64>() + self.owner.bytes();
         bytes as f64 / f64::from(self.geometry.pages())
     }
 
-    /// Counts everything afresh and compares.
+    /// Checks the counters against the bitmaps.
     ///
     /// # Errors
-    /// The first number that does not agree.
+    /// The first contradiction.
     pub fn audit(&self) -> Result<(), String> {
         let (mut valid_pages, mut free, mut retired) = (0u64, 0, 0);
-        for (number, books) in self.blocks.chunks(self.stride).enumerate() {
+        for (number, metadata) in self.blocks.chunks(self.stride).enumerate() {
             let block = BlockId(number as u32);
             let head = self.head(block);
-            let (valid, programmed) = books[1..].split_at(self.words);
+            let (valid, programmed) = metadata[1..].split_at(self.words);
             let count: u32 = valid.iter().map(|word| word.count_ones()).sum();
             let beyond = self.next_valid(block, head.next()).is_some();
             let erased = valid.iter().zip(programmed).any(|(v, p)| v & !p != 0);
@@ -367,12 +356,15 @@ impl Array {
         }
         let counted = (self.valid_pages, self.free_blocks, self.retired_blocks);
         if counted != (valid_pages, free, retired) {
-            return Err(format!("{counted:?} counted, {:?} found", (valid_pages, free, retired)));
+            return Err(format!(
+                "{counted:?} counted, but found {:?}",
+                (valid_pages, free, retired)
+            ));
         }
         Ok(())
     }
 
-    /// Puts down what every page and block holds.
+    /// Saves the state of every page and block.
     pub(crate) fn save(&self, to: &mut Saver) {
         to.put(&self.blocks);
         self.owner.save(to);
@@ -380,10 +372,10 @@ impl Array {
         to.put(&(self.valid_pages, self.programs, self.free_blocks, self.retired_blocks));
     }
 
-    /// Takes back what [`Array::save`] put down.
+    /// Restores what [`Array::save`] saved.
     ///
     /// # Errors
-    /// When it is of another array, or its books do not add up.
+    /// When it is the state of another array, or inconsistent.
     pub(crate) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let limits = self.limits.len();
         self.blocks = from.take()?;
@@ -398,12 +390,12 @@ impl Array {
     }
 
     #[inline]
-    fn place(&self, page: Ppn) -> Place {
+    fn index(&self, page: Ppn) -> PageIndex {
         let block = self.geometry.block_of(page);
         let offset = page.0 - block.0 * self.geometry.pages_per_block();
         let head = self.head_of(block);
         let word = head + 1 + offset as usize / 64;
-        Place { block, offset, head, word, bit: 1 << (offset % 64) }
+        PageIndex { block, offset, head, word, bit: 1 << (offset % 64) }
     }
 
     #[inline]
@@ -411,13 +403,13 @@ impl Array {
         Head(self.blocks[self.head_of(block)])
     }
 
-    /// Where the books of `block` begin,
+    /// Where the metadata of `block` begin.
     #[inline]
     const fn head_of(&self, block: BlockId) -> usize {
         block.0 as usize * self.stride
     }
 
-    /// and its valid bits.
+    /// Where the valid bitmap of `block` begins.
     #[inline]
     const fn map_of(&self, block: BlockId) -> usize {
         self.head_of(block) + 1
@@ -428,7 +420,7 @@ impl Array {
         self.violation.get_or_insert(violation);
     }
 
-    /// Programs `page` with data of `owner`; false when the rules forbid it.
+    /// Programs `page` with data of `owner`; returns false on a violation.
     #[inline]
     pub(crate) fn program(&mut self, page: Ppn, owner: Lpn) -> bool {
         let programmed = self.program_moved(page, owner);
@@ -436,18 +428,18 @@ impl Array {
         programmed
     }
 
-    /// As [`Array::program`], but the number of valid pages stays the same.
+    /// As [`Array::program`], without counting a valid page.
     #[inline]
     fn program_moved(&mut self, page: Ppn, owner: Lpn) -> bool {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::Program(page));
             return false;
         }
-        let Place { block, offset, head, word, bit } = self.place(page);
+        let PageIndex { block, offset, head, word, bit } = self.index(page);
         let sequential = self.order == ProgramOrder::Sequential;
         let (map, words) = (word - head, self.words);
-        let books = &mut self.blocks[head..head + self.stride];
-        let before = Head(books[0]);
+        let metadata = &mut self.blocks[head..head + self.stride];
+        let before = Head(metadata[0]);
         let next = before.next();
         let in_order = match self.order {
             ProgramOrder::Sequential => offset == next,
@@ -458,14 +450,14 @@ impl Array {
             self.violate(Violation::Unusable(block));
             return false;
         }
-        if !in_order || (!sequential && books[map + words] & bit != 0) {
+        if !in_order || (!sequential && metadata[map + words] & bit != 0) {
             self.violate(Violation::Program(page));
             return false;
         }
-        books[0] += 1 + u64::from((offset + 1).saturating_sub(next)) * NEXT_ONE;
-        books[map] |= bit;
+        metadata[0] += 1 + u64::from((offset + 1).saturating_sub(next)) * NEXT_ONE;
+        metadata[map] |= bit;
         if !sequential {
-            books[map + words] |= bit;
+            metadata[map + words] |= bit;
         }
         self.free_blocks -= u32::from(next == 0);
         self.owner.set(page.0 as usize, owner.0);
@@ -473,43 +465,43 @@ impl Array {
         true
     }
 
-    /// Marks `page` as no longer needed and says how many valid pages its block has left.
+    /// Invalidates `page` and returns how many valid pages its block has left.
     #[inline]
     pub(crate) fn invalidate(&mut self, page: Ppn) -> u32 {
         if page.0 >= self.geometry.pages() {
             self.violate(Violation::NotValid(page));
             return 0;
         }
-        let Place { block, head, word, bit, .. } = self.place(page);
-        let books = &mut self.blocks[head..=word];
-        let map = &mut books[word - head];
+        let PageIndex { block, head, word, bit, .. } = self.index(page);
+        let metadata = &mut self.blocks[head..=word];
+        let map = &mut metadata[word - head];
         if *map & bit == 0 {
             self.violate(Violation::NotValid(page));
             return self.valid(block);
         }
         *map &= !bit;
-        books[0] -= 1;
+        metadata[0] -= 1;
         self.valid_pages -= 1;
-        Head(books[0]).valid()
+        Head(metadata[0]).valid()
     }
 
-    /// Whether `page` can be read.
+    /// Returns whether `page` is programmed; reading it is a violation otherwise.
     #[inline]
     pub(crate) fn check_read(&mut self, page: Ppn) -> bool {
-        let sound = page.0 < self.geometry.pages() && self.is_programmed(&self.place(page));
-        if !sound {
+        let readable = page.0 < self.geometry.pages() && self.is_programmed(&self.index(page));
+        if !readable {
             self.violate(Violation::ReadErased(page));
         }
-        sound
+        readable
     }
 
-    /// Moves the data of `from` to `to`, owner included.
+    /// Moves the valid page `from` to `to`, owner included; returns false on a violation.
     #[inline]
     pub(crate) fn relocate(&mut self, from: Ppn, to: Ppn) -> bool {
         if !self.check_read(from) {
             return false;
         }
-        let Place { head, word, bit, .. } = self.place(from);
+        let PageIndex { head, word, bit, .. } = self.index(from);
         if self.blocks[word] & bit == 0 {
             self.violate(Violation::NotValid(from));
             return false;
@@ -521,7 +513,7 @@ impl Array {
         moved
     }
 
-    /// Erases `block`; false when it is worn out now, or the rules forbid it.
+    /// Erases `block`; returns false when that wears it out, or on a violation.
     pub(crate) fn erase(&mut self, id: BlockId) -> bool {
         let limit = self.endurance_of(id);
         if id.0 >= self.geometry.blocks() || self.is_retired(id) {
@@ -536,9 +528,9 @@ impl Array {
         let erases = self.erases(id) + 1;
         let retired = erases >= limit;
         let head = self.head_of(id);
-        let books = &mut self.blocks[head..head + self.stride];
-        books.fill(0);
-        books[0] = Head::erased(erases, retired).0;
+        let metadata = &mut self.blocks[head..head + self.stride];
+        metadata.fill(0);
+        metadata[0] = Head::erased(erases, retired).0;
         match (was_free, retired) {
             (false, false) => self.free_blocks += 1,
             (true, true) => self.free_blocks -= 1,
@@ -564,7 +556,7 @@ mod tests {
             page_bytes: 512,
             spare_bytes: 0,
         };
-        Array::new(Geometry::new(&shape).expect("a sound shape"), order, endurance)
+        Array::new(Geometry::new(&shape).expect("a valid shape"), order, endurance)
     }
 
     #[test]
@@ -582,7 +574,7 @@ mod tests {
             (array.next_valid(BlockId(1), 0), array.next_valid(BlockId(1), 1)),
             (Some(0), None)
         );
-        array.audit().expect("sound books");
+        array.audit().expect("consistent metadata");
         assert_eq!(array.violation(), None);
     }
 
@@ -601,14 +593,14 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_kept() {
-        type Act = fn(&mut Array);
-        let check = |order, act: Act, expected: Violation| {
+    fn every_rule_is_enforced() {
+        type Action = fn(&mut Array);
+        let check = |order, act: Action, expected: Violation| {
             let mut array = array(order, 2);
             assert!(array.program(Ppn(0), Lpn(0)));
             act(&mut array);
             assert_eq!(array.violation(), Some(expected));
-            array.audit().expect("sound books even then");
+            array.audit().expect("consistent metadata even then");
         };
         use ProgramOrder::{Any, Ascending, Sequential};
         check(Any, |a| _ = a.program(Ppn(0), Lpn(1)), Violation::Program(Ppn(0)));
@@ -630,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_go_bad_before_their_time_as_often_as_asked() {
+    fn grown_bad_blocks_appear_with_the_given_probability() {
         let shape = Shape {
             channels: 1,
             dies_per_channel: 1,
@@ -640,7 +632,7 @@ mod tests {
             page_bytes: 512,
             spare_bytes: 0,
         };
-        let geometry = Geometry::new(&shape).expect("a sound shape");
+        let geometry = Geometry::new(&shape).expect("a valid shape");
         let mut stream = Stream::new(1, "bad");
         let mut array =
             Array::new(geometry, ProgramOrder::Any, 50).with_grown_bad_blocks(0.02, &mut stream);
@@ -656,12 +648,12 @@ mod tests {
             let usable = f64::from(20_000 - array.retired_blocks());
             assert!((usable - left).abs() < 5.0 * 71.0, "{usable} of {left} after {erase}");
         }
-        array.audit().expect("sound books");
+        array.audit().expect("consistent metadata");
         assert!((0..20_000).all(|block| array.endurance_of(BlockId(block)) <= 50));
     }
 
     #[test]
-    fn a_worn_block_is_retired() {
+    fn a_worn_out_block_is_retired() {
         let mut array = array(ProgramOrder::Any, 2);
         assert!(array.erase(BlockId(1)));
         assert!(!array.erase(BlockId(1)), "its second and last erase");

@@ -1,39 +1,37 @@
-//! Several pages of a block on the move, so that the books are opened once for all of them.
+//! Copies of several pages of a block at once, which update the block's metadata once.
 
 use super::head::NEXT_ONE;
 use super::{Array, ProgramOrder};
 use crate::geometry::{BlockId, Ppn};
 
-/// Pages of a block that share a word of valid bits.
+/// Pages of a block that share a word of the valid bitmap.
 pub(crate) const WORD_PAGES: u32 = u64::BITS;
 
-/// Valid pages of a block that share a word of valid bits, to be moved in order.
+/// Valid pages of a block that share a word of the valid bitmap, to be copied in order.
 #[derive(Debug)]
-pub(crate) struct Run {
-    /// The word of valid bits, and the pages as bits of it.
+pub(crate) struct PageRun {
+    /// The word of the bitmap, and the pages as bits of it.
     word: usize,
     mask: u64,
-    /// The block, and its pages and what their spare areas say, in order.
+    /// The block, its pages, and the logical pages in their spare areas.
     block: BlockId,
     count: u32,
     pages: [u32; WORD_PAGES as usize],
     owners: [u32; WORD_PAGES as usize],
 }
 
-impl Run {
-    /// No pages.
+impl PageRun {
     pub(crate) const fn new() -> Self {
         let none = [0; WORD_PAGES as usize];
         Self { word: 0, mask: 0, block: BlockId::NONE, count: 0, pages: none, owners: none }
     }
 
-    /// The pages in order.
     #[inline]
     pub(crate) fn pages(&self) -> &[u32] {
         &self.pages[..self.count as usize]
     }
 
-    /// The logical pages they hold.
+    /// The logical pages.
     #[inline]
     pub(crate) fn owners(&self) -> &[u32] {
         &self.owners[..self.count as usize]
@@ -41,8 +39,8 @@ impl Run {
 }
 
 impl Array {
-    /// The valid pages of `block` at offset `from` and behind it that share a word with it, as
-    /// bits of that word; and the first page of the word.
+    /// The word of the valid bitmap of `block` with offset `from`, without the bits before it, and
+    /// the first page of the word.
     #[inline]
     pub(crate) fn valid_word(&self, block: BlockId, from: u32) -> (u64, Ppn) {
         let word = from / WORD_PAGES;
@@ -50,10 +48,10 @@ impl Array {
         (bits & u64::MAX << (from % WORD_PAGES), self.geometry.page(block, word * WORD_PAGES))
     }
 
-    /// Puts into `run` the valid pages of `block` at offset `from` and behind it that share a word
-    /// with it, `most` at most. Says behind which offset it looked.
+    /// Fills `run` with the valid pages of `block` from offset `from` on that share a word of the
+    /// bitmap with it, `most` at most. Returns the offset to continue at.
     #[inline]
-    pub(crate) fn take_run(&self, block: BlockId, from: u32, most: u32, run: &mut Run) -> u32 {
+    pub(crate) fn take_run(&self, block: BlockId, from: u32, most: u32, run: &mut PageRun) -> u32 {
         let (valid, first) = self.valid_word(block, from);
         let mut rest = valid;
         let slots = run.pages.iter_mut().zip(&mut run.owners).take(most as usize);
@@ -74,19 +72,19 @@ impl Array {
     }
 
     /// Moves the pages of `run` to the pages of `to` from offset `first` on, owners included.
-    /// False when [`Array::relocate`] has to look at them one by one, since a rule is broken or
-    /// the chip does not program in order; nothing has changed then.
+    /// Returns false without a change when they have to be moved one by one ([`Array::relocate`]):
+    /// a NAND rule is violated, or the chip does not program in order.
     #[inline]
-    pub(crate) fn relocate_run(&mut self, run: &Run, (to, first): (BlockId, u32)) -> bool {
+    pub(crate) fn relocate_run(&mut self, run: &PageRun, (to, first): (BlockId, u32)) -> bool {
         let count = run.count;
-        let sound = self.order == ProgramOrder::Sequential
+        let allowed = self.order == ProgramOrder::Sequential
             && count != 0
             && self.blocks[run.word] & run.mask == run.mask
             && run.block != to
             && !self.is_retired(to)
             && self.next_page(to) == first
             && first + count <= self.geometry.pages_per_block();
-        if !sound {
+        if !allowed {
             return false;
         }
         self.blocks[run.word] &= !run.mask;

@@ -68,7 +68,7 @@ impl FtlBackend {
                 self.move_versions(0);
                 let found = self.load_host_read();
                 let range = part.offset as usize..(part.offset + part.sectors) as usize;
-                let into = ctx.data().stamps_mut(request.data.skip(part.skip), part.sectors);
+                let into = ctx.data().versions_mut(request.data.skip(part.skip), part.sectors);
                 match found {
                     _ if into.is_empty() => {}
                     true => into.copy_from_slice(&self.page[range]),
@@ -102,7 +102,7 @@ impl FtlBackend {
                 if !(partial && self.load_host_read()) {
                     self.page.fill(0);
                 }
-                let versions = ctx.data().stamps(request.data.skip(part.skip), part.sectors);
+                let versions = ctx.data().versions(request.data.skip(part.skip), part.sectors);
                 self.page[part.offset as usize..][..versions.len()].copy_from_slice(versions);
             }
             self.ftl.write(part.lpn, hint, &mut self.flash)?;
@@ -280,7 +280,8 @@ impl FlashBackend for FtlBackend {
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
         self.flash.save(to);
-        self.ftl.save(to)?;
+        self.ftl.check_saveable()?;
+        self.ftl.save(to);
         self.timing.save(to);
         to.put(&self.precondition_stream);
         Ok(())
@@ -305,15 +306,9 @@ impl FlashBackend for FtlBackend {
 
 impl Prepare for FtlBackend {
     fn prepare(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<(), String> {
-        let Self { ftl, flash, precondition, precondition_pages: pages, .. } = self;
-        flash.set_recording(false);
-        let prepared = ftl.prepare(flash);
-        flash.set_recording(true);
-        let stream = &mut self.precondition_stream;
-        prepared
-            .and_then(|()| {
-                precondition::run(*precondition, *pages, &mut **ftl, flash, stream, progress)
-            })
+        let Self { ftl, flash, precondition_pages: pages, precondition_stream, .. } = self;
+        let (ftl, stream) = (&mut **ftl, precondition_stream);
+        precondition::run(self.precondition, *pages, ftl, flash, stream, progress)
             .map_err(|error| error.to_string())
     }
 }

@@ -26,7 +26,7 @@ impl InFlight {
         match request.op {
             Op::Write => {
                 let now = ctx.now();
-                let versions = ctx.data().stamps(request.data, request.sectors);
+                let versions = ctx.data().versions(request.data, request.sectors);
                 let (at, durable) = (request.lba.0, Durable::At(end));
                 self.writes.note(&self.versions, at, versions, durable, now, |_| false);
                 self.versions.write(at, versions);

@@ -10,8 +10,8 @@ mod split;
 mod versions;
 
 pub use ftl_backend::{FtlBackend, Ssd};
-pub(crate) use params::IDLE_AFTER;
 pub use params::{ENTRIES, PARAMS, build_ssd};
+pub(crate) use params::{IDLE_AFTER, check_memory};
 
 use crate::array::Array;
 use crate::event::FlashEvent;

@@ -281,41 +281,33 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
 /// Map, reverse map and page states, rounded up.
 const TABLE_BYTES_PER_PAGE: u64 = 10;
 
-/// Rejects a device whose tables do not fit in memory before allocating them.
-fn check_memory(geometry: &Geometry) -> Result<(), Vec<Problem>> {
-    let bytes = u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE;
+/// Rejects a device whose tables do not fit in memory before allocating them. `param` sets the size.
+pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Problem>> {
     let mut probe: Vec<u8> = Vec::new();
-    let fits = usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok());
-    if fits {
+    if usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok()) {
         return Ok(());
     }
-    let message = format!(
-        "the tables of {} pages need about {} MiB, more than the available memory; use fewer \
-         blocks or larger pages",
-        geometry.pages(),
-        bytes >> 20
-    );
-    Err(vec![Problem::new("blocks_per_plane", message)])
+    let mib = bytes >> 20;
+    let message = format!("the device's tables need about {mib} MiB, more than the free memory");
+    Err(vec![Problem::new(param, message)])
 }
 
-/// As the registered entry, with the concrete type.
+/// Builds the concrete type.
 ///
 /// # Errors
-/// Everything that is wrong with the parameters.
+/// All problems with the parameters.
 pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let settings = input.settings;
     let geometry = Geometry::new(&Shape::from_settings(settings))?;
-    let mut problems = Vec::new();
-    check_memory(&geometry)?;
+    check_memory("blocks_per_plane", u64::from(geometry.pages()) * TABLE_BYTES_PER_PAGE)?;
     let exported_pages = geometry.exported_pages(settings.number("over_provisioning"));
     if exported_pages == 0 {
         let message = "leaves no page to export; lower it, or add blocks";
-        problems.push(Problem::new("over_provisioning", message));
-        return Err(problems);
+        return Err(vec![Problem::new("over_provisioning", message)]);
     }
     let (entry, ftl_settings) = input.chosen::<FtlEntry>("ftl");
     let (geometry, bad) = without_factory_bad(input, geometry)?;
-    let ftl = (entry.build)(&FtlInput {
+    let mut ftl = (entry.build)(&FtlInput {
         settings: ftl_settings,
         geometry: &geometry,
         exported_pages,
@@ -340,6 +332,10 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let array = Array::new(geometry, order, endurance)
         .with_logical_pages(exported_pages)
         .with_grown_bad_blocks(settings.number("grown_bad"), &mut stream);
+    let mut flash = FlashOps::new(array);
+    flash.set_recording(false);
+    ftl.prepare(&mut flash).map_err(|error| vec![Problem::new("ftl", error.to_string())])?;
+    flash.set_recording(true);
     let fill = settings.number("precondition_fill");
     let sectors_per_page = geometry.sectors_per_page();
     let front = FrontEnd {
@@ -351,7 +347,7 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     let backend = FtlBackend {
         ftl_name: entry.description().name,
         ftl,
-        flash: FlashOps::new(array),
+        flash,
         sectors_per_page,
         search_time: settings.duration("search_time"),
         timing,

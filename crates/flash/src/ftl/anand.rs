@@ -1,30 +1,31 @@
-//! ANAND: each logical block is a chain of physical blocks in which a page keeps its offset.
+//! ANAND: each logical block is a chain of physical blocks (units) in which pages keep their
+//! offsets.
 //!
 //! konanki, figures 4.4 and 4.5 (known to Linux as NFTL). A page goes to the first unit of its
-//! chain whose page of that offset is erased; where there is none the chain grows, and a chain
-//! that may not grow is folded into its last unit, which holds the newest data already.
+//! chain whose page of that offset is erased. Where there is none the chain is extended, and a
+//! chain of maximum length is folded into its last unit, which holds the newest data already.
 //!
 //! Where the figure is silent or wrong: the offset is that of the page, not of the unit; "free
 //! virtual units" are free physical units; the page that made a chain fold goes to a unit appended
-//! afterwards, because its place in the last unit is used (it would be open otherwise).
+//! afterwards, because its page in the last unit is programmed (there would be no fold otherwise).
 //!
-//! The figure takes chips that program pages in any order. On other chips a place counts as used
-//! when the chip no longer lets it be programmed, and a fold that would have to go back is done
+//! The figure assumes chips that program pages in any order. On other chips an offset counts as
+//! programmed when the chip can no longer program it, and a fold that would have to go back is done
 //! through the controller's memory, as the figure does with a chain of one unit.
 //!
-//! A real device finds the newest copy in the spare areas; here the array knows it.
+//! A real device finds the newest copy in the spare areas; here the array provides it.
 
-use super::merge::{self, FreeBlocks, Lists, Memory, NOBODY};
+use super::merge::{self, BlockAudit, BlockBuffer, NONE};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
+use crate::wear::FreeBlocks;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
-/// The ANAND translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "anand",
@@ -37,102 +38,99 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-/// Longest chain that can be asked for; each read may look at every unit of a chain.
+/// Upper bound of `chain_max`: a read may visit every unit of a chain.
 const CHAIN_MAX: u64 = 64;
 
 const PARAMS: [Param; 2] = [
     Param::with(
         "chain_max",
         Kind::Count { min: 1, max: CHAIN_MAX },
-        // The paper gives no number; figure 5.8 is met by 3, 4 and 5 alone.
+        // The paper gives no number; figure 5.8 is reproduced by 3, 4 and 5 only.
         "4",
-        "Units a chain can have before it is folded.",
+        "Most units in a chain; a full chain is folded.",
     ),
     Param::with(
         "fold_into",
         Kind::Choice(&["last", "fresh"]),
         "\"last\"",
-        "Whether a chain is folded into its last unit, as in the paper, or into a free one that \
-         takes the new page as well (when there is a free one).",
+        "Whether a chain is folded into its last unit, as in the paper, or into a free unit \
+         together with the new page (if a unit is free).",
     ),
 ];
 
+#[derive(Serialize, Deserialize)]
 struct Anand {
     geometry: Geometry,
-    /// First and last unit of each chain.
-    ends: Vec<Ends>,
-    /// The unit behind each unit in its chain.
+    chains: Vec<Chain>,
+    /// By unit, the next unit of its chain.
     next: Vec<u32>,
-    /// Chains by their length.
+    /// A list of chains for each length.
     by_length: Lists,
     free: FreeBlocks,
     chain_max: u32,
     into_fresh: bool,
-    memory: Memory,
+    #[serde(skip)]
+    buffer: BlockBuffer,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Ends {
+struct Chain {
     first: u32,
     last: u32,
     units: u32,
 }
 
-const NO_CHAIN: Ends = Ends { first: NOBODY, last: NOBODY, units: 0 };
+const EMPTY: Chain = Chain { first: NONE, last: NONE, units: 0 };
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let geometry = *input.geometry;
-    let logical = input.exported_pages.div_ceil(geometry.pages_per_block()) as usize;
+    let logical = input.logical_blocks() as usize;
     let chain_max = input.settings.count("chain_max") as u32;
     Ok(Box::new(Anand {
         geometry,
-        ends: vec![NO_CHAIN; logical],
-        next: vec![NOBODY; geometry.blocks() as usize],
+        chains: vec![EMPTY; logical],
+        next: vec![NONE; geometry.blocks() as usize],
         by_length: Lists::new(chain_max as usize + 1, logical),
         free: FreeBlocks::striped(&geometry),
         chain_max,
         into_fresh: input.settings.text("fold_into") == "fresh",
-        memory: Memory::new(&geometry),
+        buffer: BlockBuffer::default(),
     }))
 }
 
 impl Anand {
     fn units(&self, chain: u32) -> impl Iterator<Item = BlockId> + '_ {
-        let first = self.ends[chain as usize].first;
-        let behind = |unit: &u32| Some(self.next[*unit as usize]).filter(|next| *next != NOBODY);
-        std::iter::successors(Some(first).filter(|unit| *unit != NOBODY), behind).map(BlockId)
+        let first = self.chains[chain as usize].first;
+        let behind = |unit: &u32| Some(self.next[*unit as usize]).filter(|next| *next != NONE);
+        std::iter::successors(Some(first).filter(|unit| *unit != NONE), behind).map(BlockId)
     }
 
-    /// Where the data of `offset` are, if there are any.
+    /// The page that holds the data of `offset`, if any.
     fn find(&self, chain: u32, offset: u32, flash: &FlashOps) -> Option<Ppn> {
         let pages = self.units(chain).map(|unit| self.geometry.page(unit, offset));
         pages.into_iter().find(|page| merge::is_valid(*page, flash))
     }
 
     fn append(&mut self, chain: u32, unit: BlockId) {
-        let ends = &mut self.ends[chain as usize];
-        match ends.last {
-            NOBODY => ends.first = unit.0,
-            last => {
-                self.next[last as usize] = unit.0;
-                self.by_length.remove(ends.units as usize, chain);
-            }
+        let Chain { first, last, units } = &mut self.chains[chain as usize];
+        match *last {
+            NONE => *first = unit.0,
+            last => self.next[last as usize] = unit.0,
         }
-        self.next[unit.0 as usize] = NOBODY;
-        ends.last = unit.0;
-        ends.units += 1;
-        self.by_length.push(ends.units as usize, chain);
+        self.next[unit.0 as usize] = NONE;
+        *last = unit.0;
+        *units += 1;
+        self.by_length.move_to(*units as usize, chain);
     }
 
-    /// Erases every unit of `chain` but `keep`, after the operation `after`.
+    /// Erases every unit of `chain` except `keep`, after the operation `after`.
     fn shrink(&mut self, chain: u32, keep: Option<BlockId>, after: After, flash: &mut FlashOps) {
-        let ends = std::mem::replace(&mut self.ends[chain as usize], NO_CHAIN);
-        self.by_length.remove(ends.units as usize, chain);
-        let mut unit = ends.first;
-        while unit != NOBODY {
+        let mut unit = std::mem::replace(&mut self.chains[chain as usize], EMPTY).first;
+        self.by_length.remove(chain);
+        while unit != NONE {
             let next = self.next[unit as usize];
             if keep != Some(BlockId(unit)) {
-                self.free.recycle(BlockId(unit), after, flash);
+                merge::recycle(&mut self.free, BlockId(unit), after, flash);
             }
             unit = next;
         }
@@ -150,18 +148,17 @@ impl Anand {
         }
     }
 
-    /// Whether the last unit can take what the units before it hold.
+    /// Whether the last unit can take the data of the units before it.
     fn can_fold_into_last(&self, chain: u32, flash: &FlashOps) -> bool {
         let array = flash.array();
-        let last = BlockId(self.ends[chain as usize].last);
+        let last = BlockId(self.chains[chain as usize].last);
         let lowest = self.units(chain).filter(|unit| *unit != last);
         let lowest = lowest.filter_map(|unit| array.next_valid(unit, 0)).min();
         array.order() == ProgramOrder::Any
             || lowest.is_none_or(|offset| offset >= array.next_page(last))
     }
 
-    /// Copies what `chain` holds into `target`, `pending` from the host instead of its old
-    /// version, and erases the other units.
+    /// Folds `chain` into `target`, with the host's page `pending` in place of its old version.
     fn fold_into(
         &mut self,
         chain: u32,
@@ -169,75 +166,65 @@ impl Anand {
         pending: Option<Lpn>,
         flash: &mut FlashOps,
     ) {
-        let mut last = After::NOTHING;
-        for offset in 0..self.geometry.pages_per_block() {
-            let lpn = Lpn(chain * self.geometry.pages_per_block() + offset);
-            let from = self.find(chain, offset, flash);
-            if pending == Some(lpn) {
-                last = merge::program_to(lpn, target, offset, flash);
-                if let Some(from) = from {
-                    flash.invalidate(from);
-                }
-            } else if let Some(from) = from.filter(|from| self.geometry.block_of(*from) != target) {
-                last = merge::copy_to(from, target, offset, flash);
-            }
-        }
+        let newest = |offset, flash: &FlashOps| self.find(chain, offset, flash);
+        let last = merge::merge_into(target, chain, pending, newest, flash);
         self.shrink(chain, Some(target), last, flash);
     }
 
-    /// Folds `chain` through the controller's memory, with `pending` from the host.
+    /// Folds `chain` through the controller's memory, with the host's page `pending`.
     fn rewrite(
         &mut self,
         chain: u32,
         pending: Option<Lpn>,
         flash: &mut FlashOps,
     ) -> Result<(), FtlError> {
-        let last = BlockId(self.ends[chain as usize].last);
-        let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
-        let target = Some(last).filter(sound).or_else(|| self.units(chain).find(sound));
+        let last = BlockId(self.chains[chain as usize].last);
+        let survives = |unit: &BlockId| merge::survives_erase(*unit, flash);
+        let target = Some(last).filter(survives).or_else(|| self.units(chain).find(survives));
         let Some(target) = target else {
-            // None of the chain survives: a unit of another is the only way.
-            let fresh = self.obtain(flash)?;
+            // No unit of the chain survives an erase: only a unit of another chain can take the
+            // data.
+            let fresh = self.take_unit(flash)?;
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
-        let mut unit = self.ends[chain as usize].first;
-        while unit != NOBODY {
-            self.memory.load(BlockId(unit), flash);
+        let mut unit = self.chains[chain as usize].first;
+        while unit != NONE {
+            self.buffer.load(BlockId(unit), flash);
             unit = self.next[unit as usize];
         }
-        let last = self.memory.store(target, pending, flash);
+        let last = self.buffer.store(target, pending, flash);
         self.shrink(chain, Some(target), last, flash);
         Ok(())
     }
 
-    /// Folds `chain`, which has two units at least, without a new page.
+    /// Folds `chain`, which has at least two units, without a new page.
     fn fold(&mut self, chain: u32, flash: &mut FlashOps) -> Result<(), FtlError> {
         if self.can_fold_into_last(chain, flash) {
-            let last = BlockId(self.ends[chain as usize].last);
+            let last = BlockId(self.chains[chain as usize].last);
             self.fold_into(chain, last, None, flash);
             return Ok(());
         }
         self.rewrite(chain, None, flash)
     }
 
-    /// Whether folding `chain` needs no unit but its own.
+    /// Whether `chain` can be folded without another unit.
     fn can_fold(&self, chain: u32, flash: &FlashOps) -> bool {
         self.can_fold_into_last(chain, flash)
             || self.units(chain).any(|unit| merge::survives_erase(unit, flash))
     }
 
-    /// The longest of the chains that have a unit to give and can be folded.
+    /// The longest chain that frees a unit when folded and can be folded.
     fn longest(&self, flash: &FlashOps) -> Option<u32> {
         let lengths = (2..=self.chain_max as usize).rev();
         let mut chains = lengths.flat_map(|units| self.by_length.iter(units));
         chains.find(|chain| self.can_fold(*chain, flash))
     }
 
-    /// A free unit, from the longest chain that can give one if need be.
-    fn obtain(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+    /// Takes a free unit, folding the longest chain if there is none.
+    fn take_unit(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
         loop {
-            if let Some(unit) = self.free.take() {
+            if let Some(unit) = self.free.take(false) {
                 return Ok(unit);
             }
             let longest = self.longest(flash).ok_or_else(|| self.no_room(flash))?;
@@ -245,12 +232,12 @@ impl Anand {
         }
     }
 
-    /// Writes a page whose offset is used in every unit of its chain.
+    /// Writes a page whose offset is programmed in every unit of its chain.
     fn extend(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
         let (chain, _) = self.geometry.split(lpn);
-        let units = self.ends[chain as usize].units;
+        let units = self.chains[chain as usize].units;
         if units < self.chain_max
-            && let Some(unit) = self.free.take()
+            && let Some(unit) = self.free.take(false)
         {
             self.append(chain, unit);
             self.program(lpn, unit, flash);
@@ -258,15 +245,15 @@ impl Anand {
         }
         if units > 1
             && self.into_fresh
-            && let Some(unit) = self.free.take()
+            && let Some(unit) = self.free.take(false)
         {
             self.fold_into(chain, unit, Some(lpn), flash);
             return Ok(());
         }
         if units > 1 && self.can_fold_into_last(chain, flash) {
             self.fold(chain, flash)?;
-            // Units may have worn out with that; then another chain has to give one.
-            if let Ok(unit) = self.obtain(flash) {
+            // The erased units may be worn out; then another chain has to be folded.
+            if let Ok(unit) = self.take_unit(flash) {
                 self.append(chain, unit);
                 self.program(lpn, unit, flash);
                 return Ok(());
@@ -277,22 +264,20 @@ impl Anand {
 
     #[cold]
     fn no_room(&self, flash: &FlashOps) -> FtlError {
-        merge::worn_out(self.ends.len(), flash)
+        merge::worn_out(self.chains.len(), flash)
     }
 }
 
 impl Ftl for Anand {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+    fn lookup(&self, lpn: Lpn, flash: &FlashOps) -> Ppn {
         let (chain, offset) = self.geometry.split(lpn);
-        if let Some(page) = self.find(chain, offset, flash) {
-            flash.host_read(page, After::NOTHING);
-        }
+        self.find(chain, offset, flash).unwrap_or(Ppn::NONE)
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let (chain, offset) = self.geometry.split(lpn);
-        if self.ends[chain as usize].units == 0 {
-            let unit = self.obtain(flash)?;
+        if self.chains[chain as usize].units == 0 {
+            let unit = self.take_unit(flash)?;
             self.append(chain, unit);
         }
         let open = self.units(chain).find(|unit| merge::is_open(*unit, offset, flash));
@@ -314,46 +299,26 @@ impl Ftl for Anand {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        let (chain, offset) = self.geometry.split(lpn);
-        self.find(chain, offset, flash).is_some()
-    }
-
     fn mapping_ram_bytes(&self) -> u64 {
-        // The first unit of each chain and the link of each unit; ends and lengths save walks.
-        (self.ends.len() * size_of::<Ends>() + self.next.len() * 4) as u64
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.ends, &self.next, &self.by_length, &self.free));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (ends, next, by_length, free): (Vec<Ends>, Vec<u32>, Lists, FreeBlocks) =
-            from.take()?;
-        state::same_length("the table of chains", ends.len(), self.ends.len())?;
-        state::same_length("the table of units", next.len(), self.next.len())?;
-        self.by_length.same_shape(&by_length)?;
-        (self.ends, self.next, self.by_length, self.free) = (ends, next, by_length, free);
-        Ok(())
+        // The chains and the link of each unit.
+        (self.chains.len() * size_of::<Chain>() + self.next.len() * 4) as u64
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
-        let mut books = merge::Books::new(flash);
-        for (chain, ends) in (0u32..).zip(&self.ends) {
+        let mut blocks = BlockAudit::new(flash);
+        for (chain, ends) in (0u32..).zip(&self.chains) {
             let units: Vec<_> = self.units(chain).take(self.next.len()).collect();
-            let last = units.last().map_or(NOBODY, |unit| unit.0);
+            let last = units.last().map_or(NONE, |unit| unit.0);
             if (units.len(), last) != (ends.units as usize, ends.last)
                 || ends.units > self.chain_max
             {
                 return Err(format!("chain {chain} is {ends:?}, but has {units:?}"));
             }
             for unit in units {
-                books.holds(unit, chain, true)?;
+                blocks.data(unit, chain, true)?;
             }
         }
-        books.close(&self.free)
+        blocks.finish(self.free.iter())
     }
 }
 
@@ -364,7 +329,7 @@ mod tests {
     use crate::ops::OpKind::{Copy, Erase, Program, Read};
     use hybridsim_config::param::Value;
 
-    /// Eight units of four pages; five chains of them are offered.
+    /// Eight units of four pages; five chains of them are exported.
     fn bench(order: ProgramOrder, chain_max: u64) -> Bench {
         Bench::new(&ENTRY, order, (8, 4), 20, &[("chain_max", Value::Count(chain_max))])
     }
@@ -381,7 +346,7 @@ mod tests {
     use ProgramOrder::{Any, Ascending, Sequential};
 
     #[test]
-    fn a_page_goes_to_the_first_unit_whose_place_is_erased() {
+    fn a_page_goes_to_the_first_unit_with_its_offset_erased() {
         check(Any, 4, &[5], &[(Program, 1)]);
         check(Any, 4, &[1, 3, 2], &[(Program, 2)]);
         check(Any, 4, &[1, 1], &[(Program, 5)]);
@@ -390,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_may_not_grow_is_folded_into_its_last_unit() {
+    fn a_chain_of_maximum_length_is_folded_into_its_last_unit() {
         // Units 0, 1; the last holds page 1 already, so 0, 2 and 3 are copied beside it.
         let folded = [(Copy, 4), (Copy, 6), (Copy, 7), (Erase, 0), (Program, 9)];
         check(Any, 2, &[0, 1, 2, 3, 1, 1], &folded);
@@ -407,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fold_into_a_fresh_unit_takes_the_new_page_along() {
+    fn a_fold_into_a_free_unit_includes_the_new_page() {
         let params =
             [("chain_max", Value::Count(2)), ("fold_into", Value::Text("fresh".to_owned()))];
         let mut bench = Bench::new(&ENTRY, Any, (8, 4), 20, &params);
@@ -418,14 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn chips_that_cannot_go_back_fold_through_memory() {
+    fn chips_that_program_in_order_fold_through_memory() {
         // Unit 0 holds page 0; unit 1 was begun with page 1, so page 0 cannot join it.
         let folded = [(Read, 0), (Read, 5), (Erase, 1), (Program, 4), (Program, 5), (Erase, 0)];
         check(Ascending, 2, &[0, 1, 1, 1], &folded);
     }
 
     #[test]
-    fn without_a_free_unit_the_longest_chain_gives_one() {
+    fn without_a_free_unit_the_longest_chain_is_folded() {
         let mut bench = bench(Any, 4);
         // Chain 0 has four units, chains 1 and 2 two each.
         bench.write_all(&[0, 0, 0, 0, 4, 4, 8, 8]);
@@ -445,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_whose_last_page_is_trimmed_is_given_back() {
+    fn a_chain_whose_last_page_is_trimmed_is_erased() {
         let mut bench = bench(Any, 4);
         bench.write_all(&[0, 1, 1]);
         assert_eq!(bench.trim(1), []);
@@ -454,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_while_as_many_units_are_left_as_chains() {
+    fn it_works_while_as_many_units_are_left_as_chains() {
         // Where a chain is folded through memory, one of its units has to survive that.
         for (order, left) in [(Any, 3), (Ascending, 4), (Sequential, 4)] {
             let mut bench = Bench::new(&ENTRY, order, (7, 4), 12, &[]).with_endurance(5);

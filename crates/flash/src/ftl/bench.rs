@@ -1,4 +1,4 @@
-//! A translation layer on a small chip, for hand-worked cases.
+//! An FTL on a small chip, for hand-worked cases.
 
 use super::{Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::{Array, ProgramOrder};
@@ -7,7 +7,7 @@ use crate::geometry::{Geometry, Lpn, Shape};
 use crate::ops::{FlashOps, OpKind};
 use hybridsim_config::param::Value;
 
-/// What an operation did, and its page or block.
+/// A flash operation and its page or block.
 pub type Did = (OpKind, u32);
 
 pub struct Bench {
@@ -16,7 +16,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// One plane of `blocks` blocks with `pages` pages each, of which `exported` are offered.
+    /// One plane of `blocks` blocks with `pages` pages each, of which `exported` are exported.
     pub fn new(
         entry: &FtlEntry,
         order: ProgramOrder,
@@ -33,7 +33,7 @@ impl Bench {
             page_bytes: 2048,
             spare_bytes: 0,
         };
-        let geometry = Geometry::new(&shape).expect("a sound shape");
+        let geometry = Geometry::new(&shape).expect("a valid shape");
         let registry = defaults::registry();
         let mut settings = defaults::settings(entry.description.params, &registry);
         for (name, value) in params {
@@ -49,15 +49,15 @@ impl Bench {
         };
         let ftl = (entry.build)(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
         let mut bench = Self { ftl, flash: FlashOps::new(Array::new(geometry, order, 100_000)) };
-        bench.ftl.prepare(&mut bench.flash).expect("fresh flash");
+        bench.ftl.prepare(&mut bench.flash).expect("new flash");
         bench
     }
 
-    /// The same on fresh cells that survive `endurance` erases.
+    /// The same on new flash that survives `endurance` erases.
     pub fn with_endurance(mut self, endurance: u32) -> Self {
         let array = self.flash.array();
         self.flash = FlashOps::new(Array::new(*array.geometry(), array.order(), endurance));
-        self.ftl.prepare(&mut self.flash).expect("fresh flash");
+        self.ftl.prepare(&mut self.flash).expect("new flash");
         self
     }
 
@@ -99,8 +99,8 @@ impl Bench {
     }
 
     pub fn audit(&self) {
-        self.flash.array().audit().expect("sound cells");
-        self.ftl.audit(&self.flash).expect("sound books");
+        self.flash.array().audit().expect("a consistent array");
+        self.ftl.audit(&self.flash).expect("consistent metadata");
     }
 }
 

@@ -1,13 +1,13 @@
-//! FAST: log blocks shared by all logical blocks, one of them kept for sequential writes.
+//! FAST: log blocks shared by all logical blocks, one of them reserved for sequential writes.
 //!
-//! Lee, Park, Chung, Lee, Park, Song, TECS 6(3), 2007; the hybrid layer of flashsim, section 4. A
-//! page goes to its place in its data block while that is free. A write to the first page of a
-//! block begins the sequential log block, which becomes the data block by a switch when it was
-//! written to its end, or by a partial merge. All other writes fill the random log blocks in turn.
-//! When they are full, the oldest is reclaimed: each logical block that has a page in it is
-//! merged fully, up to a block of merges for one write.
+//! Lee, Park, Chung, Lee, Park, Song, TECS 6(3), 2007; the hybrid FTL of flashsim, section 4. A
+//! page goes to its data block while its page there is erased. A write to the first page of a
+//! block begins the sequential log block, which becomes the data block by a switch merge when it is
+//! full, or by a partial merge. All other writes fill the random log blocks in turn. When these are
+//! full the oldest is reclaimed: each logical block with a valid page in it is merged fully, up to
+//! a block of full merges for one write.
 //!
-//! A write that breaks the sequence of the sequential log block is folded into its merge.
+//! A write that breaks the sequence of the sequential log block becomes part of its merge.
 
 use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
@@ -15,10 +15,9 @@ use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::Param;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// FAST.
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fast",
@@ -33,6 +32,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
 
 const PARAMS: [Param; 1] = [LOG_SHARE];
 
+#[derive(Serialize, Deserialize)]
 struct Fast {
     map: LogMap,
     sequential: Option<Sequential>,
@@ -58,7 +58,7 @@ impl Fast {
         self.sequential.filter(|log| log.logical == logical)
     }
 
-    /// Makes the sequential log block a data block, with the host's page `pending` at its place.
+    /// Merges the sequential log block, with the host's page `pending` in place of its old version.
     fn finish_sequential(
         &mut self,
         pending: Option<Lpn>,
@@ -67,7 +67,7 @@ impl Fast {
         let Some(log) = self.sequential else { return Ok(After::NOTHING) };
         let written = pending.is_some_and(|lpn| self.map.split(lpn).1 < log.next);
         let last = if written {
-            // Its page of that number is old already: everything moves once more.
+            // The log block holds an old version of the page: only a full merge can replace it.
             let last = self.map.merge_fully(log.logical, pending, flash)?;
             self.map.erase(BlockId(log.block), last, flash);
             last
@@ -94,7 +94,7 @@ impl Fast {
         Ok(())
     }
 
-    /// The random log block to write to.
+    /// The random log block being filled.
     #[inline]
     fn open_random(&mut self, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
         let full = self.map.geometry().pages_per_block();
@@ -103,12 +103,12 @@ impl Fast {
             return Ok(block);
         }
         loop {
-            // Blocks may wear out while the log is reclaimed, and then it has to be shorter.
-            let room = self.map.log_blocks().saturating_sub(1).min(self.random_max) as usize;
-            if room == 0 {
+            // Reclaiming may wear out blocks, which leaves fewer log blocks.
+            let limit = self.map.log_blocks().saturating_sub(1).min(self.random_max) as usize;
+            if limit == 0 {
                 return Err(self.map.worn_out(flash));
             }
-            if self.random.len() < room {
+            if self.random.len() < limit {
                 break;
             }
             self.reclaim(flash)?;
@@ -120,7 +120,7 @@ impl Fast {
 
     /// Merges every logical block that has a page in the oldest random log block, and erases it.
     fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let victim = BlockId(*self.random.front().expect("the log is full"));
+        let victim = BlockId(*self.random.front().expect("there are random log blocks"));
         let (mut offset, mut last) = (0, After::NOTHING);
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
@@ -133,17 +133,15 @@ impl Fast {
         }
         self.random.pop_front();
         self.map.erase(victim, last, flash);
-        while self.map.emptied().is_some() {} // Log blocks are reclaimed in turn, empty or not.
+        // Log blocks are reclaimed in order, even without valid pages.
+        while self.map.emptied().is_some() {}
         Ok(())
     }
 }
 
 impl Ftl for Fast {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let page = self.map.find(lpn);
-        if page != Ppn::NONE {
-            flash.host_read(page, After::NOTHING);
-        }
+    fn lookup(&self, lpn: Lpn, _flash: &FlashOps) -> Ppn {
+        self.map.find(lpn)
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
@@ -168,25 +166,9 @@ impl Ftl for Fast {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.map.find(lpn) != Ppn::NONE
-    }
-
     fn mapping_ram_bytes(&self) -> u64 {
-        // Owner, block and next page of the sequential log block.
+        // Logical block, block and next page of the sequential log block.
         self.map.ram_bytes(self.random_max) + 12
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.map, &self.sequential, &self.random));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (map, sequential, random) = from.take()?;
-        self.map.restore(map)?;
-        (self.sequential, self.random) = (sequential, random);
-        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -233,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_ahead_in_the_sequence_is_folded_into_the_partial_merge() {
+    fn a_write_further_on_becomes_part_of_the_partial_merge() {
         let mut bench = filled(2);
         bench.write_all(&[4, 5]);
         assert_eq!(bench.write(7), [(Copy, 14), (Program, 15), (Erase, 1)]);
@@ -241,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_back_in_the_sequence_costs_a_full_merge() {
+    fn a_write_before_the_end_of_the_sequence_costs_a_full_merge() {
         let mut bench = filled(2);
         bench.write_all(&[4, 5, 6]);
         let did = bench.write(5);
@@ -261,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn old_versions_in_the_log_cost_nothing() {
+    fn invalid_pages_in_the_log_block_cost_nothing() {
         let mut bench = filled(2);
         bench.write_all(&[1, 1, 1, 1]);
         let did = bench.write(1);
@@ -270,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logical_block_with_a_sequential_log_is_merged_through_it() {
+    fn a_logical_block_with_a_sequential_log_block_is_merged_with_it() {
         let mut bench = filled(2);
         bench.write_all(&[6, 6, 7, 9]); // The random log block is full.
         bench.write_all(&[4, 5]); // The sequential one holds half of the same block.
@@ -299,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_a_block_map_and_the_log_pages() {
+    fn memory_holds_a_block_map_and_the_pages_of_log_blocks() {
         assert_eq!(filled(3).ftl.mapping_ram_bytes(), (3 + 2 * 4) * 4 + 12);
     }
 
     #[test]
-    fn a_worn_out_device_says_so_and_keeps_its_data() {
+    fn a_worn_out_device_reports_it_and_keeps_its_data() {
         let share = Value::Number(0.7);
         let order = ProgramOrder::Any;
         let mut bench =

@@ -1,111 +1,101 @@
-//! FMAX: ANAND with chains of two, whose second unit takes pages anywhere.
+//! FMAX: ANAND with chains of two units, whose second unit takes pages at any offset.
 //!
 //! konanki, figures 4.6 and 4.7. A logical block has a primary unit, in which pages keep their
-//! offsets, and at most one replacement unit for pages written again: the search for an erased
-//! page begins at the page's own offset and goes round. When none is left both units are folded
-//! into a fresh one.
+//! offsets, and at most one replacement unit for overwritten pages: the search for an erased page
+//! begins at the page's own offset and wraps around. When no page is left both units are folded
+//! into a free one.
 //!
 //! Where the figure is silent or wrong: the "compount" unit is the replacement unit, and its first
-//! page goes to its own offset; the page that made the units fold is written straight into the
-//! fresh one; one free unit is kept for folds, which is what "less than 2 free units" is for.
+//! page goes to its own offset; the page that made the units fold is written directly to the free
+//! unit; one free unit is reserved for folds, which explains the "less than 2 free units".
 //!
 //! Chips that do not program pages in any order fill the replacement unit from the front. Without
-//! a free unit, which takes worn-out blocks, a fold goes through the controller's memory.
+//! a free unit, once blocks are worn out, a fold goes through the controller's memory.
 //!
 //! A real device can find the newest copy by searching the spare areas of the replacement unit;
-//! here a table in memory says where each offset went.
+//! here a page table in memory holds the page of each offset.
 
-use super::merge::{self, FreeBlocks, Memory, NOBODY, NumberSet};
+use super::merge::{self, BlockAudit, BlockBuffer, LogPageTables, NONE};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::array::ProgramOrder;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::heap::{BlockHeap, Top};
 use crate::ops::{After, FlashOps};
-use hybridsim_config::param::Problem;
+use crate::wear::FreeBlocks;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
-/// The FMAX translation layer.
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "fmax",
-        summary: "Two blocks at most per logical one: pages in place, and pages written again.",
+        summary: "At most two blocks per logical block: pages in place, and overwritten pages.",
         origin: "konanki, figures 4.6 and 4.7. Unlike there, the page that makes units fold is \
-                 written straight into the fresh one; finding the newest copy costs no reads of \
+                 written directly to the free one; finding the newest copy costs no reads of \
                  spare areas",
         params: &[],
     },
     build,
 };
 
-/// No place in a replacement unit.
-const NOWHERE: u16 = u16::MAX;
-
+#[derive(Serialize, Deserialize)]
 struct Fmax {
     geometry: Geometry,
     chains: Vec<Chain>,
-    /// Chains with a replacement unit.
-    replaced: NumberSet,
-    /// By slot and offset: the page of the replacement unit that holds the newest copy.
-    places: Vec<u16>,
-    free_slots: Vec<u32>,
+    /// Chains with a replacement unit, the lowest number on top.
+    replaced: BlockHeap,
+    /// The page tables of the replacement units.
+    tables: LogPageTables,
     free: FreeBlocks,
-    memory: Memory,
+    #[serde(skip)]
+    buffer: BlockBuffer,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Chain {
     primary: u32,
     replacement: u32,
-    /// The row of `places`, while there is a replacement unit.
+    /// The page table of the replacement unit.
     slot: u32,
 }
 
-const NO_CHAIN: Chain = Chain { primary: NOBODY, replacement: NOBODY, slot: NOBODY };
+const NO_CHAIN: Chain = Chain { primary: NONE, replacement: NONE, slot: NONE };
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let geometry = *input.geometry;
-    if geometry.pages_per_block() > u32::from(NOWHERE) {
-        let message = format!("the layer's table takes at most {NOWHERE} pages to the block");
-        return Err(vec![Problem::new("pages_per_block", message)]);
+    if let Some(problem) = LogPageTables::problem(&geometry) {
+        return Err(vec![problem]);
     }
-    let logical = input.exported_pages.div_ceil(geometry.pages_per_block());
-    // Each replacement unit has a primary unit beside it.
+    let logical = input.logical_blocks();
+    // A chain with a replacement unit has a primary unit too.
     let slots = logical.min(geometry.blocks() / 2);
     Ok(Box::new(Fmax {
         geometry,
         chains: vec![NO_CHAIN; logical as usize],
-        replaced: NumberSet::new(logical as usize),
-        places: vec![0; slots as usize * geometry.pages_per_block() as usize],
-        free_slots: (0..slots).rev().collect(),
+        replaced: BlockHeap::new(Top::Least, 0, logical),
+        tables: LogPageTables::new(slots, &geometry),
         free: FreeBlocks::striped(&geometry),
-        memory: Memory::new(&geometry),
+        buffer: BlockBuffer::default(),
     }))
 }
 
 impl Fmax {
-    fn place_index(&self, slot: u32, offset: u32) -> usize {
-        slot as usize * self.geometry.pages_per_block() as usize + offset as usize
-    }
-
-    /// Where the data of `offset` are, if there are any.
+    /// The page that holds the data of `offset`, if any.
     fn find(&self, chain: u32, offset: u32, flash: &FlashOps) -> Option<Ppn> {
         let Chain { primary, replacement, slot } = self.chains[chain as usize];
-        if slot != NOBODY {
-            let place = self.places[self.place_index(slot, offset)];
-            if place != NOWHERE {
-                return Some(self.geometry.page(BlockId(replacement), u32::from(place)));
-            }
+        if slot != NONE
+            && let Some(page) = self.tables.get(slot, offset)
+        {
+            return Some(self.geometry.page(BlockId(replacement), page));
         }
-        if primary == NOBODY {
+        if primary == NONE {
             return None;
         }
         let page = self.geometry.page(BlockId(primary), offset);
         merge::is_valid(page, flash).then_some(page)
     }
 
-    /// The page of `unit` that takes data of `offset`, if one is left.
-    fn next_place(&self, unit: BlockId, offset: u32, flash: &FlashOps) -> Option<u32> {
+    /// The page of replacement unit `unit` that takes data of `offset`, if any is left.
+    fn next_page(&self, unit: BlockId, offset: u32, flash: &FlashOps) -> Option<u32> {
         let array = flash.array();
         if array.order() == ProgramOrder::Any {
             return array.next_erased(unit, offset).or_else(|| array.next_erased(unit, 0));
@@ -113,51 +103,49 @@ impl Fmax {
         Some(array.next_page(unit)).filter(|next| *next < self.geometry.pages_per_block())
     }
 
-    fn replace(&mut self, lpn: Lpn, place: u32, flash: &mut FlashOps) {
+    /// Programs `lpn` to page `at` of the replacement unit.
+    fn replace(&mut self, lpn: Lpn, at: u32, flash: &mut FlashOps) {
         let (chain, offset) = self.geometry.split(lpn);
         let Chain { replacement, slot, .. } = self.chains[chain as usize];
         let old = self.find(chain, offset, flash);
-        let page = self.geometry.page(BlockId(replacement), place);
+        let page = self.geometry.page(BlockId(replacement), at);
         flash.host_program(page, lpn, After::NOTHING);
-        let index = self.place_index(slot, offset);
-        self.places[index] = place as u16;
+        self.tables.set(slot, offset, at);
         if let Some(old) = old {
             flash.invalidate(old);
         }
     }
 
     fn add_replacement(&mut self, chain: u32, unit: BlockId) {
-        let slot = self.free_slots.pop().expect("a slot for every two blocks");
-        let first = self.place_index(slot, 0);
-        self.places[first..][..self.geometry.pages_per_block() as usize].fill(NOWHERE);
+        let slot = self.tables.allocate();
         let primary = self.chains[chain as usize].primary;
         self.chains[chain as usize] = Chain { primary, replacement: unit.0, slot };
-        self.replaced.insert(chain);
+        self.replaced.set(BlockId(chain), 0);
     }
 
-    /// Makes `primary` the only unit of `chain`; the others are erased after the operation `after`.
-    fn settle(&mut self, chain: u32, primary: Option<BlockId>, after: After, flash: &mut FlashOps) {
-        let only = Chain { primary: primary.map_or(NOBODY, |unit| unit.0), ..NO_CHAIN };
+    /// Makes `primary` the only unit of `chain` and erases the others after the operation `after`.
+    fn shrink(&mut self, chain: u32, primary: Option<BlockId>, after: After, flash: &mut FlashOps) {
+        let only = Chain { primary: primary.map_or(NONE, |unit| unit.0), ..NO_CHAIN };
         let old = std::mem::replace(&mut self.chains[chain as usize], only);
-        if old.slot != NOBODY {
-            self.free_slots.push(old.slot);
-            self.replaced.remove(chain);
+        if old.slot != NONE {
+            self.tables.release(old.slot);
+            self.replaced.remove(BlockId(chain));
         }
         for unit in [old.primary, old.replacement] {
-            if unit != NOBODY && unit != only.primary {
-                self.free.recycle(BlockId(unit), after, flash);
+            if unit != NONE && unit != only.primary {
+                merge::recycle(&mut self.free, BlockId(unit), after, flash);
             }
         }
     }
 
-    /// Folds `chain` into a fresh unit, with `pending` from the host.
+    /// Folds `chain` into a free unit, with the host's page `pending` in place of its old version.
     fn fold(
         &mut self,
         chain: u32,
         pending: Option<Lpn>,
         flash: &mut FlashOps,
     ) -> Result<(), FtlError> {
-        let Some(fresh) = self.free.take() else {
+        let Some(fresh) = self.free.take(false) else {
             return self.rewrite(chain, pending, flash);
         };
         self.fold_into(chain, fresh, pending, flash);
@@ -171,20 +159,9 @@ impl Fmax {
         pending: Option<Lpn>,
         flash: &mut FlashOps,
     ) {
-        let mut last = After::NOTHING;
-        for offset in 0..self.geometry.pages_per_block() {
-            let lpn = Lpn(chain * self.geometry.pages_per_block() + offset);
-            let from = self.find(chain, offset, flash);
-            if pending == Some(lpn) {
-                last = merge::program_to(lpn, fresh, offset, flash);
-                if let Some(from) = from {
-                    flash.invalidate(from);
-                }
-            } else if let Some(from) = from {
-                last = merge::copy_to(from, fresh, offset, flash);
-            }
-        }
-        self.settle(chain, Some(fresh), last, flash);
+        let newest = |offset, flash: &FlashOps| self.find(chain, offset, flash);
+        let last = merge::merge_into(fresh, chain, pending, newest, flash);
+        self.shrink(chain, Some(fresh), last, flash);
     }
 
     /// Folds `chain` through the controller's memory into one of its own units.
@@ -196,50 +173,51 @@ impl Fmax {
     ) -> Result<(), FtlError> {
         let Chain { primary, replacement, .. } = self.chains[chain as usize];
         let units = [primary, replacement].map(|unit| Some(BlockId(unit)));
-        let units = units.map(|unit| unit.filter(|unit| unit.0 != NOBODY));
-        let sound = |unit: &BlockId| merge::survives_erase(*unit, flash);
-        let Some(target) = units.into_iter().flatten().find(sound) else {
-            // Neither survives: a free unit is the only way.
-            let fresh = self.free.take().map_or_else(|| self.win_unit(chain, flash), Ok)?;
+        let units = units.map(|unit| unit.filter(|unit| unit.0 != NONE));
+        let survives = |unit: &BlockId| merge::survives_erase(*unit, flash);
+        let Some(target) = units.into_iter().flatten().find(survives) else {
+            // Neither unit survives an erase: only a free unit can take the data.
+            let fresh =
+                self.free.take(false).map_or_else(|| self.reclaim_unit(chain, flash), Ok)?;
             self.fold_into(chain, fresh, pending, flash);
             return Ok(());
         };
         for unit in units.into_iter().flatten() {
-            self.memory.load(unit, flash);
+            self.buffer.load(unit, flash);
         }
-        let last = self.memory.store(target, pending, flash);
-        self.settle(chain, Some(target), last, flash);
+        let last = self.buffer.store(target, pending, flash);
+        self.shrink(chain, Some(target), last, flash);
         Ok(())
     }
 
-    /// A free unit where there is none, from a chain other than `chain` whose two units become one.
+    /// Frees a unit by folding a chain other than `chain`.
     #[cold]
-    fn win_unit(&mut self, chain: u32, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
-        let gives_one = |number: &u32| {
+    fn reclaim_unit(&mut self, chain: u32, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
+        let frees_one = |number: &u32| {
             let Chain { primary, replacement, .. } = self.chains[*number as usize];
             let survives = |unit| merge::survives_erase(BlockId(unit), flash);
-            *number != chain && replacement != NOBODY && survives(primary) && survives(replacement)
+            *number != chain && replacement != NONE && survives(primary) && survives(replacement)
         };
-        let other = (0..self.chains.len() as u32).find(gives_one);
+        let other = (0..self.chains.len() as u32).find(frees_one);
         let other = other.ok_or_else(|| self.no_room(flash))?;
         self.rewrite(other, None, flash)?;
-        Ok(self.free.take().expect("the unit that was not written survived its erase"))
+        Ok(self.free.take(false).expect("the other unit survived its erase"))
     }
 
-    /// A primary unit for `chain`, which has none.
+    /// Adds a primary unit to `chain`, which has none.
     fn begin(&mut self, chain: u32, flash: &mut FlashOps) -> Result<(), FtlError> {
         if self.free.len() < 2
-            && let Some(first) = self.replaced.first()
+            && let Some((_, BlockId(first))) = self.replaced.top()
         {
             self.fold(first, None, flash)?;
         }
         loop {
-            if let Some(unit) = self.free.take() {
+            if let Some(unit) = self.free.take(false) {
                 self.chains[chain as usize] = Chain { primary: unit.0, ..NO_CHAIN };
                 return Ok(());
             }
-            // Only where folding wore blocks out.
-            let Some(first) = self.replaced.first() else { return Err(self.no_room(flash)) };
+            // Only when folding wore blocks out.
+            let (_, BlockId(first)) = self.replaced.top().ok_or_else(|| self.no_room(flash))?;
             self.fold(first, None, flash)?;
         }
     }
@@ -251,27 +229,24 @@ impl Fmax {
 }
 
 impl Ftl for Fmax {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+    fn lookup(&self, lpn: Lpn, flash: &FlashOps) -> Ppn {
         let (chain, offset) = self.geometry.split(lpn);
-        if let Some(page) = self.find(chain, offset, flash) {
-            flash.host_read(page, After::NOTHING);
-        }
+        self.find(chain, offset, flash).unwrap_or(Ppn::NONE)
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let (chain, offset) = self.geometry.split(lpn);
-        if self.chains[chain as usize].primary == NOBODY {
+        if self.chains[chain as usize].primary == NONE {
             self.begin(chain, flash)?;
         }
         let Chain { primary, replacement, .. } = self.chains[chain as usize];
         if merge::is_open(BlockId(primary), offset, flash) {
-            // Only a place that was used once sends its page to the replacement unit.
             merge::program_to(lpn, BlockId(primary), offset, flash);
             return Ok(());
         }
-        if replacement != NOBODY {
-            match self.next_place(BlockId(replacement), offset, flash) {
-                Some(place) => self.replace(lpn, place, flash),
+        if replacement != NONE {
+            match self.next_page(BlockId(replacement), offset, flash) {
+                Some(at) => self.replace(lpn, at, flash),
                 None => self.fold(chain, Some(lpn), flash)?,
             }
             return Ok(());
@@ -279,10 +254,10 @@ impl Ftl for Fmax {
         if self.free.len() < 2 {
             return self.rewrite(chain, Some(lpn), flash);
         }
-        let unit = self.free.take().expect("two at least");
+        let unit = self.free.take(false).expect("two at least");
         self.add_replacement(chain, unit);
-        let place = self.next_place(unit, offset, flash).expect("the unit is erased");
-        self.replace(lpn, place, flash);
+        let at = self.next_page(unit, offset, flash).expect("the unit is erased");
+        self.replace(lpn, at, flash);
         Ok(())
     }
 
@@ -290,67 +265,43 @@ impl Ftl for Fmax {
         let (chain, offset) = self.geometry.split(lpn);
         let Some(page) = self.find(chain, offset, flash) else { return Ok(()) };
         let Chain { primary, replacement, slot } = self.chains[chain as usize];
-        if slot != NOBODY {
-            let index = self.place_index(slot, offset);
-            self.places[index] = NOWHERE;
+        if slot != NONE {
+            self.tables.clear(slot, offset);
         }
         flash.invalidate(page);
-        let units = [primary, replacement].into_iter().filter(|unit| *unit != NOBODY);
+        let units = [primary, replacement].into_iter().filter(|unit| *unit != NONE);
         if units.into_iter().all(|unit| flash.array().valid(BlockId(unit)) == 0) {
-            self.settle(chain, None, After::NOTHING, flash);
+            self.shrink(chain, None, After::NOTHING, flash);
         }
         Ok(())
-    }
-
-    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        let (chain, offset) = self.geometry.split(lpn);
-        self.find(chain, offset, flash).is_some()
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
-        (self.chains.len() * size_of::<Chain>() + self.places.len() * 2) as u64
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.chains, &self.replaced, &self.places, &self.free_slots, &self.free));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type State = (Vec<Chain>, NumberSet, Vec<u16>, Vec<u32>, FreeBlocks);
-        let (chains, replaced, places, free_slots, free): State = from.take()?;
-        state::same_length("the table of chains", chains.len(), self.chains.len())?;
-        state::same_length("the table of places", places.len(), self.places.len())?;
-        self.replaced.same_shape(&replaced)?;
-        (self.chains, self.replaced, self.places) = (chains, replaced, places);
-        (self.free_slots, self.free) = (free_slots, free);
-        Ok(())
+        (self.chains.len() * size_of::<Chain>() + self.tables.bytes()) as u64
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
-        let mut books = merge::Books::new(flash);
+        let mut blocks = BlockAudit::new(flash);
         for (number, chain) in (0u32..).zip(&self.chains) {
             let Chain { primary, replacement, slot } = *chain;
-            if primary != NOBODY {
-                books.holds(BlockId(primary), number, true)?;
+            if primary != NONE {
+                blocks.data(BlockId(primary), number, true)?;
             }
-            let sound = (replacement == NOBODY) == (slot == NOBODY)
-                && (primary != NOBODY || replacement == NOBODY);
-            if !sound {
+            let valid =
+                (replacement == NONE) == (slot == NONE) && (primary != NONE || replacement == NONE);
+            if !valid {
                 return Err(format!("chain {number} is {chain:?}"));
             }
-            if replacement == NOBODY {
+            if replacement == NONE {
                 continue;
             }
-            books.holds(BlockId(replacement), number, false)?;
-            let first = self.place_index(slot, 0);
-            let row = &self.places[first..][..self.geometry.pages_per_block() as usize];
-            let placed = row.iter().filter(|place| **place != NOWHERE).count() as u32;
-            if placed != flash.array().valid(BlockId(replacement)) {
-                return Err(format!("chain {number} knows {placed} pages of its replacement"));
+            blocks.data(BlockId(replacement), number, false)?;
+            let mapped = self.tables.mapped(slot);
+            if mapped != flash.array().valid(BlockId(replacement)) {
+                return Err(format!("chain {number} maps {mapped} pages of its replacement unit"));
             }
         }
-        books.close(&self.free)
+        blocks.finish(self.free.iter())
     }
 }
 
@@ -361,7 +312,7 @@ mod tests {
     use crate::ops::OpKind::{Copy, Erase, Program, Read};
     use ProgramOrder::{Any, Ascending, Sequential};
 
-    /// Eight units of four pages; five chains of them are offered.
+    /// Eight units of four pages; five chains of them are exported.
     fn bench(order: ProgramOrder) -> Bench {
         Bench::new(&ENTRY, order, (8, 4), 20, &[])
     }
@@ -383,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_written_again_goes_round_the_replacement_unit() {
+    fn an_overwritten_page_wraps_around_the_replacement_unit() {
         check(Any, &[2, 2], &[(Program, 6)]);
         check(Any, &[2, 2, 2], &[(Program, 7)]);
         check(Any, &[2, 2, 2, 2], &[(Program, 4)]);
@@ -394,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_find_the_last_copy_round_the_unit() {
+    fn reads_return_the_newest_copy_in_the_replacement_unit() {
         let mut bench = bench(Any);
         bench.write_all(&[3, 2, 3, 2, 3, 3]);
         assert_eq!(bench.read(3), [(Read, 5)]);
@@ -403,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_replacement_unit_is_folded_into_a_fresh_one_with_the_new_page() {
+    fn a_full_replacement_unit_is_folded_into_a_free_one_with_the_new_page() {
         let folded = [(Copy, 8), (Program, 9), (Copy, 10), (Erase, 0), (Erase, 1)];
         check(Any, &[0, 1, 2, 1, 1, 1, 1, 1], &folded);
         check(Sequential, &[0, 1, 2, 1, 1, 1, 1, 1], &folded);
@@ -422,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_chain_folds_the_first_replaced_one_when_units_are_short() {
+    fn a_new_chain_folds_the_first_chain_with_a_replacement_when_units_are_short() {
         let mut bench = Bench::new(&ENTRY, Any, (6, 4), 16, &[]);
         // Chains 1 and 0 get replacement units, in this order; one free unit is left.
         bench.write_all(&[4, 0, 4, 0, 8]);
@@ -433,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_whose_last_page_is_trimmed_is_given_back() {
+    fn a_chain_whose_last_page_is_trimmed_is_erased() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 1]);
         assert_eq!(bench.trim(1), []);

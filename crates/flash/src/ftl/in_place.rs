@@ -1,21 +1,21 @@
-//! Pages at fixed places: no levelling of wear at all.
+//! Pages at fixed addresses, without wear levelling.
 //!
 //! konanki, figure 4.1 ("page level FTL without wear levelling"): logical page `p` is physical
-//! page `p`. Erased pages are programmed; if any page of a block that a request writes is used, the
-//! block is read into memory, changed, erased and written back, once for the whole request. The
-//! flash can begin with each page used at random, by the prewrite probability; at 1 every write
-//! costs a block, as in simple media.
+//! page `p`. Erased pages are programmed; if any page of a block that a request writes is
+//! programmed already, the block is read into memory, changed, erased and written back, once for
+//! the whole request. Initially each page is programmed with the prewrite probability; at 1 every
+//! write costs a block, as in simple media.
 //!
-//! Only pages that hold data are read and written back, so that erased ones stay erased; the
-//! figure's "whole block" is the same once all are written. The figure's count of pages is off by
-//! two and its end of the block is that of the first page; meant are the pages up to the end of
-//! the block or the request.
+//! Only valid pages are read and written back, so that erased pages stay erased; this equals the
+//! figure's "whole block" once all pages are written. The figure's page count is off by two, and
+//! its end of block is that of the first page; the pages up to the end of the block or the request
+//! are meant.
 //!
-//! A request whose last page is written partly and holds data erases its block once more for that
-//! page: its old data are needed until then. On chips that program pages in order the same goes
-//! for requests with data behind them in the block.
+//! A request whose last page is written partially and holds data erases its block once more for
+//! that page, whose old data are needed until then. On chips that program pages in order the same
+//! holds for requests with data behind them in the block.
 
-use super::merge::{self, Memory};
+use super::merge::{self, BlockBuffer};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, WriteRun};
 use crate::array::{PageState, ProgramOrder};
 use crate::event::Cause;
@@ -24,15 +24,14 @@ use crate::ops::{After, FlashOps};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// Pages at fixed places.
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "in-place",
-        summary: "Fixed places: a used page costs reading, erasing and rewriting its block.",
+        summary: "Fixed addresses: overwriting a page reads, erases and rewrites its block.",
         origin: "konanki, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
-                 pages that hold data are read and written back, and its page counts are mended",
+                 valid pages are read and written back, and its page counts are corrected",
         params: &PARAMS,
     },
     build,
@@ -42,20 +41,21 @@ const PARAMS: [Param; 1] = [Param::with(
     "prewrite_probability",
     Kind::Number { min: 0.0, max: 1.0 },
     "0.0",
-    "Chance of each page to be used when the run begins, independent of the others.",
+    "Probability that a page is programmed when the run begins, independent of the others.",
 )];
 
+#[derive(Serialize, Deserialize)]
 struct InPlace {
     geometry: Geometry,
     exported_pages: u32,
     prewrite: f64,
     stream: Stream,
-    /// The request being written, from its next page on.
-    run: WriteRun,
-    memory: Memory,
+    /// The rest of the request being written.
+    #[serde(skip)]
+    run: Option<WriteRun>,
+    #[serde(skip)]
+    buffer: BlockBuffer,
 }
-
-const NO_RUN: WriteRun = WriteRun { first: Lpn::NONE, pages: 0, last_whole: true };
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     Ok(Box::new(InPlace {
@@ -63,43 +63,46 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         exported_pages: input.exported_pages,
         prewrite: input.settings.number("prewrite_probability"),
         stream: Stream::new(input.seed, &format!("{}/prewrite", input.path)),
-        run: NO_RUN,
-        memory: Memory::new(input.geometry),
+        run: None,
+        buffer: BlockBuffer::default(),
     }))
 }
 
 impl InPlace {
-    /// Pages from `lpn` on that this write may change at once: those of the request in the block.
+    /// Pages from `lpn` on that one rewrite of the block can replace: those of the request.
     fn run_at(&mut self, lpn: Lpn) -> u32 {
-        let run = std::mem::replace(&mut self.run, NO_RUN);
-        if run.first != lpn || run.pages == 0 {
+        let Some(run) = self.run.take().filter(|run| run.first == lpn && run.pages > 0) else {
             return 1;
-        }
-        self.run = WriteRun { first: Lpn(lpn.0 + 1), pages: run.pages - 1, ..run };
+        };
+        self.run = Some(WriteRun { first: Lpn(lpn.0 + 1), pages: run.pages - 1, ..run });
         let whole = run.pages - u32::from(!run.last_whole);
-        let in_block = self.geometry.pages_per_block() - self.geometry.offset_of(Ppn(lpn.0));
+        let in_block = self.geometry.pages_per_block() - self.geometry.split(lpn).1;
         whole.min(in_block).max(1)
     }
 
-    /// Reads, erases and writes back the block of `lpn`, but for `run` pages from `lpn` on, of
-    /// which the first is programmed from the host and the others are left to the next calls.
+    /// Reads, erases and writes back the block of `lpn` except for `run` pages from `lpn` on, of
+    /// which the first is programmed with data of the host and the others by the next calls.
     fn rewrite(&mut self, lpn: Lpn, run: u32, flash: &mut FlashOps) {
         let (block, offset) = self.geometry.split(lpn);
         let block = BlockId(block);
         let behind = flash.array().next_valid(block, offset + run);
-        self.memory.load(block, flash);
+        self.buffer.load(block, flash);
         if flash.array().order() == ProgramOrder::Any || behind.is_none() {
-            self.memory.forget(offset, offset + run);
+            self.buffer.discard(offset, offset + run);
         }
-        self.memory.store(block, Some(lpn), flash);
+        self.buffer.store(block, Some(lpn), flash);
     }
 
-    fn is_used(&self, block: BlockId, offset: u32, flash: &FlashOps) -> bool {
+    fn is_programmed(&self, block: BlockId, offset: u32, flash: &FlashOps) -> bool {
         flash.array().state(self.geometry.page(block, offset)) != PageState::Free
     }
 }
 
 impl Ftl for InPlace {
+    fn needs_preparation(&self) -> bool {
+        self.prewrite > 0.0
+    }
+
     fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         if self.prewrite == 0.0 {
             return Ok(());
@@ -114,29 +117,28 @@ impl Ftl for InPlace {
         Ok(())
     }
 
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        if self.holds(lpn, flash) {
-            flash.host_read(Ppn(lpn.0), After::NOTHING);
-        }
+    fn lookup(&self, lpn: Lpn, flash: &FlashOps) -> Ppn {
+        let page = Ppn(lpn.0);
+        if merge::is_valid(page, flash) { page } else { Ppn::NONE }
     }
 
     fn begin_write(&mut self, run: WriteRun) {
-        self.run = run;
+        self.run = Some(run);
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let page = Ppn(lpn.0);
         let (block, offset) = (self.geometry.block_of(page), self.geometry.offset_of(page));
         let run = self.run_at(lpn);
-        let used = |at| self.is_used(block, at, flash);
-        if merge::is_open(block, offset, flash) && !(offset..offset + run).any(used) {
+        let programmed = |at| self.is_programmed(block, at, flash);
+        if merge::is_open(block, offset, flash) && !(offset..offset + run).any(programmed) {
             merge::program_to(lpn, block, offset, flash);
             return Ok(());
         }
         if !merge::survives_erase(block, flash) {
             return Err(FtlError::WornOut(format!(
-                "block {} is at the last of its {} erases and its pages have no other place; \
-                 choose a higher endurance or a translation layer that levels wear",
+                "block {} is at the last of its {} erases and its data cannot move; \
+                 choose a higher endurance or an FTL with wear levelling",
                 block.0,
                 flash.array().endurance()
             )));
@@ -152,24 +154,9 @@ impl Ftl for InPlace {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        merge::is_valid(Ppn(lpn.0), flash)
-    }
-
-    /// A bit per page: used or not.
+    /// A bit per page: programmed or not.
     fn mapping_ram_bytes(&self) -> u64 {
         u64::from(self.exported_pages.div_ceil(8))
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&self.stream);
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.stream = from.take()?;
-        self.run = NO_RUN;
-        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
@@ -177,7 +164,7 @@ impl Ftl for InPlace {
         match (0..self.geometry.pages())
             .find(|number| valid(number) && flash.array().owner(Ppn(*number)) != Lpn(*number))
         {
-            Some(number) => Err(format!("page {number} holds another's data")),
+            Some(number) => Err(format!("page {number} holds data of another page")),
             None => Ok(()),
         }
     }
@@ -215,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_page_costs_its_block() {
+    fn overwriting_a_page_rewrites_its_block() {
         let expected =
             [(Read, 0), (Read, 1), (Read, 3), (Erase, 0), (Program, 0), (Program, 1), (Program, 3)];
         assert_eq!(request(Any, &[0, 1, 3], 1, 1), expected);
@@ -223,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_request_erases_a_block_once() {
-        // Page 2 is used: the block is rewritten although page 1 comes first and is erased.
+        // Page 2 is programmed: the block is rewritten although page 1 comes first and is erased.
         let expected = [(Read, 0), (Read, 2), (Erase, 0), (Program, 0), (Program, 1), (Program, 2)];
         assert_eq!(request(Any, &[0, 2], 1, 2), expected);
-        // Two blocks, all used.
+        // Two blocks, fully programmed.
         let did = request(Any, &[0, 1, 2, 3, 4, 5, 6, 7], 2, 4);
         let erased: Vec<_> = did.iter().filter(|(kind, _)| *kind == Erase).collect();
         assert_eq!(erased, [&(Erase, 0), &(Erase, 1)]);
@@ -235,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_ends_with_its_request() {
+    fn a_run_ends_with_its_request() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 2, 3]);
         bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 2, last_whole: true });
@@ -250,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_is_kept_until_it_is_written_when_written_partly() {
+    fn a_partially_written_last_page_is_kept_until_it_is_written() {
         let mut bench = bench(Any);
         bench.write_all(&[0, 1, 2]);
         bench.ftl.begin_write(WriteRun { first: Lpn(0), pages: 3, last_whole: false });
@@ -259,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_prewritten_with_the_probability_asked_for() {
+    fn pages_are_prewritten_with_the_given_probability() {
         for probability in [0.0, 0.25, 0.5, 1.0] {
             let params = [("prewrite_probability", Value::Number(probability))];
             let bench = Bench::new(&ENTRY, Any, (400, 100), 40_000, &params);

@@ -1,32 +1,32 @@
-//! LAST: log blocks for large requests and for small ones, the latter apart for hot and cold data.
+//! LAST: separate log blocks for large and for small requests, the latter for hot and cold data.
 //!
-//! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of flashsim). Large requests are taken to be
-//! sequential and go to log blocks that each belong to one logical block, which are switched or
-//! merged partially as in FAST. Small ones go to random log blocks. A page written again soon
-//! after it was written is hot; hot pages fill log blocks of their own, in which soon no page is
-//! valid, so that they are erased without a merge. When the random log is full, a block of cold
-//! pages is merged, and hot ones only when there is no other.
+//! Lee, Shin, Kim, Kim, SPEED 2008 (reference 17 of flashsim). Large requests count as sequential
+//! and go to sequential log blocks, which each belong to one logical block and are switched or
+//! merged partially as in FAST. Small requests go to random log blocks. A page overwritten soon
+//! after it was written is hot; hot pages fill log blocks of their own, which soon hold no valid
+//! page and are erased without a merge. When the random log blocks are full, the oldest one with
+//! cold pages is merged, and one with hot pages only when there is no other.
 //!
 //! The paper's own sizes are not known here: the shares, the threshold and the window are assumed
 //! defaults.
 
 use super::log_map::{self, LOG_SHARE, LogMap, Sequential};
-use super::merge::{Lists, NOBODY};
+use super::merge::NONE;
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// LAST.
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "last",
-        summary: "Log blocks apart for large requests, for hot and for cold small ones.",
+        summary: "Separate log blocks for large requests, and for hot and cold small ones.",
         origin: "Lee, Shin, Kim, Kim, SPEED 2008; named in flashsim, section 2.3. Sizes, \
-                 threshold and window are assumed; a hot page is told by the age of its log block, \
-                 and the victim is the oldest cold one, whatever its merges cost",
+                 threshold and window are assumed; a page is hot while its log block is young, and \
+                 the victim is the oldest cold log block, whatever its merges cost",
         params: &PARAMS,
     },
     build,
@@ -38,7 +38,7 @@ const PARAMS: [Param; 4] = [
         "sequential_share",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.25",
-        "The fraction of the log blocks that large requests use (assumed).",
+        "Sequential log blocks as a fraction of all log blocks (assumed).",
     ),
     Param::with(
         "sequential_pages",
@@ -50,8 +50,8 @@ const PARAMS: [Param; 4] = [
         "hot_window",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.5",
-        "A page is hot when its old version is among this fraction of the random log blocks, \
-         counted from the last one begun (assumed).",
+        "A page is hot while its old version is in this fraction of the random log blocks, the \
+         youngest ones (assumed).",
     ),
 ];
 
@@ -60,34 +60,36 @@ const HOT: usize = 1;
 /// One sequential log block, one for hot and one for cold pages.
 const LOG_BLOCKS_MIN: u32 = 3;
 
-/// What a random log block has for its pages, and when it was begun.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Log {
+/// A random log block.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct RandomLog {
+    /// [`COLD`], [`HOT`], or [`NO_LOG`] for other blocks.
     part: u8,
+    /// Random log blocks begun before it.
     begun: u64,
 }
 
-/// No random log block.
-const NO_PART: u8 = u8::MAX;
+const NO_LOG: u8 = u8::MAX;
 
+#[derive(Serialize, Deserialize)]
 struct Last {
     map: LogMap,
     sequential: Vec<Sequential>,
     sequential_max: u32,
-    /// Per logical block the position of its sequential log block.
+    /// By logical block, the index of its sequential log block.
     sequential_of: Vec<u32>,
-    /// Positions of sequential log blocks, least recently written first.
+    /// The logical blocks with a sequential log block, least recently written first.
     recency: Lists,
-    /// Per physical block what it is as a random log block.
-    logs: Vec<Log>,
-    /// The random log blocks being filled, by part.
+    /// By physical block.
+    logs: Vec<RandomLog>,
+    /// The random log blocks being filled, for cold and hot pages.
     open: [u32; 2],
-    /// The full ones, by part, oldest first.
+    /// The full random log blocks, for cold and hot pages, oldest first.
     full: Lists,
-    /// Random log blocks, open and full.
+    /// Number of random log blocks, open and full.
     random: u32,
     random_max: u32,
-    /// Random log blocks ever begun.
+    /// Random log blocks begun so far.
     begun: u64,
     window: u64,
     large: u32,
@@ -104,10 +106,10 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
     Ok(Box::new(Last {
         sequential: Vec::with_capacity(sequential_max as usize),
         sequential_max,
-        sequential_of: vec![NOBODY; map.logical_blocks() as usize],
-        recency: Lists::new(1, sequential_max as usize),
-        logs: vec![Log { part: NO_PART, begun: 0 }; blocks],
-        open: [NOBODY; 2],
+        sequential_of: vec![NONE; map.logical_blocks() as usize],
+        recency: Lists::new(1, map.logical_blocks() as usize),
+        logs: vec![RandomLog { part: NO_LOG, begun: 0 }; blocks],
+        open: [NONE; 2],
         full: Lists::new(2, blocks),
         random: 0,
         random_max,
@@ -121,25 +123,21 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
 impl Last {
     fn slot_of(&self, logical: u32) -> Option<usize> {
         let slot = self.sequential_of[logical as usize];
-        (slot != NOBODY).then_some(slot as usize)
+        (slot != NONE).then_some(slot as usize)
     }
 
-    /// Takes the sequential log block at `slot` out of the books.
-    fn forget(&mut self, slot: usize) {
-        let moved = self.sequential.len() - 1;
-        self.sequential_of[self.sequential[slot].logical as usize] = NOBODY;
-        self.recency.remove(0, slot as u32);
-        if slot != moved {
-            // The last one takes its position, in the books and in the order of recency.
-            self.sequential_of[self.sequential[moved].logical as usize] = slot as u32;
-            self.recency.replace(0, moved as u32, slot as u32);
+    fn remove_sequential(&mut self, slot: usize) {
+        let log = self.sequential.swap_remove(slot);
+        self.sequential_of[log.logical as usize] = NONE;
+        self.recency.remove(log.logical);
+        if let Some(moved) = self.sequential.get(slot) {
+            self.sequential_of[moved.logical as usize] = slot as u32;
         }
-        self.sequential.swap_remove(slot);
     }
 
-    /// Makes the log block at `slot` a data block, with `pending` at its place. Pages of it that
-    /// are newer in the random log stay there, unless `whole` wants everything in one block.
-    fn finish(
+    /// Merges the sequential log block at `slot`, with the host's page `pending` in place of its
+    /// old version. Newer versions of its pages stay in random log blocks unless `whole` is set.
+    fn merge_sequential(
         &mut self,
         slot: usize,
         pending: Option<Lpn>,
@@ -154,43 +152,45 @@ impl Last {
         } else {
             self.map.complete(log, pending, flash)
         };
-        self.forget(slot);
+        self.remove_sequential(slot);
         Ok(last)
     }
 
     fn begin_sequential(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
         let logical = self.map.split(lpn).0;
         if let Some(slot) = self.slot_of(logical) {
-            self.finish(slot, None, false, flash)?;
+            self.merge_sequential(slot, None, false, flash)?;
         }
-        let room = self.map.log_blocks().saturating_sub(2).min(self.sequential_max) as usize;
-        if room == 0 {
+        let limit = self.map.log_blocks().saturating_sub(2).min(self.sequential_max) as usize;
+        if limit == 0 {
             return Err(self.map.worn_out(flash));
         }
-        while self.sequential.len() >= room {
-            let slot = self.recency.first(0).expect("every one is in the list");
-            self.finish(slot as usize, None, false, flash)?;
+        while self.sequential.len() >= limit {
+            let oldest = self.recency.first(0).expect("every sequential log block is listed");
+            let slot = self.sequential_of[oldest as usize] as usize;
+            self.merge_sequential(slot, None, false, flash)?;
         }
         let block = self.map.take(flash)?;
         let slot = self.sequential.len() as u32;
         self.sequential.push(Sequential { logical, block: block.0, next: 1 });
         self.sequential_of[logical as usize] = slot;
-        self.recency.push(0, slot);
+        self.recency.push(0, logical);
         self.program(lpn, block, 0, flash);
         Ok(())
     }
 
-    /// Programs a page, and erases the random log block that its old version was the last of.
+    /// Programs a page, and erases the random log block of its old version if it has no other valid
+    /// page.
     fn program(&mut self, lpn: Lpn, block: BlockId, offset: u32, flash: &mut FlashOps) {
         if let Some(emptied) = self.map.program(lpn, block, offset, flash) {
-            self.erase_if_dead(emptied, flash);
+            self.erase_if_full(emptied, flash);
         }
     }
 
     /// Erases `block`, which has no valid page left, if it is a full random log block.
-    fn erase_if_dead(&mut self, block: BlockId, flash: &mut FlashOps) {
+    fn erase_if_full(&mut self, block: BlockId, flash: &mut FlashOps) {
         let part = self.logs[block.0 as usize].part;
-        if part != NO_PART && !self.open.contains(&block.0) {
+        if part != NO_LOG && !self.open.contains(&block.0) {
             self.release(block, After::NOTHING, flash);
         }
     }
@@ -198,20 +198,20 @@ impl Last {
     /// Erases the full random log block `block`.
     fn release(&mut self, block: BlockId, after: After, flash: &mut FlashOps) {
         let log = &mut self.logs[block.0 as usize];
-        self.full.remove(usize::from(log.part), block.0);
-        log.part = NO_PART;
+        self.full.remove(block.0);
+        log.part = NO_LOG;
         self.random -= 1;
         self.map.erase(block, after, flash);
     }
 
-    /// Whether `lpn` was written to the random log not long ago.
+    /// Whether `lpn` was recently written to a random log block.
     fn is_hot(&self, lpn: Lpn) -> bool {
         let page = self.map.find(lpn);
         if page == Ppn::NONE {
             return false;
         }
         let log = self.logs[self.map.geometry().block_of(page).0 as usize];
-        log.part != NO_PART && self.begun - log.begun < self.window
+        log.part != NO_LOG && self.begun - log.begun < self.window
     }
 
     fn append_random(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
@@ -220,56 +220,56 @@ impl Last {
         let offset = flash.array().next_page(block);
         self.program(lpn, block, offset, flash);
         if offset + 1 == self.map.geometry().pages_per_block() {
-            self.open[part] = NOBODY;
+            self.open[part] = NONE;
             self.full.push(part, block.0);
         }
         Ok(())
     }
 
-    /// The random log block of `part` to write to.
+    /// The random log block being filled for cold or hot pages (`part`).
     fn open_random(&mut self, part: usize, flash: &mut FlashOps) -> Result<BlockId, FtlError> {
-        if self.open[part] != NOBODY {
+        if self.open[part] != NONE {
             return Ok(BlockId(self.open[part]));
         }
         loop {
             while let Some(block) = self.map.emptied() {
                 if flash.array().valid(block) == 0 {
-                    self.erase_if_dead(block, flash);
+                    self.erase_if_full(block, flash);
                 }
             }
-            // Blocks may wear out meanwhile, and then the log has to be shorter.
+            // Reclaiming may wear out blocks, which leaves fewer log blocks.
             let sequential = self.sequential.len().max(1) as u32;
-            let room = self.map.log_blocks().saturating_sub(sequential).min(self.random_max);
-            if room < 2 {
+            let limit = self.map.log_blocks().saturating_sub(sequential).min(self.random_max);
+            if limit < 2 {
                 return Err(self.map.worn_out(flash));
             }
-            if self.random < room {
+            if self.random < limit {
                 break;
             }
             self.reclaim(flash)?;
         }
         let block = self.map.take(flash)?;
         self.begun += 1;
-        self.logs[block.0 as usize] = Log { part: part as u8, begun: self.begun };
+        self.logs[block.0 as usize] = RandomLog { part: part as u8, begun: self.begun };
         self.open[part] = block.0;
         self.random += 1;
         Ok(block)
     }
 
-    /// Merges every logical block with a page in the oldest full block of cold pages, or of hot
-    /// ones if there is none, and erases it.
+    /// Erases the oldest full random log block of cold pages, or of hot pages if there is none,
+    /// after merging every logical block with a valid page in it.
     fn reclaim(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         let victim = self.full.first(COLD).or_else(|| self.full.first(HOT));
-        let victim = BlockId(victim.expect("of two or more blocks one is full"));
+        let victim = BlockId(victim.expect("of two or more log blocks one is full"));
         let (mut offset, mut last) = (0, After::NOTHING);
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
             let lpn = flash.array().owner(self.map.geometry().page(victim, at));
-            let (logical, place) = self.map.split(lpn);
+            let (logical, offset_of_page) = self.map.split(lpn);
             last = match self.slot_of(logical) {
                 Some(slot) => {
-                    let whole = place < self.sequential[slot].next;
-                    self.finish(slot, None, whole, flash)?
+                    let whole = offset_of_page < self.sequential[slot].next;
+                    self.merge_sequential(slot, None, whole, flash)?
                 }
                 None => self.map.merge_fully(logical, None, flash)?,
             };
@@ -284,13 +284,12 @@ impl Last {
             let log = self.sequential[slot];
             if offset == log.next {
                 self.sequential[slot].next += 1;
-                self.recency.remove(0, slot as u32);
-                self.recency.push(0, slot as u32);
+                self.recency.move_to(0, logical);
                 self.program(lpn, BlockId(log.block), offset, flash);
                 return Ok(());
             }
             if offset != 0 {
-                return self.finish(slot, Some(lpn), offset < log.next, flash).map(drop);
+                return self.merge_sequential(slot, Some(lpn), offset < log.next, flash).map(drop);
             }
         } else if self.map.write_in_place(lpn, flash)? {
             return Ok(());
@@ -300,18 +299,15 @@ impl Last {
 }
 
 impl Ftl for Last {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        let page = self.map.find(lpn);
-        if page != Ppn::NONE {
-            flash.host_read(page, After::NOTHING);
-        }
+    fn lookup(&self, lpn: Lpn, _flash: &FlashOps) -> Ppn {
+        self.map.find(lpn)
     }
 
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         if hint.request_pages >= self.large {
             return self.write_large(lpn, flash);
         }
-        // A block with a sequential log is left alone: its log is to become the data block.
+        // A sequential log block is going to replace the data block, which gets no more pages then.
         if self.slot_of(self.map.split(lpn).0).is_none() && self.map.write_in_place(lpn, flash)? {
             return Ok(());
         }
@@ -320,54 +316,28 @@ impl Ftl for Last {
 
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
         if let Some(emptied) = self.map.trim(lpn, flash) {
-            self.erase_if_dead(emptied, flash);
+            self.erase_if_full(emptied, flash);
         }
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.map.find(lpn) != Ppn::NONE
-    }
-
     fn mapping_ram_bytes(&self) -> u64 {
-        // Owner, block and next page of each sequential log block; when each random one was begun.
+        // Logical block, block and next page of each sequential log block; the age of each random
+        // one.
         let logs = u64::from(self.sequential_max) * 12 + u64::from(self.random_max) * 4;
         self.map.ram_bytes(self.random_max) + logs
-    }
-
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.map, &self.sequential, &self.sequential_of, &self.recency));
-        to.put(&(&self.logs, &self.open, &self.full, self.random, self.begun));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type Sequentials = (LogMap, Vec<Sequential>, Vec<u32>, Lists);
-        let (map, sequential, sequential_of, recency): Sequentials = from.take()?;
-        let (logs, open, full, random, begun): (Vec<Log>, [u32; 2], Lists, u32, u64) =
-            from.take()?;
-        state::same_length("the block map", sequential_of.len(), self.sequential_of.len())?;
-        state::same_length("the table of log blocks", logs.len(), self.logs.len())?;
-        self.recency.same_shape(&recency)?;
-        self.full.same_shape(&full)?;
-        self.map.restore(map)?;
-        (self.sequential, self.sequential_of, self.recency) = (sequential, sequential_of, recency);
-        (self.logs, self.open, self.full) = (logs, open, full);
-        (self.random, self.begun) = (random, begun);
-        Ok(())
     }
 
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         for (slot, log) in self.sequential.iter().enumerate() {
             if self.slot_of(log.logical) != Some(slot) {
-                return Err(format!("sequential log {slot} is not that of its owner"));
+                return Err(format!(
+                    "sequential log block {slot} is not that of its logical block"
+                ));
             }
         }
-        let logs: Vec<u32> = (0..)
-            .zip(&self.logs)
-            .filter(|(_, log)| log.part != NO_PART)
-            .map(|(at, _)| at)
-            .collect();
+        let logs: Vec<u32> =
+            (0..).zip(&self.logs).filter(|(_, log)| log.part != NO_LOG).map(|(at, _)| at).collect();
         if logs.len() as u32 != self.random {
             return Err(format!("{} random log blocks, counted {}", logs.len(), self.random));
         }
@@ -400,7 +370,7 @@ mod tests {
     fn write_large(bench: &mut Bench, page: u32) -> Vec<Did> {
         bench.flash.clear();
         let hint = Hint { request_pages: 4 };
-        bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("there is room");
+        bench.ftl.write(Lpn(page), hint, &mut bench.flash).expect("a device that is not full");
         bench.flash.list().iter().map(|op| (op.kind, op.page)).collect()
     }
 
@@ -417,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn small_writes_leave_a_sequential_log_block_alone() {
+    fn small_writes_do_not_end_a_sequential_log_block() {
         let mut bench = filled(0.0);
         write_large(&mut bench, 4);
         assert_eq!(bench.write(4), [(Program, 16)], "into the random log");
@@ -427,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_pages_die_together_without_a_merge() {
+    fn hot_pages_become_invalid_together_without_a_merge() {
         let mut bench = filled(1.0);
         let did: Vec<Did> = (0..100).flat_map(|_| bench.write(5)).collect();
         assert_eq!(copies(&did), 0);
@@ -448,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_block_whose_pages_were_all_written_in_place_since_needs_no_merge() {
+    fn a_log_block_whose_pages_were_all_overwritten_in_place_needs_no_merge() {
         let params = [
             ("log_share", Value::Number(4.0 / 3.0)),
             ("sequential_share", Value::Number(0.0)),
@@ -457,7 +427,7 @@ mod tests {
         let mut bench = Bench::new(&ENTRY, ProgramOrder::Sequential, (9, 4), 12, &params);
         bench.write_all(&[9, 10, 11, 9]); // No data block yet: the oldest log block.
         bench.write_all(&[1, 2, 3, 5]); // The second one.
-        bench.write_all(&[0, 1, 2, 3, 4, 5]); // In place, so the second holds nothing any more.
+        bench.write_all(&[0, 1, 2, 3, 4, 5]); // In place, so the second holds no valid page.
         // The third, and one more.
         let did: Vec<Did> =
             [1, 2, 3, 1, 2].into_iter().flat_map(|page| bench.write(page)).collect();
@@ -466,14 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn what_it_remembers_does_not_grow_with_what_was_done() {
+    fn the_state_does_not_grow_with_the_number_of_writes() {
         let mut bench = filled(0.0);
         let mut size_after = |rounds: u32| {
             for round in 0..rounds {
                 write_large(&mut bench, round % 3 * 4);
             }
-            let mut saver = Saver::default();
-            bench.ftl.save(&mut saver).expect("it can be saved");
+            let mut saver = hybridsim_engine::Saver::default();
+            bench.ftl.save(&mut saver);
             saver.into_bytes().len()
         };
         let (early, late) = (size_after(12), size_after(2_000));
@@ -481,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_merge_takes_a_broken_sequence_along() {
+    fn a_write_that_breaks_a_sequence_becomes_part_of_the_full_merge() {
         let mut bench = filled(0.0);
         write_large(&mut bench, 4);
         write_large(&mut bench, 5);

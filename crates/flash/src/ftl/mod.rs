@@ -1,113 +1,131 @@
-//! Translation layers: where a logical page goes. One file each, listed in [`ENTRIES`].
+//! Flash translation layers: the mapping of logical to physical pages. One file per FTL, listed in
+//! [`ENTRIES`].
 //!
-//! A translation layer knows no time. It is asked to read, write or trim a logical page and calls
-//! [`FlashOps`] for everything it does to flash; the device times the operations afterwards. So
-//! the same layer runs interleaved over many dies, serially as in the older papers, or without a
-//! clock.
+//! An FTL has no notion of time. It is asked to read, write or trim a logical page and calls
+//! [`FlashOps`] for every flash operation; the device times the operations afterwards. So the same
+//! FTL runs interleaved over many dies, serially as in the older papers, or without a clock.
 
-pub mod anand;
-pub mod bast;
+mod anand;
+mod bast;
 #[cfg(test)]
 mod bench;
 pub mod block;
 pub mod dftl;
-pub mod fast;
-pub mod fmax;
-pub mod in_place;
-pub mod last;
-pub mod log_block;
-pub mod log_map;
-pub mod merge;
+mod fast;
+mod fmax;
+mod frontier;
+mod in_place;
+mod last;
+mod log_block;
+mod log_map;
+mod merge;
 pub mod page;
-pub mod page_table;
-pub mod raw;
-pub mod superblock;
+mod page_table;
+mod raw;
+mod superblock;
 
-use crate::geometry::{Geometry, Lpn};
-use crate::ops::FlashOps;
+use crate::geometry::{Geometry, Lpn, Ppn};
+use crate::ops::{After, FlashOps};
+use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
-use hybridsim_engine::{Loader, Saver, StateError};
+use hybridsim_engine::StateError;
 use thiserror::Error;
 
-/// Why a translation layer cannot store a page. Everything stored before stays readable.
+/// Why an FTL cannot store a page. Everything stored before stays readable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FtlError {
-    /// So many blocks are worn out that the offered capacity no longer fits.
+    /// So many blocks are worn out that the exported capacity no longer fits.
     #[error("worn out: {0}")]
     WornOut(String),
-    /// There is no room although blocks are sound.
-    #[error("no room left: {0}")]
+    /// No page can be written although no block is worn out.
+    #[error("device full: {0}")]
     Full(String),
-    /// Flash without translation: the page was not erased, or is not the next of its block.
+    /// Raw flash: the page is not erased, or is not the next page of its block.
     #[error("this page cannot be programmed now: {0}")]
     NotErased(String),
-    /// The layer itself failed, or was asked for what it forbids.
+    /// The FTL failed, or was used in a way it does not support.
     #[error("{0}")]
     Broken(String),
 }
 
-/// What is known of the request a written page belongs to, for layers that place by it (LAST and
-/// the SLC/MLC chains tell sequential from random writes by request size).
+/// Properties of the request a written page belongs to, for FTLs that place data by them (LAST and
+/// the SLC/MLC chains classify writes as sequential or random by request size).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// Pages the whole request touches.
+    /// Pages the request touches.
     pub request_pages: u32,
 }
 
 /// The pages of a write request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteRun {
-    /// The first page.
     pub first: Lpn,
-    /// How many follow each other, at least 1.
+    /// Number of consecutive pages, at least 1.
     pub pages: u32,
-    /// Whether the last page is written whole; if not, its old data are read before it is written.
+    /// Whether the last page is written in full; if not, its old data are read before the write.
     pub last_whole: bool,
 }
 
-/// A translation layer.
+/// A flash translation layer.
 ///
-/// The device calls it page by page, in order of address, and only below the exported capacity.
-/// The page the host waits for is read and programmed by [`FlashOps::host_read`] and
-/// [`FlashOps::host_program`], exactly once per call; everything else carries its own cause.
-pub trait Ftl {
-    /// Brings fresh flash into the state the layer starts from. Not recorded.
+/// The device calls it page by page in ascending order, and only below the exported capacity. The
+/// page of the host is read and programmed by [`FlashOps::host_read`] and
+/// [`FlashOps::host_program`], exactly once per call; other operations carry their own cause.
+pub trait Ftl: SavedState {
+    /// Whether [`Ftl::prepare`] does anything.
+    fn needs_preparation(&self) -> bool {
+        false
+    }
+
+    /// Brings new flash into the state the FTL starts from. The operations are not timed.
     ///
     /// # Errors
-    /// When the layer cannot start on this array.
+    /// When the FTL cannot start on this array.
     fn prepare(&mut self, _flash: &mut FlashOps) -> Result<(), FtlError> {
         Ok(())
     }
 
-    /// Reads `lpn`; no host read at all when it was never written or is trimmed.
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps);
+    /// The physical page of `lpn`; [`Ppn::NONE`] when it was never written or is trimmed. An FTL
+    /// that implements [`Ftl::read`] and [`Ftl::holds`] itself does without it.
+    fn lookup(&self, _lpn: Lpn, _flash: &FlashOps) -> Ppn {
+        Ppn::NONE
+    }
 
-    /// A request to write `run` begins: its pages follow in order, by [`Ftl::write`]. For layers
-    /// that do something once for the whole of it; others need not know.
+    /// Reads `lpn`; without a host read when it was never written or is trimmed.
+    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
+        let page = self.lookup(lpn, flash);
+        if page != Ppn::NONE {
+            flash.host_read(page, After::NOTHING);
+        }
+    }
+
+    /// Announces a request to write `run`, whose pages follow in order by [`Ftl::write`].
     fn begin_write(&mut self, _run: WriteRun) {}
 
     /// Writes `lpn`.
     ///
     /// # Errors
-    /// When there is no room; the old data stay readable.
+    /// When no page is left; the old data stay readable.
     fn write(&mut self, lpn: Lpn, hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError>;
 
-    /// `lpn` is no longer needed and may read as never written.
+    /// Trims `lpn`, which may read as never written from now on.
     ///
     /// # Errors
-    /// When the layer has to write to remember that, and cannot.
+    /// When the FTL has to write its map for that, and cannot.
     fn trim(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError>;
 
-    /// The pages in `lpns` will probably be asked for next. A large table misses the caches at
-    /// every turn; looked up together, the misses overlap. Nothing that happens may depend on it,
-    /// and addresses are unchecked.
+    /// Prefetches what accesses to `lpns` will need into the processor's caches: of a large table
+    /// each access misses them, and misses issued together overlap. Must not change any result;
+    /// addresses are unchecked.
     fn expect(&self, _lpns: &[Lpn], _flash: &FlashOps) {}
 
     /// Whether `lpn` holds data, so that a partial write has to read it first.
-    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool;
+    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
+        self.lookup(lpn, flash) != Ppn::NONE
+    }
 
-    /// Does one small step of background work while the device is idle; false when there is none.
+    /// Performs one small step of background work while the device is idle; false without any.
     ///
     /// # Errors
     /// As [`Ftl::write`].
@@ -115,85 +133,78 @@ pub trait Ftl {
         Ok(false)
     }
 
-    /// Whether a page has to be erased by whoever is above before it is written again; writing it
-    /// all the same is answered by [`FtlError::NotErased`].
+    /// Whether the host has to erase a page before it writes it again; otherwise the write fails
+    /// with [`FtlError::NotErased`].
     fn is_raw(&self) -> bool {
         false
     }
 
-    /// Bytes of controller memory its tables need on a real device.
+    /// Controller memory its tables need on a real device, in bytes.
     fn mapping_ram_bytes(&self) -> u64;
 
-    /// Puts down everything the layer remembers: maps, lists, counters, random streams, and the
-    /// state of its policies. The array is saved apart.
+    /// Checks that [`SavedState::save`] saves the whole state of the FTL. [`Ftl::prepare`] is not
+    /// called before a restore, and a restored FTL continues exactly as the saved one.
     ///
     /// # Errors
-    /// When this kind of layer cannot.
-    fn save(&self, to: &mut Saver) -> Result<(), StateError>;
+    /// When the state of this kind of FTL cannot be saved.
+    fn check_saveable(&self) -> Result<(), StateError> {
+        Ok(())
+    }
 
-    /// Takes back what [`Ftl::save`] put down, in the same order; [`Ftl::prepare`] is not called
-    /// then. A layer restored goes on exactly as the one saved.
+    /// Checks its metadata against the array; for tests.
     ///
     /// # Errors
-    /// When the tables are not as long as this device needs them; the layer must not be used
-    /// afterwards.
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError>;
-
-    /// Counts its books afresh against the array; for tests.
-    ///
-    /// # Errors
-    /// The first thing that does not agree.
+    /// The first contradiction.
     fn audit(&self, _flash: &FlashOps) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Pages told of at once in [`Ftl::expect`], at most.
+/// Most pages in a call of [`Ftl::expect`].
 pub const EXPECTED_MAX: usize = 64;
 
-/// What a translation layer is built from.
+/// What an FTL is built from.
 pub struct FtlInput<'a> {
-    /// The layer's own settings.
     pub settings: &'a Settings,
-    /// The device's shape.
     pub geometry: &'a Geometry,
-    /// Logical pages offered to the host.
+    /// Logical pages exported to the host.
     pub exported_pages: u32,
-    /// Where chosen-in policies are found.
     pub registry: &'a Registry,
-    /// The run's seed.
     pub seed: u64,
-    /// The device's path, to name random streams by.
+    /// The device's path, which names the random streams.
     pub path: &'a str,
 }
 
 impl<'a> FtlInput<'a> {
-    /// The registered entry chosen by plug parameter `name`, with that plug's settings.
+    /// The policy chosen by parameter `name`, with its settings.
     ///
     /// # Errors
     /// When no such entry is registered.
     pub fn chosen<E: Entry>(&self, name: &'static str) -> Result<(E, &'a Settings), Vec<Problem>> {
-        let plug = self.settings.entry(name);
-        match self.registry.find::<E>(&plug.name) {
-            Some(entry) => Ok((entry, &plug.settings)),
+        let choice = self.settings.entry(name);
+        match self.registry.find::<E>(&choice.name) {
+            Some(entry) => Ok((entry, &choice.settings)),
             None => {
-                let message = format!("no {} called {}", E::CATEGORY, plug.name);
+                let message = format!("no {} called {}", E::CATEGORY, choice.name);
                 Err(vec![Problem::new(name, message)])
             }
         }
     }
+
+    /// Logical blocks exported, where blocks are mapped as a whole.
+    pub(crate) const fn logical_blocks(&self) -> u32 {
+        self.exported_pages.div_ceil(self.geometry.pages_per_block())
+    }
 }
 
-/// A translation layer, or everything that is wrong with its parameters.
+/// An FTL, or all problems with its parameters.
 pub type BuiltFtl = Result<Box<dyn Ftl>, Vec<Problem>>;
 
-/// A registered translation layer.
+/// A registered FTL.
 #[derive(Clone, Copy)]
 pub struct FtlEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds one, or says everything that is wrong. A problem with the exported capacity points
-    /// at `over_provisioning`.
+    /// A problem with the exported capacity names `over_provisioning`.
     pub build: fn(&FtlInput<'_>) -> BuiltFtl,
 }
 
@@ -204,7 +215,7 @@ impl Entry for FtlEntry {
     }
 }
 
-/// All translation layers.
+/// All FTLs.
 pub const ENTRIES: &[FtlEntry] = &[
     page::ENTRY,
     block::ENTRY,

@@ -1,12 +1,12 @@
-//! Flash without translation: read, program and erase, as the host asks.
+//! Raw flash: no translation; the host reads, programs and erases.
 //!
-//! konanki, section 3.2: logical page `p` is physical page `p`, and whoever is above erases
-//! before writing again. Programming a page that is not erased (or, on chips that want an order,
-//! out of order) is an error that ends the run and leaves the data as they are. Reading returns
+//! konanki, section 3.2: logical page `p` is physical page `p`, and the host erases a block before
+//! it overwrites its pages. Programming a page that is not erased (or, on chips that program in
+//! order, out of order) is an error that ends the run and leaves the data as they are. Reads return
 //! what was programmed.
 //!
-//! A host asks for an erase by trimming: a block is erased when the last page of it that holds
-//! data is trimmed, so that a trim of the whole block erases it. A block without data needs none.
+//! The host erases by trimming: a block is erased when the last of its valid pages is trimmed, so a
+//! trim of the whole block erases it. A block without data needs no erase.
 
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, merge};
 use crate::array::PageState;
@@ -14,20 +14,21 @@ use crate::event::Cause;
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
 
-/// Flash without translation.
+use serde::{Deserialize, Serialize};
+
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "raw",
-        summary: "No translation: trimming a block erases it, rewriting a page is an error.",
-        origin: "konanki, section 3.2 (flash visible to the host). Erasing is asked for by \
-                 trimming",
+        summary: "No translation: trimming a block erases it, overwriting a page is an error.",
+        origin: "konanki, section 3.2 (flash visible to the host). The host \
+                 erases blocks by trimming them",
         params: &[],
     },
     build,
 };
 
+#[derive(Serialize, Deserialize)]
 struct Raw {
     geometry: Geometry,
 }
@@ -44,38 +45,37 @@ impl Raw {
         let array = flash.array();
         if array.is_retired(block) {
             let endurance = array.endurance();
-            return FtlError::WornOut(format!("block {number} has had its {endurance} erases"));
+            return FtlError::WornOut(format!("block {number} has reached its {endurance} erases"));
         }
         if array.state(page) == PageState::Free {
             let next = match array.next_page(block) {
                 next if next < self.geometry.pages_per_block() => format!("page {next} is next"),
-                _ => "none is left until it is erased".to_owned(),
+                _ => "no page is left until the block is erased".to_owned(),
             };
             return FtlError::NotErased(format!(
-                "page {offset} of block {number} is erased, but its turn has not come or is over: \
-                 the chip programs the pages of a block in order, and {next}; write them in \
-                 that order, set program_order = \"any\", or choose a translation layer"
+                "page {offset} of block {number} is erased, but the chip programs the pages of a \
+                 block in order, and {next}; write them in that order, set program_order = \
+                 \"any\", or choose an FTL"
             ));
         }
         FtlError::NotErased(format!(
             "page {offset} of block {number} has been programmed since the block was erased; trim \
-             the whole block first, which erases it, or choose a translation layer"
+             the whole block first, which erases it, or choose an FTL"
         ))
     }
 }
 
 impl Ftl for Raw {
-    fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
-        if self.holds(lpn, flash) {
-            flash.host_read(Ppn(lpn.0), After::NOTHING);
-        }
+    fn lookup(&self, lpn: Lpn, flash: &FlashOps) -> Ppn {
+        let page = Ppn(lpn.0);
+        if merge::is_valid(page, flash) { page } else { Ppn::NONE }
     }
 
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let page = Ppn(lpn.0);
         let (block, offset) = (self.geometry.block_of(page), self.geometry.offset_of(page));
-        let in_turn = merge::pads(block, offset, flash) == 0;
-        if flash.array().is_retired(block) || !merge::is_open(block, offset, flash) || !in_turn {
+        let in_order = merge::pads(block, offset, flash) == 0;
+        if flash.array().is_retired(block) || !merge::is_open(block, offset, flash) || !in_order {
             return Err(self.refuse(page, flash));
         }
         flash.host_program(page, lpn, After::NOTHING);
@@ -89,24 +89,12 @@ impl Ftl for Raw {
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, flash: &FlashOps) -> bool {
-        merge::is_valid(Ppn(lpn.0), flash)
-    }
-
     fn is_raw(&self) -> bool {
         true
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
         0
-    }
-
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 }
 
@@ -122,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_where_its_number_says() {
+    fn logical_and_physical_pages_have_the_same_numbers() {
         let mut bench = bench(Any);
         assert_eq!(bench.write(6), [(Program, 6)]);
         assert_eq!(bench.write(4), [(Program, 4)]);
@@ -136,11 +124,15 @@ mod tests {
             let mut bench = bench(order);
             bench.write_all(before);
             let done = bench.try_write(page);
-            // Whether the page holds data or only came out of turn, it says which.
+            // The message says whether the page holds data or is only out of order.
             let why = if before.contains(&page) { "has been programmed" } else { "in order" };
-            let told = matches!(&done, Err(FtlError::NotErased(text))
+            let explained = matches!(&done, Err(FtlError::NotErased(text))
                 if text.contains("block 0") && text.contains(why));
-            assert_eq!((told, done.is_err()), (refused, refused), "{order:?} {before:?} {page}");
+            assert_eq!(
+                (explained, done.is_err()),
+                (refused, refused),
+                "{order:?} {before:?} {page}"
+            );
             assert_eq!(bench.flash.list().is_empty(), refused);
             assert!(before.iter().all(|page| bench.holds(*page)), "the data stay");
         };
@@ -160,11 +152,11 @@ mod tests {
         assert!(bench.try_write(0).is_err(), "trimmed, but not erased");
         assert_eq!(bench.trim(1), [(Erase, 0)]);
         assert_eq!(bench.write(1), [(Program, 1)]);
-        assert!(bench.holds(4), "the other block is left alone");
+        assert!(bench.holds(4), "the other block keeps its data");
     }
 
     #[test]
-    fn a_worn_block_takes_no_more() {
+    fn a_worn_out_block_cannot_be_programmed() {
         let mut bench = bench(Any).with_endurance(1);
         bench.write_all(&[0, 4]);
         bench.trim(0);

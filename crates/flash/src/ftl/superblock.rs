@@ -1,28 +1,30 @@
-//! Superblock: pages map freely within a few neighbouring logical blocks.
+//! Superblock: page mapping within groups of neighbouring logical blocks.
 //!
 //! Kang, Jo, Kim, Lee, EMSOFT 2006 (reference 10 of flashsim, which takes its 3 % of log space
-//! from it). Neighbouring logical blocks form a superblock. Its pages go in the order of writing to
-//! the physical blocks it has, of which it may have a few more than it has logical ones (update
-//! blocks, shared by all superblocks). Where each page is stands in the spare areas; the
-//! controller keeps the maps of the superblocks used last and reads a spare area for another.
+//! from it). Neighbouring logical blocks form a superblock. Its pages are appended to its physical
+//! blocks, of which it may have a few more than logical ones (update blocks, shared by all
+//! superblocks). The page map is in the spare areas; the controller caches the maps of the most
+//! recently used superblocks and reads a spare area for any other.
 //!
-//! When update blocks run out, the superblock that took one longest ago gives one back: blocks
-//! without valid pages are erased at once, otherwise the block with the fewest moves to others.
-//! The depth of the maps in the spare areas and the size of the cache are assumed.
+//! When update blocks run out, the superblock that took one longest ago returns one: blocks without
+//! valid pages are erased at once, otherwise the valid pages of the block with the fewest move to
+//! others. The depth of the maps in the spare areas and the size of the cache are assumed.
 //!
-//! Why it never gets stuck: a superblock with more blocks than logical ones holds at least one
-//! block's worth of pages that are not valid, and one block is always free to move into.
+//! Why it cannot deadlock: a superblock with more blocks than logical ones holds at least one
+//! block's worth of pages that are not valid, and one block is always free to copy to.
 
-use super::merge::{self, FreeBlocks, Lists, NOBODY};
+use super::merge::{self, BlockAudit, NONE};
 use super::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint, log_map};
 use crate::event::Cause;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::lists::Lists;
 use crate::ops::{After, FlashOps};
+use crate::wear::FreeBlocks;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
 
-/// Superblock.
+use serde::{Deserialize, Serialize};
+
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "superblock",
@@ -46,49 +48,47 @@ const PARAMS: [Param; 4] = [
         "update_blocks",
         Kind::Count { min: 1, max: 1024 },
         "8",
-        "Physical blocks a superblock may have beyond its logical ones (assumed).",
+        "Most physical blocks of a superblock beyond its logical ones (assumed).",
     ),
     Param::with(
         "cached_maps",
         Kind::Count { min: 1, max: u32::MAX as u64 },
         "64",
-        "Superblocks whose page maps the controller keeps in memory (assumed).",
+        "Superblocks whose page maps the controller caches (assumed).",
     ),
 ];
 
-/// Where the pages of one superblock are.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+/// A superblock.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Group {
     /// Its blocks are the first `count` of its row of members.
     count: u32,
     /// The block being filled.
     open: u32,
-    /// The page written last of those still there, whose spare area leads to the map.
+    /// The most recently written page that is not erased, whose spare area holds the map.
     last: Ppn,
-    /// Whether its map is in memory.
-    cached: bool,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Superblock {
     geometry: Geometry,
     pages_per_group: u32,
-    /// Where each logical page is.
+    /// The physical page of each logical page.
     newest: Vec<Ppn>,
     groups: Vec<Group>,
-    /// Per superblock a row of `width` blocks.
+    /// A row of `width` blocks for each superblock.
     members: Vec<u32>,
     width: u32,
     free: FreeBlocks,
-    /// Blocks held by superblocks, and how many there may be.
+    /// Blocks of all superblocks.
     used: u32,
     used_max: u32,
     /// Blocks that are not worn out.
     usable: u32,
     /// Superblocks with update blocks, the one that took one longest ago first.
     extended: Lists,
-    is_extended: Vec<bool>,
-    /// Superblocks whose maps are in memory, least recently used first.
-    recency: Lists,
+    /// Superblocks whose maps are cached, least recently used first.
+    cached_maps: Lists,
     cached: u32,
     cached_max: u32,
 }
@@ -96,27 +96,26 @@ struct Superblock {
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     let (geometry, settings) = (*input.geometry, input.settings);
     let log_blocks = log_map::log_blocks(input, 1)?;
-    let logical = input.exported_pages.div_ceil(geometry.pages_per_block());
+    let logical = input.logical_blocks();
     let blocks = (settings.count("superblock_blocks") as u32).min(logical);
     let update = (settings.count("update_blocks") as u32).min(log_blocks);
     let count = logical.div_ceil(blocks);
-    // One more than a superblock may have: while one is moved, the block it moves to comes first.
+    // One more than the limit: during a collection the new block is added before the victim leaves.
     let width = blocks + update + 1;
-    let none = Group { count: 0, open: NOBODY, last: Ppn::NONE, cached: false };
+    let none = Group { count: 0, open: NONE, last: Ppn::NONE };
     Ok(Box::new(Superblock {
         geometry,
         pages_per_group: blocks * geometry.pages_per_block(),
         newest: vec![Ppn::NONE; input.exported_pages as usize],
         groups: vec![none; count as usize],
-        members: vec![NOBODY; count as usize * width as usize],
+        members: vec![NONE; count as usize * width as usize],
         width,
         free: FreeBlocks::striped(&geometry),
         used: 0,
         used_max: logical + log_blocks,
         usable: geometry.blocks(),
         extended: Lists::new(1, count as usize),
-        is_extended: vec![false; count as usize],
-        recency: Lists::new(1, count as usize),
+        cached_maps: Lists::new(1, count as usize),
         cached: 0,
         cached_max: settings.count("cached_maps").min(u64::from(count)) as u32,
     }))
@@ -128,7 +127,7 @@ impl Superblock {
         (lpn.0 / self.pages_per_group) as usize
     }
 
-    /// Logical blocks of superblock `group`; the last one may have fewer.
+    /// Logical blocks of superblock `group`; the last superblock may have fewer.
     fn logical_blocks(&self, group: usize) -> u32 {
         let first = group as u32 * self.pages_per_group;
         let pages = (self.newest.len() as u32 - first).min(self.pages_per_group);
@@ -140,23 +139,20 @@ impl Superblock {
         &self.members[first..first + self.groups[group].count as usize]
     }
 
-    /// Brings the map of `group` into memory; says what has to be waited for.
+    /// Caches the map of `group`; returns the read that the access depends on.
     #[inline]
     fn load(&mut self, group: usize, flash: &mut FlashOps) -> After {
-        if self.groups[group].cached {
-            self.recency.remove(0, group as u32);
-            self.recency.push(0, group as u32);
+        let hit = self.cached_maps.list_of(group as u32).is_some();
+        self.cached_maps.move_to(0, group as u32);
+        if hit {
             return After::NOTHING;
         }
         if self.cached == self.cached_max {
-            let leaves = self.recency.first(0).expect("a full cache holds something");
-            self.recency.remove(0, leaves);
-            self.groups[leaves as usize].cached = false;
-            self.cached -= 1;
+            let victim = self.cached_maps.first(0).expect("a full cache is not empty");
+            self.cached_maps.remove(victim);
+        } else {
+            self.cached += 1;
         }
-        self.groups[group].cached = true;
-        self.recency.push(0, group as u32);
-        self.cached += 1;
         let page = self.groups[group].last;
         if page == Ppn::NONE {
             return After::NOTHING; // Nothing is stored, so there is no map.
@@ -164,54 +160,49 @@ impl Superblock {
         flash.read(page, Cause::Mapping, After::NOTHING)
     }
 
-    /// Keeps the list of superblocks with update blocks.
-    fn note_extent(&mut self, group: usize, took: bool) {
-        let extended = self.groups[group].count > self.logical_blocks(group);
-        if self.is_extended[group] && (took || !extended) {
-            self.extended.remove(0, group as u32);
-            self.is_extended[group] = false;
-        }
-        if extended && !self.is_extended[group] {
-            self.extended.push(0, group as u32);
-            self.is_extended[group] = true;
-        }
+    fn is_extended(&self, group: usize) -> bool {
+        self.groups[group].count > self.logical_blocks(group)
     }
 
-    /// Takes a free block for `group` to fill.
+    /// Adds a free block to `group`.
     fn extend(&mut self, group: usize, flash: &FlashOps) -> Result<(), FtlError> {
-        let block = self.free.take().ok_or_else(|| self.worn_out(flash))?;
+        let block = self.free.take(false).ok_or_else(|| self.worn_out(flash))?;
         let Group { count, open, .. } = &mut self.groups[group];
         self.members[group * self.width as usize + *count as usize] = block.0;
         *open = block.0;
         *count += 1;
         self.used += 1;
-        self.note_extent(group, true);
+        if self.is_extended(group) {
+            self.extended.move_to(0, group as u32);
+        }
         Ok(())
     }
 
-    /// Erases `block` of `group`, in which nothing is needed any more.
+    /// Erases `block` of `group`, which has no valid pages.
     fn release(&mut self, group: usize, block: BlockId, after: After, flash: &mut FlashOps) {
         let at = self.row(group).iter().position(|member| *member == block.0);
         let at = at.expect("a block of the superblock") as u32;
         let Group { count, open, .. } = &mut self.groups[group];
         *count -= 1;
         if *open == block.0 {
-            *open = NOBODY;
+            *open = NONE;
         }
         let first = group * self.width as usize;
         self.members.swap(first + at as usize, first + *count as usize);
         self.used -= 1;
-        self.usable -= u32::from(!self.free.recycle(block, after, flash));
+        self.usable -= u32::from(!merge::recycle(&mut self.free, block, after, flash));
         if self.groups[group].last != Ppn::NONE
             && self.geometry.block_of(self.groups[group].last) == block
         {
             self.groups[group].last = self.last_page_left(group, flash);
         }
-        self.note_extent(group, false);
+        if !self.is_extended(group) {
+            self.extended.remove(group as u32);
+        }
     }
 
-    /// A page of `group` that can lead to its map when the one written last is gone, which happens
-    /// when what it held was trimmed.
+    /// The page of `group` that holds its map when the page written last is erased, which happens
+    /// when its data were trimmed.
     #[cold]
     fn last_page_left(&self, group: usize, flash: &FlashOps) -> Ppn {
         let written = |block: &BlockId| flash.array().next_page(*block) > 0;
@@ -221,10 +212,10 @@ impl Superblock {
         })
     }
 
-    /// Free pages in the block that `group` fills.
-    fn room(&self, group: usize, flash: &FlashOps) -> u32 {
+    /// Free pages in the open block of `group`.
+    fn free_pages(&self, group: usize, flash: &FlashOps) -> u32 {
         match self.groups[group].open {
-            NOBODY => 0,
+            NONE => 0,
             open => self.geometry.pages_per_block() - flash.array().next_page(BlockId(open)),
         }
     }
@@ -235,29 +226,29 @@ impl Superblock {
         merge::worn_out(self.newest.len().div_ceil(pages_per_block), flash)
     }
 
-    /// Makes sure that `group` has a free page.
+    /// Ensures that `group` has a free page.
     #[cold]
     fn make_room(&mut self, group: usize, flash: &mut FlashOps) -> Result<(), FtlError> {
-        while self.room(group, flash) == 0 {
-            // One block stays free to move into; blocks that wear out are lost to updates.
+        while self.free_pages(group, flash) == 0 {
+            // One block stays free to copy to; worn-out blocks reduce the update blocks.
             let used_max = self.used_max.min(self.usable.saturating_sub(1));
             if self.groups[group].count + 1 >= self.width {
                 self.collect(group, flash)?;
             } else if self.used < used_max {
                 self.extend(group, flash)?;
             } else {
-                let giver = self.extended.first(0).ok_or_else(|| self.worn_out(flash))?;
-                self.collect(giver as usize, flash)?;
+                let victim = self.extended.first(0).ok_or_else(|| self.worn_out(flash))?;
+                self.collect(victim as usize, flash)?;
             }
         }
         Ok(())
     }
 
-    /// Moves the valid pages of the block of `group` that has the fewest, and erases it.
+    /// Collects the block of `group` with the fewest valid pages.
     fn collect(&mut self, group: usize, flash: &mut FlashOps) -> Result<(), FtlError> {
         let open = self.groups[group].open;
-        let is_full = self.room(group, flash) == 0;
-        // A block being filled is taken only if nothing in it is valid.
+        let is_full = self.free_pages(group, flash) == 0;
+        // The open block is a candidate only without valid pages.
         let candidate =
             |block: &&u32| is_full || **block != open || flash.array().valid(BlockId(open)) == 0;
         let fewest = |block: &&u32| flash.array().valid(BlockId(**block));
@@ -265,14 +256,14 @@ impl Superblock {
         let victim = BlockId(*victim.ok_or_else(|| self.worn_out(flash))?);
         let valid = flash.array().valid(victim);
         if valid == self.geometry.pages_per_block()
-            || (valid > self.room(group, flash) && self.free.is_empty())
+            || (valid > self.free_pages(group, flash) && self.free.is_empty())
         {
             return Err(self.worn_out(flash));
         }
         let (mut offset, mut last) = (0, After::NOTHING);
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
-            if self.room(group, flash) == 0 {
+            if self.free_pages(group, flash) == 0 {
                 self.extend(group, flash)?;
             }
             let from = self.geometry.page(victim, at);
@@ -294,11 +285,11 @@ impl Superblock {
         page
     }
 
-    /// Marks `page` of `group` as no longer needed; a full block without valid pages is erased.
-    fn give_up(&mut self, group: usize, page: Ppn, flash: &mut FlashOps) {
+    /// Invalidates `page` of `group`; a full block without valid pages is erased.
+    fn invalidate(&mut self, group: usize, page: Ppn, flash: &mut FlashOps) {
         if flash.invalidate(page) == 0 {
             let block = self.geometry.block_of(page);
-            if self.groups[group].open != block.0 || self.room(group, flash) == 0 {
+            if self.groups[group].open != block.0 || self.free_pages(group, flash) == 0 {
                 self.release(group, block, After::NOTHING, flash);
             }
         }
@@ -306,6 +297,10 @@ impl Superblock {
 }
 
 impl Ftl for Superblock {
+    fn lookup(&self, lpn: Lpn, _flash: &FlashOps) -> Ppn {
+        self.newest[lpn.0 as usize]
+    }
+
     fn read(&mut self, lpn: Lpn, flash: &mut FlashOps) {
         let after = self.load(self.group_of(lpn), flash);
         let page = self.newest[lpn.0 as usize];
@@ -317,15 +312,15 @@ impl Ftl for Superblock {
     fn write(&mut self, lpn: Lpn, _hint: Hint, flash: &mut FlashOps) -> Result<(), FtlError> {
         let group = self.group_of(lpn);
         let after = self.load(group, flash);
-        if self.room(group, flash) == 0 {
+        if self.free_pages(group, flash) == 0 {
             self.make_room(group, flash)?;
         }
         let page = self.next_page(group, flash);
         flash.host_program(page, lpn, after);
-        // Read only now: making room may have moved the old copy.
+        // Looked up only now: a collection may have moved the old copy.
         let old = std::mem::replace(&mut self.newest[lpn.0 as usize], page);
         if old != Ppn::NONE {
-            self.give_up(group, old, flash);
+            self.invalidate(group, old, flash);
         }
         Ok(())
     }
@@ -335,61 +330,32 @@ impl Ftl for Superblock {
         self.load(group, flash);
         let old = std::mem::replace(&mut self.newest[lpn.0 as usize], Ppn::NONE);
         if old != Ppn::NONE {
-            self.give_up(group, old, flash);
+            self.invalidate(group, old, flash);
         }
         Ok(())
     }
 
-    fn holds(&self, lpn: Lpn, _flash: &FlashOps) -> bool {
-        self.newest[lpn.0 as usize] != Ppn::NONE
-    }
-
     fn mapping_ram_bytes(&self) -> u64 {
-        // The blocks of each superblock and its last page; a page map for each one cached.
+        // The blocks of each superblock and its last page; the cached page maps.
         let rows = self.members.len() as u64 + self.groups.len() as u64;
         let maps = u64::from(self.cached_max) * u64::from(self.pages_per_group);
         (rows + maps.min(self.newest.len() as u64)) * 4
     }
 
-    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.newest, &self.groups, &self.members, &self.free));
-        to.put(&(self.used, self.usable, &self.extended, &self.is_extended));
-        to.put(&(&self.recency, self.cached));
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        type Maps = (Vec<Ppn>, Vec<Group>, Vec<u32>, FreeBlocks);
-        let (newest, groups, members, free): Maps = from.take()?;
-        let (used, usable, extended, is_extended): (u32, u32, Lists, Vec<bool>) = from.take()?;
-        let (recency, cached): (Lists, u32) = from.take()?;
-        state::same_length("the page map", newest.len(), self.newest.len())?;
-        state::same_length("the list of superblocks", groups.len(), self.groups.len())?;
-        state::same_length("the table of blocks", members.len(), self.members.len())?;
-        state::same_length("the list of superblocks", is_extended.len(), self.groups.len())?;
-        self.extended.same_shape(&extended)?;
-        self.recency.same_shape(&recency)?;
-        (self.newest, self.groups, self.members, self.free) = (newest, groups, members, free);
-        (self.used, self.usable, self.extended) = (used, usable, extended);
-        (self.is_extended, self.recency, self.cached) = (is_extended, recency, cached);
-        Ok(())
-    }
-
     fn audit(&self, flash: &FlashOps) -> Result<(), String> {
         let array = flash.array();
-        let mut books = merge::Books::new(flash);
+        let mut blocks = BlockAudit::new(flash);
         for group in 0..self.groups.len() {
             for &block in self.row(group) {
-                books.logs(BlockId(block));
+                blocks.log(BlockId(block));
             }
-            let extended = self.groups[group].count > self.logical_blocks(group);
-            if extended != self.is_extended[group] {
+            if self.is_extended(group) != self.extended.list_of(group as u32).is_some() {
                 return Err(format!("superblock {group} is in the wrong list"));
             }
         }
-        books.close(&self.free)?;
+        blocks.finish(self.free.iter())?;
         let used: u32 = self.groups.iter().map(|group| group.count).sum();
-        let cached = self.groups.iter().filter(|group| group.cached).count() as u32;
+        let cached = self.cached_maps.iter(0).count() as u32;
         let usable = self.geometry.blocks() - array.retired_blocks();
         if (used, cached, usable) != (self.used, self.cached, self.usable) {
             return Err(format!("{used} blocks used, {cached} maps cached, {usable} usable"));
@@ -399,7 +365,9 @@ impl Ftl for Superblock {
             let group = self.group_of(Lpn(lpn));
             let block = self.geometry.block_of(*page).0;
             if array.owner(*page) != Lpn(lpn) || !self.row(group).contains(&block) {
-                return Err(format!("logical page {lpn} is mapped to a page of another"));
+                return Err(format!(
+                    "logical page {lpn} is mapped to a page of another logical page"
+                ));
             }
             mapped += 1;
         }
@@ -449,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_superblock_that_took_a_block_first_gives_it_back() {
+    fn the_superblock_that_took_an_update_block_first_returns_it() {
         let mut bench = filled(2);
         bench.write_all(&[0, 1]);
         // Blocks 0, 1, 4 hold 8 pages: block 0 has two, which fit behind the two in block 4.
@@ -458,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_superblock_with_all_its_blocks_collects_its_own() {
+    fn a_superblock_with_all_its_blocks_is_collected_itself() {
         let mut bench = filled(2);
         bench.write_all(&[0, 4, 1, 5]);
         let did = bench.write(2);
@@ -470,7 +438,7 @@ mod tests {
     fn a_map_that_is_not_cached_is_read_from_a_spare_area() {
         let mut bench = filled(1);
         assert_eq!(bench.read(15), [(Read, 15)]);
-        assert_eq!(bench.read(0), [(Read, 7), (Read, 0)], "by way of the last page written");
+        assert_eq!(bench.read(0), [(Read, 7), (Read, 0)], "through the page written last");
         assert_eq!(bench.flash.list()[0].cause, Cause::Mapping);
         assert_eq!(bench.flash.list()[1].after.index(), Some(0));
         assert_eq!(bench.read(1), [(Read, 1)]);
@@ -478,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_found_when_the_page_written_last_is_gone() {
+    fn the_map_is_found_when_the_page_written_last_is_erased() {
         let mut bench = filled(1);
         bench.write_all(&[0, 1, 2, 3]);
         (0..4).for_each(|page| drop(bench.trim(page)));
@@ -492,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_block_lists_and_cached_maps() {
+    fn memory_holds_block_lists_and_cached_maps() {
         assert_eq!(filled(1).ftl.mapping_ram_bytes(), (2 * 4 + 2 + 8) * 4);
     }
 }

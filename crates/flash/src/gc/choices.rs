@@ -1,20 +1,20 @@
-//! d choices: the best of a few blocks drawn at random.
+//! d choices: the block with the fewest valid pages of `d` blocks drawn at random.
 //!
-//! Blocks are drawn with replacement, as in the analysis; of several equally good ones each is as
-//! likely. Drawing `d` ranks among the candidates sorted by valid pages and taking the least is
-//! the same in distribution, and touches one block only.
+//! Blocks are drawn with replacement, as in the analysis; ties are broken evenly. The lowest of `d`
+//! ranks drawn among the candidates sorted by valid pages has the same distribution, and touches
+//! one block only.
 
 use super::drawn::{DrawRank, Drawn};
 use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
+use serde::{Deserialize, Serialize};
 
-/// d choices.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "d-choices",
-        summary: "Collects the one with the fewest valid pages of d blocks drawn at random.",
+        summary: "Collects the block with the fewest valid pages of d blocks drawn at random.",
         origin: "Van Houdt, SIGMETRICS 2013; Li, Lee and Lui, SIGMETRICS 2013",
         params: &PARAMS,
     },
@@ -25,10 +25,11 @@ const PARAMS: [Param; 1] = [Param::with(
     "choices",
     Kind::Count { min: 1, max: 4096 },
     "10",
-    "How many blocks are drawn (d); 1 is a random victim, many come close to greedy.",
+    "Blocks drawn (d); 1 is a random victim, large values approach greedy.",
 )];
 
-/// How many blocks are drawn.
+/// The number of blocks drawn.
+#[derive(Serialize, Deserialize)]
 struct Choices(u32);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
@@ -42,6 +43,6 @@ impl DrawRank for Choices {
     }
 
     fn bytes_per_block(&self) -> u64 {
-        4 // A count of valid pages, to look up.
+        4 // The number of valid pages.
     }
 }

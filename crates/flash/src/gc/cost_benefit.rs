@@ -1,19 +1,20 @@
-//! Cost-benefit: space gained times age, over the cost of gaining it.
+//! Cost-benefit: free space gained times block age, over the cost of cleaning.
 //!
-//! A block with a share `u` of valid pages costs `u` to read and `u` to write again, and gains
-//! `1 - u`; what is gained stays gained longer the longer the block has not changed. So the victim
-//! has the greatest `age * (1 - u) / 2u`, the age counted from the last page that became invalid.
+//! Cleaning a block with utilisation `u` (its share of valid pages) costs `u` to read and `u` to
+//! write, and gains `1 - u`. Space gained from an older block stays free longer, so the victim has
+//! the greatest `age * (1 - u) / 2u`, with the age counted from the last invalidation in the block.
 //! Time is counted in pages invalidated on the whole device, as a policy has no clock.
 //!
-//! Among blocks with equally many valid pages the one that changed longest ago wins, and a block
-//! joins the end of its level's list exactly when it changes. So only the first of each level is
-//! compared: at most one per page of a block, however large the device.
+//! Of blocks with equally many valid pages the oldest wins, and a block is appended to the list of
+//! its utilisation when it changes. Only the heads of these lists are compared: at most one for
+//! each page of a block, however large the device.
 
-use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
+use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
+use crate::lists::Lists;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
 /// Cost-benefit.
 pub const ENTRY: GcEntry = GcEntry {
@@ -26,10 +27,13 @@ pub const ENTRY: GcEntry = GcEntry {
     build,
 };
 
+#[derive(Serialize, Deserialize)]
 struct CostBenefit {
-    lists: BlockLists,
-    /// Per block when it changed last.
+    /// A list for each pool and number of valid pages.
+    lists: Lists,
+    /// By block, when it was closed or lost a page.
     changed: Vec<u64>,
+    /// Pages invalidated so far.
     now: u64,
     levels: u32,
 }
@@ -37,38 +41,38 @@ struct CostBenefit {
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
     let levels = input.geometry.pages_per_block() + 1;
     let blocks = input.geometry.blocks();
-    let lists = BlockLists::new(input.pools * levels as usize, blocks);
+    let lists = Lists::new(input.pools * levels as usize, blocks as usize);
     Ok(Box::new(CostBenefit { lists, changed: vec![0; blocks as usize], now: 0, levels }))
 }
 
-/// Twice benefit over cost of a block with `valid` of `pages` valid pages, as a fraction.
+/// Twice the benefit over the cost of a block with `valid` of `pages` pages valid, as a fraction.
 fn benefit_over_cost(age: u64, valid: u32, pages: u32) -> (u128, u128) {
-    // One more than the age: a block that has just changed still differs from a full one.
+    // One more than the age, so that a block that has just changed still beats a full one.
     (u128::from(age + 1) * u128::from(pages - valid), u128::from(valid))
 }
 
-/// Whether `one` is greater than `other`; a division by zero is greatest.
+/// Whether fraction `one` is greater than `other`; a zero denominator is greatest.
 fn greater(one: (u128, u128), other: (u128, u128)) -> bool {
     one.0 * other.1 > other.0 * one.1
 }
 
 impl VictimPolicy for CostBenefit {
     fn closed(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.lists.push_tail(pool * self.levels as usize + valid as usize, block);
+        self.lists.push(pool * self.levels as usize + valid as usize, block.0);
         self.changed[block.0 as usize] = self.now;
     }
 
     #[inline]
     fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32) {
         self.now += 1;
-        if self.lists.list_of(block).is_some() {
-            self.lists.remove(block);
+        if self.lists.list_of(block.0).is_some() {
+            self.lists.remove(block.0);
             self.closed(pool, block, valid);
         }
     }
 
     fn removed(&mut self, _pool: usize, block: BlockId) {
-        self.lists.remove(block);
+        self.lists.remove(block.0);
     }
 
     fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
@@ -76,33 +80,20 @@ impl VictimPolicy for CostBenefit {
         let mut best: Option<(BlockId, (u128, u128))> = None;
         for valid in 0..pages {
             let list = pool * self.levels as usize + valid as usize;
-            let Some(block) = self.lists.head(list) else { continue };
+            let Some(block) = self.lists.first(list).map(BlockId) else { continue };
             let value = benefit_over_cost(self.now - self.changed[block.0 as usize], valid, pages);
             if best.is_none_or(|(_, so_far)| greater(value, so_far)) {
                 best = Some((block, value));
             }
             if valid == 0 {
-                break; // It costs nothing.
+                break; // Nothing to copy.
             }
         }
         best.map(|(block, _)| block)
     }
 
-    fn save(&self, to: &mut Saver) {
-        self.lists.save(to);
-        to.put(&(&self.changed, self.now));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.lists.restore(from)?;
-        let (changed, now): (Vec<u64>, u64) = from.take()?;
-        state::same_length("the table of ages", changed.len(), self.changed.len())?;
-        (self.changed, self.now) = (changed, now);
-        Ok(())
-    }
-
     fn ram_bytes(&self) -> u64 {
-        // As greedy, and the time of the last change in 8 bytes per block.
-        (self.lists.links.len() * 20 + self.lists.heads.len() * 8) as u64
+        // As greedy, plus the 8-byte time of the last change of each block.
+        (self.lists.items() * 20 + self.lists.count() * 8) as u64
     }
 }

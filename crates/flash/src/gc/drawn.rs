@@ -1,23 +1,26 @@
-//! What policies that draw blocks at random have in common: they differ in the rank they draw.
+//! The policies that draw blocks at random; they differ in how they draw a rank.
 
 use super::ranked::Ranked;
 use super::{GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
 use hybridsim_engine::Stream;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-/// Draws a rank among candidates sorted by valid pages, those with the fewest first.
-pub(super) trait DrawRank {
-    /// A rank below `candidates`, which are one at least, and how many blocks a controller looks
-    /// at for it.
+/// Draws a rank among candidates sorted by ascending number of valid pages.
+pub(super) trait DrawRank: Serialize + DeserializeOwned {
+    /// A rank below `candidates`, of which there is at least one, and how many blocks a controller
+    /// searches for it.
     fn draw(&self, candidates: u32, stream: &mut Stream) -> (u32, u32);
 
-    /// Bytes of memory a controller needs for each of its blocks.
+    /// Controller memory for each block, in bytes.
     fn bytes_per_block(&self) -> u64;
 }
 
-/// Collects the block of the rank drawn, or any other with as many valid pages.
+/// Collects a block with as many valid pages as the block of the drawn rank.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "D: DrawRank")]
 pub(super) struct Drawn<D> {
     ranked: Ranked,
     stream: Stream,
@@ -57,17 +60,6 @@ impl<D: DrawRank> VictimPolicy for Drawn<D> {
 
     fn searched(&self) -> u32 {
         self.searched
-    }
-
-    fn save(&self, to: &mut Saver) {
-        self.ranked.save(to);
-        to.put(&(&self.stream, self.searched));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.ranked.restore(from)?;
-        (self.stream, self.searched) = from.take()?;
-        Ok(())
     }
 
     fn ram_bytes(&self) -> u64 {

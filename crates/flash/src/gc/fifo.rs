@@ -1,12 +1,12 @@
-//! First in, first out: the block closed longest ago, whatever it holds.
+//! First in, first out: the block closed longest ago, whatever its utilisation.
 
-use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
+use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
+use crate::lists::Lists;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// First in, first out.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "fifo",
@@ -17,36 +17,30 @@ pub const ENTRY: GcEntry = GcEntry {
     build,
 };
 
-struct Fifo(BlockLists);
+/// A list of candidates for each pool.
+#[derive(Serialize, Deserialize)]
+struct Fifo(Lists);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    Ok(Box::new(Fifo(BlockLists::new(input.pools, input.geometry.blocks()))))
+    Ok(Box::new(Fifo(Lists::new(input.pools, input.geometry.blocks() as usize))))
 }
 
 impl VictimPolicy for Fifo {
     fn closed(&mut self, pool: usize, block: BlockId, _valid: u32) {
-        self.0.push_tail(pool, block);
+        self.0.push(pool, block.0);
     }
 
     fn invalidated(&mut self, _pool: usize, _block: BlockId, _valid: u32) {}
 
     fn removed(&mut self, _pool: usize, block: BlockId) {
-        self.0.remove(block);
+        self.0.remove(block.0);
     }
 
     fn choose(&mut self, pool: usize, _array: &Array) -> Option<BlockId> {
-        self.0.head(pool)
-    }
-
-    fn save(&self, to: &mut Saver) {
-        self.0.save(to);
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.0.restore(from)
+        self.0.first(pool).map(BlockId)
     }
 
     fn ram_bytes(&self) -> u64 {
-        (self.0.links.len() * 12 + self.0.heads.len() * 8) as u64
+        (self.0.items() * 12 + self.0.count() * 8) as u64
     }
 }

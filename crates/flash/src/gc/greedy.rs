@@ -1,22 +1,22 @@
 //! Greedy: the block with the fewest valid pages.
 //!
-//! Per pool one list of candidates for each number of valid pages. A block moves one list down
-//! when a page of it becomes invalid, so the least list is found without looking at blocks.
+//! Each pool has a list of candidates for each number of valid pages. A block moves to a lower list
+//! when a page of it is invalidated, so the victim is found without a search.
 //!
-//! Only the lists of the lowest numbers are kept, about a sixteenth of the candidates:
-//! the others would change lists again and again before it is their turn. They are looked at when
-//! the lists have run empty, which comes after a part of them was chosen, so choosing stays
-//! cheap however many there are. When each number last changed is known, so lists are in the order
-//! they would be in had they been kept all the time.
+//! Only the lists of the lowest numbers are kept, with about a sixteenth of the candidates: blocks
+//! in the others would change lists many times before they become victims. When the kept lists run
+//! empty they are filled from the unlisted candidates, after a share of all candidates has been
+//! collected, so the amortised cost of a choice is small on a device of any size. The time at which
+//! each block's number of valid pages last changed is known, so the lists are in the order they
+//! would have had if all of them had been kept.
 
-use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
+use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
+use crate::lists::Lists;
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
 use serde::{Deserialize, Serialize};
 
-/// Greedy.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "greedy",
@@ -27,58 +27,56 @@ pub const ENTRY: GcEntry = GcEntry {
     build,
 };
 
-/// Lists are filled until they hold this part of a pool's candidates,
+/// The lists are filled with one of this many candidates of a pool,
 const LISTED_LEAST: u32 = 32;
-/// and given up from the top while they hold more than this part.
+/// and dropped from the top while they hold more than one of this many.
 const LISTED_MOST: u32 = 16;
 
+#[derive(Serialize, Deserialize)]
 struct Greedy {
-    /// Per pool a list for each number of valid pages, then one of the candidates left out.
-    lists: BlockLists,
-    /// Per list its length.
+    /// For each pool, a list for each number of valid pages and a list of unlisted candidates.
+    lists: Lists,
+    /// The length of each list.
     lengths: Vec<u32>,
     pools: Vec<Pool>,
-    /// Per block when it was closed or its number of valid pages changed, by `now`.
+    /// By block, when it was closed or lost a page, as counted by `now`.
     changed: Vec<u64>,
     now: u64,
-    /// Pages of a block.
-    full: u32,
-    /// Blocks to list, while lists are filled.
-    rising: Vec<Rising>,
+    pages_per_block: u32,
+    /// Candidates to list; kept for its memory.
+    #[serde(skip)]
+    candidates: Vec<Candidate>,
 }
 
-/// What is known of a pool.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Pool {
-    /// A number of valid pages no candidate is below.
+    /// A lower bound of the valid pages of all candidates.
     least: u32,
-    /// Candidates with more valid pages are left out of the lists.
+    /// Candidates with more valid pages are unlisted.
     highest: u32,
-    /// Candidates in lists.
     listed: u32,
-    /// Candidates left out.
-    others: u32,
+    unlisted: u32,
 }
 
-/// A candidate to list, in the order of a list.
+/// A candidate to list, in list order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rising {
+struct Candidate {
     valid: u32,
     changed: u64,
     block: BlockId,
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let (blocks, full) = (input.geometry.blocks(), input.geometry.pages_per_block());
-    let lists = input.pools * (full as usize + 2);
+    let (blocks, pages_per_block) = (input.geometry.blocks(), input.geometry.pages_per_block());
+    let lists = input.pools * (pages_per_block as usize + 2);
     Ok(Box::new(Greedy {
-        lists: BlockLists::new(lists, blocks),
+        lists: Lists::new(lists, blocks as usize),
         lengths: vec![0; lists],
-        pools: vec![Pool { least: 0, highest: 0, listed: 0, others: 0 }; input.pools],
+        pools: vec![Pool::default(); input.pools],
         changed: vec![0; blocks as usize],
         now: 0,
-        full,
-        rising: Vec::new(),
+        pages_per_block,
+        candidates: Vec::new(),
     }))
 }
 
@@ -86,53 +84,51 @@ impl Greedy {
     /// The list of the candidates of `pool` with `valid` valid pages.
     #[inline]
     const fn list(&self, pool: usize, valid: u32) -> usize {
-        pool * (self.full as usize + 2) + valid as usize
+        pool * (self.pages_per_block as usize + 2) + valid as usize
     }
 
-    /// The list of the candidates of `pool` left out of the others.
     #[inline]
-    const fn others(&self, pool: usize) -> usize {
-        self.list(pool, self.full + 1)
+    const fn unlisted(&self, pool: usize) -> usize {
+        self.list(pool, self.pages_per_block + 1)
     }
 
-    /// Puts `block`, in no list, where it belongs.
     #[inline]
     fn enlist(&mut self, pool: usize, block: BlockId, valid: u32) {
-        let known = &mut self.pools[pool];
-        let list = if valid <= known.highest {
-            known.listed += 1;
-            known.least = known.least.min(valid);
+        let counts = &mut self.pools[pool];
+        let list = if valid <= counts.highest {
+            counts.listed += 1;
+            counts.least = counts.least.min(valid);
             self.list(pool, valid)
         } else {
-            known.others += 1;
-            self.others(pool)
+            counts.unlisted += 1;
+            self.unlisted(pool)
         };
-        self.lists.push_tail(list, block);
+        self.lists.push(list, block.0);
         self.lengths[list] += 1;
     }
 
-    /// Takes `block` out of its list; false when it is in none.
+    /// Removes `block` from its list; returns whether it was in one.
     #[inline]
-    fn strike(&mut self, pool: usize, block: BlockId) -> bool {
-        let Some(list) = self.lists.list_of(block) else { return false };
-        self.lists.remove(block);
+    fn delist(&mut self, pool: usize, block: BlockId) -> bool {
+        let Some(list) = self.lists.list_of(block.0) else { return false };
+        self.lists.remove(block.0);
         self.lengths[list] -= 1;
-        let left_out = list == self.others(pool);
-        let Pool { listed, others, .. } = &mut self.pools[pool];
-        *(if left_out { others } else { listed }) -= 1;
+        let was_unlisted = list == self.unlisted(pool);
+        let Pool { listed, unlisted, .. } = &mut self.pools[pool];
+        *(if was_unlisted { unlisted } else { listed }) -= 1;
         true
     }
 
-    /// The first block of the least list.
+    /// The head of the lowest list that is not empty.
     #[inline]
     fn first(&mut self, pool: usize) -> Option<BlockId> {
-        // The least level falls by one per invalidated page, so the climb is paid for already.
+        // `least` falls by one for each invalidated page at most, which bounds this loop.
         let Pool { least, highest, .. } = self.pools[pool];
-        let end = self.full.min(highest + 1);
-        for level in least..end {
-            let head = self.lists.head(self.list(pool, level));
+        let end = self.pages_per_block.min(highest + 1);
+        for valid in least..end {
+            let head = self.lists.first(self.list(pool, valid)).map(BlockId);
             if head.is_some() {
-                self.pools[pool].least = level;
+                self.pools[pool].least = valid;
                 return head;
             }
         }
@@ -140,46 +136,44 @@ impl Greedy {
         None
     }
 
-    /// Fills the empty lists of `pool` with the lowest of the candidates left out. The work is
-    /// that of looking at all of them, and comes again only after a share of them has been chosen.
+    /// Fills the empty lists of `pool` with the lowest of the unlisted candidates. Scans all of
+    /// them, but only once for each share of the candidates that is collected.
     #[cold]
     fn fill_lists(&mut self, pool: usize, array: &Array) {
-        let mut rising = std::mem::take(&mut self.rising);
-        rising.clear();
-        let mut next = self.lists.head(self.others(pool));
-        while let Some(block) = next {
-            let (valid, changed) = (array.valid(block), self.changed[block.0 as usize]);
-            rising.push(Rising { valid, changed, block });
-            next = self.lists.behind(block);
-        }
-        if !rising.is_empty() {
-            let last = rising.len() / LISTED_LEAST as usize;
-            let highest = rising.select_nth_unstable(last).1.valid;
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        candidates.extend(self.lists.iter(self.unlisted(pool)).map(|block| Candidate {
+            valid: array.valid(BlockId(block)),
+            changed: self.changed[block as usize],
+            block: BlockId(block),
+        }));
+        if !candidates.is_empty() {
+            let last = candidates.len() / LISTED_LEAST as usize;
+            let highest = candidates.select_nth_unstable(last).1.valid;
             self.pools[pool].highest = highest;
-            rising.retain(|candidate| candidate.valid <= highest);
-            rising.sort_unstable();
-            for candidate in &rising {
-                self.strike(pool, candidate.block);
+            candidates.retain(|candidate| candidate.valid <= highest);
+            candidates.sort_unstable();
+            for candidate in &candidates {
+                self.delist(pool, candidate.block);
                 self.enlist(pool, candidate.block, candidate.valid);
             }
         }
-        self.rising = rising;
+        self.candidates = candidates;
     }
 
-    /// Gives up lists from the top while they hold too many. What a list holds was put there one
-    /// by one, so that work is paid for as well.
-    fn give_up_lists(&mut self, pool: usize) {
+    /// Drops the highest lists while the lists hold too many candidates.
+    fn drop_lists(&mut self, pool: usize) {
         loop {
-            let Pool { least, highest, listed, others } = self.pools[pool];
-            let all = listed + others;
+            let Pool { least, highest, listed, unlisted } = self.pools[pool];
+            let all = listed + unlisted;
             let list = self.list(pool, highest);
             let left = listed - self.lengths[list];
             if highest <= least || listed <= all / LISTED_MOST || left <= all / LISTED_LEAST {
                 return;
             }
             self.pools[pool].highest = highest - 1;
-            while let Some(block) = self.lists.head(list) {
-                self.strike(pool, block);
+            while let Some(block) = self.lists.first(list).map(BlockId) {
+                self.delist(pool, block);
                 self.enlist(pool, block, highest);
             }
         }
@@ -197,48 +191,33 @@ impl VictimPolicy for Greedy {
     fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32) {
         self.now += 1;
         self.changed[block.0 as usize] = self.now;
-        if valid <= self.pools[pool].highest && self.strike(pool, block) {
+        if valid <= self.pools[pool].highest && self.delist(pool, block) {
             self.enlist(pool, block, valid);
         }
     }
 
     fn removed(&mut self, pool: usize, block: BlockId) {
-        self.strike(pool, block);
+        self.delist(pool, block);
     }
 
     fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId> {
         let chosen = self.first(pool);
         if chosen.is_some() {
-            self.give_up_lists(pool);
+            self.drop_lists(pool);
             return chosen;
         }
-        // Full blocks are not worth collecting, and they alone may be in lists now.
+        // Collecting full blocks gains nothing, and the lists may hold only these.
         if self.pools[pool].listed == 0 {
             self.fill_lists(pool, array);
         }
         self.first(pool)
     }
 
-    fn save(&self, to: &mut Saver) {
-        self.lists.save(to);
-        to.put(&(&self.lengths, &self.pools, &self.changed, self.now));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.lists.restore(from)?;
-        let (lengths, pools, changed, now): (Vec<u32>, Vec<Pool>, Vec<u64>, u64) = from.take()?;
-        state::same_length("the list of lengths", lengths.len(), self.lengths.len())?;
-        state::same_length("the list of pools", pools.len(), self.pools.len())?;
-        state::same_length("the list of changes", changed.len(), self.changed.len())?;
-        (self.lengths, self.pools, self.changed, self.now) = (lengths, pools, changed, now);
-        Ok(())
-    }
-
     fn ram_bytes(&self) -> u64 {
-        // Two links and a list number per block, head and tail per list, in 4 bytes each. A
+        // Two links and a list number for each block, head and tail of each list, 4 bytes each. A
         // controller that keeps all lists needs neither lengths nor times.
-        let lists = self.pools.len() as u64 * (u64::from(self.full) + 1);
-        self.lists.links.len() as u64 * 12 + lists * 8
+        let lists = self.pools.len() as u64 * (u64::from(self.pages_per_block) + 1);
+        self.lists.items() as u64 * 12 + lists * 8
     }
 }
 
@@ -262,16 +241,16 @@ mod tests {
             page_bytes: 512,
             spare_bytes: 0,
         };
-        Geometry::new(&shape).expect("a sound shape")
+        Geometry::new(&shape).expect("a valid shape")
     }
 
-    /// A full list for every number of valid pages, kept all the time.
+    /// The reference: a list for every number of valid pages.
     #[derive(Default)]
-    struct AllLists {
+    struct ReferenceLists {
         lists: [[Vec<BlockId>; PAGES as usize + 1]; 2],
     }
 
-    impl AllLists {
+    impl ReferenceLists {
         fn remove(&mut self, pool: usize, block: BlockId) -> bool {
             let was = self.lists[pool].iter().any(|list| list.contains(&block));
             self.lists[pool].iter_mut().for_each(|list| list.retain(|other| *other != block));
@@ -287,15 +266,15 @@ mod tests {
         (first..first + PAGES).for_each(|page| assert!(array.program(Ppn(page), Lpn(page))));
     }
 
-    /// Whatever happens, the choice is the one of all lists, and few blocks are in lists.
     #[test]
-    fn lists_that_are_left_out_change_no_choice() {
+    fn unlisted_candidates_change_no_choice() {
         let geometry = geometry();
         let mut array = Array::new(geometry, ProgramOrder::Sequential, 1 << 30);
         let settings = hybridsim_config::param::Settings::default();
         let input =
             GcInput { settings: &settings, geometry: &geometry, pools: 2, seed: 1, path: "" };
-        let (mut greedy, mut all) = (build(&input).expect("no parameters"), AllLists::default());
+        let (mut greedy, mut all) =
+            (build(&input).expect("no parameters"), ReferenceLists::default());
         let mut stream = Stream::new(1, "greedy");
         let mut closed = vec![false; BLOCKS as usize];
         for _ in 0..60_000 {

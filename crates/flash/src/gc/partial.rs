@@ -1,23 +1,24 @@
-//! Partial search: the best block of a share of them, at a cost for each one looked at.
+//! Partial search: the block with the fewest valid pages of a share of the candidates, with a cost
+//! for each block searched.
 //!
-//! flashsim, figure 8: the search for the block with the fewest valid pages costs energy of the
-//! processor and the system bus, so a controller may look at a part of the blocks only. 0 takes a
-//! random block without any search, 1 searches all. (The figure's caption says "least number of
-//! invalid pages"; section 4.4 and sense say fewest valid ones.)
+//! flashsim, figure 8: searching for the block with the fewest valid pages costs energy of the
+//! processor and the system bus, so a controller may search only a share of the blocks. 0 takes a
+//! random block without a search, 1 searches all. (The figure's caption says "least number of
+//! invalid pages"; section 4.4 says fewest valid pages.)
 //!
-//! The simulator does not scan. Of `n` candidates sorted by valid pages a set of `k`, drawn without
-//! replacement, has its least rank above `r` with probability C(n - r, k) / C(n, k); the rank is
+//! The simulator does not scan. Of `n` candidates sorted by valid pages, a set of `k` drawn without
+//! replacement has its lowest rank above `r` with probability C(n - r, k) / C(n, k); the rank is
 //! drawn by inverting that, in O(log n). One of the blocks with as many valid pages is then drawn
-//! evenly, as a search in random order keeps the first of several. So the victim has exactly the
-//! distribution a scan would give, up to rounding.
+//! evenly, since a search in random order keeps the first of several. The victim has the
+//! distribution of a scan, up to rounding.
 
 use super::drawn::{DrawRank, Drawn};
 use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
+use serde::{Deserialize, Serialize};
 
-/// Partial search.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "partial-search",
@@ -32,23 +33,24 @@ const PARAMS: [Param; 1] = [Param::with(
     "fraction",
     Kind::Number { min: 0.0, max: 1.0 },
     "1.0",
-    "The share of a plane's candidates that is searched; 0 takes a random one without a search.",
+    "The share of a plane's candidates searched; 0 takes a random block without a search.",
 )];
 
-/// The share that is searched.
+/// The share of the candidates searched.
+#[derive(Serialize, Deserialize)]
 struct Partial(f64);
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
     Ok(Box::new(Drawn::new(input, Partial(input.settings.number("fraction")))))
 }
 
-/// The natural logarithm of the number of ways to choose `chosen` of `all`.
+/// The natural logarithm of the binomial coefficient `all` over `chosen`.
 fn ln_choose(all: u32, chosen: u32) -> f64 {
     let ln_factorial = |number: u32| libm::lgamma(f64::from(number) + 1.0);
     ln_factorial(all) - ln_factorial(chosen) - ln_factorial(all - chosen)
 }
 
-/// The least rank (from 0) in a set of `chosen` of `all` ranks drawn without replacement.
+/// The lowest rank (from 0) in a set of `chosen` of `all` ranks drawn without replacement.
 fn least_rank(all: u32, chosen: u32, stream: &mut Stream) -> u32 {
     debug_assert!((1..=all).contains(&chosen), "{chosen} of {all}");
     // The probability that all of the set lie above the first `skipped` ranks falls from 1.
@@ -77,7 +79,7 @@ impl DrawRank for Partial {
     }
 
     fn bytes_per_block(&self) -> u64 {
-        4 // A count of valid pages, to scan.
+        4 // The number of valid pages, for the scan.
     }
 }
 
@@ -95,9 +97,10 @@ mod tests {
             let mut order: Vec<u32> = (0..all).collect();
             for _ in 0..draws {
                 counted[least_rank(all, chosen, &mut stream) as usize] += 1;
-                for place in 0..chosen as usize {
-                    let other = place + stream.below(u64::from(all) - place as u64) as usize;
-                    order.swap(place, other);
+                for position in 0..chosen as usize {
+                    let left = u64::from(all) - position as u64;
+                    let other = position + stream.below(left) as usize;
+                    order.swap(position, other);
                 }
                 let least = order[..chosen as usize].iter().min().expect("not empty");
                 scanned[*least as usize] += 1;
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_pool_is_searched_at_once() {
+    fn a_huge_pool_costs_no_scan() {
         let mut stream = Stream::new(1, "rank");
         let all = u32::MAX - 1;
         assert_eq!(least_rank(all, all, &mut stream), 0);

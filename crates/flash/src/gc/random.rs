@@ -1,21 +1,22 @@
-//! Random: any closed block.
+//! Random: each closed block with the same probability.
 
 use super::drawn::{DrawRank, Drawn};
 use super::{BuiltPolicy, GcEntry, GcInput};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
+use serde::{Deserialize, Serialize};
 
-/// Random.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "random",
-        summary: "Collects any block, each with the same probability, whatever it holds.",
+        summary: "Collects any block with the same probability, whatever its utilisation.",
         origin: "the lower bound of the analyses; Van Houdt, SIGMETRICS 2013",
         params: &[],
     },
     build,
 };
 
+#[derive(Serialize, Deserialize)]
 struct Random;
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
@@ -28,6 +29,6 @@ impl DrawRank for Random {
     }
 
     fn bytes_per_block(&self) -> u64 {
-        0 // The number of a block is drawn, and no table is needed.
+        0 // Draws a block number and needs no table.
     }
 }

@@ -1,17 +1,16 @@
 //! Windowed greedy: greedy among the blocks closed longest ago.
 //!
-//! The window always holds the oldest candidates of a pool; when one leaves, the next oldest
-//! comes in. Blocks in the window are kept by their valid pages, the rest in order of age, so
-//! nothing is searched.
+//! The window holds the oldest candidates of a pool; when one leaves, the next oldest enters.
+//! Blocks in the window are listed by valid pages, younger blocks by age, so nothing is searched.
 
-use super::{BlockLists, BuiltPolicy, GcEntry, GcInput, VictimPolicy};
+use super::{BuiltPolicy, GcEntry, GcInput, VictimPolicy};
 use crate::array::Array;
 use crate::geometry::BlockId;
+use crate::lists::Lists;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// Windowed greedy.
 pub const ENTRY: GcEntry = GcEntry {
     description: Description {
         name: "windowed-greedy",
@@ -26,109 +25,102 @@ const PARAMS: [Param; 1] = [Param::with(
     "window",
     Kind::Count { min: 1, max: 1 << 31 },
     "64",
-    "Blocks in the window, per plane; 1 is FIFO, all of them is greedy.",
+    "Blocks in the window of each plane; 1 is FIFO, all blocks is greedy.",
 )];
 
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Window {
+    blocks: u64,
+    /// A lower bound of the valid pages of the blocks in the window.
+    least: u32,
+}
+
+#[derive(Serialize, Deserialize)]
 struct Windowed {
-    /// Per pool and number of valid pages the blocks in the window.
-    inside: BlockLists,
-    /// Per pool the younger blocks, the oldest first.
-    waiting: BlockLists,
-    /// Per pool the blocks in the window.
-    count: Vec<u64>,
-    /// Per pool a number of valid pages no block in the window is below.
-    least: Vec<u32>,
-    window: u64,
-    levels: u32,
+    /// For each pool, a list of the window's blocks for each number of valid pages, and a list of
+    /// the younger blocks by age.
+    lists: Lists,
+    windows: Vec<Window>,
+    window_max: u64,
+    pages_per_block: u32,
 }
 
 fn build(input: &GcInput<'_>) -> BuiltPolicy {
-    let blocks = input.geometry.blocks();
-    let levels = input.geometry.pages_per_block() + 1;
+    let pages_per_block = input.geometry.pages_per_block();
+    let lists = input.pools * (pages_per_block as usize + 2);
     Ok(Box::new(Windowed {
-        inside: BlockLists::new(input.pools * levels as usize, blocks),
-        waiting: BlockLists::new(input.pools, blocks),
-        count: vec![0; input.pools],
-        least: vec![levels; input.pools],
-        window: input.settings.count("window"),
-        levels,
+        lists: Lists::new(lists, input.geometry.blocks() as usize),
+        windows: vec![Window { blocks: 0, least: pages_per_block + 1 }; input.pools],
+        window_max: input.settings.count("window"),
+        pages_per_block,
     }))
 }
 
 impl Windowed {
-    fn put_inside(&mut self, pool: usize, block: BlockId, valid: u32) {
-        self.inside.push_tail(pool * self.levels as usize + valid as usize, block);
-        self.least[pool] = self.least[pool].min(valid);
+    const fn list(&self, pool: usize, valid: u32) -> usize {
+        pool * (self.pages_per_block as usize + 2) + valid as usize
     }
 
-    /// Lets waiting blocks into a window that is not full.
+    /// The list of the blocks that are too young for the window.
+    const fn younger(&self, pool: usize) -> usize {
+        self.list(pool, self.pages_per_block + 1)
+    }
+
+    fn enlist(&mut self, pool: usize, block: u32, valid: u32) {
+        self.lists.move_to(self.list(pool, valid), block);
+        self.windows[pool].least = self.windows[pool].least.min(valid);
+    }
+
+    /// Moves the oldest of the younger blocks into a window that is not full.
     fn fill(&mut self, pool: usize, array: &Array) {
-        while self.count[pool] < self.window {
-            let Some(next) = self.waiting.head(pool) else { return };
-            self.waiting.remove(next);
-            self.put_inside(pool, next, array.valid(next));
-            self.count[pool] += 1;
+        while self.windows[pool].blocks < self.window_max {
+            let Some(next) = self.lists.first(self.younger(pool)) else { return };
+            self.enlist(pool, next, array.valid(BlockId(next)));
+            self.windows[pool].blocks += 1;
         }
+    }
+
+    fn in_window(&self, pool: usize, block: BlockId) -> bool {
+        self.lists.list_of(block.0).is_some_and(|list| list != self.younger(pool))
     }
 }
 
 impl VictimPolicy for Windowed {
     fn closed(&mut self, pool: usize, block: BlockId, _valid: u32) {
-        self.waiting.push_tail(pool, block);
+        self.lists.push(self.younger(pool), block.0);
     }
 
     #[inline]
     fn invalidated(&mut self, pool: usize, block: BlockId, valid: u32) {
-        if self.inside.list_of(block).is_some() {
-            self.inside.remove(block);
-            self.put_inside(pool, block, valid);
+        if self.in_window(pool, block) {
+            self.enlist(pool, block.0, valid);
         }
     }
 
     fn removed(&mut self, pool: usize, block: BlockId) {
-        if self.inside.list_of(block).is_some() {
-            self.inside.remove(block);
-            self.count[pool] -= 1;
-        } else {
-            self.waiting.remove(block);
-        }
+        self.windows[pool].blocks -= u64::from(self.in_window(pool, block));
+        self.lists.remove(block.0);
     }
 
     fn choose(&mut self, pool: usize, array: &Array) -> Option<BlockId> {
-        // Nothing is asked of the window between two choices, so it may fill as late as here.
+        // The window is used only here, so it may be filled as late as here.
         self.fill(pool, array);
-        for level in self.least[pool]..self.levels {
-            let head = self.inside.head(pool * self.levels as usize + level as usize);
+        for valid in self.windows[pool].least..=self.pages_per_block {
+            let head = self.lists.first(self.list(pool, valid)).map(BlockId);
             if head.is_some() {
-                self.least[pool] = level;
-                // With nothing but full blocks in the window, moving the oldest on is the only
-                // way to ever reach the younger ones; not so when the window holds them all.
-                let all_full = level + 1 == self.levels && self.waiting.head(pool).is_none();
-                return head.filter(|_| !all_full);
+                self.windows[pool].least = valid;
+                // With only full blocks in the window, moving the oldest is the only way to reach
+                // the younger ones; there is no gain when the window holds all candidates.
+                let no_gain =
+                    valid == self.pages_per_block && self.lists.first(self.younger(pool)).is_none();
+                return head.filter(|_| !no_gain);
             }
         }
         None
     }
 
-    fn save(&self, to: &mut Saver) {
-        self.inside.save(to);
-        self.waiting.save(to);
-        to.put(&(&self.count, &self.least));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        self.inside.restore(from)?;
-        self.waiting.restore(from)?;
-        let (count, least): (Vec<u64>, Vec<u32>) = from.take()?;
-        state::same_length("the list of pools", count.len(), self.count.len())?;
-        state::same_length("the list of pools", least.len(), self.least.len())?;
-        (self.count, self.least) = (count, least);
-        Ok(())
-    }
-
     fn ram_bytes(&self) -> u64 {
-        // Two links and a list number per block, head and tail per list, in 4 bytes each.
-        (self.inside.links.len() * 12 + (self.inside.heads.len() + self.waiting.heads.len()) * 8)
-            as u64
+        // Two links and a list number for each block, head and tail of each list, 4 bytes each.
+        (self.lists.items() * 12 + self.lists.count() * 8) as u64
     }
 }

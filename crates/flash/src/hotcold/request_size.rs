@@ -1,13 +1,12 @@
-//! Small requests are hot: metadata and small updates are written again sooner than bulk data.
+//! Small requests are hot: metadata and small updates are overwritten sooner than bulk data.
 
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// By request size.
 pub const ENTRY: HotColdEntry = HotColdEntry {
     description: Description {
         name: "request-size",
@@ -25,6 +24,7 @@ const PARAMS: [Param; 1] = [Param::with(
     "Requests that touch at most this many pages are hot.",
 )];
 
+#[derive(Serialize, Deserialize)]
 struct RequestSize {
     pages_max: u32,
 }
@@ -36,12 +36,6 @@ fn build(settings: &Settings) -> BuiltClassifier {
 impl HotColdClassifier for RequestSize {
     fn is_hot(&mut self, _lpn: Lpn, hint: Hint) -> bool {
         hint.request_pages <= self.pages_max
-    }
-
-    fn save(&self, _to: &mut Saver) {}
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 
     fn ram_bytes(&self) -> u64 {

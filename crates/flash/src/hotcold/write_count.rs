@@ -1,23 +1,21 @@
-//! Pages written often of late are hot.
+//! Frequently written pages are hot.
 //!
-//! A page counts in two small counters chosen by hashing its number, and is hot when both are at
-//! the threshold or above; pages share counters, so a cold page passes for hot now and then. All
-//! counters are halved from time to time, so that what was hot grows cold. The memory does not
-//! depend on the size of the device. As in the source, 4,096 counters are halved after 5,117
-//! writes.
+//! A write increments two small counters chosen by hashing the page number; a page is hot when both
+//! are at the threshold or above. Pages share counters, so some cold pages are classified as hot.
+//! All counters are halved periodically (exponential decay). The memory does not depend on the
+//! size of the device. As in the source, 4,096 counters are halved after 5,117 writes.
 
 use super::{BuiltClassifier, HotColdClassifier, HotColdEntry};
 use crate::ftl::Hint;
 use crate::geometry::Lpn;
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// By recent writes.
 pub const ENTRY: HotColdEntry = HotColdEntry {
     description: Description {
         name: "write-count",
-        summary: "Pages written often of late are hot, by hashed counters that decay.",
+        summary: "Frequently written pages are hot, by hashed counters with decay.",
         origin: "Hsieh, Kuo and Chang, ACM Transactions on Storage 2006",
         params: &PARAMS,
     },
@@ -30,7 +28,7 @@ const PARAMS: [Param; 3] = [
         "threshold",
         Kind::Count { min: 1, max: COUNT_MAX as u64 },
         "4",
-        "Both counters of a hot page are at least this; they end at 15.",
+        "Both counters of a hot page are at least this; they saturate at 15.",
     ),
     Param::with(
         "decay_writes",
@@ -43,6 +41,7 @@ const PARAMS: [Param; 3] = [
 /// Counters have four bits.
 const COUNT_MAX: u8 = 15;
 
+#[derive(Serialize, Deserialize)]
 struct WriteCount {
     counters: Vec<u8>,
     threshold: u8,
@@ -62,7 +61,7 @@ fn build(settings: &Settings) -> BuiltClassifier {
 
 impl WriteCount {
     /// The two counters of a page: the halves of a multiplicative hash.
-    fn places(&self, lpn: Lpn) -> [usize; 2] {
+    fn counters_of(&self, lpn: Lpn) -> [usize; 2] {
         let hash = (u64::from(lpn.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let size = self.counters.len() as u64;
@@ -77,25 +76,14 @@ impl HotColdClassifier for WriteCount {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
         }
         self.until_decay -= 1;
-        let places = self.places(lpn);
-        // Only the lesser counter rises, both when equal: the greater one counts other pages too.
-        let [one, other] = places.map(|place| self.counters[place]);
+        let chosen = self.counters_of(lpn);
+        // Only the lower counter rises, or both when equal: the higher one counts other pages too.
+        let [one, other] = chosen.map(|at| self.counters[at]);
         let count = (one.min(other) + 1).min(COUNT_MAX);
-        for place in places {
-            self.counters[place] = self.counters[place].max(count);
+        for at in chosen {
+            self.counters[at] = self.counters[at].max(count);
         }
         count >= self.threshold
-    }
-
-    fn save(&self, to: &mut Saver) {
-        to.put(&(&self.counters, self.until_decay));
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (counters, until_decay): (Vec<u8>, u64) = from.take()?;
-        state::same_length("the table of counters", counters.len(), self.counters.len())?;
-        (self.counters, self.until_decay) = (counters, until_decay);
-        Ok(())
     }
 
     fn ram_bytes(&self) -> u64 {
@@ -125,16 +113,16 @@ mod tests {
     }
 
     #[test]
-    fn halving_comes_after_so_many_writes() {
+    fn counters_are_halved_after_decay_writes() {
         let mut counts = counts(1024, 6);
         (0..6).for_each(|_| _ = counts.is_hot(Lpn(7), HINT));
         // 6 became 3, and this write makes it 4.
         assert!(counts.is_hot(Lpn(7), HINT));
-        assert!(counts.places(Lpn(7)).iter().all(|place| counts.counters[*place] == 4));
+        assert!(counts.counters_of(Lpn(7)).iter().all(|at| counts.counters[*at] == 4));
     }
 
     #[test]
-    fn few_cold_pages_pass_for_hot() {
+    fn few_cold_pages_are_classified_as_hot() {
         let mut counts = counts(65_536, 5117);
         let wrong = (0..50_000u32).filter(|lpn| counts.is_hot(Lpn(lpn * 977), HINT)).count();
         assert!(wrong < 50, "{wrong} of 50,000 pages written once");

@@ -1,42 +1,44 @@
-//! The hybrid SSD of chang-slc-mlc: a little SLC flash for hot data in front of MLC flash.
+//! The hybrid SLC/MLC SSD of chang-slc-mlc: a small SLC flash for hot data and a large MLC flash.
 //!
-//! A write first meets the hot-data filter ([`filter`]): small ones are hot. Then the utilization
-//! throttle ([`throttle`]), which spares the SLC flash when it wears too fast. What passes both is
-//! appended to the SLC log ([`log`]) and found by a hash table ([`hash`]); the rest goes to the MLC
-//! flash, chains of blocks ([`mlc`]). [`store`] has both and moves cold data from one to the
-//! other, [`device`] is the layer that gives it all its time. Nothing is buffered in volatile
-//! memory: a write is answered when it is programmed.
+//! A write passes the hot-data filter ([`hot_data_filter`]): small writes are hot. The utilisation
+//! throttle ([`throttle`]) then protects the SLC flash from early wear. Accepted writes are
+//! appended to the circular SLC log ([`slc_log`]), in which a hash table ([`hash_table`]) locates
+//! sectors. All others go to the MLC flash, which is organised in block chains ([`block_chains`]).
+//! [`hybrid_ftl`] owns both media and moves cold data to the MLC flash, [`backend`] times its flash
+//! operations. No data are buffered in volatile memory: a write completes when it is programmed.
 //!
-//! The same parts make a conventional MLC SSD (`slc_size = 0`), one with dynamic density control
-//! ([`density`]), a drive of today with an SLC cache of all writes, and one with a third tier of
-//! non-volatile memory ([`buffer`]). [`model`] has what the paper computes.
+//! The same model covers a conventional MLC SSD (`slc_size = 0`), dynamic density control
+//! ([`density`]), a TLC or QLC drive whose SLC cache takes all writes, and a third tier of
+//! non-volatile memory ([`nvram`]). [`model`] has the analysis of the paper.
 //!
-//! The paper speaks of sectors of 512 bytes in its evaluation and of sectors as large as pages in
-//! its analysis. Here the hash table holds sectors of 512 bytes; a small write of eight takes two
-//! SLC pages of 2 KB. An MLC page holds all its sectors, so a write of part of a page reads the
-//! rest, from either medium, and takes it along.
+//! The paper has sectors of 512 bytes in its evaluation and sectors as large as pages in its
+//! analysis. Here the hash table holds sectors of 512 bytes; a small write of eight takes two SLC
+//! pages of 2 KB. An MLC page holds all its sectors, so a write of part of a page reads the other
+//! sectors from either medium and programs them again.
+//!
+//! Imports point one way: from `params` to `backend`, `nvram`, `hybrid_ftl`, the two media, and the
+//! tables and policies below them.
 
-mod buffer;
+mod backend;
+mod block_chains;
 mod density;
-mod device;
-mod filter;
-mod hash;
-mod log;
-mod mlc;
+mod hash_table;
+mod hot_data_filter;
+mod hybrid_ftl;
+mod lru_list;
 pub mod model;
+mod nvram;
+mod operations;
 mod params;
-mod recent;
-mod recovery;
-mod state;
-mod store;
+mod slc_log;
 #[cfg(test)]
 mod tests;
 mod throttle;
-mod trims;
-mod work;
+mod trim_record;
 
-pub use device::SlcMlcSsd;
-pub use filter::{COUNTERS, Filter, Search, threshold};
-pub use hash::{HashTable, Probing};
+pub use backend::SlcMlcSsd;
+pub use operations::STATISTIC_NAMES;
 pub use params::{ENTRY, PARAMS, build_slc_mlc};
-pub use work::NAMES;
+
+/// No sector, page, block or slot.
+const NONE: u32 = u32::MAX;

@@ -1,18 +1,14 @@
-//! What chang-slc-mlc computes: expected write costs (section 4.1), memory (section 4.2), and cost
-//! (section 5.6).
+//! The analysis of chang-slc-mlc: expected write costs (section 4.1), memory (section 4.2), extra
+//! cost and energy (section 5.6).
 
 use crate::geometry::Geometry;
 
 /// Times of a page read, a page write and a block erase in microseconds, and pages of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Chip {
-    /// Reading a page.
     pub read_us: f64,
-    /// Programming a page.
     pub write_us: f64,
-    /// Erasing a block.
     pub erase_us: f64,
-    /// Pages of a block.
     pub pages: f64,
 }
 
@@ -24,19 +20,19 @@ pub const MLC: Chip = Chip { read_us: 60.0, write_us: 800.0, erase_us: 1500.0, p
 /// The performance factors of table 3.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Factors {
-    /// Share of the user's data that goes to the SLC flash.
+    /// Fraction of the user's data that goes to the SLC flash.
     pub alpha: f64,
-    /// Valid pages of the tail block.
+    /// Valid pages in the tail block.
     pub n1: f64,
-    /// Those copied to the head.
+    /// Valid pages copied to the head.
     pub n2: f64,
     /// Pages scanned when a mapping is not cached.
     pub n3: f64,
     /// Blocks erased by folding a chain.
     pub n4: f64,
-    /// Chance that the mapping is not cached.
+    /// Probability that the mapping is not cached.
     pub p1: f64,
-    /// Chance that a page write folds a chain.
+    /// Probability that a page write folds a chain.
     pub p2: f64,
 }
 
@@ -61,9 +57,9 @@ impl Factors {
     }
 }
 
-/// Memory the firmware needs (section 4.2).
+/// RAM of the firmware's tables (section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ram {
+pub struct MemoryFootprint {
     /// L2P table and LB table.
     pub block_tables_bytes: u64,
     /// The hash table of the SLC flash, with keys and values for sectors as large as SLC pages,
@@ -71,14 +67,14 @@ pub struct Ram {
     pub hash_table_bytes: u64,
 }
 
-/// Bits that tell `count` things apart.
+/// Bits to address `count` items.
 fn bits(count: u64) -> u64 {
     u64::from(u64::BITS - count.saturating_sub(1).leading_zeros())
 }
 
-impl Ram {
-    /// Tables of `logical` and `physical` MLC blocks, addressed by whole bytes, and a hash table
-    /// of `entries` for `slc_pages` pages of a device of `slc_sized` pages of that size.
+impl MemoryFootprint {
+    /// Tables of `logical` and `physical` MLC blocks, with addresses of whole bytes, and a hash
+    /// table of `entries` for `slc_pages` pages of a device of `slc_sized` pages of that size.
     pub fn new(logical: u64, physical: u64, entries: u64, slc_pages: u64, slc_sized: u64) -> Self {
         let address_bytes = bits(physical).div_ceil(8);
         Self {
@@ -120,7 +116,7 @@ mod tests {
     ];
 
     #[test]
-    fn section_4_1_comes_out() {
+    fn section_4_1_is_reproduced() {
         let costs = TABLE_3.map(|factors| factors.write_us(&SLC, &MLC));
         for (cost, expected) in costs.iter().zip([4064.98, 2328.27, 2102.07, 1478.27]) {
             assert!((cost - expected).abs() < 0.1, "{cost} {expected}");
@@ -128,13 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn section_4_2_comes_out() {
-        let ram = Ram::new(40_960, 43_008, 32_768, 65_536, 20 << 19);
-        assert_eq!(ram, Ram { block_tables_bytes: 164 << 10, hash_table_bytes: 160 << 10 });
+    fn section_4_2_is_reproduced() {
+        let ram = MemoryFootprint::new(40_960, 43_008, 32_768, 65_536, 20 << 19);
+        assert_eq!(
+            ram,
+            MemoryFootprint { block_tables_bytes: 164 << 10, hash_table_bytes: 160 << 10 }
+        );
     }
 
     #[test]
-    fn table_4_extra_cost_comes_out() {
+    fn table_4_extra_cost_is_reproduced() {
         let check = |slc_mb, percent: &str| {
             assert_eq!(format!("{:.1}", 100.0 * extra_cost_ratio(slc_mb, 21.0)), percent);
         };
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn section_5_6_comes_out() {
+    fn section_5_6_is_reproduced() {
         let check = |time, joules: f64| assert!((operation_uj(time) - joules).abs() < 1e-9);
         check(800.0, 39.6);
         check(60.0, 2.97);

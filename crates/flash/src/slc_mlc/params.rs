@@ -1,31 +1,30 @@
-//! The parameters of a hybrid SSD, and how one is built from them. Defaults are configuration C3
-//! of chang-slc-mlc (tables 1 and 2) with 256 MB of SLC flash, unless their help says assumed.
+//! The parameters of kind `slc-mlc-ssd`, and how one is built from them. Defaults are configuration
+//! C3 of chang-slc-mlc (tables 1 and 2) with 256 MB of SLC flash, unless their help says assumed.
 
-use super::buffer::Buffer;
-use super::density::Density;
-use super::device::{Parameters, SlcMlcSsd};
-use super::filter::{Filter, Search};
-use super::hash::{HashTable, Probing};
-use super::log::{BLOCKS_MIN, SlcLog};
-use super::mlc::Mlc;
-use super::model::Ram;
-use super::store::{Cache, Store};
-use super::throttle::{Throttle, WriteBack};
-use super::work::Times;
+use super::backend::{HybridBackend, SlcMlcSsd};
+use super::block_chains::{BlockChains, ChainConfig};
+use super::density::DensityControl;
+use super::hash_table::{HashTable, Probing};
+use super::hot_data_filter::{HotDataFilter, Search};
+use super::hybrid_ftl::{HybridFtl, SlcCache};
+use super::model::MemoryFootprint;
+use super::nvram::NvramBuffer;
+use super::operations::{MediumTimes, STATISTIC_NAMES};
+use super::slc_log::{BLOCKS_MIN, SlcLog};
+use super::throttle::{UtilisationThrottle, WriteBackPolicy};
 use crate::array::{Array, ProgramOrder};
-use crate::device::IDLE_AFTER;
+use crate::device::{FrontEnd, IDLE_AFTER, check_memory};
 use crate::geometry::{Geometry, Shape};
 use crate::wear::{WearEntry, WearInput};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration};
+use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 
-/// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "slc-mlc-ssd",
-        summary: "A flash device with a little SLC flash as a log for hot data in front of MLC.",
+        summary: "A hybrid SSD: a circular SLC log for hot data in front of MLC flash.",
         origin: "chang-slc-mlc (L.-P. Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
         params: PARAMS,
     },
@@ -36,48 +35,44 @@ const WAYS: Kind = Kind::Count { min: 1, max: 4096 };
 const CYCLES: Kind = Kind::Count { min: 1, max: u32::MAX as u64 };
 const PAGES: Kind = Kind::Count { min: 1, max: 65_536 };
 
-/// What can be set.
+/// The parameters of a hybrid SSD.
 pub const PARAMS: &[Param] = &[
-    Param::with("capacity", Kind::Bytes, "\"20480MiB\"", "What it offers, in whole MLC blocks."),
-    Param::with("mlc_size", Kind::Bytes, "\"21504MiB\"", "MLC flash, spare blocks included."),
+    Param::with("capacity", Kind::Bytes, "\"20480MiB\"", "Exported capacity, in whole MLC blocks."),
+    Param::with("mlc_size", Kind::Bytes, "\"21504MiB\"", "MLC flash, including spare blocks."),
     Param::with("mlc_page_size", Kind::Bytes, "\"4KiB\"", "Data bytes of an MLC page."),
-    Param::with("mlc_pages_per_block", PAGES, "128", "Pages of an MLC block."),
-    Param::with("mlc_read_time", Kind::Duration, "\"60us\"", "An MLC page read."),
-    Param::with("mlc_program_time", Kind::Duration, "\"800us\"", "An MLC page programmed."),
-    Param::with("mlc_erase_time", Kind::Duration, "\"1.5ms\"", "An MLC block erased."),
-    Param::with("mlc_endurance", CYCLES, "5000", "Erases an MLC block survives."),
+    Param::with("mlc_pages_per_block", PAGES, "128", "Pages per MLC block."),
+    Param::with("mlc_read_time", Kind::Duration, "\"60us\"", "MLC page read."),
+    Param::with("mlc_program_time", Kind::Duration, "\"800us\"", "MLC page program."),
+    Param::with("mlc_erase_time", Kind::Duration, "\"1.5ms\"", "MLC block erase."),
+    Param::with("mlc_endurance", CYCLES, "5000", "Program/erase cycles per MLC block."),
     Param::with(
         "mlc_ways",
         WAYS,
         "1",
-        "MLC pages of one block worked on at a time: a block then lies across as many dies. The \
-         paper considers no parallelism.",
+        "Dies over which an MLC block is striped, so that this many of its pages are read or \
+         programmed in parallel. The paper has no parallelism.",
     ),
-    Param::with(
-        "slc_size",
-        Kind::Bytes,
-        "\"256MiB\"",
-        "SLC flash; 0 makes it a conventional MLC SSD.",
-    ),
+    Param::with("slc_size", Kind::Bytes, "\"256MiB\"", "SLC flash; 0 for a conventional MLC SSD."),
     Param::with("slc_page_size", Kind::Bytes, "\"2KiB\"", "Data bytes of an SLC page."),
-    Param::with("slc_pages_per_block", PAGES, "64", "Pages of an SLC block."),
-    Param::with("slc_read_time", Kind::Duration, "\"25us\"", "An SLC page read."),
-    Param::with("slc_program_time", Kind::Duration, "\"200us\"", "An SLC page programmed."),
-    Param::with("slc_erase_time", Kind::Duration, "\"1.5ms\"", "An SLC block erased."),
-    Param::with("slc_endurance", CYCLES, "100000", "Erases an SLC block survives."),
+    Param::with("slc_pages_per_block", PAGES, "64", "Pages per SLC block."),
+    Param::with("slc_read_time", Kind::Duration, "\"25us\"", "SLC page read."),
+    Param::with("slc_program_time", Kind::Duration, "\"200us\"", "SLC page program."),
+    Param::with("slc_erase_time", Kind::Duration, "\"1.5ms\"", "SLC block erase."),
+    Param::with("slc_endurance", CYCLES, "100000", "Program/erase cycles per SLC block."),
     Param::with("slc_ways", WAYS, "1", "As `mlc_ways`."),
     Param::with(
         "filter",
         Kind::Choice(&["size", "all"]),
         "\"size\"",
-        "What the SLC flash takes: small writes, or, as the cache of today's drives, all.",
+        "Hot-data filter. `size`: small writes are hot. `all`: every write is, as for the SLC \
+         cache of a TLC or QLC drive.",
     ),
     Param::with(
         "threshold_search",
         Kind::Choice(Search::NAMES),
         "\"exhaustive\"",
-        "How 2-means clustering is done: over all splits; by the loop of Algorithm 1 with the sum \
-         it means; or as printed. The loops stay at 1 or 2 sectors.",
+        "2-means clustering of write sizes: over all splits, by the loop of Algorithm 1 with the \
+         intended sum, or as printed. The loops stay at 1 or 2 sectors.",
     ),
     Param::with(
         "threshold_every",
@@ -89,39 +84,39 @@ pub const PARAMS: &[Param] = &[
         "threshold_first",
         Kind::Count { min: 1, max: 1 << 20 },
         "8",
-        "The threshold in sectors until then (assumed).",
+        "Initial threshold in sectors (assumed).",
     ),
     Param::optional(
         "hash_entries",
         Kind::Count { min: 2, max: 1 << 28 },
-        "Entries of the hash table; without it half as many as SLC pages.",
+        "Entries of the hash table; by default half the number of SLC pages.",
     ),
     Param::with(
         "hash_unit",
         Kind::Choice(&["page", "sector"]),
         "\"page\"",
-        "What an entry of the hash table finds. Section 4.2 has SLC pages, section 5.4 sectors of \
-         512 bytes; with these, table 3's 12.58 valid pages in a tail block of 64 would need more \
-         entries than there are. A page's entry is one bucket for each of its sectors.",
+        "What an entry of the hash table locates. Section 4.2 has SLC pages, section 5.4 sectors \
+         of 512 bytes; with sectors, table 3's 12.58 valid pages per tail block of 64 would need \
+         more entries than there are. The entry of a page is one bucket per sector.",
     ),
     Param::with(
         "probing",
         Kind::Choice(&["linear", "quadratic"]),
         "\"linear\"",
-        "How the hash table resolves collisions.",
+        "Collision resolution of the hash table.",
     ),
     Param::with(
         "probes",
         Kind::Count { min: 1, max: 1024 },
         "8",
-        "Entries looked at; a write of which one sector finds none goes to MLC.",
+        "Entries probed; a write with a sector that finds no free entry goes to MLC.",
     ),
-    Param::with("throttle", Kind::Flag, "true", "Whether the utilization throttle works."),
+    Param::with("throttle", Kind::Flag, "true", "Enables the utilisation throttle."),
     Param::with(
         "throttle_every",
         Kind::Count { min: 1, max: 1 << 30 },
         "1000",
-        "Requests between changes of k.",
+        "Requests between changes of k, the maximum length of the log.",
     ),
     Param::with(
         "throttle_step",
@@ -133,47 +128,47 @@ pub const PARAMS: &[Param] = &[
         "write_back",
         Kind::Flag,
         "true",
-        "Valid data of the tail block stay on the SLC flash while their chain has no log.",
+        "Valid data of the tail block are copied to the head while their chain has no log.",
     ),
     Param::with(
         "pull",
         Kind::Flag,
         "true",
-        "Folding a chain takes along what the SLC flash holds of it.",
+        "A fold includes the data of the chain that are on the SLC flash.",
     ),
     Param::with(
         "cache_mode",
         Kind::Choice(&["static", "dynamic"]),
         "\"static\"",
-        "`dynamic` lets the log shrink as the device fills, as where SLC blocks are borrowed from \
-         free MLC ones (use with `premapped` off).",
+        "`dynamic`: the log shrinks as the device fills, as if SLC blocks were borrowed from free \
+         MLC blocks (use with `premapped = false`).",
     ),
     IDLE_AFTER,
     Param::with(
         "idle_keep",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.0",
-        "The share of the SLC blocks that background work leaves filled.",
+        "Fraction of the SLC blocks that background work leaves filled.",
     ),
     Param::with(
         "nvram",
         Kind::Bytes,
         "\"0B\"",
-        "Non-volatile memory that gathers writes of up to an MLC page (a third tier; assumed).",
+        "Non-volatile memory that collects writes of up to one MLC page (third tier; assumed).",
     ),
     Param::with(
         "mapping_cache",
         Kind::Count { min: 0, max: u32::MAX as u64 },
         "64",
-        "Logical blocks whose mapping is cached (assumed); others are scanned when used.",
+        "Logical blocks whose page mapping is cached (assumed); the logs of others are scanned.",
     ),
     Param::with(
         "logs_max",
         Kind::Count { min: 1, max: u32::MAX as u64 },
         "1",
-        "A chain with so many log blocks is folded when the last is full. The paper adds another \
-         log then, but its folds erase 2.0 blocks at most and its scans read 82 pages at most \
-         (table 3), so chains of more than one log hardly occurred.",
+        "Maximum log blocks per chain; the chain is folded when the last is full. The paper adds \
+         another log then, but its folds erase at most 2.0 blocks and its scans read at most 82 \
+         pages (table 3), so chains of several logs must have been rare.",
     ),
     Param::with(
         "premapped",
@@ -185,28 +180,28 @@ pub const PARAMS: &[Param] = &[
         "wear_levelling",
         Kind::Entry(WearEntry::CATEGORY),
         "\"dual-pool\"",
-        "Keeps the MLC flash evenly worn; the paper takes the dual pool with a threshold of 16.",
+        "Wear levelling of the MLC flash; the paper has the dual-pool algorithm with threshold 16.",
     ),
     Param::with(
         "density_size",
         Kind::Bytes,
         "\"0B\"",
-        "Dynamic density control: MLC flash that often used logical blocks may take beyond their \
-         own to be kept with one bit to the cell. It is part of `mlc_size`.",
+        "Dynamic density control: additional MLC flash, part of `mlc_size`, for frequently \
+         accessed logical blocks stored with one bit per cell.",
     ),
     Param::with(
         "density_up",
         Kind::Count { min: 1, max: 60_000 },
         "64",
-        "Accesses after which a logical block is used often (assumed).",
+        "Accesses after which a logical block is converted (assumed).",
     ),
     Param::with(
         "density_halve",
         Kind::Count { min: 1, max: 1 << 40 },
         "100000",
-        "Accesses after which all these counts are halved (assumed).",
+        "Accesses after which all access counters are halved (assumed).",
     ),
-    Param::with("overhead", Kind::Duration, "\"0us\"", "Controller time per request."),
+    Param::with("overhead", Kind::Duration, "\"0us\"", "Controller overhead per request."),
     Param::with(
         "active_power",
         Kind::Power,
@@ -217,7 +212,7 @@ pub const PARAMS: &[Param] = &[
         "idle_power",
         Kind::Power,
         "\"0.000033W\"",
-        "Power while nothing happens: 3.3 V and 10 uA for one chip (table 1).",
+        "Power while idle: 3.3 V and 10 uA for one chip (table 1).",
     ),
 ];
 
@@ -225,14 +220,14 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     Ok(Box::new(build_slc_mlc(input)?))
 }
 
-/// The shape of one medium: one plane, `ways` of which work as one.
+/// The geometry of one medium: one plane, as all its dies work as one.
 fn geometry(
     settings: &Settings,
     [size, page, pages]: [&'static str; 3],
 ) -> Result<Geometry, Vec<Problem>> {
     let (page_bytes, pages_per_block) = (settings.bytes(page), settings.count(pages));
     if page_bytes == 0 || !page_bytes.is_multiple_of(SECTOR_BYTES) || page_bytes > 64 << 9 {
-        let message = "must be a multiple of 512 bytes, 32 KiB at most";
+        let message = "must be a multiple of 512 bytes and at most 32 KiB";
         return Err(vec![Problem::new(page, message)]);
     }
     let blocks = settings.bytes(size) / (page_bytes * pages_per_block);
@@ -249,9 +244,9 @@ fn geometry(
     Geometry::new(&shape).map_err(|problems| problems.into_iter().take(1).map(rename).collect())
 }
 
-/// Blocks offered, or everything that is wrong with the sizes.
-fn offered(settings: &Settings, mlc: &Geometry) -> Result<u32, Vec<Problem>> {
-    let block_bytes = u64::from(mlc.pages_per_block()) * u64::from(mlc.page_bytes());
+/// The number of logical blocks.
+fn logical_blocks(settings: &Settings, mlc: &Geometry) -> Result<u32, Vec<Problem>> {
+    let block_bytes = block_bytes(mlc);
     let capacity = settings.bytes("capacity");
     let blocks = capacity / block_bytes;
     let mut problems = Vec::new();
@@ -263,8 +258,8 @@ fn offered(settings: &Settings, mlc: &Geometry) -> Result<u32, Vec<Problem>> {
     let least = blocks.saturating_add(dense).saturating_add(2);
     if least > u64::from(mlc.blocks()) {
         let message = format!(
-            "{} blocks hold the {blocks} offered, {dense} for density control and 2 spare ones \
-             not; at least {least} are needed",
+            "{} blocks are too few for {blocks} logical blocks, {dense} for density control and 2 \
+             spare blocks; at least {least} are needed",
             mlc.blocks()
         );
         problems.push(Problem::new("mlc_size", message));
@@ -279,59 +274,54 @@ fn offered(settings: &Settings, mlc: &Geometry) -> Result<u32, Vec<Problem>> {
     if problems.is_empty() { Ok(blocks as u32) } else { Err(problems) }
 }
 
-/// Refuses what the machine cannot hold before half of it is there.
-fn check_memory(bytes: u64) -> Result<(), Vec<Problem>> {
-    let mut probe: Vec<u8> = Vec::new();
-    if usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok()) {
-        return Ok(());
-    }
-    let message = format!("its tables need about {} MiB, more than can be had", bytes >> 20);
-    Err(vec![Problem::new("mlc_size", message)])
-}
-
-/// As the registered entry, with the concrete type.
+/// Builds the concrete type.
 ///
 /// # Errors
-/// Everything that is wrong with the parameters.
+/// All problems with the parameters.
 pub fn build_slc_mlc(input: &BuildInput<'_>) -> Result<SlcMlcSsd, Vec<Problem>> {
     let settings = input.settings;
     let mlc = geometry(settings, ["mlc_size", "mlc_page_size", "mlc_pages_per_block"])?;
-    let blocks = offered(settings, &mlc)?;
-    check_memory(u64::from(mlc.pages()) * 18)?;
+    let blocks = logical_blocks(settings, &mlc)?;
+    check_memory("mlc_size", u64::from(mlc.pages()) * 18)?;
     let (wear, wear_settings) = input.chosen::<WearEntry>("wear_levelling");
     let wear = (wear.build)(&WearInput { settings: wear_settings, geometry: &mlc, pools: 1 })?;
-    let cache = match settings.bytes("slc_size") {
+    let slc = match settings.bytes("slc_size") {
         0 => None,
-        _ => Some(cache(settings, blocks)?),
+        _ => Some(slc_cache(settings, blocks)?),
     };
-    let buckets = cache.as_ref().map_or(0, |_| hash_entries(settings));
-    let ram =
-        Ram::of(&mlc, blocks, cache.as_ref().map(|cache| cache.log.array.geometry()), buckets);
-    let info = info(settings, &mlc, blocks, cache.as_ref(), ram);
+    let front = FrontEnd {
+        capacity: u64::from(blocks) * block_bytes(&mlc) / SECTOR_BYTES,
+        idle_after: settings.duration_opt("idle_after"),
+        power_failures: Stream::new(input.seed, &format!("{}/power", input.path)),
+        info: info(settings, &mlc, blocks, slc.as_ref()),
+    };
     let endurance = settings.count("mlc_endurance") as u32;
     let pages = blocks * mlc.pages_per_block();
     let array = Array::new(mlc, ProgramOrder::Ascending, endurance).with_logical_pages(pages);
-    let mapping_cache = settings.count("mapping_cache") as u32;
-    let logs_max = settings.count("logs_max") as u32;
-    let premapped = settings.flag("premapped");
-    let tables = Mlc::new(array, blocks, wear, mapping_cache, logs_max, premapped);
-    let block_bytes = u64::from(mlc.pages_per_block()) * u64::from(mlc.page_bytes());
-    let dense = (settings.bytes("density_size") / block_bytes) as u32;
+    let config = ChainConfig {
+        logical_blocks: blocks,
+        mapping_cache_max: settings.count("mapping_cache") as u32,
+        logs_max: settings.count("logs_max") as u32,
+        premapped: settings.flag("premapped"),
+    };
+    let dense = (settings.bytes("density_size") / block_bytes(&mlc)) as u32;
     let (up, halve) = (settings.count("density_up"), settings.count("density_halve"));
-    let density = (dense > 0).then(|| Density::new(blocks, dense, up as u16, halve));
-    let buffer_pages = (settings.bytes("nvram") / u64::from(mlc.page_bytes())) as u32;
-    let buffer = (buffer_pages > 0).then(|| Buffer::new(buffer_pages, mlc.sectors_per_page()));
-    Ok(SlcMlcSsd::new(Parameters {
-        capacity: u64::from(blocks) * block_bytes / SECTOR_BYTES,
-        slc_blocks: cache.as_ref().map_or(0, |cache| cache.log.blocks()),
-        store: Store::new(tables, cache, density),
-        buffer,
+    let density = (dense > 0).then(|| DensityControl::new(blocks, dense, up as u16, halve));
+    let buffered = (settings.bytes("nvram") / u64::from(mlc.page_bytes())) as u32;
+    let backend = HybridBackend {
+        slc_blocks: slc.as_ref().map_or(0, |slc| slc.log.blocks()),
+        ftl: HybridFtl::new(BlockChains::new(array, wear, config), slc, density),
+        nvram: (buffered > 0).then(|| NvramBuffer::new(buffered, mlc.sectors_per_page())),
         times: times(settings, &mlc),
         overhead: settings.duration("overhead"),
-        idle_after: settings.duration_opt("idle_after"),
-        power: hybridsim_engine::Stream::new(input.seed, &format!("{}/power", input.path)),
-        info,
-    }))
+        active: [SimDuration::ZERO; 3],
+        versions: Vec::new(),
+    };
+    Ok(SlcMlcSsd::new(front, backend))
+}
+
+fn block_bytes(mlc: &Geometry) -> u64 {
+    u64::from(mlc.pages_per_block()) * u64::from(mlc.page_bytes())
 }
 
 /// Buckets of the hash table (chang-slc-mlc, section 5.1: half the SLC pages).
@@ -340,23 +330,26 @@ fn hash_entries(settings: &Settings) -> u32 {
     settings.count_opt("hash_entries").unwrap_or((pages / 2).clamp(2, 1 << 28)) as u32
 }
 
-fn cache(settings: &Settings, logical_blocks: u32) -> Result<Cache, Vec<Problem>> {
+fn slc_cache(settings: &Settings, logical_blocks: u32) -> Result<SlcCache, Vec<Problem>> {
     let slc = geometry(settings, ["slc_size", "slc_page_size", "slc_pages_per_block"])?;
     if slc.blocks() < BLOCKS_MIN {
-        let message = format!("{} blocks make no log; it needs {BLOCKS_MIN}", slc.blocks());
+        let message = format!(
+            "{} blocks are too few for a log; at least {BLOCKS_MIN} are needed",
+            slc.blocks()
+        );
         return Err(vec![Problem::new("slc_size", message)]);
     }
-    let places = u64::from(slc.pages()) * u64::from(slc.sectors_per_page());
-    if places >= 1 << 31 {
+    let slots = u64::from(slc.pages()) * u64::from(slc.sectors_per_page());
+    if slots >= 1 << 31 {
         return Err(vec![Problem::new("slc_size", "must be less than 1 TiB")]);
     }
     let unit = if settings.text("hash_unit") == "page" { slc.sectors_per_page() } else { 1 };
     let buckets = u64::from(hash_entries(settings)) * u64::from(unit);
     if buckets > 1 << 31 {
-        let message = format!("{buckets} buckets of a sector each; 2,147,483,648 at most");
+        let message = format!("{buckets} buckets, one per sector; at most 2,147,483,648");
         return Err(vec![Problem::new("hash_entries", message)]);
     }
-    check_memory(places * 13 + buckets * 8)?;
+    check_memory("slc_size", slots * 13 + buckets * 8)?;
     let probing = match settings.text("probing") {
         "quadratic" => Probing::Quadratic,
         _ => Probing::Linear,
@@ -367,23 +360,23 @@ fn cache(settings: &Settings, logical_blocks: u32) -> Result<Cache, Vec<Problem>
         (settings.count("slc_endurance") as u32, settings.count("mlc_endurance") as u32);
     let array = Array::new(slc, ProgramOrder::Sequential, endurance);
     let filter = match settings.text("filter") {
-        "all" => Filter::all(),
-        _ => Filter::new(
+        "all" => HotDataFilter::all(),
+        _ => HotDataFilter::new(
             Search::named(settings.text("threshold_search")),
             settings.count("threshold_every"),
             settings.count("threshold_first") as u32,
         ),
     };
     let log = SlcLog::new(array, hash);
-    Ok(Cache {
+    Ok(SlcCache {
         filter,
-        throttle: Throttle::new(
+        throttle: UtilisationThrottle::new(
             f64::from(endurance) / f64::from(mlc_endurance),
             settings.count("throttle_every") as u32,
             settings.count("throttle_step") as u32,
             settings.flag("throttle"),
         ),
-        write_back: WriteBack::new(settings.flag("write_back")),
+        write_back: WriteBackPolicy::new(settings.flag("write_back")),
         sectors_of: vec![0; logical_blocks as usize],
         pull: settings.flag("pull"),
         idle_blocks: (f64::from(log.k_max()) * settings.number("idle_keep")) as u32,
@@ -392,8 +385,8 @@ fn cache(settings: &Settings, logical_blocks: u32) -> Result<Cache, Vec<Problem>
     })
 }
 
-fn times(settings: &Settings, mlc: &Geometry) -> [Times; 3] {
-    let of = |[read, program, erase, ways]: [&str; 4]| Times {
+fn times(settings: &Settings, mlc: &Geometry) -> [MediumTimes; 3] {
+    let of = |[read, program, erase, ways]: [&str; 4]| MediumTimes {
         read: settings.duration(read),
         program: settings.duration(program),
         erase: settings.duration(erase),
@@ -401,10 +394,10 @@ fn times(settings: &Settings, mlc: &Geometry) -> [Times; 3] {
     };
     let slc = of(["slc_read_time", "slc_program_time", "slc_erase_time", "slc_ways"]);
     let own = of(["mlc_read_time", "mlc_program_time", "mlc_erase_time", "mlc_ways"]);
-    // With one bit to the cell a page's worth of bytes takes as long as on SLC flash.
+    // With one bit per cell a page takes as long as the same bytes on SLC flash.
     let share = f64::from(mlc.page_bytes()) / settings.bytes("slc_page_size").max(1) as f64;
     let by_byte = |time: SimDuration| SimDuration::from_ns_f64(time.as_ns() as f64 * share);
-    let dense = Times { read: by_byte(slc.read), program: by_byte(slc.program), ..own };
+    let dense = MediumTimes { read: by_byte(slc.read), program: by_byte(slc.program), ..own };
     [slc, own, dense]
 }
 
@@ -412,17 +405,19 @@ fn info(
     settings: &Settings,
     mlc: &Geometry,
     blocks: u32,
-    cache: Option<&Cache>,
-    ram: Ram,
+    cache: Option<&SlcCache>,
 ) -> ComponentInfo {
     let mut watts = [settings.number("active_power"); PowerState::COUNT];
     watts[PowerState::Idle as usize] = settings.number("idle_power");
     watts[PowerState::Standby as usize] = settings.number("idle_power");
     let slc = cache.map(|cache| cache.log.array.geometry());
+    let entries = cache.map_or(0, |_| hash_entries(settings));
+    let ram = MemoryFootprint::of(mlc, blocks, slc, entries);
     let slc_pages = slc.map_or(0, Geometry::pages);
     let slc_blocks = slc.map_or(0, Geometry::blocks);
     ComponentInfo {
         kind: "slc-mlc-ssd",
+        custom: STATISTIC_NAMES,
         watts: Some(watts),
         constants: vec![
             ("channels", 1.0),

@@ -1,10 +1,10 @@
-//! The device without a clock against a map of what was written, after everything that is done
-//! and after power failures.
+//! The translation layer, without simulated time, against a map of written versions, in random
+//! operations and after power failures.
 
-use super::build_slc_mlc;
-use super::device::SlcMlcSsd;
-use super::params::PARAMS;
-use super::work::{Act, Medium, Number};
+use super::backend::HybridBackend;
+use super::hybrid_ftl::HybridFtl;
+use super::operations::{Command, Medium, Statistic};
+use super::{PARAMS, SlcMlcSsd, build_slc_mlc};
 use crate::defaults;
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::param::{Problem, Settings, Value};
@@ -37,9 +37,18 @@ fn small(registry: &Registry) -> Settings {
         .and("threshold_first", Value::Count(4))
 }
 
+fn small_device() -> SlcMlcSsd {
+    small_device_with("throttle", Value::Flag(true))
+}
+
+fn small_device_with(name: &'static str, value: Value) -> SlcMlcSsd {
+    let registry = defaults::registry();
+    build(&small(&registry).and(name, value), &registry).expect("a device")
+}
+
 const SECTORS: u64 = 20 * 8 * 4;
 
-/// Every variant that changes where data go.
+/// Every variant that changes where data are placed.
 fn variants(registry: &Registry) -> Vec<(String, Settings)> {
     let plain = small(registry);
     let with = |name, value| plain.clone().and(name, value);
@@ -82,15 +91,15 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
 fn run(name: &str, settings: &Settings, registry: &Registry, seed: u64) -> u64 {
     let mut device = build(settings, registry).unwrap_or_else(|why| panic!("{name}: {why:?}"));
     assert_eq!(device.capacity() % 4, 0);
-    let store = device.store();
-    store.verify();
+    let ftl = &mut device.backend_mut().ftl;
+    ftl.verify();
     let mut stream = Stream::new(seed, name);
-    let sectors = SECTORS.min(store.mlc.map.len() as u64 * u64::from(store.mlc.sectors));
-    // (stamp, trimmed since)
+    let sectors = SECTORS.min(ftl.mlc.page_map.len() as u64 * u64::from(ftl.mlc.sectors_per_page));
+    // (version, trimmed since)
     let mut map = vec![(0u64, false); sectors as usize];
     let hot = 1 + stream.below(60);
     for step in 1..=2_500u64 {
-        store.work.clear();
+        ftl.operations.clear();
         let bound = if stream.chance(0.6) { hot } else { sectors };
         let first = stream.below(bound);
         let longest = if stream.chance(0.7) { 4 } else { 40 };
@@ -98,35 +107,39 @@ fn run(name: &str, settings: &Settings, registry: &Registry, seed: u64) -> u64 {
         let range = first as usize..(first + count) as usize;
         match stream.below(40) {
             0 => {
-                store.trim(first as u32, count as u32);
+                ftl.trim(first as u32, count as u32);
                 map[range].iter_mut().for_each(|(_, trimmed)| *trimmed = true);
             }
-            1 => drop(store.idle().unwrap_or_else(|why| panic!("{name}: {why}"))),
+            1 => drop(ftl.idle().unwrap_or_else(|why| panic!("{name}: {why}"))),
             2 if stream.chance(0.5) => {
-                store.rebuild().unwrap_or_else(|why| panic!("{name}, step {step}: {why}"));
+                ftl.rebuild().unwrap_or_else(|why| panic!("{name}, step {step}: {why}"));
             }
             3..12 => {
                 let mut got = vec![u64::MAX; count as usize];
-                store.read(first as u32, count as u32, &mut got).expect("it is sound");
-                for (sector, (got, (stamp, trimmed))) in (first..).zip(got.iter().zip(&map[range]))
-                {
-                    let right = got == stamp || (*trimmed && *got == 0);
-                    assert!(right, "{name}, step {step}, sector {sector}: {got} for {stamp}");
-                }
+                ftl.read(first as u32, count as u32, &mut got).expect("it is sound");
+                check_read(&got, &map[range], &format!("{name}, step {step}, from {first}"));
             }
             _ => {
-                let stamps = vec![step; count as usize];
-                let done = store.write(first as u32, count as u32, &stamps);
+                let versions = vec![step; count as usize];
+                let done = ftl.write(first as u32, count as u32, &versions);
                 done.unwrap_or_else(|why| panic!("{name}, step {step}: {why}"));
                 map[range].fill((step, false));
             }
         }
-        assert_eq!(store.violation(), None, "{name}, step {step}");
+        assert_eq!(ftl.violation(), None, "{name}, step {step}");
         if step % 50 == 0 {
-            store.audit().unwrap_or_else(|why| panic!("{name}, step {step}: {why}"));
+            ftl.audit().unwrap_or_else(|why| panic!("{name}, step {step}: {why}"));
         }
     }
-    store.mlc.erases + store.cache.as_ref().map_or(0, |cache| cache.log.erases)
+    ftl.mlc.erases + ftl.slc.as_ref().map_or(0, |slc| slc.log.erases)
+}
+
+/// Every sector returns its version, or zero if it was trimmed since.
+fn check_read(got: &[u64], map: &[(u64, bool)], context: &str) {
+    for (at, (got, (version, trimmed))) in got.iter().zip(map).enumerate() {
+        let right = got == version || (*trimmed && *got == 0);
+        assert!(right, "{context}, sector {at}: {got} for {version}");
+    }
 }
 
 #[test]
@@ -140,44 +153,49 @@ fn every_variant_returns_what_was_written() {
 
 #[test]
 fn a_rebuild_finds_the_tables_as_they_were() {
-    let registry = defaults::registry();
     let (mut rebuilt, mut on_slc) = (0, 0);
     for seed in 0..20 {
-        let mut device = build(&small(&registry), &registry).expect("a device");
-        let store = device.store();
+        let mut device = small_device();
+        let ftl = &mut device.backend_mut().ftl;
         let mut stream = Stream::new(seed, "rebuild");
         for _ in 0..400 {
             let first = stream.below(SECTORS) as u32;
             let longest = if stream.chance(0.7) { 4 } else { 40 };
             let count = 1 + stream.below(longest.min(SECTORS - u64::from(first)));
-            store.write(first, count as u32, &[]).expect("it is sound");
+            ftl.write(first, count as u32, &[]).expect("it is sound");
         }
-        let tables = |store: &super::store::Store| {
-            let mlc = &store.mlc;
+        let tables = |ftl: &HybridFtl| {
+            let mlc = &ftl.mlc;
             let chains: Vec<Vec<u32>> =
                 (0..20).map(|logical| mlc.chain(logical).collect()).collect();
-            (mlc.map.clone(), chains, mlc.last.clone(), mlc.in_order.clone(), mlc.spares.len())
+            (
+                mlc.page_map.clone(),
+                chains,
+                mlc.last_log.clone(),
+                mlc.in_order.clone(),
+                mlc.free.len(),
+            )
         };
-        let before = tables(store);
-        let hash = store.cache.as_ref().map(|cache| cache.log.hash.entries());
-        let spares = store.mlc.spares.len();
-        store.work.clear();
-        store.rebuild().expect("everything is found");
-        let hash_now = store.cache.as_ref().map(|cache| cache.log.hash.entries());
-        if store.work.runs().iter().any(|run| run.act == Act::Program) {
-            // Some sectors had no bucket in the order they were found in, and moved.
+        let before = tables(ftl);
+        let hash = ftl.slc.as_ref().map(|slc| slc.log.hash.entries());
+        let free = ftl.mlc.free.len();
+        ftl.operations.clear();
+        ftl.rebuild().expect("everything is found");
+        let hash_now = ftl.slc.as_ref().map(|slc| slc.log.hash.entries());
+        if ftl.operations.batches().iter().any(|batch| batch.command == Command::Program) {
+            // Some sectors had no bucket in the order of recovery, and moved.
             continue;
         }
         on_slc += hash.as_ref().map_or(0, Vec::len);
-        assert_eq!((hash_now, store.mlc.spares.len()), (hash, spares));
-        assert!(tables(store) == before, "seed {seed}");
+        assert_eq!((hash_now, ftl.mlc.free.len()), (hash, free));
+        assert!(tables(ftl) == before, "seed {seed}");
         rebuilt += 1;
     }
     assert!(rebuilt > 5 && on_slc > 20, "{rebuilt} rebuilt, {on_slc} sectors on SLC");
 }
 
 #[test]
-fn it_wears_out_with_a_word() {
+fn a_worn_out_device_reports_it() {
     let registry = defaults::registry();
     for (name, settings) in variants(&registry) {
         let settings = settings
@@ -185,16 +203,16 @@ fn it_wears_out_with_a_word() {
             .and("slc_endurance", Value::Count(40))
             .and("throttle", Value::Flag(name.len() % 2 == 0));
         let mut device = build(&settings, &registry).expect("a device");
-        let store = device.store();
-        store.verify();
-        let sectors = store.mlc.map.len() as u64 * u64::from(store.mlc.sectors);
+        let ftl = &mut device.backend_mut().ftl;
+        ftl.verify();
+        let sectors = ftl.mlc.page_map.len() as u64 * u64::from(ftl.mlc.sectors_per_page);
         let mut stream = Stream::new(1, &name);
         let mut map = vec![0; sectors as usize];
         let why = (1..2_000_000u64).find_map(|step| {
-            store.work.clear();
+            ftl.operations.clear();
             let first = stream.below(sectors) as u32;
             let count = (1 + stream.below(9)).min(sectors - u64::from(first));
-            let done = store.write(first, count as u32, &vec![step; count as usize]).err();
+            let done = ftl.write(first, count as u32, &vec![step; count as usize]).err();
             if done.is_none() {
                 map[first as usize..first as usize + count as usize].fill(step);
             }
@@ -202,163 +220,156 @@ fn it_wears_out_with_a_word() {
         });
         let why = why.unwrap_or_else(|| panic!("{name} did not wear out")).to_string();
         assert!(why.contains("worn out"), "{name}: {why}");
-        assert_eq!(store.violation(), None, "{name}");
+        assert_eq!(ftl.violation(), None, "{name}");
         assert!(map.iter().any(|step| *step > 0));
     }
 }
 
-/// The numbers called `number` that `act` made the device tell.
-fn told(store: &super::store::Store, number: Number) -> Vec<u64> {
-    let numbers = store.work.numbers().iter();
-    numbers.filter(|(other, _)| *other == number).map(|(_, value)| *value).collect()
+/// The values recorded of `statistic`.
+fn recorded(ftl: &HybridFtl, statistic: Statistic) -> Vec<u64> {
+    let all = ftl.operations.statistics().iter();
+    all.filter(|(other, _)| *other == statistic).map(|(_, value)| *value).collect()
 }
 
 #[test]
-fn writes_go_where_figure_2_says() {
-    let registry = defaults::registry();
-    let mut device = build(&small(&registry), &registry).expect("a device");
-    let store = device.store();
-    let check = |store: &mut super::store::Store, first, sectors, slc: &[u64], mlc: &[u64]| {
-        store.work.clear();
-        store.write(first, sectors, &[]).expect("it is sound");
-        assert_eq!(told(store, Number::SlcWrite), slc, "{sectors} at {first}");
-        assert_eq!(told(store, Number::MlcWrite), mlc, "{sectors} at {first}");
+fn writes_are_directed_as_in_figure_2() {
+    let mut device = small_device();
+    let ftl = &mut device.backend_mut().ftl;
+    let check = |ftl: &mut HybridFtl, first, sectors, slc: &[u64], mlc: &[u64]| {
+        ftl.operations.clear();
+        ftl.write(first, sectors, &[]).expect("it is sound");
+        assert_eq!(recorded(ftl, Statistic::SlcWrite), slc, "{sectors} at {first}");
+        assert_eq!(recorded(ftl, Statistic::MlcWrite), mlc, "{sectors} at {first}");
     };
     // Larger than the threshold of 4: cold.
-    check(store, 0, 5, &[], &[5]);
-    check(store, 100, 4, &[4], &[]);
-    let in_log = |store: &super::store::Store, sector| {
-        store.cache.as_ref().expect("it has one").log.hash.place(sector).is_some()
+    check(ftl, 0, 5, &[], &[5]);
+    check(ftl, 100, 4, &[4], &[]);
+    let in_log = |ftl: &HybridFtl, sector| {
+        ftl.slc.as_ref().expect("it has one").log.hash.slot(sector).is_some()
     };
-    assert!(in_log(store, 100) && !in_log(store, 104));
-    // A large write over it: the entries go first.
-    check(store, 96, 8, &[], &[8]);
-    assert!(!in_log(store, 100));
+    assert!(in_log(ftl, 100) && !in_log(ftl, 104));
+    // A large write over it removes the entries.
+    check(ftl, 96, 8, &[], &[8]);
+    assert!(!in_log(ftl, 100));
     // A cold write of part of a page reads the rest of it.
-    let partial = store.work.runs().iter().filter(|run| run.act == Act::Read).count();
+    let partial =
+        ftl.operations.batches().iter().filter(|batch| batch.command == Command::Read).count();
     assert_eq!(partial, 0, "whole pages need no read");
-    check(store, 201, 5, &[], &[5]);
-    let reads: u32 = store
-        .work
-        .runs()
+    check(ftl, 201, 5, &[], &[5]);
+    let reads: u32 = ftl
+        .operations
+        .batches()
         .iter()
-        .filter(|run| run.act == Act::Read && run.medium == Medium::Mlc)
-        .map(|run| run.count)
+        .filter(|batch| batch.command == Command::Read && batch.medium == Medium::Mlc)
+        .map(|batch| batch.count)
         .sum();
-    assert_eq!(reads, 2, "the heads of two pages");
+    assert_eq!(reads, 2, "the other sectors of two pages");
 }
 
 #[test]
-fn the_throttle_refuses_what_it_does_not_know_and_takes_it_the_second_time() {
-    let registry = defaults::registry();
-    let mut device = build(&small(&registry), &registry).expect("a device");
-    let store = device.store();
-    // As if the SLC flash were worn twenty times as much as the MLC flash, and more.
-    let cache = store.cache.as_mut().expect("it has one");
-    cache.log.erases = 1_000;
+fn the_throttle_rejects_unknown_sectors_and_accepts_them_the_second_time() {
+    let mut device = small_device();
+    let ftl = &mut device.backend_mut().ftl;
+    // The SLC flash is worn more than twenty times as much as the MLC flash.
+    let slc = ftl.slc.as_mut().expect("it has one");
+    slc.log.erases = 1_000;
     let mut write = |first| {
-        store.work.clear();
-        store.write(first, 2, &[]).expect("it is sound");
-        (told(store, Number::SlcWrite).len(), told(store, Number::ThrottleReject).len())
+        ftl.operations.clear();
+        ftl.write(first, 2, &[]).expect("it is sound");
+        (recorded(ftl, Statistic::SlcWrite).len(), recorded(ftl, Statistic::ThrottleReject).len())
     };
-    assert_eq!(write(40), (0, 1), "unknown: refused, but marked");
-    assert_eq!(write(40), (1, 0), "marked: accepted");
-    assert_eq!(write(40), (1, 0), "there: accepted");
-    assert_eq!(write(41), (0, 1), "one of two is not known");
+    assert_eq!(write(40), (0, 1), "unknown: rejected, with a virtual entry");
+    assert_eq!(write(40), (1, 0), "virtual entry: accepted");
+    assert_eq!(write(40), (1, 0), "regular entry: accepted");
+    assert_eq!(write(41), (0, 1), "one of two is unknown");
 }
 
 #[test]
-fn while_writes_are_refused_nothing_goes_back_to_the_head() {
-    let registry = defaults::registry();
+fn while_writes_are_rejected_nothing_is_copied_to_the_head() {
     for (worn, kept) in [(0, 4), (1_000, 0)] {
-        let mut device = build(&small(&registry), &registry).expect("a device");
-        let store = device.store();
+        let mut device = small_device();
+        let ftl = &mut device.backend_mut().ftl;
         // A block of four pages, whose chains have no log, and one page of the next.
-        (0..5).for_each(|at| store.write(at * 32, 2, &[]).expect("hot"));
-        store.cache.as_mut().expect("it has one").log.erases += worn;
-        store.work.clear();
-        store.clean_tail(false).expect("it is sound");
-        assert_eq!(told(store, Number::TailValid), [4]);
-        assert_eq!(told(store, Number::TailKept), [kept], "{worn} erases");
-        store.audit().expect("sound");
+        (0..5).for_each(|at| ftl.write(at * 32, 2, &[]).expect("hot"));
+        ftl.slc.as_mut().expect("it has one").log.erases += worn;
+        ftl.operations.clear();
+        ftl.clean_tail(false).expect("it is sound");
+        assert_eq!(recorded(ftl, Statistic::TailValid), [4]);
+        assert_eq!(recorded(ftl, Statistic::TailKept), [kept], "{worn} erases");
+        ftl.audit().expect("sound");
     }
 }
 
 #[test]
-fn a_scan_for_a_fold_is_no_miss_of_a_write() {
-    let registry = defaults::registry();
-    let settings = small(&registry).and("slc_size", Value::Bytes(0));
-    let mut device = build(&settings, &registry).expect("a device");
-    let store = device.store();
-    // Chains get their first log, for which nothing is scanned; five logs have room, and the cache
-    // knows three chains.
-    (0..20).for_each(|logical| store.write(logical * 32, 4, &[]).expect("sound"));
-    assert_eq!(told(store, Number::Scan), []);
-    assert_eq!(told(store, Number::GcScan), [1; 15]);
-    store.work.clear();
-    // The chain that was written to first of those with a log: the write misses, for a page.
-    store.write(15 * 32, 4, &[]).expect("sound");
-    assert_eq!((told(store, Number::Scan), told(store, Number::GcScan)), (vec![1], vec![]));
+fn a_scan_for_a_fold_is_not_counted_for_a_write() {
+    let mut device = small_device_with("slc_size", Value::Bytes(0));
+    let ftl = &mut device.backend_mut().ftl;
+    // A first log needs no scan. There is space for five logs, and three mappings are cached.
+    (0..20).for_each(|logical| ftl.write(logical * 32, 4, &[]).expect("sound"));
+    assert_eq!(recorded(ftl, Statistic::Scan), []);
+    assert_eq!(recorded(ftl, Statistic::GcScan), [1; 15]);
+    ftl.operations.clear();
+    // The least recently written chain with a log: the write misses and scans one page.
+    ftl.write(15 * 32, 4, &[]).expect("sound");
+    assert_eq!(
+        (recorded(ftl, Statistic::Scan), recorded(ftl, Statistic::GcScan)),
+        (vec![1], vec![])
+    );
 }
 
 #[test]
-fn what_leaves_the_log_is_a_write_to_the_chains_like_any_other() {
-    let registry = defaults::registry();
-    let settings = small(&registry).and("mapping_cache", Value::Count(1));
-    let mut device = build(&settings, &registry).expect("a device");
-    let store = device.store();
-    // Chain 0 has a log of two pages, and is not cached any more.
-    store.write(8, 8, &[]).expect("cold");
-    store.write(32, 8, &[]).expect("cold");
-    // A page of it on the SLC flash, whose log moves on.
-    store.write(4, 4, &[]).expect("hot");
-    (5..6).for_each(|at| store.write(at * 32, 4, &[]).expect("hot"));
-    store.work.clear();
-    store.clean_tail(false).expect("it is sound");
-    assert_eq!(told(store, Number::Scan), [2], "all of the log was scanned");
+fn moving_a_page_from_the_log_looks_up_its_chain() {
+    let mut device = small_device_with("mapping_cache", Value::Count(1));
+    let ftl = &mut device.backend_mut().ftl;
+    // Chain 0 has a log of two pages, and its mapping is no longer cached.
+    ftl.write(8, 8, &[]).expect("cold");
+    ftl.write(32, 8, &[]).expect("cold");
+    // A page of it on the SLC flash, whose log advances.
+    ftl.write(4, 4, &[]).expect("hot");
+    (5..6).for_each(|at| ftl.write(at * 32, 4, &[]).expect("hot"));
+    ftl.operations.clear();
+    ftl.clean_tail(false).expect("it is sound");
+    assert_eq!(recorded(ftl, Statistic::Scan), [2], "all of the log was scanned");
 }
 
 #[test]
-fn folding_takes_slc_data_along_and_marks_them() {
-    let registry = defaults::registry();
-    let mut device = build(&small(&registry), &registry).expect("a device");
-    let store = device.store();
-    store.write(0, 8, &[]).expect("a log");
-    store.write(4, 2, &[]).expect("hot");
-    store.work.clear();
-    store.fold(0).expect("it is sound");
-    assert_eq!(told(store, Number::FoldErases), [2]);
-    let log = &store.cache.as_ref().expect("it has one").log;
-    assert!(log.hash.place(4).is_none() && log.knows(4) && log.knows(5) && !log.knows(6));
-    assert!(!store.mlc.has_log(0));
-    store.audit().expect("sound");
+fn a_fold_includes_slc_data_and_leaves_virtual_entries() {
+    let mut device = small_device();
+    let ftl = &mut device.backend_mut().ftl;
+    ftl.write(0, 8, &[]).expect("a log");
+    ftl.write(4, 2, &[]).expect("hot");
+    ftl.operations.clear();
+    ftl.fold(0).expect("it is sound");
+    assert_eq!(recorded(ftl, Statistic::FoldErases), [2]);
+    let log = &ftl.slc.as_ref().expect("it has one").log;
+    assert!(log.hash.slot(4).is_none() && log.contains(4) && log.contains(5) && !log.contains(6));
+    assert!(!ftl.mlc.has_log(0));
+    ftl.audit().expect("sound");
 }
 
 #[test]
 fn a_log_filled_in_order_is_switched() {
-    let registry = defaults::registry();
-    let mut device = build(&small(&registry), &registry).expect("a device");
-    let store = device.store();
-    store.write(32, 32, &[]).expect("a whole block");
-    let copies = store.work.runs().iter().filter(|run| run.act == Act::Read).count();
-    assert_eq!((told(store, Number::Switch), copies), (vec![1], 0));
-    assert!(!store.mlc.has_log(1));
-    store.audit().expect("sound");
+    let mut device = small_device();
+    let ftl = &mut device.backend_mut().ftl;
+    ftl.write(32, 32, &[]).expect("a whole block");
+    let copies =
+        ftl.operations.batches().iter().filter(|batch| batch.command == Command::Read).count();
+    assert_eq!((recorded(ftl, Statistic::Switch), copies), (vec![1], 0));
+    assert!(!ftl.mlc.has_log(1));
+    ftl.audit().expect("sound");
 }
 
 #[test]
-fn a_buffer_in_front_agrees_with_a_map() {
-    let registry = defaults::registry();
-    let settings = small(&registry).and("nvram", Value::Bytes(6 * 2048));
+fn a_buffer_agrees_with_a_map() {
     for seed in 0..20 {
-        let mut device = build(&settings, &registry).expect("a device");
-        device.store().verify();
-        let (store, buffer) = device.remembered_mut();
-        let buffer = buffer.expect("it has one");
+        let mut device = small_device_with("nvram", Value::Bytes(6 * 2048));
+        device.backend_mut().ftl.verify();
+        let HybridBackend { ftl, nvram, .. } = device.backend_mut();
+        let buffer = nvram.as_mut().expect("it has one");
         let mut stream = Stream::new(seed, "buffer");
         let mut map = vec![(0u64, false); SECTORS as usize];
         for step in 1..=1_000u64 {
-            store.work.clear();
+            ftl.operations.clear();
             let bound = if stream.chance(0.6) { 40 } else { SECTORS };
             let first = stream.below(bound);
             let longest = if stream.chance(0.1) { SECTORS } else { 6 };
@@ -367,35 +378,31 @@ fn a_buffer_in_front_agrees_with_a_map() {
             match stream.below(10) {
                 0 => {
                     buffer.trim(first as u32, count as u32);
-                    store.trim(first as u32, count as u32);
+                    ftl.trim(first as u32, count as u32);
                     map[range].iter_mut().for_each(|(_, trimmed)| *trimmed = true);
                 }
                 1..6 => {
-                    let stamps = vec![step; count as usize];
-                    buffer.write(store, first as u32, count as u32, &stamps).expect("it is sound");
+                    let versions = vec![step; count as usize];
+                    buffer.write(ftl, first as u32, count as u32, &versions).expect("it is sound");
                     map[range].fill((step, false));
                 }
                 _ => {
                     let mut got = vec![u64::MAX; count as usize];
-                    buffer.read(store, first as u32, count as u32, &mut got).expect("it is sound");
-                    let pairs = got.iter().zip(&map[range]);
-                    for (sector, (got, (stamp, trimmed))) in (first..).zip(pairs) {
-                        let right = got == stamp || (*trimmed && *got == 0);
-                        assert!(right, "seed {seed}, step {step}, {sector}: {got} for {stamp}");
-                    }
+                    buffer.read(ftl, first as u32, count as u32, &mut got).expect("it is sound");
+                    check_read(&got, &map[range], &format!("seed {seed}, step {step}"));
                 }
             }
         }
-        store.audit().expect("sound");
+        ftl.audit().expect("sound");
     }
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_parameters_are_rejected() {
     let registry = defaults::registry();
     let check = |name, value, says: &str| {
         let problems = match build(&small(&registry).and(name, value), &registry) {
-            Ok(_) => panic!("{name} was taken"),
+            Ok(_) => panic!("{name} was accepted"),
             Err(problems) => problems,
         };
         let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -406,7 +413,7 @@ fn nonsense_is_refused() {
     check("capacity", Value::Bytes(u64::MAX), "mlc_size");
     check("mlc_size", Value::Bytes(u64::MAX), "mlc_size");
     check("slc_size", Value::Bytes(u64::MAX), "slc_size");
-    check("slc_size", Value::Bytes(4096), "make no log");
+    check("slc_size", Value::Bytes(4096), "too few for a log");
     check("mlc_page_size", Value::Bytes(1000), "multiple of 512");
     check("slc_page_size", Value::Bytes(0), "multiple of 512");
     check("density_size", Value::Bytes(u64::MAX), "density control");

@@ -8,9 +8,10 @@
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, Interconnect, Latency, Milestone, OperationTimes, Timed, serves_request,
+    split_copy,
 };
 use crate::event::Cause;
-use crate::geometry::{Geometry, Ppn};
+use crate::geometry::Geometry;
 use crate::ops::{After, FlashOp, OpKind};
 use crate::restore;
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
@@ -106,10 +107,10 @@ impl Interleaved {
                 return;
             }
         }
-        let reached = self.schedule(op, *ready);
-        self.request.idle_from = self.request.idle_from.max(reached.at);
-        if op.cause == Cause::Host && reached.at >= result.at {
-            *result = reached;
+        let end = self.schedule(op, *ready);
+        self.request.idle_from = self.request.idle_from.max(end.at);
+        if op.cause == Cause::Host && end.at >= result.at {
+            *result = end;
         }
     }
 
@@ -119,12 +120,12 @@ impl Interleaved {
         self.op_ends.clear();
         for op in ops {
             let from = op.after.index().map_or(ready, |index| self.op_ends[index]);
-            let reached = self.schedule(op, from);
-            self.request.idle_from = self.request.idle_from.max(reached.at);
-            if op.cause == Cause::Host && reached.at >= result.at {
-                result = reached;
+            let end = self.schedule(op, from);
+            self.request.idle_from = self.request.idle_from.max(end.at);
+            if op.cause == Cause::Host && end.at >= result.at {
+                result = end;
             }
-            self.op_ends.push(reached);
+            self.op_ends.push(end);
         }
         result
     }
@@ -198,16 +199,12 @@ impl Interleaved {
     /// the controller and back otherwise.
     fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
         let OperationTimes { read, program, command, data_command, page_transfer, .. } = self.times;
-        let block = self.geometry.block_of(Ppn(op.from));
-        let source = self.geometry.die_of(block);
+        if let Some((read, program)) = split_copy(op, &self.geometry) {
+            let read_done = self.schedule(&read, from);
+            return self.schedule(&program, read_done);
+        }
         let free = from.at.max(self.dies[op.die.0 as usize].free);
         let mut latency = from.latency;
-        if source != op.die {
-            let out = FlashOp { kind: OpKind::Read, die: source, ..*op };
-            let read_done = self.schedule(&out, from);
-            let into = FlashOp { kind: OpKind::Program, ..*op };
-            return self.schedule(&into, read_done);
-        }
         if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
             latency.program += time;
             latency.flash_bus += command * 2;

@@ -11,6 +11,7 @@
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, Interconnect, Milestone, OperationTimes, Timed, WriteBuffer, serves_request,
+    split_copy,
 };
 use crate::event::Cause;
 use crate::event::FlashAct;
@@ -366,12 +367,9 @@ impl Queued {
         if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
             return self.enqueue(op, from, QueuedKind::Copy, time + command * 2, from.at);
         }
-        let source = self.geometry.die_of(self.geometry.block_of(Ppn(op.from)));
-        if source != op.die {
-            let out = FlashOp { kind: OpKind::Read, die: source, ..*op };
-            let read_done = self.schedule(&out, from);
-            let into = FlashOp { kind: OpKind::Program, ..*op };
-            return self.schedule(&into, read_done);
+        if let Some((read, program)) = split_copy(op, &self.geometry) {
+            let read_done = self.schedule(&read, from);
+            return self.schedule(&program, read_done);
         }
         let transfer = command * 2 + data_command + page_transfer * 2;
         let waited = self.reserve_channel(op, from, read, transfer);

@@ -3,8 +3,8 @@
 //! A request takes its overhead and the sum of its operations: n pages are read in `overhead + n *
 //! read` (konanki, table 4.1).
 
-use super::{BusyIntervals, Latency, OperationTimes, Timed, serves_request};
-use crate::geometry::{Geometry, Ppn};
+use super::{BusyIntervals, Latency, OperationTimes, Timed, serves_request, split_copy};
+use crate::geometry::Geometry;
 use crate::ops::{FlashOp, OpKind};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 
@@ -111,13 +111,9 @@ impl Serial {
             OpKind::Erase => self.busy.channel(channel, op, begin, command),
             OpKind::Copy if self.times.copy_back_time(op, &self.geometry).is_some() => {}
             OpKind::Copy => {
-                let source = self.geometry.die_of(self.geometry.block_of(Ppn(op.from)));
-                if source != op.die {
-                    let read_end = sensed + out;
-                    let from = FlashOp { kind: OpKind::Read, die: source, ..*op };
-                    self.record(&from, begin, read_end);
-                    let to = FlashOp { kind: OpKind::Program, ..*op };
-                    return self.record(&to, read_end, end);
+                if let Some((read, program)) = split_copy(op, &self.geometry) {
+                    self.record(&read, begin, sensed + out);
+                    return self.record(&program, sensed + out, end);
                 }
                 self.busy.channel(channel, op, begin, command);
                 self.busy.channel(channel, op, sensed, out + command + page_transfer);

@@ -1,18 +1,17 @@
-//! Explicit static wear levelling: when a block is far more worn than the least worn block that
-//! holds data, it gets that data and rests.
+//! Explicit (static) wear levelling: when an erased block is far more worn than the least worn
+//! block that holds data, these data are relocated to it.
 
-use super::heap::{BlockHeap, Top};
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use crate::geometry::BlockId;
+use crate::heap::{BlockHeap, Top};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{self, Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// Explicit.
 pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "static",
-        summary: "Data of the least worn block moves to a block worn by a threshold more.",
+        summary: "Data of the least worn block are relocated to a block worn by a threshold more.",
         origin: "static wear levelling; flashsim, table 2 (explicit)",
         params: &PARAMS,
     },
@@ -26,8 +25,9 @@ const PARAMS: [Param; 1] = [Param::with(
     "Erases by which an erased block must exceed the least worn block that holds data.",
 )];
 
+#[derive(Serialize, Deserialize)]
 struct Static {
-    /// Per pool the blocks that hold data, by their erases.
+    /// For each pool, the blocks that hold data, by erase count.
     filled: Vec<BlockHeap>,
     threshold: u32,
 }
@@ -73,22 +73,8 @@ impl WearPolicy for Static {
         Some(cold)
     }
 
-    fn save(&self, to: &mut Saver) {
-        to.put(&self.filled);
-    }
-
-    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let filled: Vec<BlockHeap> = from.take()?;
-        state::same_length("the list of pools", filled.len(), self.filled.len())?;
-        for (saved, own) in filled.iter().zip(&self.filled) {
-            state::same_length("the table of blocks", saved.room(), own.room())?;
-        }
-        self.filled = filled;
-        Ok(())
-    }
-
     fn ram_bytes(&self) -> u64 {
-        // An erase count of 4 bytes per block; the least is found by a slow scan in the background.
-        self.filled.iter().map(|heap| heap.room() as u64 * 4).sum()
+        // A 4-byte erase count for each block; a background scan finds the least.
+        self.filled.iter().map(|heap| heap.capacity() as u64 * 4).sum()
     }
 }

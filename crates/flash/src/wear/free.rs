@@ -1,25 +1,23 @@
-//! The free blocks of a pool.
+//! Free blocks: one list for every FTL.
 
 use super::FreeOrder;
-use super::heap::{BlockHeap, Top};
-use crate::geometry::BlockId;
+use crate::event::Cause;
+use crate::geometry::{BlockId, Geometry};
+use crate::heap::{BlockHeap, Top};
+use crate::ops::{After, FlashOps};
+
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The free blocks of one pool, in the order they should be filled.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FreeBlocks {
-    list: List,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum List {
-    Oldest(VecDeque<BlockId>),
-    /// The same blocks twice, by either end.
-    Worn {
-        least: BlockHeap,
-        most: BlockHeap,
-    },
+    order: FreeOrder,
+    /// The free blocks where the oldest is filled first; empty otherwise.
+    oldest: VecDeque<BlockId>,
+    /// The free blocks by erase count, from either end; empty otherwise.
+    least_worn: BlockHeap,
+    most_worn: BlockHeap,
 }
 
 impl FreeBlocks {
@@ -30,66 +28,84 @@ impl FreeBlocks {
         free
     }
 
-    /// None of blocks `first..first + count`, which may be put.
+    /// An empty list for blocks `first..first + count`.
     pub fn none(order: FreeOrder, first: u32, count: u32) -> Self {
-        let list = match order {
-            FreeOrder::OldestFirst => List::Oldest(VecDeque::with_capacity(count as usize)),
-            FreeOrder::ByErases => List::Worn {
-                least: BlockHeap::new(Top::Least, first, count),
-                most: BlockHeap::new(Top::Greatest, first, count),
-            },
+        let (queued, sorted) = match order {
+            FreeOrder::OldestFirst => (count, 0),
+            FreeOrder::ByErases => (0, count),
         };
-        Self { list }
-    }
-
-    /// Number of free blocks.
-    #[inline]
-    pub fn len(&self) -> usize {
-        match &self.list {
-            List::Oldest(blocks) => blocks.len(),
-            List::Worn { least, .. } => least.len(),
+        Self {
+            order,
+            oldest: VecDeque::with_capacity(queued as usize),
+            least_worn: BlockHeap::new(Top::Least, first, sorted),
+            most_worn: BlockHeap::new(Top::Greatest, first, sorted),
         }
     }
 
-    /// Whether there is none.
+    /// All blocks of a new device, the oldest first. Consecutive blocks lie in different planes,
+    /// so that large requests use several dies.
+    pub fn striped(geometry: &Geometry) -> Self {
+        let (planes, per_plane) = (geometry.planes(), geometry.blocks_per_plane());
+        let row = |at: u32| (0..planes).map(move |plane| BlockId(plane * per_plane + at));
+        let mut free = Self::none(FreeOrder::OldestFirst, 0, geometry.blocks());
+        free.oldest.extend((0..per_plane).flat_map(row));
+        free
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        // One of the two is empty.
+        self.oldest.len() + self.least_worn.len()
+    }
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `block`, erased `erases` times, is free.
+    /// Adds `block`, which has been erased `erases` times.
     pub fn put(&mut self, block: BlockId, erases: u32) {
-        match &mut self.list {
-            List::Oldest(blocks) => blocks.push_back(block),
-            List::Worn { least, most } => {
-                least.set(block, erases);
-                most.set(block, erases);
+        match self.order {
+            FreeOrder::OldestFirst => self.oldest.push_back(block),
+            FreeOrder::ByErases => {
+                self.least_worn.set(block, erases);
+                self.most_worn.set(block, erases);
             }
         }
     }
 
-    /// The next block to fill, with data that is moved (`moved`) or new.
+    /// Takes the next block to fill, with relocated data (`moved`) or data of the host.
     pub fn take(&mut self, moved: bool) -> Option<BlockId> {
-        match &mut self.list {
-            List::Oldest(blocks) => blocks.pop_front(),
-            List::Worn { least, most } => {
-                let (_, block) = if moved { most.top() } else { least.top() }?;
-                least.remove(block);
-                most.remove(block);
+        match self.order {
+            FreeOrder::OldestFirst => self.oldest.pop_front(),
+            FreeOrder::ByErases => {
+                let sorted = if moved { &self.most_worn } else { &self.least_worn };
+                let (_, block) = sorted.top()?;
+                self.least_worn.remove(block);
+                self.most_worn.remove(block);
                 Some(block)
             }
         }
     }
 
-    /// Whether a list read back fits the place of this one.
-    pub fn same_shape(&self, other: &Self) -> bool {
-        match (&self.list, &other.list) {
-            (List::Oldest(_), List::Oldest(_)) => true,
-            (List::Worn { least, .. }, List::Worn { least: other, .. }) => {
-                least.room() == other.room()
-            }
-            _ => false,
+    /// Erases `block` behind `after` and adds it, unless that wears it out. Returns whether it
+    /// is still usable.
+    pub fn recycle(
+        &mut self,
+        block: BlockId,
+        cause: Cause,
+        after: After,
+        flash: &mut FlashOps,
+    ) -> bool {
+        let usable = flash.erase(block, cause, after);
+        if usable {
+            self.put(block, flash.array().erases(block));
         }
+        usable
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.oldest.iter().copied().chain(self.least_worn.iter())
     }
 }
 
@@ -98,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_in_the_order_asked_for() {
+    fn blocks_leave_by_age_or_by_erase_count() {
         let mut free = FreeBlocks::new(FreeOrder::OldestFirst, 10, 3);
         assert_eq!(free.take(false), Some(BlockId(10)));
         free.put(BlockId(10), 1);
@@ -107,11 +123,9 @@ mod tests {
 
         let mut free = FreeBlocks::new(FreeOrder::ByErases, 10, 4);
         for (block, erases) in [(10, 5), (11, 2), (12, 9), (13, 2)] {
-            assert!(free.take(false).is_some());
             free.put(BlockId(block), erases);
         }
-        // Putting a block that is free already changes its count only.
-        assert_eq!(free.len(), 4);
+        assert_eq!((free.len(), free.iter().count()), (4, 4));
         let taken = [false, true, true, false].map(|moved| free.take(moved));
         assert_eq!(taken, [11, 12, 10, 13].map(|block| Some(BlockId(block))));
         assert!(free.is_empty());

@@ -1,20 +1,20 @@
-//! Implicit (dynamic) wear levelling: fresh data goes to the least worn free block.
+//! Implicit (dynamic) wear levelling: new data go to the least worn free block.
 
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// Implicit.
 pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "implicit",
-        summary: "The least worn free block takes the host's data, the most worn one moved data.",
+        summary: "The least worn free block takes host data, the most worn one relocated data.",
         origin: "dynamic wear levelling; flashsim, table 2 (implicit)",
         params: &[],
     },
     build,
 };
 
+#[derive(Serialize, Deserialize)]
 struct Implicit {
     blocks: u32,
 }
@@ -28,14 +28,8 @@ impl WearPolicy for Implicit {
         FreeOrder::ByErases
     }
 
-    fn save(&self, _to: &mut Saver) {}
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
-    }
-
     fn ram_bytes(&self) -> u64 {
-        // An erase count of 4 bytes per block.
+        // A 4-byte erase count for each block.
         u64::from(self.blocks) * 4
     }
 }

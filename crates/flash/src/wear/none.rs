@@ -1,20 +1,20 @@
-//! No wear levelling beyond using free blocks in turn.
+//! No wear levelling; free blocks are used in turn.
 
 use super::{BuiltWear, FreeOrder, WearEntry, WearInput, WearPolicy};
 use hybridsim_config::registry::Description;
-use hybridsim_engine::state::{Loader, Saver, StateError};
+use serde::{Deserialize, Serialize};
 
-/// None.
 pub const ENTRY: WearEntry = WearEntry {
     description: Description {
         name: "none",
-        summary: "Free blocks are used in the order they became free; data stays where it is.",
+        summary: "Free blocks are used in the order they became free; no data are relocated.",
         origin: "the baseline of the papers",
         params: &[],
     },
     build,
 };
 
+#[derive(Serialize, Deserialize)]
 struct NoLevelling;
 
 fn build(_input: &WearInput<'_>) -> BuiltWear {
@@ -24,12 +24,6 @@ fn build(_input: &WearInput<'_>) -> BuiltWear {
 impl WearPolicy for NoLevelling {
     fn order(&self) -> FreeOrder {
         FreeOrder::OldestFirst
-    }
-
-    fn save(&self, _to: &mut Saver) {}
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 
     fn ram_bytes(&self) -> u64 {

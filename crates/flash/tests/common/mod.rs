@@ -1,4 +1,4 @@
-//! A device alone under a small host, for tests.
+//! A device with a small host, for tests.
 #![allow(dead_code)]
 
 use hybridsim_config::build::BuildInput;
@@ -41,7 +41,7 @@ pub fn build(settings: &Settings) -> Result<Ssd, Vec<Problem>> {
     build_ssd(&BuildInput { settings, registry: &registry, seed: 1, path: "ssd", children: &[] })
 }
 
-/// A request done: when it was issued, when it completed, where the time went.
+/// A completed request: issue and completion times, and its latency breakdown.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     pub request: Request,
@@ -82,19 +82,19 @@ impl Host {
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, mut request: Request) {
         let now = ctx.now();
-        let stamp = self.reference.stamp();
+        let version = self.reference.next_version();
         if matches!(request.op, Op::Read | Op::Write) {
             request.data = ctx.take_data(request.sectors);
         }
         if request.op == Op::Write {
-            ctx.data().stamps_mut(request.data, request.sectors).fill(stamp);
-            self.reference.write_begins(request.lba, request.sectors, stamp, now);
+            ctx.data().versions_mut(request.data, request.sectors).fill(version);
+            self.reference.write_begins(request.lba, request.sectors, version, now);
         }
         if request.op == Op::Trim {
             self.reference.trim(request.lba, request.sectors, now);
         }
-        self.outstanding.push((now, stamp));
-        ctx.issue(0, request, stamp);
+        self.outstanding.push((now, version));
+        ctx.issue(0, request, version);
     }
 
     fn issue_random(&mut self, ctx: &mut Ctx<'_>) {
@@ -103,7 +103,7 @@ impl Host {
         }
         self.random -= 1;
         let sectors = 1 + self.stream.below(13.min(self.capacity)) as u32;
-        // Trims race with writes in flight to the same place; keep them to a loop of depth 1.
+        // Trims race with writes in flight to the same address; use them at queue depth 1 only.
         let ops = if self.depth == 1 { 100 } else { 92 };
         let op = match self.stream.below(ops) {
             0..55 => Op::Write,
@@ -145,16 +145,16 @@ impl Component for Host {
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let now = ctx.now();
         let Completion { request, tag, breakdown, .. } = *done;
-        let at = self.outstanding.iter().position(|(_, stamp)| *stamp == tag).expect("issued");
+        let at = self.outstanding.iter().position(|(_, version)| *version == tag).expect("issued");
         let (issued, _) = self.outstanding.swap_remove(at);
         let oldest = self.outstanding.iter().map(|(from, _)| *from).min().unwrap_or(now);
         if request.op == Op::Write {
             self.reference.write_ends(request.lba, request.sectors, tag, now, oldest);
         }
         if request.op == Op::Read {
-            let stamps = ctx.data().stamps(request.data, request.sectors);
-            if !stamps.is_empty() {
-                self.reference.check_read(request.lba, stamps, issued).expect("the last write");
+            let versions = ctx.data().versions(request.data, request.sectors);
+            if !versions.is_empty() {
+                self.reference.check_read(request.lba, versions, issued).expect("the last write");
             }
         }
         ctx.data().give_back(request.data);
@@ -163,7 +163,7 @@ impl Component for Host {
     }
 }
 
-/// Runs `host` over `ssd`; what was done and told, and how it ended.
+/// Runs `host` over `ssd`; returns the completed requests, the events, and the outcome.
 pub fn run(
     ssd: impl Component + 'static,
     host: Host,

@@ -1,22 +1,22 @@
-//! What a verified run holds every answer against.
+//! The checks of a verified run: every read is compared with the reference model.
 
 use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{Completion, Ctx, Fault, Op, Outcome, Request, RequestId, SimTime};
 use std::collections::VecDeque;
 
-/// The longest request a verified run takes: its stamps must be held.
+/// The longest request of a verified run: memory holds its versions.
 const VERIFIED_SECTORS_MAX: u32 = 1 << 22;
 
-/// What a verified run remembers.
+/// The state of the checks of a verified run.
 #[derive(Default)]
 pub struct Check {
     reference: ReferenceModel,
-    /// Counts beginnings and ends. The reference model is told this instead of the time, because
-    /// what happens at one instant happens in order all the same.
+    /// Counts starts and ends of requests. The reference model uses it instead of the time, to
+    /// preserve the order within one instant.
     tick: u64,
-    /// Beginnings that are not yet past, ascending, and whether the request is still in flight.
+    /// Starts still relevant, ascending, and whether the request is in flight.
     in_flight: VecDeque<(SimTime, bool)>,
-    /// When the request of that number began.
+    /// The start of the request of this number.
     began: Vec<SimTime>,
 }
 
@@ -26,7 +26,7 @@ impl Check {
         let now = self.next_tick();
         self.in_flight.push_back((now, true));
         let (lba, sectors) = (request.lba, request.sectors);
-        // A request beyond the device is reported when it is issued; nothing must be held for it.
+        // A request beyond the device is reported when it is issued; it needs no buffer.
         if request.end().0 > ctx.child_capacity(0) {
             return;
         }
@@ -42,14 +42,14 @@ impl Check {
             }
             request.data = ctx.take_data(sectors);
             if request.op == Op::Write {
-                let stamp = self.reference.stamp();
-                ctx.data().stamps_mut(request.data, sectors).fill(stamp);
+                let stamp = self.reference.next_version();
+                ctx.data().versions_mut(request.data, sectors).fill(stamp);
                 self.reference.write_begins(lba, sectors, stamp, now);
             }
         }
     }
 
-    /// A request is done; what was read is held against what may be read.
+    /// A request completed: checks the versions a read returned.
     pub fn end(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Request { op, sectors, lba, data, .. } = done.request;
         let now = self.next_tick();
@@ -57,13 +57,13 @@ impl Check {
         let oldest = self.oldest_after(began).unwrap_or(now);
         match (op, done.outcome) {
             (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
-            // A write that failed may have happened or not: for ever in flight.
+            // A failed write may have reached the medium or not: it stays in flight.
             (Op::Write, Outcome::Done) => {
-                let stamp = ctx.data().stamps(data, 1)[0];
+                let stamp = ctx.data().versions(data, 1)[0];
                 self.reference.write_ends(lba, sectors, stamp, now, oldest);
             }
             (Op::Read, Outcome::Done) => {
-                let stamps = ctx.data().stamps(data, sectors);
+                let stamps = ctx.data().versions(data, sectors);
                 if let Err(wrong) = self.reference.check_read(lba, stamps, began) {
                     ctx.fault(Fault::WrongData {
                         lba: wrong.lba,
@@ -78,7 +78,7 @@ impl Check {
         ctx.data().give_back(data);
     }
 
-    /// Everything in flight is lost.
+    /// All requests in flight are lost.
     pub fn power_cut(&mut self) {
         let now = self.next_tick();
         self.reference.power_cut(now);
@@ -90,7 +90,7 @@ impl Check {
         SimTime::from_ns(self.tick)
     }
 
-    /// The request that just began is number `id`.
+    /// The request that just started is number `id`.
     pub fn issued(&mut self, id: RequestId) {
         let at = id.0 as usize;
         if at >= self.began.len() {
@@ -99,7 +99,7 @@ impl Check {
         self.began[at] = self.in_flight.back().expect("it just began").0;
     }
 
-    /// Takes out the request that began at `began`; tells when the oldest of the others did.
+    /// Removes the request that started at `began`; returns the start of the oldest remaining one.
     fn oldest_after(&mut self, began: SimTime) -> Option<SimTime> {
         let at = self.in_flight.partition_point(|(time, _)| *time < began);
         self.in_flight[at].1 = false;

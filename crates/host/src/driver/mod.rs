@@ -1,10 +1,10 @@
-//! The root of the system: takes requests from a workload, gives them to the device below.
+//! The root of the system: reads requests from a workload and issues them to the device.
 //!
-//! Time from arrival to issue is told as [`LatencyPhase::Queue`]; the rest is what the device told. At
-//! most `queue_depth` requests are at the device, the others wait in the scheduler.
+//! Time from arrival to issue counts as [`LatencyPhase::Queue`]; the device reports the rest. At
+//! most `queue_depth` requests are at the device, the others are queued in the scheduler.
 //!
-//! Invariant: no request is read from the workload before it is due, but for a look-ahead of one,
-//! or of [`AHEAD_MAX`] where the workload allows it; the device is told what is coming. Memory
+//! Invariant: no request is read from the workload before it is due, except for a look-ahead of one,
+//! or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice. Memory
 //! grows with the requests outstanding, never with the workload.
 
 mod check;
@@ -28,15 +28,15 @@ const FAILED_REQUESTS: u8 = 0;
 /// The timer of a scheduler that holds requests.
 const HELD: u64 = 1;
 
-/// So many requests are read from a workload at once that does not depend on what happens.
+/// Requests read at once from a workload that does not depend on completions.
 const AHEAD_MAX: usize = 16;
 
-/// The root component. It has one child, the device the workload speaks to.
+/// The root component. It has one child, the device the workload addresses.
 pub struct Host {
     options: HostOptions,
     source: Box<dyn Source>,
     scheduler: Box<dyn Scheduler>,
-    /// Whether the scheduler must know of all requests and may hold them.
+    /// Whether the scheduler must see all requests and may hold them.
     sees_all: bool,
     /// Until when it holds them.
     held_until: SimTime,
@@ -45,9 +45,9 @@ pub struct Host {
     next: Option<Arrival>,
     /// Closed loop with think time: requests due in this order.
     thinking: VecDeque<Request>,
-    /// Read from the workload and not yet wanted.
+    /// Read from the workload and not due yet.
     ahead: VecDeque<Arrival>,
-    /// What follows these: the end of the workload, or what is wrong with it.
+    /// What follows these: the end of the workload, or an error.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
     /// The workload waits for completions.
@@ -59,8 +59,8 @@ pub struct Host {
     last: Lba,
     outstanding: u64,
     at_device: u32,
-    depth_told: u32,
-    /// Requests the last power failure took away.
+    reported_depth: u32,
+    /// Requests lost in the last power failure.
     lost: u64,
     /// When the run began, after time zero where it continues from a restored state. Times of
     /// the workload count from here.
@@ -69,7 +69,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host that replays `source`; requests that have to wait do so in `scheduler`.
+    /// A host that replays `source`; requests beyond the queue depth are queued in `scheduler`.
     pub fn new(
         options: HostOptions,
         source: Box<dyn Source>,
@@ -93,7 +93,7 @@ impl Host {
             last: Lba(0),
             outstanding: 0,
             at_device: 0,
-            depth_told: 0,
+            reported_depth: 0,
             lost: 0,
             began: SimDuration::ZERO,
             check: None,
@@ -105,7 +105,7 @@ impl Host {
         Self::new(options, Box::new(source), Box::new(scheduler::fcfs::Fcfs::default()))
     }
 
-    /// Gives the scheduler the device's own estimates ([`Component::positioner`] of the child).
+    /// Gives the scheduler the positioning estimates of the device ([`Component::positioner`] of the child).
     #[must_use]
     pub fn with_positioner(mut self, positioner: Option<Rc<dyn Positioner>>) -> Self {
         self.positioner = positioner;
@@ -148,11 +148,11 @@ impl Host {
         }
     }
 
-    /// Open loop: lets every request arrive that is due, and sets the timer for the next.
+    /// Open loop: lets every due request arrive, and sets the timer for the next.
     fn arrive_due(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(arrival) = self.next {
             if arrival.at > ctx.now() {
-                // A timer that fires earlier will set this one.
+                // An earlier timer will set this one.
                 if self.armed <= ctx.now() || arrival.at < self.armed {
                     self.armed = arrival.at;
                     ctx.wake_at(arrival.at, 0);
@@ -180,9 +180,9 @@ impl Host {
         self.last_arrival = arrival.at;
     }
 
-    /// Open loop, a workload that waits for completions: something may come before the request
-    /// read ahead of its time.
-    fn look_again(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
+    /// Open loop, a workload that waits for completions: an earlier request may precede the
+    /// one read ahead.
+    fn reconsider_next(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
         if self.next.take().is_some() {
             self.source.take_back();
         }
@@ -220,7 +220,7 @@ impl Host {
         if free && self.sees_all {
             self.dispatch(ctx);
         }
-        self.tell_depth(ctx);
+        self.report_depth(ctx);
     }
 
     fn overload(&mut self, ctx: &mut Ctx<'_>) {
@@ -242,7 +242,7 @@ impl Host {
         if let Some(check) = &mut self.check {
             check.begin(ctx, &mut request);
         }
-        // The arrival time is all the host has to remember, so the tag is it.
+        // The arrival time is all the host needs to know of a request, so it is the tag.
         let id = ctx.issue(0, request, arrived.as_ns());
         if let Some(check) = &mut self.check {
             check.issued(id);
@@ -269,18 +269,18 @@ impl Host {
             let Some(item) = self.scheduler.pop(&head) else { break };
             self.issue(ctx, item.request, item.since);
         }
-        self.tell_depth(ctx);
+        self.report_depth(ctx);
     }
 
-    fn tell_depth(&mut self, ctx: &mut Ctx<'_>) {
+    fn report_depth(&mut self, ctx: &mut Ctx<'_>) {
         let depth = self.scheduler.len() as u32;
-        if depth != self.depth_told {
-            self.depth_told = depth;
+        if depth != self.reported_depth {
+            self.reported_depth = depth;
             ctx.emit(CommonEvent::QueueDepth { depth });
         }
     }
 
-    fn tell_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
+    fn report_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Request { op, sectors, lba, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
         let breakdown = done.breakdown.plus(LatencyPhase::Queue, latency - done.latency);
@@ -297,7 +297,7 @@ impl Host {
         }
     }
 
-    /// With nothing outstanding: lets arrive what is due.
+    /// With no request outstanding: lets due requests arrive.
     fn go_on(&mut self, ctx: &mut Ctx<'_>) {
         match self.options.mode {
             Mode::Open => self.arrive_due(ctx),
@@ -343,7 +343,7 @@ impl Component for Host {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        self.tell_completed(ctx, done);
+        self.report_completed(ctx, done);
         self.at_device -= 1;
         self.outstanding -= 1;
         if let Some(check) = &mut self.check {
@@ -351,7 +351,7 @@ impl Component for Host {
         }
         let request = Request { data: DataSlice::NONE, ..done.request };
         if self.reacts && !self.exhausted {
-            self.look_again(ctx, &request);
+            self.reconsider_next(ctx, &request);
         } else {
             self.source.completed(&request, ctx.now() - self.began);
         }
@@ -387,7 +387,7 @@ impl Component for Host {
         if self.outstanding > 0 {
             let (count, now) = (self.outstanding, ctx.now());
             ctx.fault(Fault::Invariant(format!(
-                "{count} requests had not completed when nothing was left to happen at {now}"
+                "{count} requests had not completed when no event was pending at {now}"
             )));
         }
     }
@@ -398,8 +398,8 @@ impl Component for Host {
 }
 
 impl PowerFailure for Host {
-    /// The host loses power too: requests that had not completed are lost, and the workload goes
-    /// on behind them.
+    /// The host loses power too: requests that had not completed are lost, and the workload continues
+    /// after them.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         if self.reacts {
             return Err(
@@ -421,7 +421,7 @@ impl PowerFailure for Host {
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         ctx.emit(CommonEvent::PowerCut { lost: u32::try_from(self.lost).unwrap_or(u32::MAX) });
-        self.tell_depth(ctx);
+        self.report_depth(ctx);
         self.go_on(ctx);
     }
 }

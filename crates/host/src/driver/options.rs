@@ -1,4 +1,4 @@
-//! How a host submits requests, as a scenario says it.
+//! The scenario's `[host]` table: how the host submits requests.
 
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
@@ -17,19 +17,19 @@ pub const PARAMS: &[Param] = &[
         "queue_depth",
         Kind::Count { min: 1, max: 65_536 },
         "32",
-        "Requests at the device at a time; in an open loop the others wait in the scheduler",
+        "Requests at the device at a time; in an open loop the others are queued in the scheduler",
     ),
     Param::optional(
         "outstanding",
         Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests kept outstanding, those beyond queue_depth wait in the scheduler; \
-         without it as many as queue_depth",
+        "Closed loop: requests kept outstanding, those beyond queue_depth are queued in the scheduler; \
+         default queue_depth",
     ),
     Param::with(
         "scheduler",
         Kind::Entry(SchedulerEntry::CATEGORY),
         "\"fcfs\"",
-        "Which waiting request goes to the device next",
+        "Order in which queued requests are dispatched",
     ),
     Param::with(
         "think_time",
@@ -41,7 +41,7 @@ pub const PARAMS: &[Param] = &[
         "outstanding_max",
         Kind::Count { min: 1, max: 100_000_000 },
         "1000000",
-        "Open loop: the run ends with an error when so many requests are outstanding, because the \
+        "Open loop: the run ends with an error when this many requests are outstanding, because the \
          workload asks for more than the system can serve",
     ),
 ];

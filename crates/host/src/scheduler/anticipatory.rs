@@ -1,9 +1,9 @@
-//! Anticipatory: after a read somebody waited for, the device stays idle for a moment, because the
-//! same reader probably asks for something near next.
+//! Anticipatory: after a synchronous read the device stays idle for a short time, because the same
+//! process probably issues a read nearby next.
 //!
-//! It waits only while the request it would serve next is farther away than `near`, and not for
-//! streams whose reads did not come in time or not near. A stream is a volume of the workload;
-//! finer ones (processes) are not told to schedulers. Requests go in order of `deadline`.
+//! It stays idle only while the next request is farther away than `near`, and not for streams whose
+//! reads came too late or too far away before. A stream is a volume of the workload; requests carry
+//! no process identifiers. The order of requests is that of `deadline`.
 
 use super::deadline::{self, Deadline};
 use hybridsim_config::build::SchedulerEntry;
@@ -12,107 +12,105 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Flags, Loader, Op, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
-/// What it has beyond the parameters of `deadline`.
-const OWN: &[Param] = &[
+/// Parameters in addition to those of `deadline`.
+const PARAMS: &[Param] = &[
     Param::with(
         "wait",
         Kind::Duration,
         "\"6700us\"",
-        "How long the device stays idle at most after a read",
+        "Maximum time the device stays idle after a read",
     ),
     Param::with(
         "near",
         Kind::Bytes,
         "\"4MiB\"",
-        "Only reads this near to the last one are worth waiting for",
+        "Distance from the last read within which the next one is expected",
     ),
     Param::with(
         "any_read",
         Kind::Flag,
         "false",
-        "Whether all reads count as waited for, not only those marked synchronous",
+        "Whether all reads count as synchronous, not only those marked so",
     ),
 ];
 
-/// The registered entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
     description: Description {
         name: "anticipatory",
-        summary: "deadline, but waits a moment for the next read of a stream",
+        summary: "deadline, but keeps the device idle for the next read of a stream",
         origin: "Iyer and Druschel 2001; Linux as-iosched (6.7 ms)",
-        params: &joined::<{ deadline::PARAMS.len() + OWN.len() }>(&[deadline::PARAMS, OWN]),
+        params: &joined::<{ deadline::PARAMS.len() + PARAMS.len() }>(&[deadline::PARAMS, PARAMS]),
     },
     build: |settings| {
         Ok(Box::new(Anticipatory {
-            queue: Deadline::read(settings),
+            queue: Deadline::from_settings(settings),
             wait: settings.duration("wait"),
             near: settings.bytes("near") / SECTOR_BYTES,
             any_read: settings.flag("any_read"),
-            last: None,
-            until: None,
+            last_read: None,
+            idle_until: None,
             near_waiting: 0,
-            score: FxHashMap::default(),
+            success: FxHashMap::default(),
         }))
     },
 };
 
-/// The read the device serves or has served last.
-#[derive(Clone, Copy, Debug)]
-struct Last {
+/// The synchronous read dispatched last.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct LastRead {
     volume: u16,
     end: u64,
 }
 
-/// The queue, and what is expected.
 #[derive(Debug)]
-pub struct Anticipatory {
+struct Anticipatory {
     queue: Deadline,
     wait: SimDuration,
     near: u64,
     any_read: bool,
-    last: Option<Last>,
-    /// Idle until then.
-    until: Option<SimTime>,
-    /// Requests that arrived since the last one went, near to its end.
+    last_read: Option<LastRead>,
+    idle_until: Option<SimTime>,
+    /// Requests near the end of the last read that arrived since its dispatch.
     near_waiting: u64,
-    /// By stream: how often waiting paid of late, 0 to 8; only looked up.
-    score: FxHashMap<u16, u8>,
+    /// By stream: successes less failures of recent idle waits, 0 to 8; never iterated.
+    success: FxHashMap<u16, u8>,
 }
 
-/// Waiting goes on while at least this many of the last eight waits paid.
-const SCORE_MIN: u8 = 2;
-const SCORE_MAX: u8 = 8;
+/// Streams with a lower score are not waited for.
+const SUCCESS_MIN: u8 = 2;
+const SUCCESS_MAX: u8 = 8;
 
 impl Scheduler for Anticipatory {
     fn push(&mut self, item: Queued) {
-        if let Some(last) = self.last
+        if let Some(last) = self.last_read
             && item.request.lba.0.abs_diff(last.end) <= self.near
         {
             self.near_waiting += 1;
             if item.request.op == Op::Read && item.request.volume == last.volume {
-                let score = self.score.entry(last.volume).or_insert(SCORE_MAX);
-                *score = (*score + 1).min(SCORE_MAX);
-                self.until = Some(SimTime::ZERO);
+                let success = self.success.entry(last.volume).or_insert(SUCCESS_MAX);
+                *success = (*success + 1).min(SUCCESS_MAX);
+                self.idle_until = Some(SimTime::ZERO);
             }
         }
         self.queue.push(item);
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        if let (Some(until), Some(last)) = (self.until, self.last)
+        if let (Some(until), Some(last)) = (self.idle_until, self.last_read)
             && until > SimTime::ZERO
             && until <= head.now
         {
-            let score = self.score.entry(last.volume).or_insert(SCORE_MAX);
-            *score = score.saturating_sub(1);
+            let success = self.success.entry(last.volume).or_insert(SUCCESS_MAX);
+            *success = success.saturating_sub(1);
         }
         let item = self.queue.pop(head)?;
         let request = &item.request;
-        let waited_for = self.any_read || request.flags.contains(Flags::SYNC);
-        self.last = (request.op == Op::Read && waited_for)
-            .then(|| Last { volume: request.volume, end: request.end().0 });
-        (self.until, self.near_waiting) = (None, 0);
+        let synchronous = self.any_read || request.flags.contains(Flags::SYNC);
+        self.last_read = (request.op == Op::Read && synchronous)
+            .then(|| LastRead { volume: request.volume, end: request.end().0 });
+        (self.idle_until, self.near_waiting) = (None, 0);
         Some(item)
     }
 
@@ -121,11 +119,13 @@ impl Scheduler for Anticipatory {
     }
 
     fn hold_until(&mut self, head: &Head<'_>) -> Option<SimTime> {
-        let last = self.last?;
-        if self.near_waiting > 0 || self.score.get(&last.volume).is_some_and(|it| *it < SCORE_MIN) {
+        let last = self.last_read?;
+        if self.near_waiting > 0
+            || self.success.get(&last.volume).is_some_and(|it| *it < SUCCESS_MIN)
+        {
             return None;
         }
-        let until = *self.until.get_or_insert(head.now + self.wait);
+        let until = *self.idle_until.get_or_insert(head.now + self.wait);
         (until > head.now).then_some(until)
     }
 
@@ -134,15 +134,12 @@ impl Scheduler for Anticipatory {
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        let last = self.last.map(|last| (last.volume, last.end));
-        to.put(&(last, self.until, self.near_waiting, &self.score));
+        to.put(&(self.last_read, self.idle_until, self.near_waiting, &self.success));
         self.queue.save(to)
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let last: Option<(u16, u64)>;
-        (last, self.until, self.near_waiting, self.score) = from.take()?;
-        self.last = last.map(|(volume, end)| Last { volume, end });
+        (self.last_read, self.idle_until, self.near_waiting, self.success) = from.take()?;
         self.queue.restore(from)
     }
 }

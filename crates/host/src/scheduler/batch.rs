@@ -1,45 +1,40 @@
 //! Batches in order of arrival; within a batch one sweep upwards from the lowest address.
 //!
-//! A batch closes when it is full, or when its turn comes. A request waits for at most the batches
-//! before its own, so nobody starves.
+//! A batch closes when it is full or when its service starts. A request waits for at most the
+//! batches before its own, so no request starves.
 
+use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::Sorted;
 use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
-/// The registered entry.
-pub const ENTRY: SchedulerEntry = SchedulerEntry {
-    description: Description {
-        name: "batch-fcfs",
-        summary: "batches in order of arrival, each one in one sweep",
-        origin: "DiskSim's BATCH_FCFS (28), with batches by number instead of marks in the trace",
-        params: &[Param::with(
-            "batch",
-            Kind::Count { min: 1, max: 65_536 },
-            "16",
-            "Requests in a batch; 1 is fcfs",
-        )],
-    },
-    build: |settings| Ok(Box::new(Batch::new(settings.count("batch") as usize))),
-};
+const BATCH: Param = Param::with(
+    "batch",
+    Kind::Count { min: 1, max: 65_536 },
+    "16",
+    "Requests in a batch; 1 is fcfs",
+);
 
-/// The batch being served, and what waits for the next.
+pub const ENTRY: SchedulerEntry = entry(
+    "batch-fcfs",
+    "batches in order of arrival, each served in one sweep",
+    "DiskSim's BATCH_FCFS (28), with batches by number of requests instead of marks in the trace",
+    &[BATCH],
+    |settings| {
+        let size = settings.count("batch") as usize;
+        Ok(Box::new(Batch { batch: Sorted::default(), queue: VecDeque::new(), size }))
+    },
+);
+
+/// The batch being served, and the requests of later ones.
 #[derive(Debug)]
-pub struct Batch {
+struct Batch {
     batch: Sorted,
     queue: VecDeque<Queued>,
     size: usize,
-}
-
-impl Batch {
-    /// Batches of at most so many requests.
-    pub fn new(size: usize) -> Self {
-        Self { batch: Sorted::default(), queue: VecDeque::new(), size }
-    }
 }
 
 impl Scheduler for Batch {

@@ -1,50 +1,47 @@
-//! Deadline: sweeps of reads and of writes in batches, but nothing waits much beyond its time.
+//! Deadline: batches of reads and of writes in address order, with a deadline for each request.
 //!
-//! Reads go before writes, `writes_starved` times; a batch goes upwards from where the last one
-//! ended, or from the oldest request if its deadline has passed.
+//! Up to `writes_starved` batches of reads are dispatched before waiting writes. A batch continues
+//! upwards from where the previous one ended, or from the oldest request if its deadline has
+//! passed.
 
+use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param, Settings};
-use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::sorted::{Key, Sorted};
 use hybridsim_engine::{Loader, Op, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
-/// Its parameters.
-pub const PARAMS: &[Param] = &[
+pub(super) const PARAMS: &[Param] = &[
     Param::with("read_expire", Kind::Duration, "\"500ms\"", "Deadline of a read, from its arrival"),
     Param::with("write_expire", Kind::Duration, "\"5s\"", "Deadline of everything else"),
     Param::with(
         "batch",
         Kind::Count { min: 1, max: 65_536 },
         "16",
-        "Requests of one kind in a row (Linux: fifo_batch)",
+        "Requests of one direction in a batch (Linux: fifo_batch)",
     ),
     Param::with(
         "writes_starved",
         Kind::Count { min: 0, max: 65_536 },
         "2",
-        "Batches of reads that may go before waiting writes",
+        "Batches of reads that may be dispatched before waiting writes",
     ),
 ];
 
-/// The registered entry.
-pub const ENTRY: SchedulerEntry = SchedulerEntry {
-    description: Description {
-        name: "deadline",
-        summary: "sweeps in batches, reads before writes, and a deadline for each request",
-        origin: "Linux block layer, mq-deadline; its defaults",
-        params: PARAMS,
-    },
-    build: |settings| Ok(Box::new(Deadline::read(settings))),
-};
+pub const ENTRY: SchedulerEntry = entry(
+    "deadline",
+    "batches in address order, reads before writes, and a deadline for each request",
+    "Linux block layer, mq-deadline; its defaults",
+    PARAMS,
+    |settings| Ok(Box::new(Deadline::from_settings(settings))),
+);
 
 /// The requests of one direction.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: Sorted,
-    /// In order of arrival, with their deadlines. Those served otherwise are left out when seen.
+    /// Deadlines in order of arrival; entries of requests already served are dropped lazily.
     arrivals: VecDeque<(SimTime, Key)>,
     count: u64,
     expire: SimDuration,
@@ -58,7 +55,6 @@ impl Direction {
         self.sorted.push(item);
     }
 
-    /// The oldest request.
     fn oldest(&mut self) -> Option<(SimTime, Key)> {
         while let Some(&(deadline, key)) = self.arrivals.front() {
             if self.sorted.get(key).is_some() {
@@ -70,24 +66,22 @@ impl Direction {
     }
 }
 
-/// Both directions.
 #[derive(Debug)]
-pub struct Deadline {
+pub(super) struct Deadline {
     /// Reads, then everything else.
     directions: [Direction; 2],
     batch: u64,
     writes_starved: u64,
-    /// The direction of the batch, how many are left in it, and where it has come to.
+    /// The direction of the batch, requests left in it, and the address it has reached.
     serving: usize,
     left: u64,
     next: u64,
-    /// Batches of reads since a write waits.
+    /// Batches of reads dispatched since a write has been waiting.
     starved: u64,
 }
 
 impl Deadline {
-    /// As parameters [`PARAMS`] say.
-    pub fn read(settings: &Settings) -> Self {
+    pub(super) fn from_settings(settings: &Settings) -> Self {
         let direction = |name| Direction { expire: settings.duration(name), ..Default::default() };
         Self {
             directions: [direction("read_expire"), direction("write_expire")],
@@ -100,7 +94,7 @@ impl Deadline {
         }
     }
 
-    /// The nearest request at or after where the batch has come to.
+    /// The next request in the address order of the batch.
     fn ahead(&self) -> Option<Key> {
         self.directions[self.serving].sorted.at_or_after(self.next)
     }
@@ -143,7 +137,7 @@ impl Scheduler for Deadline {
     }
 
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(&self.serving, &self.left, &self.next, &self.starved));
+        to.put(&(self.serving, self.left, self.next, self.starved));
         Ok(())
     }
 

@@ -1,23 +1,17 @@
-//! First come, first served. Starves nobody.
+//! First come, first served. No request starves.
 
+use super::entry;
 use hybridsim_config::build::SchedulerEntry;
-use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Loader, Saver, StateError};
 use std::collections::VecDeque;
 
-/// The registered entry.
-pub const ENTRY: SchedulerEntry = SchedulerEntry {
-    description: Description {
-        name: "fcfs",
-        summary: "first come, first served",
-        origin: "common knowledge",
-        params: &[],
-    },
-    build: |_| Ok(Box::new(Fcfs::default())),
-};
+pub const ENTRY: SchedulerEntry =
+    entry("fcfs", "first come, first served", "common knowledge", &[], |_| {
+        Ok(Box::new(Fcfs::default()))
+    });
 
-/// A plain queue.
+/// A FIFO queue.
 #[derive(Debug, Default)]
 pub struct Fcfs(VecDeque<Queued>);
 

@@ -1,6 +1,6 @@
-//! I/O schedulers: which waiting request goes to the device next. One file each.
+//! I/O schedulers: each selects the next request to dispatch from a queue.
 //!
-//! All break ties by order of arrival. Each file says what its policy can starve.
+//! All break ties in order of arrival. The description of each says which requests it can starve.
 //!
 //! | DiskSim's number | here |
 //! |---|---|
@@ -17,56 +17,62 @@
 //! | 24, 25, 26 | `sptf-rot-opt`, `sptf-rot-weight`, `sptf-seek-weight` |
 //! | 27, 28 | `tsps`, `batch-fcfs` |
 
-pub mod aged;
 pub mod anticipatory;
 pub mod batch;
-pub mod clook;
 pub mod deadline;
 pub mod fcfs;
-pub mod least;
-pub mod look;
+pub mod foreground_first;
+pub mod nearest;
 pub mod position;
-pub mod priority;
-pub mod scan;
-pub mod sdf;
-pub mod sptf;
-pub mod sptf_weight;
-pub mod sstf;
+pub mod shortest_first;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod tsps;
-pub mod vscan;
-pub mod weighted;
 
 use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Built, Param, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::schedule::Scheduler;
 
 /// All schedulers.
 pub const ENTRIES: &[SchedulerEntry] = &[
     fcfs::ENTRY,
-    sstf::ENTRY,
-    look::ENTRY,
-    clook::ENTRY,
-    scan::SCAN,
-    scan::C_SCAN,
-    vscan::ENTRY,
-    sdf::ENTRY,
-    sptf::SPTF,
-    sptf::SPCTF,
-    sptf::SATF,
-    weighted::WPTF,
-    weighted::WPCTF,
-    weighted::WATF,
-    aged::ASPTF,
-    aged::ASPCTF,
-    aged::ASATF,
-    priority::PRI_VSCAN,
-    priority::PRI_ASPTF,
-    priority::PRI_ASPCTF,
-    sptf_weight::ROT_OPT,
-    sptf_weight::ROT_WEIGHT,
-    sptf_weight::SEEK_WEIGHT,
+    nearest::SSTF,
+    sweep::LOOK,
+    sweep::C_LOOK,
+    sweep::SCAN,
+    sweep::C_SCAN,
+    nearest::VSCAN,
+    shortest_first::SDF,
+    shortest_first::SPTF,
+    shortest_first::SPCTF,
+    shortest_first::SATF,
+    shortest_first::WPTF,
+    shortest_first::WPCTF,
+    shortest_first::WATF,
+    shortest_first::ASPTF,
+    shortest_first::ASPCTF,
+    shortest_first::ASATF,
+    foreground_first::PRI_VSCAN,
+    foreground_first::PRI_ASPTF,
+    foreground_first::PRI_ASPCTF,
+    shortest_first::ROT_OPT,
+    shortest_first::ROT_WEIGHT,
+    shortest_first::SEEK_WEIGHT,
     tsps::ENTRY,
     batch::ENTRY,
     deadline::ENTRY,
     anticipatory::ENTRY,
 ];
+
+/// An entry of the families that one file implements.
+const fn entry(
+    name: &'static str,
+    summary: &'static str,
+    origin: &'static str,
+    params: &'static [Param],
+    build: fn(&Settings) -> Built<dyn Scheduler>,
+) -> SchedulerEntry {
+    SchedulerEntry { description: Description { name, summary, origin, params }, build }
+}

@@ -9,7 +9,7 @@ fn item(key: u64, lba: u64) -> Queued {
     Queued { key, request: Request::new(Op::Read, Lba(lba), 1), since: SimTime::ZERO }
 }
 
-/// Every parameter any scheduler takes; each reads its own.
+/// The parameters of all schedulers together; each reads its own.
 fn settings() -> Settings {
     let text = |text: &str| Value::Text(text.to_owned());
     Settings::default()
@@ -41,7 +41,7 @@ fn make(name: &str) -> Box<dyn Scheduler> {
     make_with(name, &settings().and("window", Value::Count(count)))
 }
 
-/// Every registered scheduler; by cylinder, too, where it can.
+/// Every registered scheduler, also by cylinder where it has that parameter.
 fn all() -> Vec<(&'static str, Box<dyn Scheduler>)> {
     let mut all = Vec::new();
     for entry in ENTRIES {
@@ -55,7 +55,7 @@ fn all() -> Vec<(&'static str, Box<dyn Scheduler>)> {
     all
 }
 
-/// Pops everything with the head moving along; answers the addresses in order.
+/// Pops all requests with the head following; returns the addresses in order.
 fn order(scheduler: &mut dyn Scheduler, start: u64) -> Vec<u64> {
     let mut last = Lba(start);
     let mut lbas = Vec::new();
@@ -91,7 +91,7 @@ fn orders_worked_by_hand() {
         // Down first: 39 and then 169 is less than 130 and then 169. 37 is on the way both times.
         ("tsps", [14, 37, 65, 67, 98, 122, 124, 183]),
         ("batch-fcfs", [14, 37, 65, 67, 98, 122, 124, 183]),
-        // The first batch goes on from address 0.
+        // The first batch starts at address 0.
         ("deadline", [14, 37, 65, 67, 98, 122, 124, 183]),
     ] {
         let mut scheduler = make(name);
@@ -102,10 +102,10 @@ fn orders_worked_by_hand() {
     }
 }
 
-/// Whatever a scheduler goes by: of two requests for the same sectors the first comes first.
+/// Requests for the same sectors are dispatched in order of arrival.
 #[test]
-fn ties_go_by_arrival() {
-    // A planned order knows no ties: all of it counts.
+fn ties_are_broken_by_arrival() {
+    // A plan has no ties: it minimises the total time.
     for (name, mut scheduler) in all().into_iter().filter(|(name, _)| *name != "tsps") {
         // Equal addresses, and two equally far on both sides.
         for (key, lba) in [(0, 10), (1, 10), (2, 30), (3, 10), (4, 30)] {
@@ -125,10 +125,10 @@ fn ties_go_by_arrival() {
     }
 }
 
-/// Two that are equally far, one on either side: those that go upwards take the upper one, the
-/// others whichever came first.
+/// Of two requests equally far on either side, sweeps take the upper one, the others the one that
+/// arrived first.
 #[test]
-fn of_equally_far_neighbours_a_sweep_takes_the_next_in_its_direction() {
+fn of_equally_far_neighbours_a_sweep_takes_the_one_ahead() {
     let upwards = ["look", "c-look", "scan", "c-scan", "vscan", "pri-vscan"];
     for (name, expect) in upwards.map(|name| (name, 1)).into_iter().chain([("sstf", 0)]) {
         let mut scheduler = make(name);
@@ -249,7 +249,7 @@ fn mean_positioning_ms(scheduler: &mut dyn Scheduler, depth: u64) -> f64 {
 }
 
 #[test]
-fn knowing_more_positions_faster() {
+fn better_estimates_position_faster() {
     let mean = |name: &str| mean_positioning_ms(&mut *make(name), 32);
     let (fcfs, sstf, sptf) = (mean("fcfs"), mean("sstf"), mean("sptf"));
     assert!(sptf < 0.8 * sstf && sstf < 0.8 * fcfs, "sptf {sptf}, sstf {sstf}, fcfs {fcfs}");
@@ -268,7 +268,7 @@ fn at(now_ms: u64, last: u64) -> Head<'static> {
 }
 
 #[test]
-fn waiting_counts_where_it_should() {
+fn ageing_schedulers_count_queueing_time() {
     // A near request that just came against one far away that has waited longer and longer.
     for (name, patient_ms, impatient_ms) in
         [("sptf", 1_000_000, u64::MAX), ("wptf", 100, 3_000), ("asptf", 100, 3_000)]
@@ -287,7 +287,7 @@ fn waiting_counts_where_it_should() {
 }
 
 #[test]
-fn somebody_waiting_goes_first() {
+fn synchronous_requests_go_first() {
     for name in ["pri-vscan", "pri-asptf", "pri-aspctf"] {
         let mut scheduler = make(name);
         scheduler.push(item(0, 100));
@@ -299,7 +299,7 @@ fn somebody_waiting_goes_first() {
 }
 
 #[test]
-fn what_the_buffer_holds_goes_first() {
+fn buffered_requests_go_first() {
     struct Buffered;
     impl Positioner for Buffered {
         fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
@@ -326,7 +326,7 @@ fn what_the_buffer_holds_goes_first() {
 }
 
 #[test]
-fn by_cylinder_requests_of_one_cylinder_go_in_order_of_arrival() {
+fn requests_on_one_cylinder_go_in_order_of_arrival() {
     let by = settings().and("by", Value::Text("cylinder".to_owned()));
     for (name, expect) in [("look", [0, 1, 2]), ("sstf", [0, 1, 2]), ("c-look", [0, 1, 2])] {
         let mut scheduler = make_with(name, &by);
@@ -339,7 +339,7 @@ fn by_cylinder_requests_of_one_cylinder_go_in_order_of_arrival() {
 }
 
 #[test]
-fn deadlines_are_kept_and_writes_get_their_turn() {
+fn deadlines_hold_and_writes_do_not_starve() {
     let mut scheduler = make("deadline");
     for key in 0..100 {
         scheduler.push(waiting(key, 50_000 + key, 0));
@@ -351,9 +351,9 @@ fn deadlines_are_kept_and_writes_get_their_turn() {
     let order: Vec<_> = (0..102)
         .map(|step| scheduler.pop(&at(if step < 40 { 0 } else { 600 }, 0)).expect("waits").key)
         .collect();
-    // Two batches of 16 reads, then the write; the rest is late and goes by age.
+    // Two batches of 16 reads, then the write; the others are past their deadline and go by age.
     assert_eq!(order[32], 100);
-    assert_eq!(order[0], 101, "the first batch begins at address 0");
+    assert_eq!(order[0], 101, "the first batch starts at address 0");
     assert_eq!(order[1..32], (0..31).collect::<Vec<_>>());
 }
 
@@ -368,7 +368,7 @@ fn anticipation_waits_for_the_same_stream_and_learns() {
     assert_eq!(scheduler.hold_until(&at(5, 101)), Some(until), "the far one waits");
     scheduler.push(waiting(2, 101, 6));
     assert_eq!(scheduler.hold_until(&at(6, 101)), None, "the near one came");
-    // Waits that never pay end.
+    // Idle waits that never succeed end.
     let mut held = 0;
     for round in 1..20u64 {
         let now = round * 100;
@@ -380,7 +380,7 @@ fn anticipation_waits_for_the_same_stream_and_learns() {
 }
 
 #[test]
-fn scan_pays_for_the_way_to_the_edge() {
+fn scan_travels_to_the_edge() {
     struct Sized;
     impl Positioner for Sized {
         fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
@@ -433,8 +433,8 @@ fn a_planned_order_is_never_slower_than_the_nearest_first() {
 }
 
 #[test]
-fn the_fair_ones_let_nobody_wait_for_ever() {
-    // One request far away while near ones keep coming; it must go within this many others.
+fn fair_schedulers_bound_the_wait() {
+    // One distant request while near ones keep arriving: it must go within this many others.
     for (name, bound) in [
         ("fcfs", 33),
         ("batch-fcfs", 64),

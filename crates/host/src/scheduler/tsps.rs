@@ -1,52 +1,51 @@
-//! The travelling salesman: plans the best order of several requests at once and keeps to it.
+//! The travelling salesman: plans the fastest order of several requests and serves them in it.
 //!
 //! The plan is exact: every subset of the oldest `window` requests is considered (Held and Karp
 //! 1962), each leg from where and when the one before would end by the device's own estimates. A
-//! new plan is made when the last is used up, so a request waits for at most one plan once it is
-//! among the oldest.
+//! new plan is made when the previous one is complete, so a request waits for at most one plan once
+//! it is among the oldest.
 
+use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::Description;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
 use hybridsim_engine::{Lba, Loader, Saver, SimTime, StateError};
 use std::collections::VecDeque;
 
-/// The registered entry.
-pub const ENTRY: SchedulerEntry = SchedulerEntry {
-    description: Description {
-        name: "tsps",
-        summary: "plans the quickest order of the oldest requests and keeps to it",
-        origin: "DiskSim's TSPS (27); Held and Karp 1962",
-        params: &[Param::with(
-            "window",
-            Kind::Count { min: 1, max: 12 },
-            "8",
-            "Requests in a plan; the work of planning doubles with each",
-        )],
-    },
-    build: |settings| Ok(Box::new(Tsps::new(settings.count("window") as usize))),
-};
+const WINDOW: Param = Param::with(
+    "window",
+    Kind::Count { min: 1, max: 12 },
+    "8",
+    "Requests in a plan; each more doubles the run time of planning",
+);
 
-/// How a subset is best served with a given last request: when, and which was before.
+pub const ENTRY: SchedulerEntry = entry(
+    "tsps",
+    "plans the fastest order of the oldest requests and serves them in it",
+    "DiskSim's TSPS (27); Held and Karp 1962",
+    &[WINDOW],
+    |settings| Ok(Box::new(Tsps::new(settings.count("window") as usize))),
+);
+
+/// The fastest way to serve a subset that ends with a given request.
 #[derive(Clone, Copy, Debug)]
-struct Best {
+struct Route {
     end: SimTime,
+    /// The request served before the last.
     before: u8,
 }
 
-/// In order of arrival, and what is planned.
+/// Requests in order of arrival, and those of the current plan.
 #[derive(Debug)]
-pub struct Tsps {
+struct Tsps {
     queue: VecDeque<Queued>,
     plan: VecDeque<Queued>,
-    table: Vec<Best>,
+    table: Vec<Route>,
     window: usize,
 }
 
 impl Tsps {
-    /// Plans so many requests at a time.
-    pub fn new(window: usize) -> Self {
+    fn new(window: usize) -> Self {
         Self { queue: VecDeque::new(), plan: VecDeque::new(), table: Vec::new(), window }
     }
 
@@ -65,12 +64,12 @@ impl Tsps {
 
     fn make_plan(&mut self, head: &Head<'_>) {
         let count = self.window.min(self.queue.len());
-        let never = Best { end: SimTime::NEVER, before: u8::MAX };
+        let never = Route { end: SimTime::NEVER, before: u8::MAX };
         self.table.clear();
         self.table.resize(count << count, never);
         for last in 0..count {
             let end = Self::leg(head, head.last, head.now, &self.queue[last]);
-            self.table[(1 << last) * count + last] = Best { end, before: u8::MAX };
+            self.table[(1 << last) * count + last] = Route { end, before: u8::MAX };
         }
         for set in 1usize..1 << count {
             for last in (0..count).filter(|last| set >> last & 1 == 1) {
@@ -78,18 +77,18 @@ impl Tsps {
                 for next in (0..count).filter(|next| set >> next & 1 == 0) {
                     let start = self.queue[last].request.end();
                     let end = Self::leg(head, start, from.end, &self.queue[next]);
-                    let best = &mut self.table[(set | 1 << next) * count + next];
-                    if end < best.end || best.before == u8::MAX {
-                        *best = Best { end, before: last as u8 };
+                    let route = &mut self.table[(set | 1 << next) * count + next];
+                    if end < route.end || route.before == u8::MAX {
+                        *route = Route { end, before: last as u8 };
                     }
                 }
             }
         }
-        self.keep_plan(count);
+        self.follow_back(count);
     }
 
-    /// Walks the table back from the best end.
-    fn keep_plan(&mut self, count: usize) {
+    /// Moves the requests of the fastest route to the plan, following the table back from its end.
+    fn follow_back(&mut self, count: usize) {
         let mut set = (1 << count) - 1;
         let ends = (0..count).map(|last| (self.table[set * count + last].end, last));
         let Some((_, mut last)) = ends.min() else { return };

@@ -1,56 +1,58 @@
-//! The FQueue in memory: redirected writes, in the order they came, with an index by address.
+//! The FQueue in memory: redirected writes in order of arrival, with an index by address.
 
 use hybridsim_engine::Contents;
 use hybridsim_engine::sorted::SortedMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     sectors: u64,
     number: u64,
 }
 
-/// The queue. Entries never overlap. Volatile: what is in it is in the NV cache too.
-#[derive(Debug, Default)]
+/// The queue. Entries never overlap. Volatile; the NV cache holds the same data.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FQueue {
     size: u64,
     used: u64,
     entries: SortedMap<u64, Entry>,
-    /// Number of arrival and address, in that order; of entries that left too, for a while.
+    /// Number of arrival and address, in order of arrival; stale entries are removed later.
     order: VecDeque<(u64, u64)>,
     numbers: u64,
-    /// Stamps of verified runs.
+    /// Data versions of verified runs.
+    #[serde(skip)]
     pub data: Contents,
 }
 
 impl FQueue {
-    /// Sets the room in sectors.
+    /// Sets the size in sectors.
     pub const fn resize(&mut self, sectors: u64) {
         self.size = sectors;
     }
 
-    /// Room in sectors.
+    /// Size in sectors.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Sectors in it.
+    /// Sectors in use.
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// Whether there is none.
+    /// Whether the queue is empty.
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All entries by address: first sector, length.
+    /// All entries by address: first sector and length.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.entries.iter().map(|(lba, entry)| (lba, entry.sectors))
     }
 
-    /// Forgets everything but its size.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.order.clear();
@@ -58,13 +60,13 @@ impl FQueue {
         self.used = 0;
     }
 
-    /// Adds an entry; it overlaps none.
+    /// Adds an entry, which overlaps no other.
     pub fn add(&mut self, lba: u64, sectors: u64) {
-        debug_assert!(self.used + sectors <= self.size, "room was asked for");
+        debug_assert!(self.used + sectors <= self.size, "the caller checks the free space");
         let number = self.numbers;
         self.numbers += 1;
         self.entries.insert(lba, Entry { sectors, number });
-        // Where most have left, those are sorted out: each costs its share once.
+        // Removes stale entries once they are the majority: amortised constant time.
         if self.order.len() > 2 * self.entries.len() + 64 {
             let entries = &self.entries;
             self.order.retain(|listed| is_in(entries, *listed));
@@ -73,7 +75,7 @@ impl FQueue {
         self.used += sectors;
     }
 
-    /// Removes every entry that begins within `lba..end`; answers how many.
+    /// Removes every entry that begins within `lba..end`; returns how many there were.
     pub fn remove(&mut self, lba: u64, end: u64) -> u64 {
         let mut count = 0;
         while let Some((at, entry)) = self.entries.at_or_after(lba).filter(|entry| entry.0 < end) {
@@ -88,8 +90,8 @@ impl FQueue {
         count
     }
 
-    /// Puts the entries that overlap `lba..end` into `found`, by address; with `touching` those
-    /// too that end or begin exactly there.
+    /// Finds the entries that overlap `lba..end`, by address; with `touching`, also those adjacent
+    /// to it.
     pub fn find(&self, lba: u64, end: u64, touching: bool, found: &mut Vec<(u64, u64)>) {
         found.clear();
         let reach = u64::from(touching);
@@ -99,8 +101,8 @@ impl FQueue {
         found.extend(before.into_iter().chain(from_here).map(|(at, entry)| (at, entry.sectors)));
     }
 
-    /// The oldest entry with all those that lie against it, up to `sectors_max` in all (or the
-    /// entry alone): first sector and end.
+    /// The oldest entry with the entries adjacent to it, up to `sectors_max` in all or the entry
+    /// alone: first sector and end.
     pub fn oldest_run(&self, sectors_max: u64) -> Option<(u64, u64)> {
         let &(_, first) = self.order.front()?;
         let oldest = self.entries.get(first).expect("the first listed is in the queue");
@@ -120,7 +122,7 @@ impl FQueue {
     }
 }
 
-/// Whether the entry of that number is still in the queue.
+/// Whether the entry with that number is still in the queue.
 fn is_in(entries: &SortedMap<u64, Entry>, (number, lba): (u64, u64)) -> bool {
     entries.get(lba).is_some_and(|entry| entry.number == number)
 }
@@ -138,8 +140,8 @@ mod tests {
         }
         assert_eq!(queue.used(), 21);
         assert_eq!(queue.oldest_run(100), Some((46, 62)));
-        assert_eq!(queue.oldest_run(12), Some((46, 58)), "no longer than asked for");
-        assert_eq!(queue.oldest_run(1), Some((50, 58)), "but the oldest at least");
+        assert_eq!(queue.oldest_run(12), Some((46, 58)), "no longer than the limit");
+        assert_eq!(queue.oldest_run(1), Some((50, 58)), "but at least the oldest entry");
         assert_eq!(queue.remove(46, 62), 3);
         assert_eq!(queue.oldest_run(100), Some((10, 14)));
         assert_eq!(queue.remove(0, 100), 2);

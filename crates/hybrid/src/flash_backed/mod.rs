@@ -1,22 +1,23 @@
-//! Flash-backed I/O requests (bisson-fqueue): a host's I/O scheduler over a drive with an NV cache.
+//! Flash-backed I/O requests (bisson-fqueue): a host I/O scheduler over a drive with an NV cache.
 //!
-//! Requests wait in the request queue, ordered by a scheduler. A write the disk would take long to
-//! reach is redirected: pinned and written to the NV cache, kept in memory, and done. Memory and NV
-//! cache hold the same (the FQueue); it is written to the disk with a write it lies beside, when
-//! nothing else is to do, or when it is full. Reads are answered from memory.
+//! Requests wait in the request queue, ordered by a scheduler. A write with a long positioning time
+//! is redirected: its range is pinned, its data are written to the NV cache and kept in memory, and
+//! it completes. Memory and NV cache hold the same data (the FQueue). They are written to the disk
+//! together with a write they are adjacent to, while idle, or when the FQueue is full. Reads are
+//! served from memory.
 //!
 //! - `rule`: which writes are redirected. `fqueue`: the FQueue in memory.
-//! - `choose`: what is done next. `work`: the steps of it. `power_cut`: recovery.
-//! - [`curve_disk`]: a disk as the paper's simulator has it.
+//! - `choose`: selection of the next operation. `work`: the steps of an operation. `power_cut`:
+//!   recovery.
 //!
-//! One operation is under way at a time, as the rule assumes; the request that is looked ahead to
-//! is the one that goes next. With `flash_in_flight` above one, redirected writes are under way
-//! beside it; requests that touch one of them wait for it. But for the sectors an operation is
-//! about, the FQueue in memory and the pinned set of the drive are the same at all times.
+//! One operation executes at a time, as the rule assumes; it looks ahead to the next request of the
+//! queue. With `flash_queue_depth` above one, redirected writes execute concurrently; requests that
+//! overlap one of them wait for it. Except for the sectors of the current operations, the FQueue in
+//! memory and the pinned set of the drive are equal at all times.
 //!
-//! The order of steps when data leave the FQueue is a choice (`order`). The paper unpins first,
-//! then writes; a power failure between the two loses what was acknowledged. By default the disk
-//! is written first, past the NV cache, and has forced it to its medium before it is unpinned.
+//! The order of steps when data leave the FQueue is a parameter (`order`). The paper unpins first,
+//! then writes; a power failure in between loses acknowledged data. By default the disk is written
+//! first, bypassing the NV cache, with a forced write, and the range is unpinned afterwards.
 
 mod choose;
 mod fqueue;
@@ -33,8 +34,8 @@ use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
 use hybridsim_engine::{
-    Command, Completion, Component, ComponentInfo, Ctx, Lba, PowerFailure, Request, RequestId,
-    SECTOR_BYTES, SimDuration, SimTime, Stream,
+    Checkpoint, Command, Completion, Component, ComponentInfo, Ctx, Lba, Loader, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError, Stream,
 };
 use rule::Access;
 use std::rc::Rc;
@@ -56,87 +57,89 @@ const PARAMS: &[Param] = &[
     Param::required(
         "drive",
         Kind::Component,
-        "A part that knows NV cache commands: `nv-cache-disk`",
+        "A component with NV cache commands: `nv-cache-disk`",
     ),
     Param::with(
         "scheduler",
         Kind::Entry(SchedulerEntry::CATEGORY),
         "\"c-look\"",
-        "The order of the request queue; bisson-fqueue tries fcfs, sstf and c-look",
+        "Scheduler of the request queue; bisson-fqueue evaluates fcfs, sstf and c-look",
     ),
     Param::with(
         "redirect",
         Kind::Flag,
         "true",
-        "Without it this is a plain scheduler, which the paper compares with",
+        "Whether writes are redirected; without, this is the baseline scheduler of the paper",
     ),
     Param::optional(
         "fqueue",
         Kind::Bytes,
-        "Memory for the FQueue; must equal the NV cache of the drive, and is as large when absent",
+        "Size of the FQueue; must equal the NV cache of the drive, which is the default",
     ),
     Param::with(
         "access",
         Kind::Choice(&["curve", "exact"]),
         "\"curve\"",
-        "What the host knows of the disk: mean access times by distance, measured when the run \
-         begins, or the disk's own estimate",
+        "Access times the host assumes: mean times by distance, measured when the run begins, or \
+         the exact positioning times of the disk",
     ),
     Param::with(
         "flash_latency",
         Kind::Duration,
         "\"0.7ms\"",
-        "What the host knows of the flash: time of a write but for its data (assumed)",
+        "Write latency of the flash as the host assumes it, without data transfer (assumed)",
     ),
-    Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "The same: the rate data are written at"),
+    Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "Write rate of the flash, likewise"),
     Param::with(
-        "flash_in_flight",
+        "flash_queue_depth",
         Kind::Count { min: 1, max: 4096 },
         "1",
-        "Redirected writes under way at once. With 1 nothing else is done meanwhile, as in paper \
-         001's simulator, whose access times add up; with more, the disk goes on beside them",
-    ),
+        "Redirected writes outstanding at once. With 1 no other operation executes meanwhile, as \
+         in the simulator of bisson-fqueue, where access times add up; with more, the disk works \
+         in parallel",
+    )
+    .formerly(&["flash_in_flight"]),
     Param::with(
         "ties",
         Kind::Choice(&["redirect", "disk"]),
         "\"redirect\"",
-        "Where both ways cost the same: bisson-fqueue's text redirects, its figure 6 does not",
+        "Writes with equal costs: the text of bisson-fqueue redirects them, its figure 6 does not",
     ),
     Param::with(
         "coalesce",
         Kind::Choice(&["touching", "overlapping"]),
         "\"touching\"",
-        "What goes to the disk together with a write: all of the FQueue that overlaps it or lies \
-         against it, or what overlaps only",
+        "Entries of the FQueue written to the disk together with a write: those that overlap it or \
+         are adjacent to it, or those that overlap it",
     ),
     Param::with(
         "overwrites",
         Kind::Choice(&["coalesce", "replace"]),
         "\"coalesce\"",
-        "A write that covers all it meets in the FQueue: goes to the disk like any other that \
-         meets something (figure 6), or is redirected in its place if the rule says so",
+        "A write that covers all entries it overlaps: goes to the disk like any other overlapping \
+         write (figure 6), or may be redirected in their place",
     ),
-    Param::with("high", SHARE, "1", "Share of the FQueue from which on it is flushed"),
-    Param::with("low", SHARE, "0.9", "Share down to which; the paper flushes a tenth"),
+    Param::with("high", SHARE, "1", "High watermark: FQueue utilisation that starts a flush"),
+    Param::with("low", SHARE, "0.9", "Low watermark, which ends it; the paper flushes a tenth"),
     Param::with(
         "merge_max",
         Kind::Bytes,
         "\"1MiB\"",
-        "The longest write that neighbours in the FQueue are merged to while flushing (assumed)",
+        "Longest write of adjacent entries merged while flushing (assumed)",
     ),
-    Param::with("idle", Kind::Flag, "true", "Write back while the request queue is empty"),
+    Param::with("idle", Kind::Flag, "true", "Destage while the request queue is empty"),
     Param::with(
         "idle_delay",
         Kind::Duration,
         "\"0ns\"",
-        "How long it has to be empty; the paper waits no longer",
+        "Idle time before that; none in the paper",
     ),
     Param::with(
         "order",
         Kind::Choice(&["safe", "printed"]),
         "\"safe\"",
-        "Write to the disk, then unpin; or, as figure 5(b) has it, unpin first, which a power \
-         failure in between turns into lost data",
+        "safe: write to the disk, then unpin; printed: unpin first, as in figure 5(b), where a \
+         power failure in between loses data",
     ),
 ];
 
@@ -151,12 +154,12 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
     let options = Options::read(settings, &mut problems);
     if drive.capacity > u64::from(u32::MAX) {
         problems
-            .push(Problem::new("drive", "is larger than 2 TiB, more than one command can name"));
+            .push(Problem::new("drive", "is larger than 2 TiB, the longest range of a command"));
     }
     let access = access(input, options.redirect, &mut problems);
     let (entry, own) = input.chosen::<SchedulerEntry>("scheduler");
     let scheduler = (entry.build)(own).map_err(|more| problems.extend(more)).ok();
-    let beside = match settings.count("flash_in_flight") {
+    let concurrent = match settings.count("flash_queue_depth") {
         1 => 0,
         more => more,
     };
@@ -165,12 +168,13 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         capacity: drive.capacity,
         positioner: drive.positioner.clone(),
         scheduler,
+        scheduler_name: entry.description.name,
         access,
         options,
         fqueue: FQueue::default(),
-        staged: None,
+        lookahead: None,
         held: None,
-        beside: vec![None; beside as usize],
+        redirects: vec![None; concurrent as usize],
         reserved: 0,
         last: Lba(0),
         active: None,
@@ -182,9 +186,9 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         idle_armed: false,
         recovering: None,
         restores: Vec::new(),
-        met: Vec::new(),
+        overlaps: Vec::new(),
         waiting: 0,
-        level_told: 0,
+        reported_level: 0,
     })
 }
 
@@ -233,7 +237,7 @@ impl Options {
     }
 }
 
-/// What the host knows of the disk.
+/// The access times the host assumes.
 fn access(input: &BuildInput<'_>, redirect: bool, problems: &mut Vec<Problem>) -> Access {
     let drive = &input.children[0];
     match &drive.positioner {
@@ -244,7 +248,7 @@ fn access(input: &BuildInput<'_>, redirect: bool, problems: &mut Vec<Problem>) -
             Access::measure(&**disk, drive.capacity, stream)
         }
         None => {
-            let message = "has no moving head: nothing is known of its access times";
+            let message = "has no moving head, so its access times are unknown";
             problems.push(Problem::new("drive", message));
             Access::Curve(Vec::new())
         }
@@ -256,42 +260,44 @@ pub struct FlashBacked {
     capacity: u64,
     positioner: Option<Rc<dyn Positioner>>,
     scheduler: Box<dyn Scheduler>,
+    /// Registered name of the scheduler.
+    scheduler_name: &'static str,
     access: Access,
     options: Options,
     fqueue: FQueue,
-    /// Taken from the request queue to look at; goes next.
-    staged: Option<Queued>,
-    /// Taken from the request queue and waiting for a write beside; goes even before that.
+    /// The next request of the queue, taken out to look ahead.
+    lookahead: Option<Queued>,
+    /// A request that waits for a concurrent redirected write; served before `lookahead`.
     held: Option<Queued>,
-    /// Redirected writes under way beside the operation; none where only one is at a time.
-    beside: Vec<Option<Active>>,
+    /// Concurrent redirected writes; empty with a queue depth of 1.
+    redirects: Vec<Option<Active>>,
     /// Sectors they will add to the FQueue.
     reserved: u64,
-    /// Where the disk's head was left.
+    /// Position of the head: the sector after the last access.
     last: Lba,
     active: Option<Active>,
-    /// Between the watermarks, on the way down.
+    /// Flushing down to the low watermark.
     flushing: bool,
-    /// How far down, in sectors.
+    /// The low watermark in sectors.
     flush_to: u64,
-    /// While flushing: whether it is the FQueue's turn.
+    /// While flushing, which alternates with requests: whether a flush is next.
     flush_turn: bool,
-    /// The drive could not write back: nothing is redirected or flushed any more.
+    /// A destage has failed: no redirection or flush from now on.
     broken: bool,
-    /// When the last operation for the host ended.
+    /// When the last host request completed.
     idle_since: SimTime,
     idle_armed: bool,
     recovering: Option<SimTime>,
-    /// Pinned ranges still to be read into memory after a power failure.
+    /// Recovery: pinned ranges still to be read into memory.
     restores: Vec<(Lba, u64)>,
-    /// Entries of the FQueue the operation meets.
-    met: Vec<(u64, u64)>,
+    /// Entries of the FQueue that the operation overlaps.
+    overlaps: Vec<(u64, u64)>,
     /// Requests in the request queue.
     waiting: u64,
-    level_told: u64,
+    reported_level: u64,
 }
 
-/// Names of [`CommonEvent::Custom`], in the order of [`Told`].
+/// Names of [`hybridsim_engine::CommonEvent::Custom`], in the order of [`Metric`].
 const CUSTOM: &[&str] = &[
     "disk_write_ns",
     "flash_write_ns",
@@ -308,36 +314,36 @@ const CUSTOM: &[&str] = &[
     "idle_sync_sectors",
 ];
 
-/// What is told besides latencies. Times are those of one operation, from leaving the request
-/// queue to its end.
+/// Reported numbers. Times are those of one operation, from leaving the request queue to its
+/// completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Told {
+enum Metric {
     /// A write that went to the disk alone, ns.
     DiskWrite,
     /// A redirected write, ns.
     FlashWrite,
-    /// A write that took part of the FQueue along, ns.
+    /// A write coalesced with entries of the FQueue, ns.
     CoalescedWrite,
-    /// Writing back between the watermarks, ns.
+    /// A flush between the watermarks, ns.
     FlushBack,
-    /// Writing back while idle, ns.
+    /// A destage while idle, ns.
     IdleSync,
     /// A read that was not all in memory, ns.
     DiskRead,
     /// Sectors of a redirected write.
     Redirected,
-    /// Sectors of the FQueue that went along with a write.
+    /// Sectors of the FQueue coalesced with a write.
     Coalesced,
-    /// Sectors of the FQueue that a write made obsolete.
+    /// Sectors of the FQueue overwritten.
     Overwritten,
     /// Sectors in the FQueue.
     Level,
     /// Sectors read from memory.
     MemoryRead,
-    /// Sectors written back between the watermarks.
+    /// Sectors flushed between the watermarks.
     FlushedBack,
-    /// Sectors written back while idle.
+    /// Sectors destaged while idle.
     IdleSynced,
 }
 
@@ -347,7 +353,7 @@ impl Component for FlashBacked {
     }
 
     fn info(&self) -> ComponentInfo {
-        // Where it is left out, the drive tells when the run begins.
+        // Without the parameter the drive reports the size when the run begins.
         let size = self.options.fqueue.map(|size| ("fqueue_sectors_max", size as f64));
         let constants = size.into_iter().collect();
         ComponentInfo {
@@ -359,7 +365,8 @@ impl Component for FlashBacked {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if self.options.redirect {
+        // A restored state has the size.
+        if self.options.redirect && self.fqueue.size() == 0 {
             self.active = Some(Active::own(Step::Sizing, ctx.now()));
             ctx.command(0, Command::QuerySize, (Lba(0), 0), 0);
         }
@@ -382,6 +389,10 @@ impl Component for FlashBacked {
         self.advance(ctx);
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
         Some(self)
     }
@@ -395,5 +406,27 @@ impl PowerFailure for FlashBacked {
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.recover(ctx);
+    }
+}
+
+impl Checkpoint for FlashBacked {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        crate::scheduler_state::check_stateless(self.scheduler_name)?;
+        if self.active.is_some() || self.redirects.iter().any(Option::is_some) || self.waiting > 0 {
+            return Err(StateError("operations are in progress".to_owned()));
+        }
+        to.put(&(&self.fqueue, self.last.0, self.broken, self.reported_level));
+        to.put(&(self.flushing, self.flush_to, self.flush_turn));
+        to.put(&(self.idle_since, self.idle_armed));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let last: u64;
+        (self.fqueue, last, self.broken, self.reported_level) = from.take()?;
+        (self.flushing, self.flush_to, self.flush_turn) = from.take()?;
+        (self.idle_since, self.idle_armed) = from.take()?;
+        self.last = Lba(last);
+        Ok(())
     }
 }

@@ -1,21 +1,21 @@
-//! A power failure: memory is lost, the NV cache is not. What is pinned is read back into memory.
+//! Power failures: memory is lost, the NV cache is not. Recovery reads the pinned ranges into
+//! memory.
 
 use super::FlashBacked;
 use super::work::{Active, Step};
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Head;
-use hybridsim_engine::{
-    Command, CommonEvent, Ctx, Fault, Flags, Lba, Op, Request, RequestId, SimTime,
-};
+use hybridsim_engine::{Command, Ctx, Fault, Flags, Lba, Op, Request, RequestId, SimTime};
 
-/// Sectors read back at a time: 1 MiB.
+/// Longest read during recovery: 1 MiB.
 const READ_SECTORS_MAX: u64 = 2048;
 
 impl FlashBacked {
     pub(super) fn lose_power(&mut self) {
         let head = Head { now: SimTime::NEVER, last: self.last, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
-        (self.staged, self.held) = (None, None);
-        self.beside.fill(None);
+        (self.lookahead, self.held) = (None, None);
+        self.redirects.fill(None);
         self.reserved = 0;
         self.fqueue.clear();
         self.active = None;
@@ -34,7 +34,7 @@ impl FlashBacked {
             self.query(ctx);
             return;
         }
-        // It failed before anything was known.
+        // The power failed before the size was known.
         self.active = Some(Active::own(Step::Sizing, ctx.now()));
         ctx.command(0, Command::QuerySize, (Lba(0), 0), 0);
     }
@@ -44,11 +44,11 @@ impl FlashBacked {
         ctx.command(0, Command::QueryPinned, (Lba(0), 0), 0);
     }
 
-    /// Reads the next of the pinned ranges, or is ready.
+    /// Reads the next pinned range, or ends recovery.
     pub(super) fn restore_next(&mut self, ctx: &mut Ctx<'_>) {
         let Some((lba, sectors)) = self.restores.last_mut() else {
             self.active = None;
-            let since = self.recovering.take().expect("it recovers");
+            let since = self.recovering.take().expect("recovery is in progress");
             ctx.emit(CommonEvent::Recovered { took: ctx.now().since(since) });
             return;
         };
@@ -64,13 +64,13 @@ impl FlashBacked {
         let _: RequestId = ctx.issue(0, read, 0);
     }
 
-    /// A pinned range is in memory again.
+    /// A pinned range has been read.
     pub(super) fn restored(&mut self, ctx: &mut Ctx<'_>, read: &Request, failed: bool) {
         let sectors = u64::from(read.sectors);
         if failed || self.fqueue.used() + sectors > self.fqueue.size() {
             let reason = format!(
                 "sectors {} to {} are pinned in the NV cache and cannot be read back into the \
-                 FQueue; the drive has failed, or somebody else pins too",
+                 FQueue; the drive has failed, or another host component pins ranges as well",
                 read.lba,
                 read.end()
             );
@@ -78,7 +78,7 @@ impl FlashBacked {
             return;
         }
         self.fqueue.add(read.lba.0, sectors);
-        self.fqueue.data.write(read.lba.0, ctx.data().stamps(read.data, read.sectors));
+        self.fqueue.data.write(read.lba.0, ctx.data().versions(read.data, read.sectors));
         ctx.data().give_back(read.data);
         self.restore_next(ctx);
     }

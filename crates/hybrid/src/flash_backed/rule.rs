@@ -4,20 +4,20 @@ use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Stream};
 use std::rc::Rc;
 
-/// Access times the decision rests on.
+/// Access times that decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// From the head to the request: `h_n`.
+    /// Access time from the head to the request (`h_n`).
     pub to_request: SimDuration,
-    /// Writing the request to flash: `fn`.
+    /// Time to write the request to flash (`fn`).
     pub flash: SimDuration,
-    /// From the request to the next (`n_nn`), and from the head to the next (`h_nn`; the text's
-    /// second "h_n" is a misprint).
+    /// Access times to the next request, from this one (`n_nn`) and from the head (`h_nn`; the
+    /// second "h_n" in the text is a misprint).
     pub next: Option<(SimDuration, SimDuration)>,
 }
 
-/// Whether the request goes to flash. The text has ≥, figure 6 has >; `ties` are redirected by the
-/// first. Without a next request the disk's way to this one alone counts, and a tie stays.
+/// Whether a write is redirected. The text has ≥ (`ties`), figure 6 has >. Without a next request
+/// only the access time to this one counts, and a tie is not redirected.
 pub fn redirects(times: &Times, ties: bool) -> bool {
     let Times { to_request, flash, next } = *times;
     match next {
@@ -29,11 +29,11 @@ pub fn redirects(times: &Times, ties: bool) -> bool {
     }
 }
 
-/// How the host knows the disk.
+/// The access times the host assumes.
 pub enum Access {
-    /// The disk's own estimate, rotation included.
+    /// The exact estimate of the disk, including rotation.
     Exact(Rc<dyn Positioner>),
-    /// Mean access times by distance in sectors, ascending; as measured for figure 2.
+    /// Mean access times by distance in sectors, ascending, as in figure 2.
     Curve(Vec<(u64, SimDuration)>),
 }
 
@@ -41,20 +41,20 @@ pub enum Access {
 const SAMPLES: u64 = 200;
 
 impl Access {
-    /// Measures the curve on a disk, from random places at random times.
+    /// Measures the curve of a disk, from random positions at random times.
     pub fn measure(disk: &dyn Positioner, sectors: u64, mut stream: Stream) -> Self {
         let mut points = vec![(0, SimDuration::ZERO)];
         let mut distance = 1;
         while distance < sectors {
             let mean = mean(disk, sectors, distance, &mut stream);
             points.push((distance, mean));
-            // Four to an octave.
+            // Four points per octave.
             distance = (distance + 1).max((distance as f64 * 1.19) as u64);
         }
         Self::Curve(points)
     }
 
-    /// From just behind `head` to `to`.
+    /// Access time from sector `head` to sector `to`.
     pub fn time(&self, now: SimTime, head: Lba, to: Lba) -> SimDuration {
         match self {
             Self::Exact(disk) => disk.positioning(now, head, &Request::new(Op::Write, to, 1)),
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn worked_examples() {
-        // Far away, and the next one near the head: the detour is saved.
+        // Far away, with the next request near the head: saves the detour.
         check(20, 2, Some((20, 7)), true, true);
-        // On the way to the next, which is as far: flash would only cost more.
+        // On the way to the next request: flash would only add to it.
         check(9, 2, Some((7, 15)), true, false);
-        // The paper's example: far from the head, the next ones beside it. The disk has to go
-        // there anyway; all of them in flash would pollute the FQueue.
+        // The example of the paper: far from the head, with the next requests nearby. The disk has
+        // to seek there anyway; redirecting all of them would pollute the FQueue.
         check(20, 2, Some((0, 20)), true, false);
-        // Under the head: nothing is faster than the disk.
+        // Under the head: the disk is fastest.
         check(0, 2, Some((7, 7)), true, false);
         // Ties: 10 + 5 = 3 + 12.
         check(10, 3, Some((5, 12)), true, true);

@@ -6,8 +6,9 @@ use crate::testing::{Outcome, Part as Place, drive_settings, play, run, views};
 use hybridsim_config::param::{EntryChoice, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Arrival, CommonEvent, ComponentTree, EventRecord, Fault, Op, PowerFailure, PowerFailureInjector,
+    Arrival, ComponentTree, Event, Fault, Op, PowerFailure, PowerFailureInjector,
 };
 use hybridsim_host::HostOptions;
 use proptest::prelude::*;
@@ -81,7 +82,7 @@ fn settings(scheduler: &str) -> Settings {
         .and("access", text("exact"))
         .and("flash_latency", Value::Duration(SimDuration::from_us(100)))
         .and("flash_rate", Value::Rate(100_000_000))
-        .and("flash_in_flight", Value::Count(1))
+        .and("flash_queue_depth", Value::Count(1))
         .and("ties", text("redirect"))
         .and("coalesce", text("touching"))
         .and("overwrites", text("coalesce"))
@@ -108,7 +109,7 @@ fn system(settings: &Settings, flash: u64, seed: u64) -> (ComponentTree, Rc<RefC
     shared_system(settings, flash, 0, seed)
 }
 
-/// The same, but somebody else has pinned `taken` sectors (behind the end, so that nobody asks).
+/// The same, but `taken` sectors are pinned already, beyond the end of the disk.
 fn shared_system(
     settings: &Settings,
     flash: u64,
@@ -153,7 +154,7 @@ fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
         return;
     }
     let mut about = vec![false; DISK as usize];
-    for active in busy.iter().chain(scheduler.beside.iter().flatten()) {
+    for active in busy.iter().chain(scheduler.redirects.iter().flatten()) {
         active.range().for_each(|sector| about[sector as usize] = true);
     }
     let mut memory = vec![false; DISK as usize];
@@ -172,13 +173,13 @@ fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
     assert!(used <= scheduler.fqueue.size());
 }
 
-fn told(events: &[EventRecord], what: Told) -> u64 {
-    let value = |record: &EventRecord| match record.event() {
-        Some(CommonEvent::Custom { name, value }) if name == what as u8 => value,
+fn total(events: &[hybridsim_engine::EventRecord], what: Metric) -> u64 {
+    let value = |event: &Event| match event {
+        CommonEvent::Custom { name, value } if *name == what as u8 => *value,
         _ => 0,
     };
-    // The drive below tells its own number 0, but no times of writes are asked for here.
-    events.iter().map(value).sum()
+    // The drive below reports a number 0 of its own; the tests do not use that number.
+    events.iter().map(|stamped| value(&stamped.event)).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
@@ -200,11 +201,11 @@ fn every_order_and_option_returns_what_was_written() {
                         let (system, _) = system(&settings, flash.max(1), seed);
                         let Outcome { fault, events } = run(system, &load, depth, None);
                         assert_eq!(fault, None, "{scheduler} {coalesce} {overwrites} {order}");
-                        redirected += told(&events, Told::Redirected);
-                        along += told(&events, Told::Coalesced);
-                        obsolete += told(&events, Told::Overwritten);
-                        back += told(&events, Told::FlushedBack);
-                        idle += told(&events, Told::IdleSynced);
+                        redirected += total(&events, Metric::Redirected);
+                        along += total(&events, Metric::Coalesced);
+                        obsolete += total(&events, Metric::Overwritten);
+                        back += total(&events, Metric::FlushedBack);
+                        idle += total(&events, Metric::IdleSynced);
                     }
                 }
             }
@@ -219,17 +220,17 @@ fn every_order_and_option_returns_what_was_written() {
 }
 
 #[test]
-fn nothing_old_is_read_when_somebody_else_pins_too() {
+fn reads_are_current_when_another_host_component_pins() {
     for overwrites in ["coalesce", "replace"] {
         for seed in 0..40 {
             let settings = option(settings("c-look"), "overwrites", overwrites);
             let settings = settings.and("idle", Value::Flag(false));
-            let settings = settings.and("flash_in_flight", Value::Count(1 + seed % 4));
+            let settings = settings.and("flash_queue_depth", Value::Count(1 + seed % 4));
             let load = Load { requests: 500, sectors_max: 30, seed }.draw(DISK);
             let (system, _) = shared_system(&settings, 100, 60, seed);
             let Outcome { fault, events } = run(system, &load, 8, None);
             assert_eq!(fault, None, "{overwrites} {seed}");
-            assert!(told(&events, Told::Redirected) > 0);
+            assert!(total(&events, Metric::Redirected) > 0);
         }
     }
 }
@@ -251,9 +252,10 @@ proptest! {
             settings(scheduler), "coalesce", if touching { "touching" } else { "overlapping" },
         );
         let settings = option(settings, "overwrites", if replace { "replace" } else { "coalesce" });
-        let settings = settings.and("flash_in_flight", Value::Count(in_flight));
+        let settings = settings.and("flash_queue_depth", Value::Count(in_flight));
         let load = Load { requests: 300, sectors_max: 30, seed }.draw(DISK);
-        let cuts = every.map(|mean| PowerFailureInjector::new(mean, 10_000, Stream::new(seed, "cuts")));
+        let cuts = |mean| PowerFailureInjector::new(mean, 10_000, Stream::new(seed, "cuts"));
+        let cuts = every.map(cuts);
         let (system, _) = system(&settings, flash, seed);
         let fault = run(system, &load, depth, cuts).fault;
         prop_assert_eq!(fault, None);
@@ -272,7 +274,7 @@ fn is_redirected(lba: u64, next: Option<u64>, ties: &str) -> bool {
     arrivals.extend(next.map(|next| arrival(Request::new(Op::Read, Lba(next), 2))));
     let Outcome { fault, events } = play(system, arrivals, HostOptions::open(8), None);
     assert_eq!(fault, None);
-    told(&events, Told::Redirected) > 0
+    total(&events, Metric::Redirected) > 0
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn worked_examples_of_the_rule_in_the_scheduler() {
 /// Runs under power failures; the fault, and how many there were.
 fn fails(scheduler: &str, order: &str, in_flight: u64, seed: u64) -> (Option<Fault>, usize) {
     let settings = option(settings(scheduler), "order", order);
-    let settings = settings.and("flash_in_flight", Value::Count(in_flight));
+    let settings = settings.and("flash_queue_depth", Value::Count(in_flight));
     let load = Load { requests: 8000, sectors_max: 20, seed }.draw(DISK);
     let cuts = PowerFailureInjector::new(25, 100_000, Stream::new(seed, "cuts"));
     let (system, _) = system(&settings, 100, seed);
@@ -342,12 +344,14 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
     let mut level = 0;
     for stamped in &events {
         match stamped.event() {
-            Some(CommonEvent::Custom { name, value }) if name == Told::Level as u8 => level = value,
-            Some(CommonEvent::Custom { name, .. }) if name == Told::FlushedBack as u8 => {
+            Some(CommonEvent::Custom { name, value }) if name == Metric::Level as u8 => {
+                level = value
+            }
+            Some(CommonEvent::Custom { name, .. }) if name == Metric::FlushedBack as u8 => {
                 flushes.push((foreground, level));
                 foreground = 0;
             }
-            Some(CommonEvent::Completed { .. }) => foreground += 1,
+            CommonEvent::Completed { .. } => foreground += 1,
             _ => {}
         }
     }
@@ -362,12 +366,12 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
 fn writes_to_flash_may_overlap() {
     let took = |in_flight| {
         let settings = settings("fcfs").and("idle", Value::Flag(false));
-        let settings = settings.and("flash_in_flight", Value::Count(in_flight));
+        let settings = settings.and("flash_queue_depth", Value::Count(in_flight));
         let (system, _) = system(&settings, 100, 1);
         let Outcome { fault, events } = play(system, burst(), HostOptions::open(64), None);
         assert_eq!(fault, None);
-        assert!(told(&events, Told::Redirected) > 30);
-        (events.last().expect("some").time.as_ns(), told(&events, Told::FlashWrite))
+        assert!(total(&events, Metric::Redirected) > 30);
+        (events.last().expect("some").time.as_ns(), total(&events, Metric::FlashWrite))
     };
     let ((one, flash), (four, _)) = (took(1), took(4));
     assert!(one - four > flash * 7 / 10, "{one} ns, of which {flash} of flash; then {four}");
@@ -384,9 +388,9 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     let arrivals = (0..24).map(|at| Arrival { at: SimTime::ZERO, request: write(at) }).collect();
     let Outcome { fault, events } = play(system, arrivals, HostOptions::open(64), None);
     assert_eq!(fault, None);
-    let redirected = Told::Redirected as u8;
+    let redirected = Metric::Redirected as u8;
     let long = events.iter().filter(
-        |stamped| matches!(stamped.event(), Some(CommonEvent::Custom { name, value: 10 }) if name == redirected),
+        |stamped| matches!(stamped.event, CommonEvent::Custom { name, value: 10 } if name == redirected),
     );
     assert!(long.count() > 2);
 }
@@ -405,9 +409,9 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     });
     let Outcome { fault, events } = play(system, arrivals.collect(), HostOptions::open(64), None);
     assert_eq!(fault, None);
-    assert!(told(&events, Told::IdleSynced) > 100);
-    assert_eq!(told(&events, Told::FlushedBack), 0);
-    // A disk write takes 400 to 800 µs, an unpin 11: nobody waits for more than one of them.
+    assert!(total(&events, Metric::IdleSynced) > 100);
+    assert_eq!(total(&events, Metric::FlushedBack), 0);
+    // A disk write takes 400 to 800 µs, an unpin 11: no request waits for more than one of them.
     let longest = events.iter().filter_map(|stamped| match stamped.event() {
         Some(CommonEvent::PhaseTime {
             phase: hybridsim_engine::LatencyPhase::Queue,
@@ -453,7 +457,7 @@ fn a_device_that_knows_no_commands_says_so() {
 }
 
 #[test]
-fn wrong_parameters_are_told_together() {
+fn wrong_parameters_are_reported_together() {
     let registry = registry();
     let settings = settings("fcfs")
         .and("low", Value::Number(0.9))

@@ -1,6 +1,6 @@
-//! The steps of an operation. One operation is under way at a time, one step after the other.
+//! The steps of an operation, which execute one after the other.
 
-use super::{FlashBacked, Told};
+use super::{FlashBacked, Metric};
 use hybridsim_cache::CacheEvent;
 use hybridsim_engine::schedule::Queued;
 use hybridsim_engine::{
@@ -8,58 +8,58 @@ use hybridsim_engine::{
     Outcome, Request, RequestId, SimTime,
 };
 
-/// Where an operation is.
+/// The current step of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The drive is asked how large its NV cache is.
+    /// Query of the size of the NV cache.
     Sizing,
-    /// After a power failure: which ranges are pinned.
+    /// Recovery: query of the pinned ranges.
     Query,
-    /// After a power failure: reading them.
+    /// Recovery: read of a pinned range.
     Restore,
-    /// What is asked for goes to the drive and nothing is left to do.
+    /// The request is at the drive, and completes with it.
     Pass,
-    /// A redirected write: pinning its range.
+    /// Redirected write: pin of its range.
     Pin,
-    /// A redirected write: its data go to the NV cache.
+    /// Redirected write: write of its data to the NV cache.
     FlashWrite,
-    /// Flash did not take it: unpinning before it goes to the disk.
+    /// Redirected write that failed on flash: unpin before it goes to the disk.
     GiveUp,
-    /// Data leave the FQueue, in the order of figure 5(b): unpinning.
+    /// Destage in the order of figure 5(b): unpin.
     UnpinFirst,
-    /// Data leave the FQueue: writing them to the disk.
+    /// Destage: write to the disk.
     DiskWrite,
-    /// Data leave the FQueue, safely: unpinning.
+    /// Destage in the safe order: unpin.
     UnpinLast,
 }
 
-/// Why the FQueue is written back.
+/// Why the FQueue is destaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushing {
-    /// It is too full.
+    /// It is above the high watermark.
     Watermark,
-    /// There is nothing else to do.
+    /// The scheduler is idle.
     Idle,
 }
 
-/// The operation under way.
+/// An operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Active {
     pub step: Step,
-    /// Zero for the operation, one and more for the writes beside it.
+    /// Zero, or one plus the number of a concurrent redirected write.
     tag: u64,
-    /// Sectors it will add to the FQueue.
+    /// Sectors it adds to the FQueue.
     adds: u64,
-    /// The host's request, if it is for one.
+    /// The host request, if it serves one.
     request: Option<(RequestId, Request)>,
     flushing: Option<Flushing>,
-    /// What goes to the disk: the request with what it took along.
+    /// The range written to the disk: the request and the entries coalesced with it.
     lba: u64,
     end: u64,
     data: DataSlice,
     started: SimTime,
-    /// Requests at the drive not done.
-    left: u32,
+    /// Requests outstanding at the drive.
+    outstanding: u32,
     failed: bool,
     breakdown: LatencyBreakdown,
 }
@@ -77,7 +77,7 @@ impl Active {
             end: 0,
             data: DataSlice::NONE,
             started: now,
-            left: 1,
+            outstanding: 1,
             failed: false,
             breakdown: LatencyBreakdown::NONE,
         }
@@ -85,18 +85,18 @@ impl Active {
 }
 
 impl Active {
-    /// Sectors it is about.
+    /// Its range.
     pub const fn range(&self) -> std::ops::Range<u64> {
         self.lba..self.end
     }
 }
 
 impl FlashBacked {
-    /// Takes `item` up. Time in the request queue is over.
+    /// Begins the operation for a request of the queue.
     fn begin(&mut self, ctx: &Ctx<'_>, item: Queued, step: Step) {
         let id = RequestId(item.key as u32);
         let waited = ctx.now().since(ctx.issued(id));
-        // A write beside that goes to the disk after all stays where it is.
+        // A redirected write that falls back to the disk keeps its number.
         let (tag, adds) = self.active.map_or((0, 0), |active| (active.tag, active.adds));
         self.active = Some(Active {
             tag,
@@ -104,7 +104,7 @@ impl FlashBacked {
             request: Some((id, item.request)),
             lba: item.request.lba.0,
             end: item.request.end().0,
-            left: 0,
+            outstanding: 0,
             breakdown: LatencyBreakdown::NONE.plus(LatencyPhase::Queue, waited),
             ..Active::own(step, ctx.now())
         });
@@ -116,54 +116,54 @@ impl FlashBacked {
 
     fn issue(&mut self, ctx: &mut Ctx<'_>, request: Request) {
         let active = self.active();
-        active.left += 1;
+        active.outstanding += 1;
         ctx.issue(0, request, active.tag);
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, step: Step, command: Command) {
         let active = self.active();
         active.step = step;
-        active.left = 1;
+        active.outstanding = 1;
         let range = (Lba(active.lba), (active.end - active.lba) as u32);
         ctx.command(0, command, range, active.tag);
     }
 
-    /// Sends `item` on as it is.
+    /// Passes a request to the drive.
     pub(super) fn pass(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         self.begin(ctx, item, Step::Pass);
         self.issue(ctx, item.request);
     }
 
-    /// A write to the disk alone.
+    /// Writes to the disk alone.
     pub(super) fn write(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         self.pass(ctx, item);
         self.last = item.request.end();
     }
 
-    /// Reads what is not in the FQueue from the drive.
+    /// Reads from the FQueue, and the rest from the drive.
     pub(super) fn read(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = item.request;
         let (lba, end) = (request.lba.0, request.end().0);
         let mut found = 0;
-        for &(at, length) in &self.met {
+        for &(at, length) in &self.overlaps {
             let (from, to) = (at.max(lba), end.min(at + length));
             found += to - from;
             let skip = (from - lba) as u32;
-            let stamps = ctx.data().stamps_mut(request.data.skip(skip), (to - from) as u32);
-            self.fqueue.data.read(from, stamps);
+            let versions = ctx.data().versions_mut(request.data.skip(skip), (to - from) as u32);
+            self.fqueue.data.read(from, versions);
         }
         let (hits, misses) = (found as u32, request.sectors - found as u32);
         ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         if found > 0 {
-            self.tell(ctx, Told::MemoryRead, found);
+            self.report(ctx, Metric::MemoryRead, found);
         }
         self.pass_gaps(ctx, item);
     }
 
-    /// Sends on what lies between the entries met.
+    /// Passes the parts of a request that are not in the FQueue to the drive.
     pub(super) fn pass_gaps(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         self.begin(ctx, item, Step::Pass);
-        let (request, met) = (item.request, std::mem::take(&mut self.met));
+        let (request, met) = (item.request, std::mem::take(&mut self.overlaps));
         let (lba, end) = (request.lba.0, request.end().0);
         let mut at = lba;
         for (from, to) in met.iter().map(|(at, length)| (*at, at + length)).chain([(end, end)]) {
@@ -176,17 +176,17 @@ impl FlashBacked {
             }
             at = at.max(to);
         }
-        self.met = met;
-        if self.active().left == 0 {
+        self.overlaps = met;
+        if self.active().outstanding == 0 {
             self.finish(ctx);
         }
     }
 
-    /// A write to the FQueue, to which it adds `adds` sectors: pinned first, without populating.
-    /// Whether there is room for it in flight.
+    /// Redirects a write, which adds `adds` sectors to the FQueue: pins its range without
+    /// populating it. Returns `false` if too many redirected writes are outstanding.
     pub(super) fn redirect(&mut self, ctx: &mut Ctx<'_>, item: Queued, adds: u64) -> bool {
-        let free = self.beside.iter().position(Option::is_none);
-        if free.is_none() && !self.beside.is_empty() {
+        let free = self.redirects.iter().position(Option::is_none);
+        if free.is_none() && !self.redirects.is_empty() {
             return false;
         }
         self.begin(ctx, item, Step::Pin);
@@ -195,18 +195,18 @@ impl FlashBacked {
         (active.adds, active.tag) = (adds, free.map_or(0, |slot| slot as u64 + 1));
         self.command(ctx, Step::Pin, Command::Pin { populate: false });
         if let Some(slot) = free {
-            self.beside[slot] = self.active.take();
+            self.redirects[slot] = self.active.take();
         }
         true
     }
 
-    /// A write that takes along what it meets in the FQueue (figure 5(b)).
+    /// Writes to the disk together with the entries that the write overlaps (figure 5(b)).
     pub(super) fn coalesce(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         self.begin(ctx, item, Step::DiskWrite);
         let request = item.request;
         let (mut lba, mut end) = (request.lba.0, request.end().0);
         let (mut along, mut obsolete) = (0, 0);
-        for &(at, length) in &self.met {
+        for &(at, length) in &self.overlaps {
             let inside = (at + length).min(request.end().0).saturating_sub(at.max(request.lba.0));
             obsolete += inside;
             along += length - inside;
@@ -215,27 +215,29 @@ impl FlashBacked {
         let active = self.active();
         (active.lba, active.end) = (lba, end);
         if along > 0 {
-            self.tell(ctx, Told::Coalesced, along);
+            self.report(ctx, Metric::Coalesced, along);
         }
         if obsolete > 0 {
-            self.tell(ctx, Told::Overwritten, obsolete);
+            self.report(ctx, Metric::Overwritten, obsolete);
         }
         self.gather(ctx);
         let active = *self.active();
         let skip = (request.lba.0 - lba) as u32;
         if !active.data.is_none() {
-            let newest = ctx.data().stamps(request.data, request.sectors).to_vec();
-            ctx.data().stamps_mut(active.data.skip(skip), request.sectors).copy_from_slice(&newest);
+            let newest = ctx.data().versions(request.data, request.sectors).to_vec();
+            ctx.data()
+                .versions_mut(active.data.skip(skip), request.sectors)
+                .copy_from_slice(&newest);
         }
         self.leave_fqueue(ctx);
     }
 
-    /// The oldest of the FQueue goes to the disk; unless a write beside is about to replace some of
-    /// it, which is waited for.
+    /// Destages the oldest entries of the FQueue. Returns `false` if a concurrent redirected write
+    /// is about to overwrite one of them.
     pub(super) fn flush(&mut self, ctx: &mut Ctx<'_>, why: Flushing) -> bool {
         let run = self.fqueue.oldest_run(self.options.merge_max);
         let (lba, end) = run.expect("the FQueue is not empty");
-        if self.meets_beside(lba, end) {
+        if self.overlaps_redirect(lba, end) {
             return false;
         }
         let own = Active::own(Step::DiskWrite, ctx.now());
@@ -245,12 +247,12 @@ impl FlashBacked {
         true
     }
 
-    /// Takes a buffer for what goes to the disk, and fills it from memory.
+    /// Copies the data of the range from the FQueue to a buffer.
     fn gather(&mut self, ctx: &mut Ctx<'_>) {
         let Active { lba, end, .. } = *self.active();
         let sectors = (end - lba) as u32;
         let data = ctx.take_data(sectors);
-        self.fqueue.data.read(lba, ctx.data().stamps_mut(data, sectors));
+        self.fqueue.data.read(lba, ctx.data().versions_mut(data, sectors));
         self.active().data = data;
     }
 
@@ -262,8 +264,8 @@ impl FlashBacked {
         }
     }
 
-    /// Writes to the disk what leaves the FQueue. In the safe order it is still pinned, and must
-    /// be on the medium before it is not.
+    /// Writes the range to the disk. In the safe order it is still pinned, and is forced to the
+    /// medium before it is unpinned.
     fn write_back(&mut self, ctx: &mut Ctx<'_>) {
         let safe = self.options.safe;
         let active = self.active();
@@ -278,29 +280,29 @@ impl FlashBacked {
         }
         write.data = active.data;
         active.step = Step::DiskWrite;
-        active.left = 0;
+        active.outstanding = 0;
         self.last = write.end();
         self.issue(ctx, write);
     }
 
-    /// A request or command at the drive is done: of the operation, or of a write beside it.
+    /// A request or command of the operation, or of a concurrent redirected write, has completed.
     pub(super) fn done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Some(slot) = (done.tag as usize).checked_sub(1) else {
             return self.step_done(ctx, done);
         };
-        let operation = std::mem::replace(&mut self.active, self.beside[slot].take());
+        let operation = std::mem::replace(&mut self.active, self.redirects[slot].take());
         self.step_done(ctx, done);
-        self.beside[slot] = std::mem::replace(&mut self.active, operation);
+        self.redirects[slot] = std::mem::replace(&mut self.active, operation);
     }
 
     fn step_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         let active = self.active();
-        active.left -= 1;
+        active.outstanding -= 1;
         active.failed |= done.outcome == Outcome::Failed;
-        if active.left > 0 {
+        if active.outstanding > 0 {
             return;
         }
-        // What goes out at once is done when the last of it is; its time is that of the step.
+        // Requests of a step are issued together, so the last one has the latency of the step.
         for part in LatencyPhase::ALL {
             active.breakdown.add(part, done.breakdown.get(part));
         }
@@ -314,7 +316,7 @@ impl FlashBacked {
             (Step::Restore, _) => self.restored(ctx, &done.request, failed),
             (Step::Pin, false) => self.write_flash(ctx),
             (Step::FlashWrite, false) => self.redirected(ctx),
-            // No room, because somebody else pins too.
+            // No space, because another host component pins ranges as well.
             (Step::Pin, true) | (Step::GiveUp, _) => self.fall_back(ctx),
             (Step::FlashWrite, true) => self.command(ctx, Step::GiveUp, Command::Unpin),
             (Step::UnpinFirst, false) => self.write_back(ctx),
@@ -350,7 +352,7 @@ impl FlashBacked {
         }
     }
 
-    /// Pinned: now the data. What is pinned goes to the NV cache.
+    /// The range is pinned: writes the data, which go to the NV cache.
     fn write_flash(&mut self, ctx: &mut Ctx<'_>) {
         let active = self.active();
         active.step = Step::FlashWrite;
@@ -358,22 +360,22 @@ impl FlashBacked {
         self.issue(ctx, request);
     }
 
-    /// Both FQueues get the request at the same instant: it is in flash, it is done.
+    /// The data are on flash: adds them to the FQueue and completes the write.
     fn redirected(&mut self, ctx: &mut Ctx<'_>) {
         let Active { lba, end, request, .. } = *self.active();
         let (_, request) = request.expect("only requests are redirected");
         let before = self.fqueue.used();
         if self.fqueue.remove(lba, end) > 0 {
-            self.tell(ctx, Told::Overwritten, before - self.fqueue.used());
+            self.report(ctx, Metric::Overwritten, before - self.fqueue.used());
         }
         self.fqueue.add(lba, end - lba);
-        self.fqueue.data.write(lba, ctx.data().stamps(request.data, request.sectors));
-        self.tell(ctx, Told::Redirected, end - lba);
+        self.fqueue.data.write(lba, ctx.data().versions(request.data, request.sectors));
+        self.report(ctx, Metric::Redirected, end - lba);
         self.finish(ctx);
     }
 
-    /// Flash does not take the write: to the disk. What it was to replace in the FQueue is old
-    /// then: already unpinned, or it leaves with the write.
+    /// The redirection has failed: writes to the disk. Entries the write overlaps are stale; they
+    /// are unpinned already, or leave the FQueue with the write.
     fn fall_back(&mut self, ctx: &mut Ctx<'_>) {
         let Active { step, lba, end, request, .. } = *self.active();
         let (id, request) = request.expect("only requests are redirected");
@@ -381,8 +383,8 @@ impl FlashBacked {
             self.broken = true;
             self.fqueue.remove(lba, end);
         }
-        self.fqueue.find(lba, end, false, &mut self.met);
-        if !self.met.is_empty() {
+        self.fqueue.find(lba, end, false, &mut self.overlaps);
+        if !self.overlaps.is_empty() {
             self.coalesce(ctx, Queued { key: u64::from(id.0), request, since: ctx.now() });
             return;
         }
@@ -392,7 +394,7 @@ impl FlashBacked {
         self.issue(ctx, request);
     }
 
-    /// On the disk and unpinned: memory gives it up.
+    /// The range is on the disk and unpinned: removes it from the FQueue.
     fn left_fqueue(&mut self, ctx: &mut Ctx<'_>) {
         let Active { lba, end, flushing, .. } = *self.active();
         self.fqueue.remove(lba, end);
@@ -400,10 +402,10 @@ impl FlashBacked {
         if let Some(why) = flushing {
             ctx.emit(CacheEvent::Destaged { sectors: sectors as u32 });
             let what = match why {
-                Flushing::Watermark => Told::FlushedBack,
-                Flushing::Idle => Told::IdleSynced,
+                Flushing::Watermark => Metric::FlushedBack,
+                Flushing::Idle => Metric::IdleSynced,
             };
-            self.tell(ctx, what, sectors);
+            self.report(ctx, what, sectors);
         }
         self.finish(ctx);
     }
@@ -414,18 +416,18 @@ impl FlashBacked {
         ctx.data().give_back(active.data);
         let took = ctx.now().since(active.started).as_ns();
         let what = match (active.request.map(|(_, request)| request.op), active.step) {
-            (Some(Op::Write), Step::Pass) => Some(Told::DiskWrite),
-            (Some(Op::Write), Step::FlashWrite) => Some(Told::FlashWrite),
-            (Some(Op::Write), _) => Some(Told::CoalescedWrite),
-            (Some(Op::Read), _) if took > 0 => Some(Told::DiskRead),
+            (Some(Op::Write), Step::Pass) => Some(Metric::DiskWrite),
+            (Some(Op::Write), Step::FlashWrite) => Some(Metric::FlashWrite),
+            (Some(Op::Write), _) => Some(Metric::CoalescedWrite),
+            (Some(Op::Read), _) if took > 0 => Some(Metric::DiskRead),
             (Some(_), _) => None,
             (None, _) => active.flushing.map(|why| match why {
-                Flushing::Watermark => Told::FlushBack,
-                Flushing::Idle => Told::IdleSync,
+                Flushing::Watermark => Metric::FlushBack,
+                Flushing::Idle => Metric::IdleSync,
             }),
         };
         if let Some(what) = what {
-            self.tell(ctx, what, took);
+            self.report(ctx, what, took);
         }
         let Some((id, _)) = active.request else { return };
         self.idle_since = ctx.now();

@@ -1,7 +1,7 @@
-//! What a page access costs on average, given how flash is divided (op-fcl; the full model is
-//! that of its authors' released code).
+//! Mean cost of a page access for a division of flash (op-fcl; the full model is that of its
+//! authors' released code).
 
-/// What single operations cost, in seconds.
+/// Cost of single operations, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// Programming a flash page (`C_PROG`).
@@ -10,7 +10,8 @@ pub struct Costs {
     pub read: f64,
     /// Erasing a block (`C_E`).
     pub erase: f64,
-    /// Moving a page over the chip's bus (`C_BUS`); 0 gives the paper's formula without it.
+    /// Transferring a page over the flash bus (`C_BUS`); 0 gives the formula of the paper without
+    /// it.
     pub bus: f64,
     /// Reading a page for the host (`C_PR`): from the cells and over the bus.
     pub host_read: f64,
@@ -31,8 +32,8 @@ pub fn victim_utilisation(u: f64) -> f64 {
     if u >= 1.0 {
         return 1.0;
     }
-    // With v = -ln u' the relation is u = (1 - e^-v) / v, which falls with v and is exact at both
-    // ends, where u' itself runs out of digits.
+    // With v = -ln u' the relation is u = (1 - e^-v) / v, which falls with v and is accurate at
+    // both ends, where u' itself loses precision.
     let (mut low, mut high) = (0.0_f64, 1.0 / u);
     for _ in 0..100 {
         let middle = 0.5 * (low + high);
@@ -67,20 +68,20 @@ impl Costs {
     }
 }
 
-/// How the workload would fare: hit rates with given sizes, and what of it is read and written.
+/// The workload: hit ratios by cache size, and its shares of reads and writes.
 pub trait Demand {
-    /// Share of the accesses handled by the read side that `pages` of read cache would hit.
+    /// Hit ratio of a read cache of `pages` pages, over the accesses it handles.
     fn read_hits(&self, pages: f64) -> f64;
-    /// Share of those handled by the write side that `pages` of write cache would hit.
+    /// Hit ratio of a write cache of `pages` pages, over the accesses it handles.
     fn write_hits(&self, pages: f64) -> f64;
-    /// Share of all accesses the read side handles; the write side handles the others.
+    /// Share of all accesses that the read cache handles; the write cache handles the others.
     fn read_share(&self) -> f64;
-    /// Reads among the hits of the write side (`h'`).
+    /// Share of reads among the hits of the write cache (`h'`).
     fn reads_of_write_hits(&self) -> f64;
 }
 
 /// Mean cost of a page access in seconds (`C_HY`) when a share `u` of `pages` is used and a share
-/// `r` of that for read data. `wear` is what an erase is held to cost besides its time.
+/// `r` of that for the read cache. `wear` is added to the cost of an erase.
 pub fn access(costs: &Costs, demand: &dyn Demand, pages: f64, u: f64, r: f64, wear: f64) -> f64 {
     let write = costs.page_write(u) + wear * costs.erases_per_write(u);
     let read = costs.page_read();
@@ -93,7 +94,7 @@ pub fn access(costs: &Costs, demand: &dyn Demand, pages: f64, u: f64, r: f64, we
     of_reads * demand.read_share() + of_writes * (1.0 - demand.read_share())
 }
 
-/// The paper's constants, with `bus` seconds for the chip's bus.
+/// The constants of the paper, with `bus` seconds for a transfer over the flash bus.
 pub fn published(bus: f64) -> Costs {
     Costs {
         program: 200e-6,

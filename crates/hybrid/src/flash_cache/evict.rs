@@ -1,100 +1,105 @@
-//! Making room: clean pages are dropped, dirty ones are written back in groups.
+//! Eviction: clean pages are dropped, dirty ones are destaged in groups.
 
-use super::serve::Kind;
-use super::sides::Why;
+use super::lists::Removal;
 use super::{FlashCache, Scheme};
+use crate::paged_controller::{Destage, PagedController, PendingRequest};
 use hybridsim_cache::CacheEvent;
-use hybridsim_cache::paged::cut::{Cut, cut};
 use hybridsim_cache::replacement::CachedPage;
-use hybridsim_engine::{Ctx, Flags, Lba, Op, Request};
+use hybridsim_engine::Ctx;
 
-/// What pages are written back for.
+/// Why pages are destaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Others need their slots.
-    Room,
-    /// The write side has to be smaller.
+    /// Other pages need their slots.
+    FreeSlots,
+    /// The write cache is above its limit.
     Shrink,
-    /// Nothing yet.
-    Ahead,
+    /// Ahead of need.
+    WriteAhead,
 }
 
 impl FlashCache {
-    /// Pages the write side has too many of, were `more` to come to it and `new` of them to need
-    /// a slot of their own; those the cache as a whole has in the fixed scheme.
-    fn too_many(&self, more: u64, new: u64) -> u64 {
-        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
+    /// Dirty pages above the limit of the write cache if `more` are added, `new` of them in new
+    /// slots; in the fixed scheme, cached pages above the limit of the cache.
+    fn excess(&self, more: u64, new: u64) -> u64 {
+        let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
         match self.scheme {
             Scheme::Fixed => (clean + dirty + new).saturating_sub(self.limit()),
             _ => (dirty + more).saturating_sub(self.limits.write),
         }
     }
 
-    /// Most pages in the cache.
+    /// Size limit of the cache, in pages.
     pub(super) fn limit(&self) -> u64 {
         self.limits.read + self.limits.write
     }
 
-    /// Tries to make room for `more` dirty pages, `new` of them in slots of their own. Pages in use
-    /// stay. Whether there is; if not, pages are being written back, or nothing can go.
-    pub(super) fn make_room(&mut self, ctx: &mut Ctx<'_>, more: u64, new: u64) -> bool {
+    /// Evicts pages until `more` dirty pages fit, `new` of them in new slots; locked pages stay.
+    /// Returns whether they fit; if not, pages are being destaged, or none can be evicted.
+    pub(super) fn evict_for(&mut self, ctx: &mut Ctx<'_>, more: u64, new: u64) -> bool {
         loop {
-            let beyond = self.too_many(more, new);
-            let fits = new <= u64::from(self.cache.free());
+            let beyond = self.excess(more, new);
+            let fits = new <= u64::from(self.core.directory.free());
             if beyond == 0 && fits {
                 return true;
             }
-            let clean_may_go = self.scheme == Scheme::Fixed || beyond == 0;
-            if clean_may_go && self.drop_next() {
+            let evict_clean = self.scheme == Scheme::Fixed || beyond == 0;
+            if evict_clean && self.evict_next() {
                 continue;
             }
-            if self.destaging == 0 && self.destage(ctx, self.resizer.step_pages, Purpose::Room) {
+            if self.destaging == 0 && self.destage(ctx, self.resizer.step_pages, Purpose::FreeSlots)
+            {
                 continue;
             }
             if self.destaging > 0 {
                 return false;
             }
-            // Everything dirty is in use: what is clean may help all the same.
-            if !(clean_may_go && self.drop_clean_page()) {
+            // All dirty pages are locked: a clean page frees at least its slot.
+            if !(evict_clean && self.evict_clean_page()) {
                 return false;
             }
         }
     }
 
-    /// Drops the page that should go next, if it is clean and nobody uses it.
-    fn drop_next(&mut self) -> bool {
-        let flow = &self.flow;
-        let unused = |page: CachedPage| !flow.touches(page.page);
-        let Some(all) = &mut self.sides.all else { return self.drop_clean_page() };
-        let next = all.first(&unused).filter(|page| !self.sides.is_dirty(page.slot));
-        next.is_some_and(|page| self.drop_page(page))
+    /// Evicts the next page in eviction order that is not locked, if it is clean.
+    fn evict_next(&mut self) -> bool {
+        let locks = &self.core.locks;
+        let unlocked = |page: CachedPage| !locks.is_locked(page.page);
+        let Some(all) = &mut self.lists.all else { return self.evict_clean_page() };
+        let next = all.first(&unlocked).filter(|page| !self.lists.is_dirty(page.slot));
+        next.is_some_and(|page| self.evict_page(page))
     }
 
-    /// Drops the clean page that should go first, if there is one that nobody uses.
-    pub(super) fn drop_clean_page(&mut self) -> bool {
-        let flow = &self.flow;
-        let page = self.sides.clean.first(&|page| !flow.touches(page.page));
-        page.is_some_and(|page| self.drop_page(page))
+    /// Evicts the next clean page that is not locked, if there is one.
+    pub(super) fn evict_clean_page(&mut self) -> bool {
+        let locks = &self.core.locks;
+        let page = self.lists.clean.first(&|page| !locks.is_locked(page.page));
+        page.is_some_and(|page| self.evict_page(page))
     }
 
-    /// The page's slot is free at once, as it is going to be written over.
-    fn drop_page(&mut self, page: CachedPage) -> bool {
-        self.sides.leaves(page, Why::MakesRoom);
-        self.cache.remove(page.slot);
+    /// Evicts a page. Its slot needs no trim, because it is overwritten next.
+    fn evict_page(&mut self, page: CachedPage) -> bool {
+        self.lists.remove(page, Removal::Evict);
+        self.core.directory.remove(page.slot);
         true
     }
 
-    /// Begins to write back up to `count` of the dirty pages that should go first, a group at most,
-    /// in order of their place on the disk; those the disk has by now go at once. Whether there
-    /// were such.
+    /// Destages the next `count` dirty pages in eviction order, at most one group, sorted by disk
+    /// address. Pages that have been written back ahead of need are evicted at once; returns
+    /// whether there were any.
     pub(super) fn destage(&mut self, ctx: &mut Ctx<'_>, count: usize, purpose: Purpose) -> bool {
         self.resizer.purpose = purpose;
-        let flow = &self.flow;
-        let mut pages = std::mem::take(&mut self.listed);
+        let locks = &self.core.locks;
+        let mut pages = std::mem::take(&mut self.core.listed);
         let count = count.min(self.resizer.step_pages);
-        let unready_only = purpose == Purpose::Ahead;
-        self.sides.next_dirty(count, unready_only, &|page| !flow.touches(page.page), &mut pages);
-        let some_went = self.let_go(ctx, &mut pages);
+        let not_written_back = purpose == Purpose::WriteAhead;
+        self.lists.next_dirty(
+            count,
+            not_written_back,
+            &|page| !locks.is_locked(page.page),
+            &mut pages,
+        );
+        let evicted_some = self.evict_written_back(ctx, &mut pages);
         pages.sort_unstable_by_key(|page| page.page);
         let mut rest = pages.as_slice();
         while let Some(&CachedPage { page: first, .. }) = rest.first() {
@@ -102,94 +107,73 @@ impl FlashCache {
             while rest.get(count).is_some_and(|next| next.page == first + count as u64) {
                 count += 1;
             }
-            self.destage_read(ctx, first, count as u64);
+            let length = count as u64;
+            self.destaging += 1;
+            self.destage_read(ctx, first, length, (first, first + length - 1));
             rest = &rest[count..];
         }
-        self.listed = pages;
-        some_went
+        self.core.listed = pages;
+        evicted_some
     }
 
-    /// Those of `pages` that the disk has by now leave the list and the cache; whether there were
-    /// such.
-    fn let_go(&mut self, ctx: &mut Ctx<'_>, pages: &mut Vec<CachedPage>) -> bool {
-        let (mut given_up, mut kept) = (self.resizer.take_slots(), 0);
+    /// Evicts those of `pages` that have been written back ahead of need, and takes them out of
+    /// the list; returns whether there were any.
+    fn evict_written_back(&mut self, ctx: &mut Ctx<'_>, pages: &mut Vec<CachedPage>) -> bool {
+        let (mut to_trim, mut kept) = (self.resizer.take_slots(), 0);
         for at in 0..pages.len() {
             let page = pages[at];
-            if self.sides.is_ready(page.slot) {
-                self.give_up(page, &mut given_up);
+            if self.lists.is_written_back(page.slot) {
+                self.free_page(page, &mut to_trim);
             } else {
                 pages[kept] = page;
                 kept += 1;
             }
         }
-        let some_went = kept < pages.len();
+        let evicted_some = kept < pages.len();
         pages.truncate(kept);
-        self.trim(ctx, &mut given_up);
-        self.resizer.slots = given_up;
-        some_went
+        self.trim(ctx, &mut to_trim);
+        self.resizer.slots = to_trim;
+        evicted_some
     }
 
-    /// A dirty page goes. Where the write side gives up space for good flash has to know, so its
-    /// slot is noted in `given_up`.
-    fn give_up(&mut self, page: CachedPage, given_up: &mut Vec<u32>) {
-        self.sides.leaves(page, Why::MakesRoom);
+    /// Evicts a dirty page. When the write cache shrinks, the slot is added to `to_trim`.
+    fn free_page(&mut self, page: CachedPage, to_trim: &mut Vec<u32>) {
+        self.lists.remove(page, Removal::Evict);
         if self.resizer.purpose == Purpose::Shrink {
-            self.cache.retire(page.slot);
-            given_up.push(page.slot);
+            self.core.directory.retire(page.slot);
+            to_trim.push(page.slot);
         } else {
-            self.cache.remove(page.slot);
+            self.core.directory.remove(page.slot);
         }
     }
 
-    fn destage_read(&mut self, ctx: &mut Ctx<'_>, first: u64, count: u64) {
-        let size = self.cache.page_sectors;
-        let sectors = (count * size) as u32;
-        let mut request = Request::new(Op::Read, Lba(first * size), sectors);
-        request.flags = Flags::BACKGROUND;
-        request.data = ctx.take_data(sectors);
-        let slot = self.open(Kind::DestageRead, request, ctx.now());
-        self.flow.enter(slot, (first, first + count - 1), true, true);
-        self.destaging += 1;
-        cut(&self.cache, request.lba.0, sectors, Cut::Cached, &mut self.runs);
-        self.send(ctx, slot, &request);
-    }
-
-    pub(super) fn destage_write(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
-        let parent = self.parent(slot);
-        parent.kind = Kind::DestageWrite;
-        parent.request.op = Op::Write;
-        parent.request.flags = Flags::BACKGROUND.with(Flags::FUA);
-        let request = parent.request;
-        cut(&self.cache, request.lba.0, request.sectors, Cut::Destage, &mut self.runs);
-        self.send(ctx, slot, &request);
-    }
-
-    /// The disk has the pages: they stay as clean ones where those have room, or make room.
-    pub(super) fn destage_end(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
-        let (request, failed) = (self.parent(slot).request, self.parent(slot).failed);
+    /// Pages have been destaged: they stay as clean pages if the read cache is below its limit, and
+    /// are evicted otherwise.
+    pub(super) fn destaged(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let PendingRequest { request, failed, .. } = *self.core.pending(slot);
         if failed {
             let (lba, end) = (request.lba, request.end());
-            ctx.device_fault(format!("sectors {lba}..{end} could not be written back to the disk"));
+            ctx.device_fault(format!("sectors {lba}..{end} could not be destaged to the disk"));
         }
         ctx.emit(CacheEvent::Destaged { sectors: request.sectors });
-        self.give_back(ctx, request.data);
-        let size = self.cache.page_sectors;
-        let mut given_up = self.resizer.take_slots();
+        ctx.data().give_back(request.data);
+        let size = self.core.directory.page_sectors;
+        let mut to_trim = self.resizer.take_slots();
         for page in request.lba.0 / size..request.end().0 / size {
-            let slot = self.cache.find(page).expect("nobody else takes pages being written back");
+            let slot = self.core.directory.find(page).expect("locked pages stay cached");
             let page = CachedPage { page, slot };
             let may_stay = self.scheme != Scheme::Fixed;
-            if self.resizer.purpose == Purpose::Ahead {
-                self.sides.set_ready(page, !failed);
-            } else if may_stay && self.sides.clean.len() + 1 < self.limits.read {
-                self.sides.cleaned(page);
+            if self.resizer.purpose == Purpose::WriteAhead {
+                self.lists.set_written_back(page, !failed);
+            } else if may_stay && self.lists.clean.len() + 1 < self.limits.read {
+                self.lists.cleaned(page);
             } else {
-                self.give_up(page, &mut given_up);
+                self.free_page(page, &mut to_trim);
             }
         }
-        self.trim(ctx, &mut given_up);
-        self.resizer.slots = given_up;
+        self.trim(ctx, &mut to_trim);
+        self.resizer.slots = to_trim;
         self.destaging -= 1;
-        self.leave(ctx, slot);
+        self.close(ctx, slot);
     }
 }

@@ -1,54 +1,56 @@
 //! A flash cache in front of a disk that divides its flash into read cache, write cache and
 //! over-provisioned space (op-fcl: FP-FCL, RW-FCL and OP-FCL).
 //!
-//! - `serve`: requests from above. `evict`: making room, destaging. `resize`: the partition
-//!   resizer.
-//! - `tracker`, `cost`, `optimise`: what division is cheapest.
-//! - `ahead`: writing back while nobody waits.
-//! - `mapping`: what keeping the map on flash costs, and recovery.
+//! - `serve`: host requests. `evict`: eviction and destaging. `resize`: the partition resizer.
+//! - `tracker`, `cost`, `optimise`, `observed`: the cost model and the cheapest division.
+//! - `write_ahead`: write-back ahead of need.
+//! - [`crate::paged_controller`]: the request path shared with the hybrid disk.
 //!
-//! Space is counted in pages of the whole flash: `u` of it is cached data, the rest is left to the
-//! device below, trimmed, so that its over-provisioned space really grows and shrinks. Limits move
-//! at once; pages follow in the background.
+//! Space is counted in pages of the physical flash: a share `u` of it is cached data, the rest is
+//! trimmed, so that the over-provisioned space of the flash device grows and shrinks. New limits
+//! take effect at once; pages are evicted or destaged to meet them in the background.
 //!
-//! Invariant: flash holds the newest data of every sector marked in the cache; of pages that are
-//! not dirty the disk holds the same.
+//! Clean pages have the same data on flash and disk. The mapping table is kept on flash (op-fcl,
+//! mapping manager): the last page of every block names the contents of the other 63, so one
+//! mapping page is written for every 63 data pages. It is modelled as an area of its own, a
+//! sixty-fourth of the flash, written in a circle. After a power failure all of it is read; what
+//! was written after the last mapping page is found in the spare areas of its pages.
 
-mod ahead;
 pub mod cost;
 mod evict;
-mod mapping;
+mod lists;
 mod observed;
 pub mod optimise;
 mod resize;
 mod serve;
-mod sides;
 mod tracker;
+mod write_ahead;
 
-use ahead::Ahead;
+use crate::paged_controller::{
+    MetadataArea, Origin, PagedController, PagedCore, PolicyBuilder, Recovery, page_sectors,
+    rebuild,
+};
 use cost::Costs;
-use hybridsim_cache::paged::cache::{Cache, PAGE_SECTORS_MAX};
-use hybridsim_cache::paged::cut::Run;
-use hybridsim_cache::paged::flow::Flow;
-use hybridsim_cache::paged::trimmed::Trimmed;
-use hybridsim_cache::replacement::CachedPage;
+use hybridsim_cache::paged::directory::PageDirectory;
+use hybridsim_cache::paged::split::Medium;
 use hybridsim_cache::streams::Streams;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, PowerFailure, Request, RequestId, SECTOR_BYTES,
-    SimTime,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Flags, Lba, Loader, Op, PowerFailure,
+    Request, RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
 };
-use mapping::Mapping;
+use lists::CleanDirtyLists;
 use observed::Observed;
-use optimise::{Division, Grid};
+use optimise::{Division, DivisionGrid};
 use resize::Resizer;
-use serve::Parent;
-use sides::{Fresh, Sides};
-use slab::Slab;
-use std::collections::VecDeque;
+use serde::{Deserialize, Serialize};
 use tracker::Tracker;
+use write_ahead::WriteAhead;
+
+/// Data pages per mapping page.
+const DATA_PAGES: u64 = 63;
 
 /// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
@@ -62,101 +64,124 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Component, "The flash device below"),
-    Param::required("disk", Kind::Component, "What is cached: a disk, or a volume of several"),
+    Param::required("flash", Kind::Component, "The flash device"),
+    Param::required("disk", Kind::Component, "The disk, or array of disks, that is cached"),
     Param::with(
         "scheme",
         Kind::Choice(&["fp", "rw", "op"]),
         "\"op\"",
-        "`fp`: one cache of fixed size; `rw`: of fixed size, divided into read and write cache by \
-         the cost model; `op`: size and division by the cost model",
+        "`fp`: one cache of fixed size; `rw`: fixed size, partitioned into read and write cache by \
+         the cost model; `op`: size and partition by the cost model",
     ),
     Param::with(
         "caching_space",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.95",
-        "`fp` and `rw`: share of all flash that holds cached data; `op`: what it begins with",
+        "`fp` and `rw`: share of the physical flash capacity used as cache; `op`: initial value",
     ),
     Param::with(
+        "over_provisioning",
+        Kind::Number { min: 0.0, max: 9.0 },
+        OVER_PROVISIONING,
+        "Over-provisioning of the flash device, spare over logical capacity; give the same value \
+         as there",
+    ),
+    Param::optional(
         "flash_spare",
         Kind::Number { min: 0.0, max: 0.9 },
-        "0.05",
-        "Share of all flash that the device below keeps to itself and does not offer",
+        "Former way to give `over_provisioning`: spare over physical capacity. A value s is \
+         converted to over_provisioning = s / (1 - s)",
     ),
-    Param::with("page_bytes", Kind::Bytes, "\"4KiB\"", "What is cached: up to 32 KiB"),
+    Param::with(
+        "page_size",
+        Kind::Bytes,
+        "\"4KiB\"",
+        "Cache page size: a multiple of 512 bytes, at most 32 KiB",
+    )
+    .formerly(&["page_bytes"]),
     Param::with(
         "sequential_bytes",
         Kind::Bytes,
         "\"128KiB\"",
-        "A stream of so many bytes in a row goes round the cache",
+        "A sequential stream bypasses the cache after this many bytes",
     ),
-    Param::with("streams", Kind::Count { min: 1, max: 1024 }, "1", "Streams followed at a time"),
+    Param::with(
+        "streams",
+        Kind::Count { min: 1, max: 1024 },
+        "1",
+        "Sequential streams tracked at once",
+    ),
     Param::with(
         "destage_pages",
         Kind::Count { min: 1, max: 65_536 },
         "128",
-        "Dirty pages written back at a time, in order of their place on the disk, and most pages \
-         moved in a step of resizing",
+        "Dirty pages destaged together, sorted by disk address, and largest step of the partition \
+         resizer",
     ),
     Param::with(
         "adjust",
         Kind::Choice(&["idle", "always"]),
         "\"idle\"",
-        "When pages are given up to follow a new division. `idle`: only while nobody waits, as \
-         the paper's authors do in their simulator; `always`: a system that is never idle, too, \
-         gives up as many as it accesses (beyond the paper)",
+        "When pages are evicted or destaged to meet new partition limits. `idle`: only while no \
+         request is outstanding, as in the simulator of the paper's authors; `always`: also while \
+         busy, as many pages as are accessed (beyond the paper)",
     ),
     Param::with(
         "write_ahead",
         Kind::Count { min: 0, max: 1 << 32 },
         "0",
-        "Most dirty pages that are written back ahead of need, while nobody waits, so that they \
-         can go at once when others need their room (beyond the paper)",
+        "Most dirty pages written back ahead of need, while idle, so that they can be evicted at \
+         once later (beyond the paper)",
     ),
     Param::with(
         "write_ahead_pause",
         Kind::Duration,
         "\"100ms\"",
-        "Nobody must have waited for so long before that",
+        "Idle time before write-back ahead of need starts",
     ),
     Param::with(
         "period_pages",
         Kind::Count { min: 1000, max: 1 << 40 },
         "60000",
-        "Pages of I/O after which the division is decided anew",
+        "Page accesses after which the division is decided again",
     ),
     Param::with(
         "segments",
         Kind::Count { min: 1, max: 256 },
         "16",
-        "Segments of the stacks that hit rates are taken from",
+        "Segments of the LRU stacks that give the hit ratios",
     ),
     Param::with(
         "sampled",
         Kind::Count { min: 1, max: 10_000 },
         "1",
-        "One page in so many is followed by the stacks; 1 follows all, as the paper",
+        "The stacks track one page in this many; 1 tracks all, as in the paper",
     ),
-    Param::with("u_steps", Kind::Count { min: 2, max: 100 }, "16", "Sizes tried"),
-    Param::with("r_steps", Kind::Count { min: 1, max: 100 }, "32", "Divisions tried"),
+    Param::with("u_steps", Kind::Count { min: 2, max: 100 }, "16", "Cache sizes compared"),
+    Param::with(
+        "r_steps",
+        Kind::Count { min: 1, max: 100 },
+        "32",
+        "Partitions compared for each size",
+    ),
     Param::with(
         "shrink_max_pages",
         Kind::Count { min: 1, max: 1 << 40 },
         "65536",
-        "Most pages the write cache gives up in a period",
+        "Most pages by which the write cache shrinks in a period",
     ),
     Param::with(
         "replacement",
         Kind::Entry("replacement"),
         "\"lru\"",
-        "Which pages go first; the model judges by last use whatever is chosen (beyond the paper)",
+        "Replacement policy (beyond the paper); the cost model assumes LRU whichever is chosen",
     ),
     Param::with(
         "costs",
         Kind::Choice(&["given", "observed"]),
         "\"given\"",
-        "`given`: the cost model's times below; `observed`: what operations took lately on flash \
-         and disk, the times below where too little was seen (beyond the paper)",
+        "`given`: the cost model uses the times below; `observed`: measured service times of flash \
+         and disk, or the times below while too few operations were measured (beyond the paper)",
     ),
     Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page"),
     Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page"),
@@ -185,32 +210,35 @@ const PARAMS: &[Param] = &[
         "erase_worth",
         Kind::Duration,
         "\"0us\"",
-        "What an erase costs in the model besides its time: more of it lengthens the life of flash \
-         at the price of response time (beyond the paper)",
+        "Added to the cost of an erase in the model: a higher value leaves more space \
+         over-provisioned, trading hit ratio for endurance (beyond the paper)",
     ),
     Param::with(
         "mapping",
         Kind::Flag,
         "true",
-        "Keep the map on flash: a page for every 63 written, read again after a power failure",
+        "Keep the mapping table on flash: a page for every 63 written, read after a power failure",
     ),
 ];
 
-/// How flash is divided.
+/// Over-provisioning that leaves 5 % of the physical capacity spare.
+const OVER_PROVISIONING: &str = "0.05263157894736842";
+
+/// How flash is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     /// One cache of fixed size.
     Fixed,
-    /// Fixed size, divided by the model.
+    /// Fixed size, partitioned by the cost model.
     Divided,
-    /// All by the model.
+    /// Size and partition by the cost model.
     Full,
 }
 
 fn costs(settings: &Settings) -> Costs {
     let seconds = |name| settings.duration(name).as_ns() as f64 / 1e9;
     let (read, bus) = (seconds("read_time"), seconds("bus_time"));
-    let transfer = settings.bytes("page_bytes") as f64 / settings.rate("disk_rate").max(1) as f64;
+    let transfer = settings.bytes("page_size") as f64 / settings.rate("disk_rate").max(1) as f64;
     Costs {
         program: seconds("program_time"),
         read,
@@ -223,54 +251,48 @@ fn costs(settings: &Settings) -> Costs {
     }
 }
 
+/// The physical flash capacity in pages, of which the device offers `logical`.
+fn physical_pages(settings: &Settings, logical: u64) -> f64 {
+    let spare = settings.number_opt("flash_spare");
+    let over_provisioning = settings.number("over_provisioning");
+    logical as f64 * spare.map_or(1.0 + over_provisioning, |spare| 1.0 / (1.0 - spare))
+}
+
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
-    let page_bytes = settings.bytes("page_bytes");
-    let page_sectors = page_bytes / SECTOR_BYTES;
-    let whole = page_bytes.is_multiple_of(SECTOR_BYTES);
-    if !whole || page_sectors == 0 || page_sectors > PAGE_SECTORS_MAX {
-        let message = "must be a multiple of 512 bytes, at least 512 B and at most 32 KiB";
-        return Err(vec![Problem::new("page_bytes", message)]);
-    }
-    let offered = input.children[0].capacity / page_sectors;
-    let mapping = Mapping::new(settings.flag("mapping"), offered);
-    let usable = offered - mapping.pages();
+    let page_sectors = page_sectors(settings)?;
+    let logical = input.children[0].capacity / page_sectors;
+    let mapping = settings.flag("mapping");
+    let mapping = MetadataArea::new(if mapping { logical.div_ceil(DATA_PAGES + 1) } else { 0 });
+    let usable = logical - mapping.pages();
     if usable < 4 || usable >= u64::from(u32::MAX) {
-        let message = format!("leaves {usable} pages of page_bytes for the cache; 4 are needed");
+        let message = format!("leaves {usable} pages of `page_size` for the cache; 4 are needed");
         return Err(vec![Problem::new("flash", message)]);
     }
-    let all = offered as f64 / (1.0 - settings.number("flash_spare"));
-    let u_max = usable as f64 / all;
+    let flash_pages = physical_pages(settings, logical);
+    let u_max = usable as f64 / flash_pages;
     let scheme = match settings.text("scheme") {
         "fp" => Scheme::Fixed,
         "rw" => Scheme::Divided,
         _ => Scheme::Full,
     };
-    let begun = settings.number("caching_space").min(u_max);
+    let build_lists = CleanDirtyLists::builder(input, usable as u32, scheme == Scheme::Fixed);
+    let directory = PageDirectory::new(page_sectors, usable as u32);
     let segments = settings.count("segments") as usize;
-    let fresh = Sides::builder(input, usable as u32, scheme == Scheme::Fixed);
+    let sequential_sectors = settings.bytes("sequential_bytes") / SECTOR_BYTES;
     let mut cache = FlashCache {
-        capacity: input.children[1].capacity,
+        core: PagedCore::new(input.children[1].capacity, directory, mapping),
         scheme,
-        cache: Cache::new(page_sectors, usable as u32),
-        sides: fresh()?,
-        fresh,
+        lists: build_lists()?,
+        build_lists,
         limits: Limits { read: 0, write: 0 },
-        flash_pages: all,
-        division: Division { u: begun, r: 0.5 },
-        flow: Flow::default(),
-        parents: Slab::new(),
-        runs: Vec::new(),
-        listed: Vec::new(),
-        short_of_space: VecDeque::new(),
-        streams: Streams::new(
-            settings.count("streams") as usize,
-            settings.bytes("sequential_bytes") / SECTOR_BYTES,
-        ),
+        flash_pages,
+        division: Division { u: settings.number("caching_space").min(u_max), r: 0.5 },
+        streams: Streams::new(settings.count("streams") as usize, sequential_sectors),
         tracker: Tracker::new(segments, usable, settings.count("sampled")),
         costs: costs(settings),
         observed: (settings.text("costs") == "observed").then(Observed::default),
-        grid: Grid {
+        grid: DivisionGrid {
             u_steps: settings.count("u_steps") as u32,
             r_steps: settings.count("r_steps") as u32,
             u_max,
@@ -283,19 +305,19 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
             settings.count("destage_pages") as usize,
             settings.text("adjust") == "always",
         ),
-        mapping,
-        ahead: Ahead::new(settings.count("write_ahead"), settings.duration("write_ahead_pause")),
-        trimmed: Trimmed::default(),
-        executing: 0,
+        unmapped: 0,
+        write_ahead: WriteAhead::new(
+            settings.count("write_ahead"),
+            settings.duration("write_ahead_pause"),
+        ),
         destaging: 0,
-        dirty_told: 0,
     };
     cache.set_limits();
     Ok(Box::new(cache))
 }
 
-/// Most pages of each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Partition limits in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Limits {
     read: u64,
     write: u64,
@@ -303,61 +325,70 @@ struct Limits {
 
 /// The cache.
 pub struct FlashCache {
-    capacity: u64,
+    core: PagedCore,
     scheme: Scheme,
-    cache: Cache,
-    sides: Sides,
-    fresh: Fresh,
+    lists: CleanDirtyLists,
+    build_lists: PolicyBuilder<CleanDirtyLists>,
     limits: Limits,
-    /// Pages of all flash, those the device keeps to itself included.
+    /// Physical flash capacity.
     flash_pages: f64,
     division: Division,
-    flow: Flow,
-    parents: Slab<Parent>,
-    /// Reused for every cut.
-    runs: Vec<Run>,
-    /// Reused wherever pages are listed.
-    listed: Vec<CachedPage>,
-    /// Writes that wait for room.
-    short_of_space: VecDeque<u32>,
-    /// Sequential ones go round the cache.
+    /// Sequential streams, which bypass the cache.
     streams: Streams,
     tracker: Tracker,
     costs: Costs,
-    /// What operations took, where the model is to go by that.
+    /// Measured service times, with `costs = "observed"`.
     observed: Option<Observed>,
-    grid: Grid,
+    grid: DivisionGrid,
     erase_worth: f64,
     period_pages: u64,
     /// Pages accessed in this period.
     accessed: u64,
     shrink_max: u64,
     resizer: Resizer,
-    mapping: Mapping,
-    ahead: Ahead,
-    trimmed: Trimmed,
-    /// Requests from above at flash or disk.
-    executing: u32,
-    /// Runs being destaged.
+    /// Data pages written since the last mapping page.
+    unmapped: u64,
+    write_ahead: WriteAhead,
+    /// Runs of pages being destaged.
     destaging: u32,
-    dirty_told: u32,
 }
 
-/// Names of the numbers told at the end of every period: see [`resize`].
+/// Names of the numbers reported at the end of every period: see [`resize`].
 const CUSTOM: &[&str] = &["read_cache_pages", "write_cache_pages", "over_provisioned_pages"];
+
+impl FlashCache {
+    /// Writes the mapping pages that are due when `pages` more data pages are written.
+    fn write_mapping(&mut self, ctx: &mut Ctx<'_>, pages: u64) {
+        if self.core.metadata.pages() == 0 {
+            return;
+        }
+        self.unmapped += pages;
+        while self.unmapped >= DATA_PAGES {
+            self.unmapped -= DATA_PAGES;
+            let size = self.core.directory.page_sectors;
+            let page = u64::from(self.core.directory.pages) + self.core.metadata.next_page();
+            let mut request = Request::new(Op::Write, Lba(page * size), size as u32);
+            request.flags = Flags::BACKGROUND;
+            request.data = ctx.take_data(size as u32);
+            let slot = self.core.open(Origin::Metadata, request, ctx.now());
+            self.core.pending(slot).outstanding = 1;
+            ctx.issue(Medium::Flash as usize, request, u64::from(slot));
+        }
+    }
+}
 
 impl Component for FlashCache {
     fn capacity(&self) -> u64 {
-        self.capacity
+        self.core.capacity
     }
 
     fn info(&self) -> ComponentInfo {
         ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
-                ("cache_pages_max", f64::from(self.cache.pages)),
+                ("cache_pages_max", f64::from(self.core.directory.pages)),
                 ("flash_pages", self.flash_pages),
-                ("page_sectors", self.cache.page_sectors as f64),
+                ("page_sectors", self.core.directory.page_sectors as f64),
             ],
             custom: CUSTOM,
             ..ComponentInfo::default()
@@ -365,29 +396,23 @@ impl Component for FlashCache {
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.tell_division(ctx);
+        self.report_division(ctx);
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        if self.mapping.holds_back(id, request) {
-            return;
-        }
-        self.take(ctx, id, request);
-        self.settle(ctx);
+        self.serve(ctx, id, request);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        if self.mapping.recovering() {
-            self.recovered(ctx, done);
-            return;
-        }
-        self.child_done(ctx, done);
-        self.settle(ctx);
+        self.child_completed(ctx, done);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, _token: u64) {
-        self.write_ahead(ctx);
-        self.settle(ctx);
+        self.write_ahead_timer_expired(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
@@ -397,10 +422,58 @@ impl Component for FlashCache {
 
 impl PowerFailure for FlashCache {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.lose_power()
+        // Eviction orders are in memory only; the mapping says which pages are dirty.
+        self.core.lose_power();
+        let lists = rebuild(&self.build_lists)?;
+        let before = std::mem::replace(&mut self.lists, lists);
+        for page in self.core.directory.iter() {
+            self.lists.add(page, before.is_dirty(page.slot));
+        }
+        self.tracker.clear();
+        self.streams.clear();
+        self.observed = self.observed.map(|_| Observed::default());
+        self.accessed = 0;
+        self.destaging = 0;
+        self.resizer.stop();
+        self.write_ahead.timer = false;
+        Ok(())
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         self.recover(ctx);
+    }
+}
+
+impl Checkpoint for FlashCache {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.core.save(to)?;
+        self.lists.save(to)?;
+        to.put(&(self.limits, self.division, self.accessed, self.unmapped));
+        to.put(&(&self.streams, &self.tracker, self.observed, self.resizer.accessed));
+        to.put(&(self.write_ahead.idle_since, self.write_ahead.timer));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.core.restore(from)?;
+        self.lists.restore(from)?;
+        (self.limits, self.division, self.accessed, self.unmapped) = from.take()?;
+        (self.streams, self.tracker, self.observed, self.resizer.accessed) = from.take()?;
+        (self.write_ahead.idle_since, self.write_ahead.timer) = from.take()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hybridsim_config::param::Value;
+
+    #[test]
+    fn spare_over_physical_capacity_is_converted() {
+        let settings = Settings::default().and("over_provisioning", Value::Number(0.25));
+        assert_eq!(physical_pages(&settings, 800), 1000.0);
+        let former = settings.and("flash_spare", Value::Number(0.2));
+        assert!((physical_pages(&former, 800) - 1000.0).abs() < 1e-9);
     }
 }

@@ -1,40 +1,41 @@
-//! What operations cost on the devices below, observed instead of given: the cost model then fits
-//! whatever stands there, a volume of disks or an SSD of many chips.
+//! Measured service times for the cost model, instead of the configured ones: the model then fits
+//! the devices below, such as an array of disks or an SSD with many dies.
 
 use super::cost::Costs;
-use hybridsim_cache::paged::cut::Medium;
+use hybridsim_cache::paged::split::Medium;
 use hybridsim_engine::{Completion, LatencyPhase, Op};
+use serde::{Deserialize, Serialize};
 
-/// Fewer pages than this say nothing.
+/// A mean needs at least this many pages.
 const PAGES_MIN: f64 = 100.0;
 
-/// Seconds and pages of one kind of operation.
-#[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+/// Total service time and number of pages of one kind of operation.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct ServiceTime {
     seconds: f64,
     pages: f64,
 }
 
-impl Taken {
+impl ServiceTime {
     fn mean(self) -> Option<f64> {
         (self.pages >= PAGES_MIN).then(|| self.seconds / self.pages)
     }
 }
 
-/// What operations took lately, waiting behind others not counted.
-#[derive(Clone, Copy, Debug, Default)]
+/// Recent service times, without queueing.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Observed {
-    flash_read: Taken,
-    flash_write: Taken,
-    disk_read: Taken,
-    disk_write: Taken,
+    flash_read: ServiceTime,
+    flash_write: ServiceTime,
+    disk_read: ServiceTime,
+    disk_write: ServiceTime,
 }
 
 impl Observed {
-    /// An operation is done.
-    pub fn note(&mut self, done: &Completion, page_sectors: u64) {
+    /// Counts a completed operation.
+    pub fn record(&mut self, done: &Completion, page_sectors: u64) {
         let flash = done.child == Medium::Flash as usize;
-        let taken = match (done.request.op, flash) {
+        let total = match (done.request.op, flash) {
             (Op::Read, true) => &mut self.flash_read,
             (Op::Write, true) => &mut self.flash_write,
             (Op::Read, false) => &mut self.disk_read,
@@ -42,11 +43,11 @@ impl Observed {
             (Op::Trim | Op::Flush, _) => return,
         };
         let waited = done.breakdown.get(LatencyPhase::Queue).min(done.latency);
-        taken.seconds += (done.latency - waited).as_ns() as f64 / 1e9;
-        taken.pages += f64::from(done.request.sectors) / page_sectors as f64;
+        total.seconds += (done.latency - waited).as_ns() as f64 / 1e9;
+        total.pages += f64::from(done.request.sectors) / page_sectors as f64;
     }
 
-    /// Half of what is known is forgotten, as hit rates are.
+    /// Halves all counts, like those of the hit ratios.
     pub fn end_period(&mut self) {
         let all = [
             &mut self.flash_read,
@@ -54,16 +55,17 @@ impl Observed {
             &mut self.disk_read,
             &mut self.disk_write,
         ];
-        for taken in all {
-            taken.seconds /= 2.0;
-            taken.pages /= 2.0;
+        for total in all {
+            total.seconds /= 2.0;
+            total.pages /= 2.0;
         }
     }
 
-    /// Costs as observed while a share `u` of flash was in use; `given` where too little was.
+    /// Costs as measured while a share `u` of flash was in use; those `given` where too few
+    /// operations were measured.
     ///
-    /// What a write takes includes its share of collection at `u`. The model says how that changes
-    /// with `u`, so that what was observed sets its level and the given times its shape.
+    /// The service time of a write includes its share of garbage collection at `u`. How that share
+    /// depends on `u` is taken from the model with the given times; the measurement scales it.
     pub fn costs(&self, given: &Costs, u: f64) -> Costs {
         let level = self.flash_write.mean().map_or(1.0, |mean| mean / given.page_write(u));
         Costs {
@@ -92,9 +94,9 @@ mod tests {
         assert_eq!(observed.costs(&given, 0.8), given);
         // Twice as fast as the model says at 0.8: so everywhere.
         let seconds = 100.0 * given.page_write(0.8) / 2.0;
-        observed.flash_write = Taken { seconds, pages: 100.0 };
-        observed.disk_read = Taken { seconds: 1.0, pages: 1000.0 };
-        observed.disk_write = Taken { seconds: 1.0, pages: 99.0 };
+        observed.flash_write = ServiceTime { seconds, pages: 100.0 };
+        observed.disk_read = ServiceTime { seconds: 1.0, pages: 1000.0 };
+        observed.disk_write = ServiceTime { seconds: 1.0, pages: 99.0 };
         let costs = observed.costs(&given, 0.8);
         near(costs.page_write(0.5), given.page_write(0.5) / 2.0);
         near(costs.page_read(), given.page_read());

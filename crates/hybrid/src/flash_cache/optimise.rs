@@ -1,30 +1,31 @@
-//! The division of flash that costs least (op-fcl, algorithm 1).
+//! The division of flash with the least mean access cost (op-fcl, algorithm 1).
 
 use super::cost::{Costs, Demand, access};
+use serde::{Deserialize, Serialize};
 
-/// A grid of divisions.
+/// The divisions that are compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Grid {
+pub struct DivisionGrid {
     /// Steps of `u` between 0 and 1.
     pub u_steps: u32,
     /// Steps of `r` from 0 to 1.
     pub r_steps: u32,
-    /// The largest `u` there is room for.
+    /// The largest possible `u`.
     pub u_max: f64,
 }
 
 /// A division of flash.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Division {
     /// Share used for caching; the rest is over-provisioned.
     pub u: f64,
-    /// Share of that for what was read.
+    /// Share of that for the read cache; the rest is the write cache.
     pub r: f64,
 }
 
-/// The cheapest division on the grid: the first of equals. With `fixed` only `r` is free.
+/// The cheapest division on the grid, the first of equals. With `fixed`, `u` is given.
 pub fn cheapest(
-    grid: &Grid,
+    grid: &DivisionGrid,
     costs: &Costs,
     demand: &dyn Demand,
     pages: f64,
@@ -33,7 +34,7 @@ pub fn cheapest(
 ) -> Division {
     let mut best = (f64::INFINITY, Division { u: fixed.unwrap_or(grid.u_max), r: 0.5 });
     let of_grid = |step: u32| f64::from(step) / f64::from(grid.u_steps);
-    // The last share tried is the largest there is room for.
+    // The last `u` tried is the largest possible one.
     for step in 1..=grid.u_steps {
         let u = match fixed {
             Some(u) if step == 1 => u,
@@ -80,7 +81,7 @@ mod tests {
         }
     }
 
-    const GRID: Grid = Grid { u_steps: 16, r_steps: 32, u_max: 0.95 };
+    const GRID: DivisionGrid = DivisionGrid { u_steps: 16, r_steps: 32, u_max: 0.95 };
 
     #[test]
     fn it_is_the_minimum_of_the_grid() {

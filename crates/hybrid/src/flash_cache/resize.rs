@@ -1,55 +1,57 @@
-//! The division of flash: decided once a period, followed by the pages in the background.
+//! The partition resizer: the division of flash is decided once a period; pages are evicted,
+//! destaged and trimmed in the background until the new limits are met.
 
 use super::evict::Purpose;
+use super::lists::Removal;
 use super::optimise::{Division, cheapest};
-use super::serve::Kind;
-use super::sides::Why;
 use super::{FlashCache, Limits, Scheme};
-use hybridsim_engine::{CommonEvent, Ctx, Flags, Lba, Op, Request};
+use crate::paged_controller::Origin;
+use hybridsim_cache::paged::split::Medium;
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{Ctx, Flags, Lba, Op, Request};
 
-/// Steps of resizing.
+/// Resizing proceeds in steps.
 #[derive(Debug)]
 pub struct Resizer {
-    /// Most pages in a step.
+    /// Largest step, in pages.
     pub step_pages: usize,
-    /// Steps are taken while requests are under way, too.
+    /// Whether steps are taken while requests are outstanding, too.
     while_busy: bool,
-    /// Trims under way.
+    /// Trims outstanding.
     trims: u32,
-    /// What pages are being written back for.
+    /// Why pages are being destaged.
     pub purpose: Purpose,
-    /// Pages requests have accessed since the last step.
-    accessed: u64,
-    /// Reused to choose pages.
+    /// Pages accessed by requests since the last step.
+    pub(super) accessed: u64,
+    /// The slots at hand; reused.
     pub slots: Vec<u32>,
 }
 
 impl Resizer {
-    /// Steps of so many pages, only while nobody waits or while requests are under way, too.
     pub fn new(step_pages: usize, while_busy: bool) -> Self {
         let (trims, accessed, slots) = (0, 0, Vec::new());
-        Self { step_pages, while_busy, trims, purpose: Purpose::Room, accessed, slots }
+        Self { step_pages, while_busy, trims, purpose: Purpose::FreeSlots, accessed, slots }
     }
 
-    /// Nothing is under way any more.
+    /// Power failure: no trim is outstanding any more.
     pub fn stop(&mut self) {
         self.trims = 0;
     }
 
-    /// The list for choosing, empty.
+    /// The reused list, empty.
     pub fn take_slots(&mut self) -> Vec<u32> {
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
         slots
     }
 
-    /// Requests have accessed so many pages more.
+    /// Requests have accessed `pages` more pages.
     pub fn count(&mut self, pages: u64) {
         self.accessed = self.accessed.saturating_add(pages);
     }
 
-    /// Whether it is time for a step. While requests are under way, those since the last step have
-    /// to have accessed as many pages as it may move (assumed: the paper says "gradually").
+    /// Whether a step is due. While requests are outstanding, as many pages as a step may move must
+    /// have been accessed since the last step (assumed: the paper says "gradually").
     fn is_due(&self, busy: bool) -> bool {
         let earned = self.while_busy && self.accessed >= self.step_pages as u64;
         self.trims == 0 && (!busy || earned)
@@ -57,17 +59,17 @@ impl Resizer {
 }
 
 impl FlashCache {
-    /// Limits as the division says.
+    /// Sets the limits according to the division.
     pub(super) fn set_limits(&mut self) {
         let pages = self.flash_pages * self.division.u;
-        let pages = (pages as u64).clamp(2, u64::from(self.cache.pages));
+        let pages = (pages as u64).clamp(2, u64::from(self.core.directory.pages));
         let read = (pages as f64 * self.division.r) as u64;
-        // Neither side is ever without a page.
+        // Both partitions have at least one page.
         let read = read.clamp(1, pages - 1);
         self.limits = Limits { read, write: pages - read };
     }
 
-    /// Pages of I/O have been accessed: at the end of a period the division is decided anew.
+    /// Counts page accesses; at the end of a period the division is decided again.
     pub(super) fn account(&mut self, ctx: &mut Ctx<'_>, pages: u64) {
         self.accessed += pages;
         if self.accessed < self.period_pages {
@@ -78,9 +80,11 @@ impl FlashCache {
             self.decide();
         }
         self.tracker.end_period();
-        self.tell_division(ctx);
+        self.report_division(ctx);
     }
 
+    /// Decides the division by the cost model. The write cache shrinks by a bounded number of
+    /// pages.
     fn decide(&mut self) {
         let before = self.limits;
         let fixed = (self.scheme == Scheme::Divided).then_some(self.division.u);
@@ -99,13 +103,14 @@ impl FlashCache {
         if self.limits.write < least {
             let total = self.limits.read + self.limits.write;
             self.limits.write = least;
-            let room = u64::from(self.cache.pages) - least.min(u64::from(self.cache.pages) - 1);
-            self.limits.read = total.saturating_sub(least).clamp(1, room);
+            let most = u64::from(self.core.directory.pages)
+                - least.min(u64::from(self.core.directory.pages) - 1);
+            self.limits.read = total.saturating_sub(least).clamp(1, most);
         }
     }
 
-    /// Tells the division in pages of all flash.
-    pub(super) fn tell_division(&self, ctx: &mut Ctx<'_>) {
+    /// Reports the division, in pages of all flash.
+    pub(super) fn report_division(&self, ctx: &mut Ctx<'_>) {
         let Limits { read, write } = self.limits;
         let rest = (self.flash_pages as u64).saturating_sub(read + write);
         for (name, value) in (0u8..).zip([read, write, rest]) {
@@ -113,53 +118,53 @@ impl FlashCache {
         }
     }
 
-    /// The division now; for figures.
+    /// The current division.
     pub fn division(&self) -> Division {
         self.division
     }
 
-    /// A step towards the limits: at once when nobody waits for anything; if asked for, now and
-    /// then when somebody always does.
+    /// Takes a step towards the limits: while idle or, with `adjust = "always"`, once enough pages
+    /// have been accessed.
     pub(super) fn resize(&mut self, ctx: &mut Ctx<'_>) {
-        if self.destaging > 0 || !self.resizer.is_due(self.executing > 0) {
+        if self.destaging > 0 || !self.resizer.is_due(self.core.executing > 0) {
             return;
         }
-        let (clean, dirty) = (self.sides.clean.len(), self.sides.dirty.len());
+        let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
         let Limits { read, write } = self.limits;
-        let beyond = match self.scheme {
+        let excess = match self.scheme {
             Scheme::Fixed => (clean + dirty).saturating_sub(read + write).min(clean),
             _ => clean.saturating_sub(read),
         };
-        if beyond > 0 {
+        if excess > 0 {
             self.resizer.accessed = 0;
-            self.drop_clean(ctx, beyond as usize);
+            self.evict_clean(ctx, excess as usize);
         } else if self.scheme != Scheme::Fixed && dirty > write {
             self.resizer.accessed = 0;
             self.destage(ctx, (dirty - write) as usize, Purpose::Shrink);
         }
     }
 
-    /// Drops up to a step of the least recently used clean pages, and tells flash.
-    fn drop_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
-        let flow = &self.flow;
-        let mut pages = std::mem::take(&mut self.listed);
+    /// Evicts and trims the next `count` clean pages in eviction order, at most one step.
+    fn evict_clean(&mut self, ctx: &mut Ctx<'_>, count: usize) {
+        let locks = &self.core.locks;
+        let mut pages = std::mem::take(&mut self.core.listed);
         let count = count.min(self.resizer.step_pages);
-        self.sides.clean.list(count, &|page| !flow.touches(page.page), &mut pages);
+        self.lists.clean.list(count, &|page| !locks.is_locked(page.page), &mut pages);
         let mut slots = self.resizer.take_slots();
         for &page in &pages {
-            self.sides.leaves(page, Why::MakesRoom);
-            self.cache.retire(page.slot);
+            self.lists.remove(page, Removal::Evict);
+            self.core.directory.retire(page.slot);
             slots.push(page.slot);
         }
-        self.listed = pages;
+        self.core.listed = pages;
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
     }
 
-    /// Tells flash that retired slots hold nothing; they are free when it knows.
+    /// Trims retired slots; they are free once the trim has completed.
     pub(super) fn trim(&mut self, ctx: &mut Ctx<'_>, slots: &mut [u32]) {
         slots.sort_unstable();
-        let size = self.cache.page_sectors;
+        let size = self.core.directory.page_sectors;
         let mut rest = &*slots;
         while let Some(&first) = rest.first() {
             let mut count = 1;
@@ -169,29 +174,29 @@ impl FlashCache {
             let sectors = count as u32 * size as u32;
             let mut request = Request::new(Op::Trim, Lba(u64::from(first) * size), sectors);
             request.flags = Flags::BACKGROUND;
-            let parent = self.open(Kind::Trim, request, ctx.now());
-            self.parent(parent).left = 1;
+            let slot = self.core.open(Origin::Trim, request, ctx.now());
+            self.core.pending(slot).outstanding = 1;
             self.resizer.trims += 1;
-            ctx.issue(0, request, u64::from(parent));
+            ctx.issue(Medium::Flash as usize, request, u64::from(slot));
             rest = &rest[count..];
         }
     }
 
-    /// After a power failure: flash may not have heard of the slots that were being given up. The
-    /// map, which says what is in use, tells them.
+    /// After a power failure: repeats the trims that may not have reached flash. The mapping names
+    /// the slots in use, and thereby these.
     pub(super) fn trim_again(&mut self, ctx: &mut Ctx<'_>) {
         let mut slots = self.resizer.take_slots();
-        self.cache.retired(&mut slots);
+        self.core.directory.retired(&mut slots);
         self.trim(ctx, &mut slots);
         self.resizer.slots = slots;
     }
 
-    /// Flash knows: the slots are free.
+    /// A trim has completed: its slots are free.
     pub(super) fn trimmed_slots(&mut self, request: &Request) {
         self.resizer.trims -= 1;
-        let size = self.cache.page_sectors;
+        let size = self.core.directory.page_sectors;
         for slot in request.lba.0 / size..request.end().0 / size {
-            self.cache.release(slot as u32);
+            self.core.directory.release(slot as u32);
         }
     }
 }

@@ -1,156 +1,144 @@
-//! Hit rates a cache of any size would have had: stacks of page numbers by last use, in segments
-//! (op-fcl, workload tracker).
+//! Hit ratios a cache of any size would have had, from LRU stacks divided into segments (op-fcl,
+//! workload tracker).
 //!
-//! LRU is inclusive, so one stack as long as the largest cache tells the hits of all sizes at once;
-//! a segment counts the hits at its depth. At the end of a period all counts are halved.
+//! LRU has the inclusion property, so one stack as long as the largest cache gives the hits of all
+//! sizes; a segment counts the hits at its depth. At the end of a period all counts are halved.
 
 use super::cost::Demand;
+use hybridsim_cache::replacement::CachedPage;
+use hybridsim_cache::replacement::list::SlotList;
 use hybridsim_engine::Op;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    page: u64,
-    /// Towards the top.
-    before: u32,
-    after: u32,
-    segment: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Segment {
-    first: u32,
-    last: u32,
+    /// Slot of its least recently used page.
+    oldest: u32,
     length: u64,
     hits: f64,
 }
 
-/// A stack in segments of equal size.
-#[derive(Debug)]
-pub struct Stack {
-    nodes: Vec<Node>,
+/// An LRU stack in segments of equal size.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LruStack {
+    /// The pages of all segments, least recently used first.
+    pages: SlotList,
+    /// By slot, the segment of the page.
+    segment_of: Vec<u32>,
     free: Vec<u32>,
-    at: FxHashMap<u64, u32>,
+    slots: FxHashMap<u64, u32>,
     segments: Vec<Segment>,
     segment_pages: u64,
     references: f64,
 }
 
-impl Stack {
+impl LruStack {
     /// `segments` segments of `segment_pages` pages each.
     pub fn new(segments: usize, segment_pages: u64) -> Self {
-        let empty = Segment { first: NONE, last: NONE, length: 0, hits: 0.0 };
         Self {
-            nodes: Vec::new(),
+            pages: SlotList::default(),
+            segment_of: Vec::new(),
             free: Vec::new(),
-            at: FxHashMap::default(),
-            segments: vec![empty; segments],
+            slots: FxHashMap::default(),
+            segments: vec![Segment { oldest: NONE, length: 0, hits: 0.0 }; segments],
             segment_pages: segment_pages.max(1),
             references: 0.0,
         }
     }
 
-    /// Forgets all pages and hits.
     fn clear(&mut self) {
         *self = Self::new(self.segments.len(), self.segment_pages);
     }
 
-    /// Whether a page is in it.
-    pub fn holds(&self, page: u64) -> bool {
-        self.at.contains_key(&page)
+    /// Whether a page is in the stack.
+    pub fn contains(&self, page: u64) -> bool {
+        self.slots.contains_key(&page)
     }
 
-    /// A page is used: counts a hit where it was, and puts it on top. Whether it was there.
+    /// References a page: counts the hit in its segment and moves it to the top. Returns whether
+    /// it was in the stack.
     pub fn refer(&mut self, page: u64) -> bool {
         self.references += 1.0;
-        let found = self.at.get(&page).copied();
-        let node = match found {
-            Some(node) => {
-                let segment = self.nodes[node as usize].segment as usize;
-                self.segments[segment].hits += 1.0;
-                self.unlink(node);
-                node
+        let found = self.slots.get(&page).copied();
+        let slot = match found {
+            Some(slot) => {
+                self.segments[self.segment_of[slot as usize] as usize].hits += 1.0;
+                self.unlink(CachedPage { page, slot });
+                slot
             }
-            None => self.new_node(page),
+            None => self.allocate(page),
         };
-        self.push(node, 0);
+        self.pages.push(CachedPage { page, slot });
+        self.enter(slot, 0);
         self.overflow();
         found.is_some()
     }
 
-    fn new_node(&mut self, page: u64) -> u32 {
-        let node = Node { page, before: NONE, after: NONE, segment: 0 };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        };
-        self.at.insert(page, at);
-        at
+    fn allocate(&mut self, page: u64) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.segment_of.push(0);
+            self.segment_of.len() as u32 - 1
+        });
+        self.slots.insert(page, slot);
+        slot
     }
 
-    /// Takes a page out.
+    /// Removes a page.
     pub fn remove(&mut self, page: u64) {
-        if let Some(node) = self.at.remove(&page) {
-            self.unlink(node);
-            self.free.push(node);
+        if let Some(slot) = self.slots.remove(&page) {
+            self.unlink(CachedPage { page, slot });
+            self.free.push(slot);
         }
     }
 
-    fn unlink(&mut self, node: u32) {
-        let Node { before, after, segment, .. } = self.nodes[node as usize];
-        let segment = &mut self.segments[segment as usize];
-        match before {
-            NONE => segment.first = after,
-            before => self.nodes[before as usize].after = after,
-        }
-        match after {
-            NONE => segment.last = before,
-            after => self.nodes[after as usize].before = before,
+    fn unlink(&mut self, page: CachedPage) {
+        let number = self.segment_of[page.slot as usize];
+        let segment = &mut self.segments[number as usize];
+        if segment.oldest == page.slot {
+            let newer = self.pages.after(page.slot).map(|newer| newer.slot);
+            let same = |slot: &u32| self.segment_of[*slot as usize] == number;
+            segment.oldest = newer.filter(same).unwrap_or(NONE);
         }
         segment.length -= 1;
+        self.pages.remove(page);
     }
 
-    /// Puts a node at the top of a segment.
-    fn push(&mut self, node: u32, to: usize) {
-        let segment = &mut self.segments[to];
-        let first = segment.first;
-        let state = &mut self.nodes[node as usize];
-        (state.before, state.after, state.segment) = (NONE, first, to as u32);
-        match first {
-            NONE => segment.last = node,
-            first => self.nodes[first as usize].before = node,
+    /// Counts a page in a segment, of which it is the most recently used one.
+    fn enter(&mut self, slot: u32, number: usize) {
+        self.segment_of[slot as usize] = number as u32;
+        let segment = &mut self.segments[number];
+        if segment.length == 0 {
+            segment.oldest = slot;
         }
-        segment.first = node;
         segment.length += 1;
     }
 
-    /// What is too much in a segment goes on top of the next; from the last one it falls out.
+    /// Moves the least recently used page of every segment that is too long to the next one; from
+    /// the last segment it leaves the stack.
     fn overflow(&mut self) {
-        for at in 0..self.segments.len() {
-            if self.segments[at].length <= self.segment_pages {
+        for number in 0..self.segments.len() {
+            if self.segments[number].length <= self.segment_pages {
                 return;
             }
-            let last = self.segments[at].last;
-            self.unlink(last);
-            if at + 1 < self.segments.len() {
-                self.push(last, at + 1);
-            } else {
-                self.at.remove(&self.nodes[last as usize].page);
-                self.free.push(last);
+            if number + 1 == self.segments.len() {
+                let last = self.pages.oldest().expect("the last segment is too long");
+                self.remove(last.page);
+                return;
             }
+            // The order of pages stays; the border between the segments moves by one page.
+            let oldest = self.segments[number].oldest;
+            let newer = self.pages.after(oldest).expect("the segment has more than one page");
+            self.segments[number].oldest = newer.slot;
+            self.segments[number].length -= 1;
+            self.enter(oldest, number + 1);
         }
     }
 
-    /// Share of the references a cache of `pages` pages would have hit: exact at the borders of
-    /// segments, in proportion between them.
+    /// Hit ratio of a cache of `pages` pages: exact at the borders of segments, interpolated
+    /// between them.
     pub fn hit_rate(&self, pages: f64) -> f64 {
         if self.references <= 0.0 {
             return 0.0;
@@ -174,25 +162,25 @@ impl Stack {
     }
 }
 
-/// The two stacks, and what share of the accesses each handles.
-#[derive(Debug)]
+/// The LRU stacks of the read and the write cache.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Tracker {
-    read: Stack,
-    write: Stack,
-    /// Hits of the write stack by reads.
+    read: LruStack,
+    write: LruStack,
+    /// Read hits in the write stack.
     read_hits_of_writes: f64,
-    /// One page in so many is followed (SHARDS); 1 follows all.
+    /// One page in `sampled` is tracked (SHARDS).
     sampled: u64,
 }
 
 impl Tracker {
-    /// Stacks of `segments` segments that together are as long as `pages`; one page in `sampled`
-    /// is followed, chosen by its number (SHARDS, Waldspurger et al., FAST 2015).
+    /// Stacks of `pages` pages in `segments` segments. One page in `sampled` is tracked, chosen by
+    /// a hash of its number (SHARDS, Waldspurger et al., FAST 2015).
     pub fn new(segments: usize, pages: u64, sampled: u64) -> Self {
         let segment_pages = (pages / segments as u64 / sampled).max(1);
         Self {
-            read: Stack::new(segments, segment_pages),
-            write: Stack::new(segments, segment_pages),
+            read: LruStack::new(segments, segment_pages),
+            write: LruStack::new(segments, segment_pages),
             read_hits_of_writes: 0.0,
             sampled,
         }
@@ -204,7 +192,7 @@ impl Tracker {
         if self.sampled > 1 && !mixed.is_multiple_of(self.sampled) {
             return;
         }
-        if op == Op::Read && !self.write.holds(page) {
+        if op == Op::Read && !self.write.contains(page) {
             self.read.refer(page);
             return;
         }
@@ -216,14 +204,14 @@ impl Tracker {
         self.write.refer(page);
     }
 
-    /// Forgets all it has seen; it was in memory only.
+    /// Power failure: the stacks are in memory only.
     pub fn clear(&mut self) {
         self.read.clear();
         self.write.clear();
         self.read_hits_of_writes = 0.0;
     }
 
-    /// A period ends: older counts weigh half.
+    /// Ends a period: halves all counts.
     pub fn end_period(&mut self) {
         self.read.decay(0.5);
         self.write.decay(0.5);
@@ -273,7 +261,7 @@ mod tests {
             segments in 1usize..6,
             segment_pages in 1u64..9,
         ) {
-            let mut stack = Stack::new(segments, segment_pages);
+            let mut stack = LruStack::new(segments, segment_pages);
             let (mut all, mut depths) = (Vec::new(), Vec::new());
             for &page in &pages {
                 stack.refer(page);
@@ -288,21 +276,21 @@ mod tests {
         }
 
         #[test]
-        fn removing_keeps_the_stack_whole(
+        fn removal_keeps_the_stack_consistent(
             steps in proptest::collection::vec((0u64..30, any::<bool>()), 1..300)
         ) {
-            let mut stack = Stack::new(3, 4);
+            let mut stack = LruStack::new(3, 4);
             for (page, remove) in steps {
                 if remove { stack.remove(page) } else { let _ = stack.refer(page); }
                 let length: u64 = stack.segments.iter().map(|segment| segment.length).sum();
-                prop_assert_eq!(length as usize, stack.at.len());
+                prop_assert_eq!(length as usize, stack.slots.len());
                 prop_assert!(stack.segments.iter().all(|segment| segment.length <= 4));
             }
         }
     }
 
     #[test]
-    fn reads_of_what_was_written_belong_to_the_write_side() {
+    fn reads_of_written_pages_count_in_the_write_stack() {
         let mut tracker = Tracker::new(4, 400, 1);
         for page in 0..50 {
             tracker.refer(Op::Write, page);
@@ -314,14 +302,14 @@ mod tests {
         assert_eq!(tracker.write_hits(400.0), 0.5);
         assert_eq!(tracker.read_hits(400.0), 0.0);
         tracker.refer(Op::Write, 1000);
-        assert!(!tracker.read.holds(1000), "written, it leaves the read side");
+        assert!(!tracker.read.contains(1000), "a written page leaves the read stack");
         tracker.clear();
-        assert!(!tracker.write.holds(1000), "all is forgotten");
+        assert!(!tracker.write.contains(1000), "the stacks are empty");
         assert_eq!((tracker.read_share(), tracker.write_hits(400.0)), (0.5, 0.0));
     }
 
     #[test]
-    fn a_sample_tells_about_the_same_where_no_page_is_hot_by_itself() {
+    fn a_sample_estimates_the_hit_ratio_without_dominant_pages() {
         let mut stream = hybridsim_engine::Stream::new(1, "shards");
         let zipf = hybridsim_engine::sample::Zipf::new(20_000, 0.5);
         let (mut all, mut some) = (Tracker::new(16, 16_000, 1), Tracker::new(16, 16_000, 8));

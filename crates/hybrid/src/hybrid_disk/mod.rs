@@ -1,49 +1,53 @@
 //! Flash in front of a disk: the hybrid controller of konanki (configuration 2, section 3.3,
-//! figures 3.3, 3.7, 3.8, 4.8 and 4.9) with its policies as plugs.
+//! figures 3.3, 3.7, 3.8, 4.8 and 4.9) with exchangeable policies.
 //!
-//! Flash is a write cache: reads are never promoted, so every cached page is dirty. A read is cut
-//! into runs on flash and on the disk, and is done when all its runs are. A write goes to flash,
-//! or, when the admission policy refuses it, to the disk but for its pages that are cached.
+//! Flash is a write cache: reads are never promoted, so every cached page is dirty. A read is
+//! split into sub-requests to flash and to the disk. A write goes to flash; if the admission
+//! policy rejects it, it bypasses the cache except for its pages that are cached already.
 //!
-//! - `serve`: requests from above.
-//! - `clean`: writing cached pages back.
-//! - `lane`: dispatch queues.
+//! - `serve`: host requests.
+//! - `cleanup`: destaging cached pages.
+//! - `dispatch`: dispatch queues.
+//! - [`crate::paged_controller`]: the request path shared with the flash cache.
 //!
-//! Invariant: flash holds the newest data of every sector marked in the cache, the disk that of
-//! all others.
+//! A trim drops cached sectors, so they are never destaged, and is passed to the disk, which may
+//! return zeros or older data afterwards (see `paged::trimmed`). A flush is passed to both media;
+//! flash is non-volatile, so a flush destages nothing. Latency breakdown: time in dispatch queues
+//! and behind conflicting requests is `Queue`; time behind cleanup, and waiting for a free page, is
+//! `Destage`.
 //!
-//! A trim drops cached sectors, so that they are never written back, and is passed on to the disk,
-//! which may answer zeros from then on or what it was last sent (see `paged::trimmed`). A flush is
-//! passed on to both media: what flash has acknowledged it keeps, so nothing is destaged for it.
-//! Time in dispatch queues and behind conflicting requests is told as `Queue`; time behind
-//! cleaning, and waiting for a free page, as `Destage`.
+//! Power failures: the spare area of a flash page names its disk page, so a write is durable with
+//! its data at no extra cost. That a page has been *freed* needs a record, because a newer version
+//! may bypass flash and the old one must not come back. With a journal that record is a page
+//! written to flash before the freed page is reused. Without one the mapping survives by itself;
+//! the paper does not say how.
 
-mod clean;
-mod lane;
-mod power_cut;
+mod cleanup;
+mod dispatch;
 mod serve;
 
-use clean::Cleaning;
+use crate::paged_controller::{
+    MetadataArea, PagedController, PagedCore, PolicyBuilder, Recovery, page_sectors, rebuild,
+};
+use cleanup::Cleanups;
+use dispatch::{DispatchQueue, HELD};
 use hybridsim_cache::admission::{Admission, AdmissionEntry};
 use hybridsim_cache::cleanup::{Cleanup, CleanupEntry};
-use hybridsim_cache::paged::cache::{Cache, PAGE_SECTORS_MAX};
-use hybridsim_cache::paged::cut::{Cut, Run};
-use hybridsim_cache::paged::flow::Flow;
-use hybridsim_cache::paged::trimmed::Trimmed;
-use hybridsim_cache::replacement::{Replacement, ReplacementEntry};
+use hybridsim_cache::paged::directory::{PAGE_SECTORS_MAX, PageDirectory};
+use hybridsim_cache::paged::split::{Medium, Split};
+use hybridsim_cache::replacement::{Access, Replacement, ReplacementEntry};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
-    Completion, Component, ComponentInfo, Ctx, PowerFailure, Request, RequestId, SECTOR_BYTES,
-    SimTime,
+    Checkpoint, Completion, Component, ComponentInfo, Ctx, Loader, PowerFailure, Request,
+    RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
 };
-use lane::{HELD, Lane, Order};
-use power_cut::{Durability, JOURNAL_PAGES};
-use serve::Parent;
-use slab::Slab;
 use std::collections::VecDeque;
+
+/// Pages of the journal.
+const JOURNAL_PAGES: u64 = 64;
 
 /// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
@@ -57,97 +61,100 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
 };
 
 const PARAMS: &[Param] = &[
-    Param::required("flash", Kind::Component, "The cache; all of its capacity is used"),
-    Param::required("disk", Kind::Component, "The backing store; its capacity is the hybrid's"),
+    Param::required("flash", Kind::Component, "The flash device; all of its capacity is the cache"),
+    Param::required("disk", Kind::Component, "The disk; its capacity is that of the hybrid disk"),
     Param::with(
-        "page_bytes",
+        "page_size",
         Kind::Bytes,
         "\"4KiB\"",
-        "What the cache is managed in: a multiple of 512 bytes up to 32 KiB",
-    ),
+        "Cache page size: a multiple of 512 bytes, at most 32 KiB",
+    )
+    .formerly(&["page_bytes"]),
     Param::with(
         "admission",
         Kind::Entry(AdmissionEntry::CATEGORY),
         "\"threshold\"",
-        "Which writes go to flash",
+        "Admission policy: which writes go to flash",
     ),
     Param::with(
         "replacement",
         Kind::Entry(ReplacementEntry::CATEGORY),
         "\"lru\"",
-        "Which pages go first when not all are written back",
+        "Replacement policy: which pages are destaged first when not all are",
     ),
     Param::with(
         "cleanup",
         Kind::Entry(CleanupEntry::CATEGORY),
         "\"on-demand-complete\"",
-        "When pages are written back, and how many",
+        "Cleanup policy: when pages are destaged, and how many",
     ),
     Param::with(
         "pinned",
         Kind::Tables(RANGE),
         "[]",
-        "Ranges the host wants to stay in flash once written, as `{ start = \"0B\", length = \
-         \"4MiB\" }` (konanki, section 3.5); requests may also carry the flag themselves",
+        "Ranges that are pinned in flash once written, as `{ start = \"0B\", length = \"4MiB\" }` \
+         (konanki, section 3.5); requests may also carry the flag themselves",
     ),
     Param::with(
-        "flash_depth",
+        "flash_queue_depth",
         Kind::Count { min: 1, max: 65_536 },
         "32",
-        "Requests at the flash at a time",
-    ),
+        "Requests outstanding at the flash device",
+    )
+    .formerly(&["flash_depth"]),
     Param::with(
-        "disk_depth",
+        "disk_queue_depth",
         Kind::Count { min: 1, max: 65_536 },
         "32",
-        "Requests at the disk at a time",
-    ),
+        "Requests outstanding at the disk",
+    )
+    .formerly(&["disk_depth"]),
     Param::with(
         "disk_scheduler",
         Kind::Entry(SchedulerEntry::CATEGORY),
         "\"fcfs\"",
-        "Which request of the disk dispatch queue goes next",
+        "Scheduler of the dispatch queue of the disk",
     ),
     Param::with(
         "destage_bytes",
         Kind::Bytes,
         "\"128KiB\"",
-        "The longest write to the disk while cleaning, at least a page",
+        "Longest write to the disk while destaging, at least a page",
     ),
     Param::with(
         "destage_depth",
         Kind::Count { min: 1, max: 4096 },
         "8",
-        "Such writes in progress at a time, reading them from flash included",
+        "Such writes in progress at once, including their reads from flash",
     ),
     Param::with(
         "force_destage",
         Kind::Flag,
         "true",
-        "Have the disk put destaged data on its medium before flash gives them up, whatever its \
-         write cache does; without it a power failure may lose them",
+        "Destage with forced writes (FUA), so that the data are on the medium before their flash \
+         pages are freed; without it a power failure may lose data in the disk's write cache",
     ),
     Param::with(
         "journal",
         Kind::Flag,
         "false",
-        "Note freed pages in a journal of 64 pages at the end of flash before they are used \
-         again, and read it after a power failure; else the map costs nothing and survives",
+        "Record freed pages in a journal of 64 pages at the end of flash before reuse, and read it \
+         after a power failure; without it the mapping survives at no cost",
     ),
     Param::with(
         "merge_writes",
         Kind::Flag,
         "false",
-        "Write neighbouring pages to flash as one request; the paper writes page by page",
+        "Write adjacent pages to flash as one request; the paper writes page by page",
     ),
 ];
 
 const RANGE: &[Param] = &[
-    Param::required("start", Kind::Bytes, "Where it begins"),
-    Param::required("length", Kind::Bytes, "How long it is"),
+    Param::required("start", Kind::Bytes, "Start of the range"),
+    Param::required("length", Kind::Bytes, "Length of the range"),
 ];
 
-/// The ranges that are pinned, in sectors: first, and first after.
+/// The pinned ranges: first sector, and the one after the last.
 fn pinned_ranges(input: &BuildInput<'_>, problems: &mut Vec<Problem>) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     for table in input.settings.tables("pinned") {
@@ -165,62 +172,48 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let (flash, disk) = (&input.children[0], &input.children[1]);
-    let page_bytes = settings.bytes("page_bytes");
-    let page_sectors = page_bytes / SECTOR_BYTES;
-    let whole = page_bytes.is_multiple_of(SECTOR_BYTES);
-    if !whole || page_sectors == 0 || page_sectors > PAGE_SECTORS_MAX {
-        let message = "must be a multiple of 512 bytes, at least 512 B and at most 32 KiB";
-        return Err(vec![Problem::new("page_bytes", message)]);
-    }
-    let journal = settings.flag("journal");
-    let journal_pages = if journal { JOURNAL_PAGES } else { 0 };
-    let pages = (flash.capacity / page_sectors).saturating_sub(journal_pages);
+    let page_sectors = page_sectors(settings)?;
+    let journal = MetadataArea::new(if settings.flag("journal") { JOURNAL_PAGES } else { 0 });
+    let pages = (flash.capacity / page_sectors).saturating_sub(journal.pages());
     if pages == 0 || pages >= u64::from(u32::MAX) {
         problems.push(Problem::new(
             "flash",
-            format!("holds {pages} pages of page_bytes; must be 1 to {}", u32::MAX - 1),
+            format!("has {pages} pages of `page_size`; must be 1 to {}", u32::MAX - 1),
         ));
     }
     let pinned = pinned_ranges(input, &mut problems);
-    let destage_pages = settings.bytes("destage_bytes") / page_bytes;
+    let destage_pages = settings.bytes("destage_bytes") / (page_sectors * SECTOR_BYTES);
     if destage_pages == 0 || destage_pages > u64::from(u32::MAX) / PAGE_SECTORS_MAX {
         let message = "must be at least one page, and less than 2 TiB";
         problems.push(Problem::new("destage_bytes", message));
     }
     let pages = pages as u32;
-    let fresh = Policies::builder(input, pages);
-    let policies = keep(fresh(), &mut problems);
-    let (scheduler, own) = input.chosen::<SchedulerEntry>("disk_scheduler");
-    let scheduler = keep((scheduler.build)(own), &mut problems);
+    let build_policies = Policies::builder(input, pages);
+    let policies = keep(build_policies(), &mut problems);
+    let (entry, own) = input.chosen::<SchedulerEntry>("disk_scheduler");
+    let scheduler = keep((entry.build)(own), &mut problems);
     let (Some(policies), Some(scheduler), true) = (policies, scheduler, problems.is_empty()) else {
         return Err(problems);
     };
     let depth = |name| settings.count(name) as u32;
-    let by_scheduler = Order::Scheduled(scheduler, disk.positioner.clone());
+    let (name, positioner) = (entry.description.name, disk.positioner.clone());
+    let disk_depth = depth("disk_queue_depth");
     Ok(Box::new(HybridDisk {
-        capacity: disk.capacity,
-        write_cut: if settings.flag("merge_writes") { Cut::Write } else { Cut::WritePages },
-        cache: Cache::new(page_sectors, pages),
+        core: PagedCore::new(disk.capacity, PageDirectory::new(page_sectors, pages), journal),
+        write_split: if settings.flag("merge_writes") { Split::Write } else { Split::WritePages },
         pinned,
-        flow: Flow::default(),
-        lanes: [
-            Lane::new(0, depth("flash_depth"), Order::Fifo(VecDeque::new())),
-            Lane::new(1, depth("disk_depth"), by_scheduler),
+        queues: [
+            DispatchQueue::fifo(Medium::Flash, depth("flash_queue_depth")),
+            DispatchQueue::scheduled(Medium::Disk, disk_depth, name, scheduler, positioner),
         ],
         policies,
-        fresh,
-        cleaning: Cleaning::new(destage_pages as u32, depth("destage_depth")),
-        parents: Slab::new(),
-        trimmed: Trimmed::default(),
-        durability: Durability::new(settings.flag("force_destage"), journal),
-        runs: Vec::new(),
+        build_policies,
+        cleanups: Cleanups::new(destage_pages as u32, depth("destage_depth")),
+        force_destage: settings.flag("force_destage"),
         ready: VecDeque::new(),
-        short_of_space: VecDeque::new(),
-        executing: 0,
         present: 0,
         idle_since: SimTime::ZERO,
         idle_timer: false,
-        dirty_told: 0,
     }))
 }
 
@@ -229,10 +222,6 @@ fn keep<T>(result: Result<T, Vec<Problem>>, problems: &mut Vec<Problem>) -> Opti
     result.map_err(|more| problems.extend(more)).ok()
 }
 
-/// Builds policies from the same parameters again and again.
-type Fresh = Box<dyn Fn() -> Result<Policies, Vec<Problem>>>;
-
-/// The policies.
 struct Policies {
     admission: Box<dyn Admission>,
     replacement: Box<dyn Replacement>,
@@ -240,7 +229,7 @@ struct Policies {
 }
 
 impl Policies {
-    fn builder(input: &BuildInput<'_>, pages: u32) -> Fresh {
+    fn builder(input: &BuildInput<'_>, pages: u32) -> PolicyBuilder<Self> {
         fn chosen<E: Entry>(input: &BuildInput<'_>) -> (E, Settings) {
             let (entry, own) = input.chosen::<E>(E::CATEGORY);
             (entry, own.clone())
@@ -265,77 +254,55 @@ impl Policies {
 
 /// The controller.
 pub struct HybridDisk {
-    capacity: u64,
-    write_cut: Cut,
-    cache: Cache,
-    /// Ranges that stay in flash once written.
+    core: PagedCore,
+    write_split: Split,
+    /// Ranges that are pinned once written.
     pinned: Vec<(u64, u64)>,
-    flow: Flow,
-    /// Dispatch queues, by [`Medium`](hybridsim_cache::paged::cut::Medium).
-    lanes: [Lane; 2],
+    /// Dispatch queues, by [`Medium`].
+    queues: [DispatchQueue; 2],
     policies: Policies,
-    /// Builds policies that know nothing yet.
-    fresh: Fresh,
-    cleaning: Cleaning,
-    parents: Slab<Parent>,
-    trimmed: Trimmed,
-    durability: Durability,
-    /// Reused for every cut.
-    runs: Vec<Run>,
-    /// Free to go, but everything waits for cleaning.
+    build_policies: PolicyBuilder<Policies>,
+    cleanups: Cleanups,
+    force_destage: bool,
+    /// Requests that may start once an exclusive cleanup has ended.
     ready: VecDeque<u32>,
-    /// Writes that found too few free pages.
-    short_of_space: VecDeque<u32>,
-    /// Requests from above with something in a dispatch queue or at a medium.
-    executing: u32,
-    /// Requests from above, whatever they do.
+    /// Host requests that have not completed.
     present: u32,
-    /// When the last request from above was done.
+    /// When the last host request completed.
     idle_since: SimTime,
     idle_timer: bool,
-    dirty_told: u32,
 }
 
 impl Component for HybridDisk {
     fn capacity(&self) -> u64 {
-        self.capacity
+        self.core.capacity
     }
 
     fn info(&self) -> ComponentInfo {
         ComponentInfo {
             kind: ENTRY.description.name,
             constants: vec![
-                ("cache_pages", f64::from(self.cache.pages)),
-                ("page_sectors", self.cache.page_sectors as f64),
+                ("cache_pages", f64::from(self.core.directory.pages)),
+                ("page_sectors", self.core.directory.page_sectors as f64),
             ],
             ..ComponentInfo::default()
         }
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        if self.durability.holds_back(id, request) {
-            return;
-        }
-        self.take(ctx, id, request);
-        self.settle(ctx);
+        self.serve(ctx, id, request);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        if self.durability.recovering() {
-            self.recovered(ctx, done);
-            return;
-        }
-        self.lanes[done.child].done();
-        self.child_done(ctx, done);
-        self.settle(ctx);
+        self.child_completed(ctx, done);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
-        if token != HELD {
-            self.idle_timer = false;
-            self.clean_when_idle(ctx);
-        }
-        self.settle(ctx);
+        self.timer_expired(ctx, token != HELD);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
@@ -345,10 +312,45 @@ impl Component for HybridDisk {
 
 impl PowerFailure for HybridDisk {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
-        self.lose_power()
+        // Policies hold their state in memory: they start again with the pages that remain.
+        self.policies = rebuild(&self.build_policies)?;
+        self.core.lose_power();
+        for page in self.core.directory.iter() {
+            if !self.core.directory.slot(page.slot).pinned {
+                self.policies.replacement.update(page, Access::Add);
+            }
+        }
+        self.queues.iter_mut().for_each(DispatchQueue::clear);
+        self.cleanups.stop();
+        self.ready.clear();
+        (self.present, self.idle_timer) = (0, false);
+        Ok(())
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
+        self.idle_since = ctx.now();
         self.recover(ctx);
+    }
+}
+
+impl Checkpoint for HybridDisk {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.core.save(to)?;
+        self.queues.iter().try_for_each(|queue| queue.save(to))?;
+        self.policies.admission.save(to)?;
+        self.policies.replacement.save(to)?;
+        self.policies.cleanup.save(to)?;
+        to.put(&(self.idle_since, self.idle_timer));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.core.restore(from)?;
+        self.queues.iter_mut().try_for_each(|queue| queue.restore(from))?;
+        self.policies.admission.restore(from)?;
+        self.policies.replacement.restore(from)?;
+        self.policies.cleanup.restore(from)?;
+        (self.idle_since, self.idle_timer) = from.take()?;
+        Ok(())
     }
 }

@@ -1,84 +1,91 @@
-//! Which sectors are in the non-volatile cache, and where: extents by address, free space by place.
+//! The extent map of the non-volatile cache: cached extents by disk address, free space by flash
+//! address.
 
 use hybridsim_engine::sorted::SortedMap;
+use serde::{Deserialize, Serialize};
 
-/// Sectors that lie together in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sectors that are contiguous on disk and in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// Length in sectors.
     pub sectors: u64,
-    /// First sector in the cache.
+    /// First sector on flash.
     pub at: u64,
-    /// Held for the host; otherwise it is the drive's own.
+    /// In the pinned set of the host, not in the unpinned set of the drive.
     pub pinned: bool,
-    /// The cache holds the newest data; otherwise the place is only reserved.
+    /// The cache holds the newest data; otherwise the space is only reserved.
     pub valid: bool,
-    /// Order of entering the drive's own set.
+    /// Order of entering the unpinned set.
     pub since: u64,
 }
 
 impl Extent {
-    /// Data of the drive's own.
-    pub const fn is_own(&self) -> bool {
+    /// Whether it is data of the unpinned set.
+    pub const fn is_unpinned(&self) -> bool {
         !self.pinned && self.valid
     }
 }
 
-/// A part of a range: in the cache (an extent cut to the range), or not.
+/// A part of a range: a cached extent, cut to the range, or a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First sector.
     pub lba: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// What the cache has.
+    /// The extent, or `None` for a gap.
     pub extent: Option<Extent>,
 }
 
-/// The map of the cache. Extents never overlap; every place is free or belongs to one of them.
-#[derive(Debug)]
+/// The extent map. Extents never overlap; every flash sector is free or belongs to one of them.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Extents {
-    /// Sectors of flash.
-    places: u64,
-    /// Of these, so many more than may be in use: room to keep together what is written together.
+    /// Flash capacity in sectors.
+    flash: u64,
+    /// Flash sectors in excess of the cache size, which keep fragmentation low.
     spare: u64,
     map: SortedMap<u64, Extent>,
-    /// The drive's own extents with data: order of entering and first sector.
-    own: SortedMap<(u64, u64), ()>,
-    /// Free places: first sector, length.
+    /// Valid unpinned extents, by order of entering and first sector.
+    unpinned: SortedMap<(u64, u64), ()>,
+    /// Free space: first flash sector, length.
     free: SortedMap<u64, u64>,
-    /// The same by length, then first sector.
+    /// Free space by length, then first flash sector.
     lengths: SortedMap<(u64, u64), ()>,
     free_sectors: u64,
-    /// Where the next search for room begins.
+    /// Where the next search for free space begins.
     next: u64,
     entered: u64,
 }
 
 impl Extents {
-    /// An empty cache of `size` sectors on flash of `places`, which are no fewer.
-    pub fn new(size: u64, places: u64) -> Self {
+    /// An empty cache of `size` sectors on a flash device of `flash` sectors.
+    pub fn new(size: u64, flash: u64) -> Self {
         let mut extents = Self {
-            places,
-            spare: places - size,
+            flash,
+            spare: flash - size,
             map: SortedMap::default(),
-            own: SortedMap::default(),
+            unpinned: SortedMap::default(),
             free: SortedMap::default(),
             lengths: SortedMap::default(),
             free_sectors: 0,
             next: 0,
             entered: 0,
         };
-        extents.release(0, places);
+        extents.release(0, flash);
         extents
     }
 
-    /// Sectors in all.
-    pub const fn size(&self) -> u64 {
-        self.places - self.spare
+    /// Whether `other` is of a cache and a flash device of the same sizes.
+    pub const fn is_like(&self, other: &Self) -> bool {
+        self.flash == other.flash && self.spare == other.spare
     }
 
-    /// Sectors that are free.
+    /// Size of the cache in sectors.
+    pub const fn size(&self) -> u64 {
+        self.flash - self.spare
+    }
+
+    /// Free sectors.
     pub const fn free(&self) -> u64 {
         self.free_sectors - self.spare
     }
@@ -88,7 +95,7 @@ impl Extents {
         self.map.iter()
     }
 
-    /// Puts `lba..end`, piece by piece, into `pieces`.
+    /// Splits `lba..end` into cached pieces and gaps.
     pub fn pieces(&self, lba: u64, end: u64, pieces: &mut Vec<Piece>) {
         pieces.clear();
         let before = self.map.before(lba);
@@ -110,22 +117,22 @@ impl Extents {
         }
     }
 
-    /// Puts an extent into the map, over one that begins there as the case may be.
-    fn put(&mut self, lba: u64, extent: Extent) {
+    /// Inserts an extent; replaces one with the same first sector.
+    fn insert(&mut self, lba: u64, extent: Extent) {
         self.take(lba);
         self.map.insert(lba, extent);
-        if extent.is_own() {
-            self.own.insert((extent.since, lba), ());
+        if extent.is_unpinned() {
+            self.unpinned.insert((extent.since, lba), ());
         }
     }
 
     fn take(&mut self, lba: u64) {
         if let Some(extent) = self.map.remove(lba) {
-            self.own.remove((extent.since, lba));
+            self.unpinned.remove((extent.since, lba));
         }
     }
 
-    /// Makes `at` the border of two extents if it lies within one.
+    /// Splits the extent that contains `at`, if any.
     fn split(&mut self, at: u64) {
         let Some((start, extent)) = self.map.before(at) else { return };
         if start + extent.sectors <= at {
@@ -133,30 +140,30 @@ impl Extents {
         }
         let skip = at - start;
         let tail = Extent { at: extent.at + skip, sectors: extent.sectors - skip, ..extent };
-        self.put(at, tail);
-        self.put(start, Extent { sectors: skip, ..extent });
+        self.insert(at, tail);
+        self.insert(start, Extent { sectors: skip, ..extent });
     }
 
-    /// Changes every extent within `lba..end`, but not when it entered; those that reach out of
-    /// it are cut first.
+    /// Changes every extent within `lba..end`, except for `since`; extents that cross the borders
+    /// are split first.
     pub fn change(&mut self, lba: u64, end: u64, mut change: impl FnMut(&mut Extent)) {
         self.split(lba);
         self.split(end);
         let mut from = lba;
         while let Some((lba, mut extent)) = self.map.at_or_after(from).filter(|it| it.0 < end) {
-            let was_own = extent.is_own();
+            let was_unpinned = extent.is_unpinned();
             change(&mut extent);
             *self.map.get_mut(lba).expect("it was found") = extent;
-            match (was_own, extent.is_own()) {
-                (false, true) => self.own.insert((extent.since, lba), ()),
-                (true, false) => self.own.remove((extent.since, lba)),
+            match (was_unpinned, extent.is_unpinned()) {
+                (false, true) => self.unpinned.insert((extent.since, lba), ()),
+                (true, false) => self.unpinned.remove((extent.since, lba)),
                 _ => None,
             };
             from = lba + extent.sectors;
         }
     }
 
-    /// Takes those extents within `lba..end` out that are `unwanted`.
+    /// Removes the `unwanted` extents within `lba..end`.
     pub fn remove(&mut self, lba: u64, end: u64, unwanted: impl Fn(&Extent) -> bool) {
         self.split(lba);
         self.split(end);
@@ -170,25 +177,25 @@ impl Extents {
         }
     }
 
-    /// Reserves places for `lba..lba + sectors`, none of which is in the cache.
+    /// Allocates flash space for `lba..lba + sectors`, none of which is cached.
     ///
     /// # Panics
-    /// When there is not so much room; ask [`Extents::free`] first.
+    /// When [`Extents::free`] is less.
     pub fn reserve(&mut self, lba: u64, sectors: u64, pinned: bool) {
-        assert!(sectors <= self.free(), "room was asked for before");
+        assert!(sectors <= self.free(), "the caller checks the free space");
         let (mut lba, mut left) = (lba, sectors);
         self.entered += 1;
         while left > 0 {
-            let (at, took) = self.allocate(left);
+            let (at, length) = self.allocate(left);
             let since = self.entered;
-            self.put(lba, Extent { sectors: took, at, pinned, valid: false, since });
-            (lba, left) = (lba + took, left - took);
+            self.insert(lba, Extent { sectors: length, at, pinned, valid: false, since });
+            (lba, left) = (lba + length, left - length);
         }
     }
 
-    /// A free place for `sectors`: one of the next few that is long enough, so that what is written
-    /// together lies together; or the shortest of all that is long enough, as one access to flash
-    /// is what a request costs (bisson-fqueue, section III.B); or the longest, if all are too short.
+    /// Allocates up to `sectors` contiguous sectors: next fit among the next few free extents, so
+    /// that sequential writes stay contiguous; else best fit, because a request should cost one
+    /// flash access (bisson-fqueue, section III.B); else the longest free extent.
     fn allocate(&mut self, sectors: u64) -> (u64, u64) {
         let (at, length) = self.choose(sectors);
         self.take_free(at);
@@ -203,11 +210,11 @@ impl Extents {
 
     fn choose(&self, sectors: u64) -> (u64, u64) {
         let after = self.free.from(self.next).chain(self.free.range(0..self.next));
-        let mut near = after.take(PLACES_TRIED).filter(|(_, length)| *length >= sectors);
+        let mut near = after.take(NEXT_FIT_TRIED).filter(|(_, length)| *length >= sectors);
         near.next().unwrap_or_else(|| {
             let fits = self.lengths.at_or_after((sectors, 0));
             let any = fits.or_else(|| self.lengths.before((u64::MAX, 0)));
-            let ((length, at), ()) = any.expect("room was asked for before");
+            let ((length, at), ()) = any.expect("the caller checks the free space");
             (at, length)
         })
     }
@@ -217,7 +224,7 @@ impl Extents {
         self.lengths.insert((sectors, at), ());
     }
 
-    /// The length of the free place at `at`, which is one no more.
+    /// Removes the free extent at `at`; returns its length.
     fn take_free(&mut self, at: u64) -> Option<u64> {
         let length = self.free.remove(at)?;
         self.lengths.remove((length, at));
@@ -239,10 +246,10 @@ impl Extents {
         self.put_free(at, sectors);
     }
 
-    /// Of the drive's own extents with data, the one that entered first.
+    /// The valid unpinned extent that entered first.
     pub fn oldest_unpinned(&self) -> Option<(u64, Extent)> {
-        let ((_, lba), ()) = self.own.first()?;
-        Some((lba, self.map.get(lba).expect("the drive's own are in the map")))
+        let ((_, lba), ()) = self.unpinned.first()?;
+        Some((lba, self.map.get(lba).expect("unpinned extents are in the map")))
     }
 
     #[cfg(test)]
@@ -262,15 +269,15 @@ impl Extents {
             end = lba + extent.sectors;
             apart
         });
-        let own = self.iter().filter(|(_, extent)| extent.is_own());
+        let own = self.iter().filter(|(_, extent)| extent.is_unpinned());
         let mut own: Vec<_> = own.map(|(lba, extent)| ((extent.since, lba), ())).collect();
         own.sort_unstable();
-        let listed = self.own.iter().eq(own);
+        let listed = self.unpinned.iter().eq(own);
         let mut lengths: Vec<_> = self.free.iter().map(|(at, length)| ((length, at), ())).collect();
         lengths.sort_unstable();
         let sorted = self.lengths.iter().eq(lengths);
         whole
-            && at == self.places
+            && at == self.flash
             && apart
             && listed
             && sorted
@@ -278,8 +285,8 @@ impl Extents {
     }
 }
 
-/// Free places looked at in their order for one that is long enough.
-const PLACES_TRIED: usize = 32;
+/// Free extents tried by next fit.
+const NEXT_FIT_TRIED: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -317,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_anywhere_is_not_cut() {
+    fn an_extent_that_fits_anywhere_is_not_split() {
         let mut extents = Extents::new(200, 200);
         (0..100).for_each(|lba| extents.reserve(lba * 2, 2, true));
         // Forty places of two sectors, and behind them one of eight.
@@ -335,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_places_are_no_room() {
+    fn excess_flash_does_not_count_as_free() {
         let mut extents = Extents::new(10, 40);
         extents.reserve(0, 10, true);
         assert_eq!((extents.size(), extents.free()), (10, 0));

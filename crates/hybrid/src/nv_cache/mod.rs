@@ -1,24 +1,23 @@
-//! A drive with a non-volatile cache beside its platters, and the ATA-8 commands for it (paper
-//! 001, section II.B; ATA8-ACS, NV cache feature set).
+//! A drive with a non-volatile cache that the host controls by ATA-8 commands (bisson-fqueue,
+//! section II.B; ATA8-ACS, NV cache feature set).
 //!
 //! The host pins ranges ([`Command::Pin`]); requests for pinned sectors are served by the cache.
-//! What the drive caches on its own account is the unpinned set: in the NV cache power mode all
-//! writes go there while there is room, and the disk is stopped ([`spindle`]).
+//! The drive caches other sectors in its unpinned set: in the NV cache power mode all writes go
+//! there while space is free, and the disk is stopped ([`spindle`]).
 //!
-//! Rules where the standard leaves room:
-//! - A pinned sector has its data on the medium until they are written to the cache.
-//! - Unpinned sectors leave the cache with their data (`unpin = "discard"`, as bisson-fqueue uses it)
-//!   or become the drive's own (`"keep"`) and are written back when asked for.
-//! - A trim of cached sectors changes nothing; it is passed on for the others.
-//! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: whoever does that to
+//! Rules where the standard is silent:
+//! - The data of a pinned sector stay on the medium until they are written to the cache.
+//! - Unpinned sectors are evicted with their data (`unpin = "discard"`, as bisson-fqueue uses it)
+//!   or join the unpinned set (`"keep"`), which is destaged on command.
+//! - A trim of cached sectors changes nothing; it is passed to the disk for the others.
+//! - [`Flags::PAST_CACHE`] writes the medium and leaves the cache as it is: a host that does so to
 //!   pinned sectors unpins them next.
 //!
-//! After a power failure everything that had its data in the cache is there again, pinned or not:
-//! which sector a page of flash holds is in its spare area, and unpinning is durable when it is
-//! acknowledged (assumed). Reservations without data and the power mode are forgotten.
+//! All data in the cache, pinned or not, survive a power failure: the spare area of a flash page
+//! names its sectors, and unpinning is durable when it completes (assumed). Pinned ranges without
+//! data and the power mode do not survive.
 
 mod extents;
-pub mod host;
 mod serve;
 mod spindle;
 #[cfg(test)]
@@ -27,14 +26,15 @@ mod tests;
 pub use extents::{Extent, Extents};
 
 use extents::Piece;
-use hybridsim_cache::paged::flow::Flow;
+use hybridsim_cache::paged::locks::PageLocks;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::CommonEvent;
 use hybridsim_engine::schedule::Positioner;
 use hybridsim_engine::{
-    Command, CommonEvent, Completion, Component, ComponentInfo, Ctx, PowerFailure, Request,
-    RequestId, SECTOR_BYTES, SimDuration, SimTime,
+    Checkpoint, Command, Completion, Component, ComponentInfo, Ctx, Loader, PowerFailure, Request,
+    RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError,
 };
 use serve::Job;
 use slab::Slab;
@@ -54,12 +54,12 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
 
 const PARAMS: &[Param] = &[
     Param::required("flash", Kind::Component, "The NV cache"),
-    Param::required("disk", Kind::Component, "The rotating medium; its capacity is the drive's"),
+    Param::required("disk", Kind::Component, "The disk; its capacity is that of the drive"),
     Param::with(
         "command_time",
         Kind::Duration,
         "\"10us\"",
-        "Time of an NV cache command; bisson-fqueue says microseconds",
+        "Processing time of an NV cache command; microseconds according to bisson-fqueue",
     ),
     Param::with(
         "entry_time",
@@ -70,15 +70,15 @@ const PARAMS: &[Param] = &[
     Param::optional(
         "size",
         Kind::Bytes,
-        "The NV cache's size, whole sectors of 512 bytes; all of the flash when absent. On larger \
-         flash what is written together finds room together, and takes one access (bisson-fqueue has \
-         one access for each request)",
+        "Size of the NV cache in whole sectors of 512 bytes; all of the flash when absent. Flash \
+         in excess of it keeps fragmentation low, so that a request is one flash access, as in \
+         bisson-fqueue",
     ),
     Param::with(
         "unpin",
         Kind::Choice(&["discard", "keep"]),
         "\"discard\"",
-        "Unpinned sectors leave the cache at once, or become the drive's own",
+        "Unpinned sectors are evicted at once, or join the unpinned set of the drive",
     ),
 ];
 
@@ -111,10 +111,10 @@ pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
         keeps: settings.text("unpin") == "keep",
         extents: Extents::new(size(input), flash.capacity),
         spindle: Spindle::default(),
-        flow: Flow::default(),
+        locks: PageLocks::default(),
         jobs: Slab::new(),
         pieces: Vec::new(),
-        told: 0,
+        reported: 0,
     }
 }
 
@@ -124,28 +124,28 @@ pub struct NvCacheDisk {
     positioner: Option<Rc<dyn Positioner>>,
     command_time: SimDuration,
     entry_time: SimDuration,
-    /// Unpinned sectors stay in the cache.
+    /// Unpinned sectors join the unpinned set.
     keeps: bool,
     /// Durable where valid.
     pub(crate) extents: Extents,
     spindle: Spindle,
-    flow: Flow,
+    locks: PageLocks,
     jobs: Slab<Job>,
     /// Reused for every request.
     pieces: Vec<Piece>,
-    told: u64,
+    reported: u64,
 }
 
 /// Names of [`CommonEvent::Custom`].
 const CUSTOM: &[&str] = &["cached_sectors"];
 
 impl NvCacheDisk {
-    /// After every message.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
-        self.mind_spindle(ctx);
+    /// Starts what can start now. Called after every message.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
+        self.advance_spindle(ctx);
         let cached = self.extents.size() - self.extents.free();
-        if cached != self.told {
-            self.told = cached;
+        if cached != self.reported {
+            self.reported = cached;
             ctx.emit(CommonEvent::Custom { name: 0, value: cached });
         }
     }
@@ -170,32 +170,36 @@ impl Component for NvCacheDisk {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
-        self.take(ctx, Some(id), request, None);
-        self.settle(ctx);
+        self.accept(ctx, Some(id), request, None);
+        self.advance(ctx);
     }
 
     fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, request: &Request) {
         if command.is_about_spindle() {
-            self.spindle.told(ctx.now(), command);
+            self.spindle.commanded(ctx.now(), command);
             ctx.broadcast(id, command);
-            return self.settle(ctx);
+            return self.advance(ctx);
         }
-        self.take(ctx, Some(id), request, Some(command));
-        self.settle(ctx);
+        self.accept(ctx, Some(id), request, Some(command));
+        self.advance(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.tag != spindle::TAG {
             self.child_done(ctx, done);
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
         if token != spindle::TAG {
-            self.leave(ctx, token as u32);
+            self.step_completed(ctx, token as u32);
         }
-        self.settle(ctx);
+        self.advance(ctx);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
     }
 
     fn power_failure(&mut self) -> Option<&mut dyn PowerFailure> {
@@ -207,12 +211,32 @@ impl PowerFailure for NvCacheDisk {
     fn power_cut(&mut self, _now: SimTime) -> Result<(), String> {
         self.extents.remove(0, self.capacity, |extent| !extent.valid);
         self.spindle = Spindle::default();
-        self.flow = Flow::default();
+        self.locks = PageLocks::default();
         self.jobs.clear();
         Ok(())
     }
 
     fn power_on(&mut self, ctx: &mut Ctx<'_>) {
         ctx.emit(CommonEvent::Recovered { took: SimDuration::ZERO });
+    }
+}
+
+impl Checkpoint for NvCacheDisk {
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        if !self.jobs.is_empty() {
+            return Err(StateError(format!("{} operations are in progress", self.jobs.len())));
+        }
+        to.put(&(&self.extents, &self.spindle, self.reported));
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        let extents: Extents;
+        (extents, self.spindle, self.reported) = from.take()?;
+        if !extents.is_like(&self.extents) {
+            return Err(StateError("it is of an NV cache of another size".to_owned()));
+        }
+        self.extents = extents;
+        Ok(())
     }
 }

@@ -1,30 +1,30 @@
-//! Requests and commands: what they do to the cache and to the media.
+//! Requests and commands.
 
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
 use hybridsim_cache::CacheEvent;
-use hybridsim_cache::paged::flow::Entered;
+use hybridsim_cache::paged::locks::Lock;
 use hybridsim_engine::{
     Command, Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome,
     Request, RequestId, SimTime,
 };
 
-/// The children.
+/// Child numbers.
 pub(super) const FLASH: usize = 0;
 pub(super) const DISK: usize = 1;
 
-/// Something under way.
+/// A request or command in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The parent's request or command; the drive itself has others.
+    /// That of the host; `None` for a destage of the drive's own.
     id: Option<RequestId>,
     request: Request,
     command: Option<Command>,
     phase: Phase,
-    /// What it moves between the media: first sector and length.
+    /// The range being moved between the media: first sector and length.
     moves: (u64, u32),
     data: DataSlice,
-    /// Requests at the media not done.
-    left: u32,
+    /// Requests outstanding at the media.
+    outstanding: u32,
     failed: bool,
     /// When the phase began.
     since: SimTime,
@@ -34,18 +34,18 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waiting,
-    /// At the media for the host.
+    /// Requests are outstanding at the media.
     Serving,
-    /// A range is read from one medium, to go to the other.
+    /// A range is read from one medium, to be written to the other.
     Reading,
     Writing,
-    /// A command takes its time.
+    /// A command takes its processing time.
     Answering,
 }
 
 impl NvCacheDisk {
-    /// A request or command: goes ahead, or waits behind those it conflicts with.
-    pub(super) fn take(
+    /// A request or command arrives: starts, or waits for those it conflicts with.
+    pub(super) fn accept(
         &mut self,
         ctx: &mut Ctx<'_>,
         id: Option<RequestId>,
@@ -59,19 +59,20 @@ impl NvCacheDisk {
             phase: Phase::Waiting,
             moves: (0, 0),
             data: DataSlice::NONE,
-            left: 0,
+            outstanding: 0,
             failed: false,
             since: ctx.now(),
             breakdown: LatencyBreakdown::NONE,
         };
         let slot = self.jobs.insert(job) as u32;
         let (range, shared) = self.claims(id, request, command);
-        if self.flow.enter(slot, range, !shared, false) == Entered::Free && self.start(ctx, slot) {
+        if self.locks.acquire(slot, range, !shared, false) == Lock::Granted && self.start(ctx, slot)
+        {
             self.end(ctx, slot);
         }
     }
 
-    /// The sectors nobody else may change meanwhile, and whether others may look at them.
+    /// The sectors it locks, and whether the lock is shared.
     fn claims(
         &self,
         id: Option<RequestId>,
@@ -93,7 +94,7 @@ impl NvCacheDisk {
         (range, shared)
     }
 
-    /// Begins what nothing conflicts with any more; whether it is over at once.
+    /// Starts an operation that has its lock; returns whether it is complete at once.
     fn start(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
         let job = &mut self.jobs[slot as usize];
         job.breakdown.add(LatencyPhase::Queue, ctx.now().since(job.since));
@@ -101,7 +102,7 @@ impl NvCacheDisk {
         job.phase = Phase::Serving;
         let (request, command, own) = (job.request, job.command, job.id.is_none());
         match (command, request.op) {
-            (None, _) if own => self.start_draining(ctx, slot, &request),
+            (None, _) if own => self.start_destage(ctx, slot, &request),
             (Some(command), _) => self.start_command(ctx, slot, command, &request),
             (None, Op::Flush) => {
                 for child in [FLASH, DISK] {
@@ -111,11 +112,11 @@ impl NvCacheDisk {
             (None, _) => self.start_request(ctx, slot, &request),
         }
         let job = &self.jobs[slot as usize];
-        // A trim of nothing but cached sectors.
-        job.phase == Phase::Serving && job.left == 0
+        // True for a trim of cached sectors only.
+        job.phase == Phase::Serving && job.outstanding == 0
     }
 
-    /// Cuts a request between the media.
+    /// Splits a request between the media.
     fn start_request(&mut self, ctx: &mut Ctx<'_>, slot: u32, request: &Request) {
         let (lba, end) = (request.lba.0, request.end().0);
         let past = request.flags.contains(Flags::PAST_CACHE);
@@ -155,7 +156,7 @@ impl NvCacheDisk {
     fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
         self.spindle.busy += u32::from(child == DISK);
         let flags = Flags(request.flags.0 & !Flags::PAST_CACHE.0);
-        self.jobs[slot as usize].left += 1;
+        self.jobs[slot as usize].outstanding += 1;
         ctx.issue(child, Request { flags, ..request }, u64::from(slot));
     }
 
@@ -191,7 +192,7 @@ impl NvCacheDisk {
                 entries = 0;
             }
             Command::FlushUnpinned => entries = 0,
-            Command::Standby | Command::Idle => unreachable!("passed down before"),
+            Command::Standby | Command::Idle => unreachable!("broadcast before"),
         }
         let time = self.command_time + self.entry_time * entries;
         let job = &mut self.jobs[slot as usize];
@@ -200,7 +201,7 @@ impl NvCacheDisk {
         ctx.wake_at(ctx.now() + time, u64::from(slot));
     }
 
-    /// Pinned ranges with data, in order.
+    /// Valid pinned ranges, ascending.
     fn pinned(&self, lba: u64, end: u64) -> Vec<(Lba, u64)> {
         let mut pieces = Vec::new();
         self.extents.pieces(lba, end, &mut pieces);
@@ -219,7 +220,7 @@ impl NvCacheDisk {
         ranges
     }
 
-    /// Reserves what is not in the cache yet; nothing happens when there is not enough room.
+    /// Pins a range: allocates what is not cached. Changes nothing if the space is insufficient.
     fn pin(&mut self, lba: u64, end: u64) -> bool {
         let mut pieces = std::mem::take(&mut self.pieces);
         self.extents.pieces(lba, end, &mut pieces);
@@ -235,56 +236,57 @@ impl NvCacheDisk {
         fits
     }
 
-    /// A request at a medium is done.
+    /// A request to a medium has completed.
     pub(super) fn child_done(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         if done.child == DISK {
             self.spindle.served(ctx.now(), done);
         }
         let slot = done.tag as u32;
         let job = &mut self.jobs[slot as usize];
-        job.left -= 1;
+        job.outstanding -= 1;
         job.failed |= done.outcome == Outcome::Failed;
-        if job.left > 0 {
+        if job.outstanding > 0 {
             return;
         }
-        // All of a phase went out at once, so the last of them took as long as the phase.
+        // All requests of a phase are issued together, so the last one has the latency of the
+        // phase.
         for part in LatencyPhase::ALL {
             job.breakdown.add(part, done.breakdown.get(part));
         }
         job.since = ctx.now();
         let Job { phase, failed, request, moves, .. } = *job;
         match phase {
-            Phase::Reading if !failed => self.move_on(ctx, slot),
+            Phase::Reading if !failed => self.write_moved(ctx, slot),
             Phase::Writing if !failed => self.moved(ctx, slot, moves),
             _ => {
                 let past = request.flags.contains(Flags::PAST_CACHE);
                 let written = job.command.is_none() && request.op == Op::Write && !past;
                 let (lba, end) = (request.lba.0, request.end().0);
                 if written && failed {
-                    // Nobody asked for the room that was reserved for it.
+                    // Frees the space allocated for the failed write.
                     self.extents.remove(lba, end, |extent| !extent.pinned && !extent.valid);
                 } else if written {
                     self.extents.change(lba, end, |extent| extent.valid = true);
                 }
-                self.leave(ctx, slot);
+                self.step_completed(ctx, slot);
             }
         }
     }
 
-    /// A command has taken its time, or a step of it is done: goes on or ends.
-    pub(super) fn leave(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+    /// The processing time of a command is over, or a step has completed: continues or ends.
+    pub(super) fn step_completed(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let job = self.jobs[slot as usize];
-        if !job.failed && job.phase != Phase::Waiting && self.more_to_move(ctx, slot) {
+        if !job.failed && job.phase != Phase::Waiting && self.move_next(ctx, slot) {
             return;
         }
         self.end(ctx, slot);
     }
 
-    /// It is done, and so are those behind it that have nothing to do. There may be many of them,
-    /// so they are gone through and not called one within the other.
+    /// Completes an operation, and those it unblocks that are complete at once. These may be many,
+    /// hence a loop instead of recursion.
     fn end(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         self.finish(ctx, slot);
-        while let Some(next) = self.flow.next_unblocked() {
+        while let Some(next) = self.locks.next_granted() {
             if self.start(ctx, next) {
                 self.finish(ctx, next);
             }
@@ -297,13 +299,13 @@ impl NvCacheDisk {
         match job.id {
             Some(id) if job.failed => ctx.fail_request(id, job.breakdown),
             Some(id) => ctx.complete(id, job.breakdown),
-            None => self.spindle.drained(job.failed),
+            None => self.spindle.destaged(job.failed),
         }
-        self.flow.leave(slot);
+        self.locks.release(slot);
     }
 
-    /// Whether a command has (more) data to move, and begins to.
-    fn more_to_move(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
+    /// Starts the next move of data for a command; returns `false` when there is none.
+    fn move_next(&mut self, ctx: &mut Ctx<'_>, slot: u32) -> bool {
         let Job { command, request, .. } = self.jobs[slot as usize];
         let next = match command {
             Some(Command::Pin { populate: true }) => {
@@ -314,9 +316,9 @@ impl NvCacheDisk {
                 missing.map(|piece| (piece.lba, piece.sectors, DISK, piece.lba))
             }
             Some(Command::FlushUnpinned) if self.extents.free() < u64::from(request.sectors) => {
-                self.own_extent()
+                self.unpinned_extent()
             }
-            Some(Command::LeavePowerMode) => self.own_extent(),
+            Some(Command::LeavePowerMode) => self.unpinned_extent(),
             _ => None,
         };
         let Some((lba, sectors, child, at)) = next else { return false };
@@ -324,8 +326,8 @@ impl NvCacheDisk {
         true
     }
 
-    /// Reads the first of `sectors` sectors from `lba` on, that are at `at` of `child`, to write
-    /// them to the other medium.
+    /// Starts moving sectors `lba..lba + sectors`, which are at sector `at` of `child`, to the
+    /// other medium.
     pub(super) fn begin_move(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -343,19 +345,19 @@ impl NvCacheDisk {
         self.issue(ctx, slot, child, background(read));
     }
 
-    /// The oldest of the drive's own extents: where it belongs, its length, and where it is.
-    pub(super) fn own_extent(&self) -> Option<(u64, u64, usize, u64)> {
+    /// The oldest unpinned extent: first sector, length, child, and first sector there.
+    pub(super) fn unpinned_extent(&self) -> Option<(u64, u64, usize, u64)> {
         let (lba, extent) = self.extents.oldest_unpinned()?;
         Some((lba, extent.sectors, FLASH, extent.at))
     }
 
-    /// Data are read and go to the other medium.
-    fn move_on(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+    /// A range has been read: writes it to the other medium.
+    fn write_moved(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let Job { command, moves: (lba, sectors), data, .. } = self.jobs[slot as usize];
         self.jobs[slot as usize].phase = Phase::Writing;
         let write = Request { data, ..Request::new(Op::Write, Lba(lba), sectors) };
         if !matches!(command, Some(Command::Pin { .. })) {
-            // The copy in the cache is given up afterwards, so it has to be on the medium.
+            // The cached copy is dropped next, so the data must be on the medium.
             let flags = Flags::FUA;
             self.issue(ctx, slot, DISK, background(Request { flags, ..write }));
             return;
@@ -375,11 +377,11 @@ impl NvCacheDisk {
             ctx.emit(CacheEvent::Destaged { sectors });
             self.extents.remove(lba, end, |extent| !extent.pinned);
         }
-        self.leave(ctx, slot);
+        self.step_completed(ctx, slot);
     }
 }
 
-/// Sectors moved between the media at a time: 1 MiB.
+/// Longest move between the media: 1 MiB.
 const MOVE_SECTORS_MAX: u64 = 2048;
 
 fn background(request: Request) -> Request {

@@ -7,7 +7,7 @@ pub mod heard;
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{EventRecord, SimDuration};
+use hybridsim_engine::{Event, EventRecord, SimDuration};
 
 /// Everything a hybrid disk can be chosen together from.
 pub fn registry() -> Registry {
@@ -38,7 +38,7 @@ pub fn cleanup(name: &str) -> Value {
     plug(name, settings)
 }
 
-/// Writes longer than so many sectors go round the cache.
+/// Writes longer than this many sectors bypass the cache.
 pub fn threshold(sectors: u64) -> Value {
     plug("threshold", Settings::default().and("threshold_sectors", Value::Count(sectors)))
 }
@@ -46,12 +46,12 @@ pub fn threshold(sectors: u64) -> Value {
 /// The defaults but for a page size in sectors.
 pub fn settings(page_sectors: u64) -> Settings {
     Settings::default()
-        .and("page_bytes", Value::Bytes(page_sectors * 512))
+        .and("page_size", Value::Bytes(page_sectors * 512))
         .and("admission", threshold(255))
         .and("replacement", plug("lru", Settings::default()))
         .and("cleanup", cleanup("on-demand-complete"))
-        .and("flash_depth", Value::Count(32))
-        .and("disk_depth", Value::Count(32))
+        .and("flash_queue_depth", Value::Count(32))
+        .and("disk_queue_depth", Value::Count(32))
         .and("disk_scheduler", plug("fcfs", Settings::default()))
         .and("destage_bytes", Value::Bytes(128 * 1024))
         .and("destage_depth", Value::Count(8))
@@ -67,8 +67,8 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
     Settings::default()
         .and("scheme", Value::Text(scheme.to_owned()))
         .and("caching_space", Value::Number(space))
-        .and("flash_spare", Value::Number(0.05))
-        .and("page_bytes", Value::Bytes(4096))
+        .and("over_provisioning", Value::Number(1.0 / 19.0))
+        .and("page_size", Value::Bytes(4096))
         .and("sequential_bytes", Value::Bytes(16 << 10))
         .and("streams", Value::Count(1))
         .and("destage_pages", Value::Count(4))
@@ -96,6 +96,6 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
 }
 
 /// How many events are so.
-pub fn count(events: &[EventRecord], is: impl Fn(&EventRecord) -> bool) -> usize {
-    events.iter().filter(|stamped| is(stamped)).count()
+pub fn count(events: &[EventRecord], is: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|stamped| is(&stamped.event)).count()
 }

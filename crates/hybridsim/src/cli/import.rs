@@ -2,7 +2,7 @@
 
 use super::output::{Exit, Failure, note, print};
 use clap::Subcommand;
-use hybridsim_import::folder::Folder;
+use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub fn import(args: &DisksimArgs) -> Result<(), Failure> {
         None => None,
     };
     let request = Request { file: args.file.to_string_lossy().into_owned(), overrides, trace };
-    let mut folder = Folder { include: args.include.clone() };
+    let mut folder = SearchPath { include: args.include.clone() };
     let imported =
         disksim(&request, &mut folder).map_err(|error| Failure::usage(error.to_string()))?;
     for warning in &imported.warnings {

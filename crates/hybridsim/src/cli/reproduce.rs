@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce: a source (flashsim, disk) or one of its experiments (flashsim/fig6); all without any
+    /// What to reproduce: a source (flashsim, disk) or one of its figures and tables
+    /// (flashsim/fig6); default: all
     ids: Vec<String>,
     /// Only list the available figures and tables
     #[arg(long, conflicts_with_all = ["json", "out"])]

@@ -126,7 +126,12 @@ pub(super) fn warn(path: &Path, warnings: &[Warning]) {
     for warning in warnings {
         let times =
             if warning.count > 1 { format!(" ({} times)", warning.count) } else { String::new() };
-        note(&format!("warning: {}{}: {}{times}", path.display(), warning.place, warning.message));
+        note(&format!(
+            "warning: {}{}: {}{times}",
+            path.display(),
+            warning.location,
+            warning.message
+        ));
     }
 }
 
@@ -181,13 +186,13 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
         let document = json!({
             "file": args.open.file.display().to_string(),
             "format": format,
-            "packing": reader.packing,
+            "packing": reader.compression,
             "also_possible": reader.also,
             "profile": profile,
         });
         return print(&serde_json::to_string_pretty(&document).expect("plain data is JSON"));
     }
-    let packed = reader.packing.map_or_else(String::new, |packing| format!(", {packing}"));
+    let packed = reader.compression.map_or_else(String::new, |packing| format!(", {packing}"));
     let mut out = format!("{:<20} {format}{packed}\n", "format");
     for (label, value) in profile.rows() {
         out += &format!("{label:<20} {value}\n");

@@ -1,18 +1,18 @@
-//! Buses: what requests, data and answers travel over.
+//! Buses: transfer of commands, data and messages.
 //!
-//! A request takes the bus for its command, and again for its data. In between the device works
-//! with the bus free (`disconnect`) or held. Data of a read cross the bus while they come off the
-//! medium as far as the bus was idle at that time, the last sector one block time after it left the
-//! medium; data of a write cross while the arm moves.
+//! A request occupies the bus for its command and again for its data. In between, the bus is free
+//! (`disconnect`) or held. The data of a read cross the bus while they come off the medium, as far
+//! as the bus was idle at that time, the last sector one block time after it left the medium; the
+//! data of a write cross while the arm moves.
 //!
-//! - A *tenured* bus has one owner at a time, who keeps it until the phase is over. Who is next is
-//!   decided by slot (the device listed first wins) or by order of asking.
-//! - An *interleaved* bus is shared: each of n transfers goes on at the nth part of its speed.
+//! - A *tenured* bus has one owner at a time, until the end of its phase. Arbitration is by slot
+//!   (the device listed first wins) or in order of arrival.
+//! - An *interleaved* bus is shared: each of n transfers proceeds at 1/n of the rate.
 //!
-//! What a read moved before the bus was asked for is claimed after the event: exact as long as
-//! nobody else used the bus then, and nothing is claimed if somebody did.
+//! The part of a read that crossed the bus before it was requested is accounted for afterwards:
+//! exact if the bus was idle at that time; otherwise no part is counted.
 //!
-//! A device whose own link takes time (`host_rate`) adds it; leave it out below a bus.
+//! A device with a link rate of its own (`host_rate`) adds its time; omit it below a bus.
 
 mod params;
 mod shared;
@@ -28,11 +28,11 @@ use hybridsim_engine::{
 use shared::Shared;
 use slab::Slab;
 use std::rc::Rc;
-use tenured::{Order, Tenured};
+use tenured::{Arbitration, Tenured};
 
 pub use params::ENTRY;
 
-/// How long things take.
+/// Phase times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// To win the bus.
@@ -47,7 +47,7 @@ pub struct Times {
     pub write_block: SimDuration,
 }
 
-/// What the bus is wanted for.
+/// A bus phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The command; with the data of a write that does not overlap.
@@ -58,7 +58,7 @@ enum Phase {
     Message,
 }
 
-/// Somebody wants the bus.
+/// A request for the bus.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     op: u32,
@@ -69,8 +69,8 @@ struct Claim {
 
 #[derive(Clone, Copy, Debug)]
 struct Operation {
-    /// With the request in the device's addresses; outstanding are the phases and answers still to
-    /// come before the message.
+    /// With the request in the device's addresses; outstanding are the phases and the completion
+    /// that precede the message.
     pending: PendingRequest,
     target: usize,
     /// Where the device spent its time.
@@ -93,11 +93,11 @@ pub struct Bus {
     disconnect: bool,
     medium: Medium,
     ops: Slab<Operation>,
-    /// Claims whose phase is over, in that order.
-    over: Vec<Claim>,
+    /// Claims whose phase is finished, in that order.
+    finished: Vec<Claim>,
 }
 
-/// Times told as numbers.
+/// Custom events.
 const BUSY_NS: u8 = 0;
 const WAIT_NS: u8 = 1;
 
@@ -115,7 +115,7 @@ impl Bus {
         SimDuration::from_ns(block.as_ns().saturating_mul(u64::from(request.sectors)))
     }
 
-    /// How long `claim` keeps the bus when it gets it now, the bus having been idle for `idle`.
+    /// Duration of a phase that starts now, the bus having been idle for `idle`.
     fn duration(
         times: &Times,
         overlap: bool,
@@ -157,17 +157,17 @@ impl Bus {
         }
     }
 
-    /// Lets phases begin and end until nothing more happens now.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Starts and ends phases until none starts or ends at this instant.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             self.grant(ctx);
-            if self.over.is_empty() {
+            if self.finished.is_empty() {
                 return;
             }
-            for at in 0..self.over.len() {
-                self.phase_over(ctx, self.over[at]);
+            for at in 0..self.finished.len() {
+                self.phase_finished(ctx, self.finished[at]);
             }
-            self.over.clear();
+            self.finished.clear();
         }
     }
 
@@ -175,7 +175,7 @@ impl Bus {
         let now = ctx.now();
         match &mut self.medium {
             Medium::Shared(bus) => {
-                bus.advance(now, &mut self.over);
+                bus.advance(now, &mut self.finished);
                 if let Some((at, token)) = bus.timer() {
                     ctx.wake_at(at, token);
                 }
@@ -195,11 +195,11 @@ impl Bus {
                         ctx.wake_after(time, 0);
                         return;
                     }
-                    // It takes no time: over at once. Whoever holds the bus keeps it.
+                    // The phase takes no time and ends at once; a holder keeps the bus.
                     if claim.phase == Phase::Command && !self.disconnect {
                         bus.hold(claim.op);
                     }
-                    self.over.push(claim);
+                    self.finished.push(claim);
                     if !self.disconnect {
                         return;
                     }
@@ -208,7 +208,7 @@ impl Bus {
         }
     }
 
-    fn phase_over(&mut self, ctx: &mut Ctx<'_>, claim: Claim) {
+    fn phase_finished(&mut self, ctx: &mut Ctx<'_>, claim: Claim) {
         let op = &mut self.ops[claim.op as usize];
         match claim.phase {
             Phase::Command => {
@@ -228,7 +228,7 @@ impl Bus {
         }
     }
 
-    /// The data or the device's answer has come.
+    /// The data transfer or the device has completed.
     fn one_done(&mut self, ctx: &mut Ctx<'_>, index: u32, failed: bool) {
         let op = &mut self.ops[index as usize];
         if !op.pending.one_done(failed) {
@@ -247,7 +247,7 @@ impl Bus {
     fn finish(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let op = self.ops.remove(index as usize);
         if let Medium::Tenured(bus) = &mut self.medium {
-            bus.let_go(index, ctx.now());
+            bus.release_holder(index, ctx.now());
         }
         let total = ctx.now().since(ctx.issued(op.pending.id));
         let mut breakdown = op.breakdown.plus(LatencyPhase::Overhead, op.command);
@@ -295,7 +295,7 @@ impl Component for Bus {
             transfer: self.data_time(&request),
         });
         self.claim(ctx, op, Phase::Command);
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
@@ -303,7 +303,7 @@ impl Component for Bus {
         let op = &mut self.ops[index as usize];
         op.breakdown = done.breakdown;
         self.one_done(ctx, index, done.failed());
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Ctx<'_>, token: u64) {
@@ -311,11 +311,11 @@ impl Component for Bus {
             Medium::Tenured(bus) => {
                 let holds = !self.disconnect;
                 let claim = bus.release(ctx.now(), holds);
-                self.phase_over(ctx, claim);
+                self.phase_finished(ctx, claim);
             }
-            Medium::Shared(bus) => bus.timer_went_off(token),
+            Medium::Shared(bus) => bus.timer_expired(token),
         }
-        self.settle(ctx);
+        self.advance(ctx);
     }
 
     fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {

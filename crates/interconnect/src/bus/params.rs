@@ -1,6 +1,6 @@
 //! The parameters of a bus.
 
-use super::{Bus, Medium, Order, Shared, Tenured, Times};
+use super::{Arbitration, Bus, Medium, Shared, Tenured, Times};
 use crate::targets::Targets;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
@@ -139,9 +139,13 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
         medium: if shared {
             Medium::Shared(Shared::default())
         } else {
-            Medium::Tenured(Tenured::new(if by_slot { Order::Slot } else { Order::Arrival }))
+            Medium::Tenured(Tenured::new(if by_slot {
+                Arbitration::Slot
+            } else {
+                Arbitration::Arrival
+            }))
         },
         ops: Slab::new(),
-        over: Vec::new(),
+        finished: Vec::new(),
     }))
 }

@@ -1,4 +1,4 @@
-//! A bus whose transfers share it: each of n goes on at the nth part of its speed.
+//! A bus shared by its transfers: each of n proceeds at 1/n of the rate.
 
 use super::Claim;
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
@@ -6,7 +6,7 @@ use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
     claim: Claim,
-    /// Time it would still take alone.
+    /// Remaining time at the full rate.
     left: u64,
 }
 
@@ -14,14 +14,14 @@ struct Transfer {
 #[derive(Debug, Default)]
 pub struct Shared {
     transfers: Vec<Transfer>,
-    told: SimTime,
+    advanced_to: SimTime,
     /// The timer in force; older ones are ignored.
     number: u64,
     set_for: Option<SimTime>,
 }
 
 impl Shared {
-    /// A transfer begins that would take `work` alone.
+    /// A transfer starts that takes `work` at the full rate.
     pub(super) fn begin(&mut self, now: SimTime, claim: Claim, work: SimDuration) {
         self.progress(now);
         self.transfers.push(Transfer { claim, left: work.as_ns() });
@@ -30,22 +30,22 @@ impl Shared {
     fn progress(&mut self, now: SimTime) {
         let count = self.transfers.len() as u64;
         if count == 0 {
-            self.told = now;
+            self.advanced_to = now;
             return;
         }
-        // What does not divide evenly is kept for the next time, so that ends do not move.
-        let served = now.since(self.told).as_ns() / count;
-        self.told += SimDuration::from_ns(served * count);
+        // The remainder is carried over, so that ends do not move.
+        let served = now.since(self.advanced_to).as_ns() / count;
+        self.advanced_to += SimDuration::from_ns(served * count);
         for transfer in &mut self.transfers {
             transfer.left = transfer.left.saturating_sub(served);
         }
     }
 
-    /// Moves on to `now`; what is over goes to `over`, in order of beginning.
-    pub(super) fn advance(&mut self, now: SimTime, over: &mut Vec<Claim>) {
+    /// Advances to `now`; finished transfers are added to `finished`, in order of their start.
+    pub(super) fn advance(&mut self, now: SimTime, finished: &mut Vec<Claim>) {
         self.progress(now);
         let done = self.transfers.iter().filter(|transfer| transfer.left == 0);
-        over.extend(done.map(|transfer| transfer.claim));
+        finished.extend(done.map(|transfer| transfer.claim));
         self.transfers.retain(|transfer| transfer.left > 0);
     }
 
@@ -57,7 +57,7 @@ impl Shared {
             return None;
         };
         let time = least.saturating_mul(self.transfers.len() as u64);
-        let at = self.told + SimDuration::from_ns(time);
+        let at = self.advanced_to + SimDuration::from_ns(time);
         if self.set_for == Some(at) {
             return None;
         }
@@ -66,8 +66,8 @@ impl Shared {
         Some((at, self.number))
     }
 
-    /// A timer went off; one that is out of date changes nothing.
-    pub(super) fn timer_went_off(&mut self, token: u64) {
+    /// A timer expired; an outdated one is ignored.
+    pub(super) fn timer_expired(&mut self, token: u64) {
         if token == self.number {
             self.set_for = None;
         }
@@ -75,12 +75,12 @@ impl Shared {
 
     /// Writes its state: no transfer is under way, but a timer may be.
     pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(self.told, self.number, self.set_for));
+        to.put(&(self.advanced_to, self.number, self.set_for));
     }
 
     /// Reads back what [`Shared::save`] wrote.
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        (self.told, self.number, self.set_for) = from.take()?;
+        (self.advanced_to, self.number, self.set_for) = from.take()?;
         Ok(())
     }
 }

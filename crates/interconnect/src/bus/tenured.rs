@@ -4,20 +4,20 @@ use super::Claim;
 use hybridsim_engine::{Loader, Saver, SimDuration, SimTime, StateError};
 use std::collections::VecDeque;
 
-/// Who is next.
+/// Order of arbitration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Arbitration {
     /// The device listed first.
     Slot,
-    /// Who asked first.
+    /// The first to request it.
     Arrival,
 }
 
-/// The owner, and who waits.
+/// The owner and the waiting claims.
 #[derive(Debug)]
 pub struct Tenured {
     pub(super) waiting: VecDeque<Claim>,
-    order: Order,
+    order: Arbitration,
     owner: Option<Claim>,
     /// The operation that keeps the bus between its phases.
     holder: Option<u32>,
@@ -26,7 +26,7 @@ pub struct Tenured {
 
 impl Tenured {
     /// A free bus.
-    pub fn new(order: Order) -> Self {
+    pub fn new(order: Arbitration) -> Self {
         Self {
             waiting: VecDeque::new(),
             order,
@@ -44,8 +44,8 @@ impl Tenured {
         let at = match self.holder {
             Some(op) => self.waiting.iter().position(|claim| claim.op == op)?,
             None => match self.order {
-                Order::Arrival => 0,
-                Order::Slot => {
+                Arbitration::Arrival => 0,
+                Arbitration::Slot => {
                     let slots = self.waiting.iter().enumerate();
                     slots.min_by_key(|(at, claim)| (claim.slot, *at))?.0
                 }
@@ -60,12 +60,12 @@ impl Tenured {
         self.owner = Some(claim);
     }
 
-    /// Operation `op` keeps the bus until [`Tenured::let_go`].
+    /// Operation `op` keeps the bus until [`Tenured::release_holder`].
     pub(super) fn hold(&mut self, op: u32) {
         self.holder = Some(op);
     }
 
-    /// The owner's phase is over; it keeps the bus where operations `hold` it.
+    /// The phase of the owner has ended; it keeps the bus if operations `hold` it.
     pub(super) fn release(&mut self, now: SimTime, hold: bool) -> Claim {
         let claim = self.owner.take().expect("a timer runs only for an owner");
         if hold {
@@ -75,8 +75,8 @@ impl Tenured {
         claim
     }
 
-    /// Operation `op` is over.
-    pub(super) fn let_go(&mut self, op: u32, now: SimTime) {
+    /// Operation `op` is finished.
+    pub(super) fn release_holder(&mut self, op: u32, now: SimTime) {
         if self.holder == Some(op) {
             self.holder = None;
             self.idle_since = now;

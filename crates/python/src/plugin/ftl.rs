@@ -6,10 +6,10 @@ use super::{construct, one_line};
 use crate::failure;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
-use hybridsim_flash::Cause;
 use hybridsim_flash::ftl::{BuiltFtl, Ftl, FtlEntry, FtlError, FtlInput, Hint};
 use hybridsim_flash::geometry::{Lpn, Ppn};
 use hybridsim_flash::ops::{After, FlashOps};
+use hybridsim_flash::{Cause, SavedState};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::Cell;
@@ -42,6 +42,10 @@ struct PythonFtl {
 }
 
 impl PythonFtl {
+    fn cannot_be_saved(&self) -> StateError {
+        StateError(format!("{} is written in Python, whose objects are not saved", self.class))
+    }
+
     /// Calls `method` with `numbers` and the flash, which is lent to it for this long.
     fn call<T>(
         &self,
@@ -94,7 +98,19 @@ fn nothing(_value: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+impl SavedState for PythonFtl {
+    fn save(&self, _to: &mut Saver) {}
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Err(self.cannot_be_saved())
+    }
+}
+
 impl Ftl for PythonFtl {
+    fn needs_preparation(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         self.call("prepare", &[], 0, flash, nothing)
     }
@@ -132,12 +148,8 @@ impl Ftl for PythonFtl {
         self.call("idle", &[], 0, flash, |value| value.is_truthy())
     }
 
-    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Err(StateError(format!("{} is written in Python, whose objects are not saved", self.class)))
-    }
-
-    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Err(StateError(format!("{} is written in Python, whose objects are not saved", self.class)))
+    fn check_saveable(&self) -> Result<(), StateError> {
+        Err(self.cannot_be_saved())
     }
 
     fn mapping_ram_bytes(&self) -> u64 {

@@ -2,9 +2,11 @@
 
 use super::construct;
 use crate::failure;
+use hybridsim_cache::policy_state::PolicyState;
 use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::Description;
+use hybridsim_engine::{Loader, Saver, StateError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -76,6 +78,16 @@ impl PythonReplacement {
             }
         }
         Ok(())
+    }
+}
+
+impl PolicyState for PythonReplacement {
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Err(StateError("a replacement policy in Python cannot save its state".to_owned()))
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Err(StateError("a replacement policy in Python cannot restore a state".to_owned()))
     }
 }
 

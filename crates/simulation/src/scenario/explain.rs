@@ -60,7 +60,7 @@ fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [P
 pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
     let key = key.trim().trim_start_matches('[').trim_end_matches(']');
     explain_word(registry, key).or_else(|problem| {
-        // A path as scenarios and messages have it: in `component.ssd.ftl.gc` the name of the component is
+        // A path as in scenarios and messages: in `component.ssd.ftl.gc` the component's name is
         // the user's, and what is chosen in on the way is not known here.
         let steps: Vec<&str> = key.split('.').collect();
         let own = if steps[0] == "component" { 2 } else { 1 };

@@ -23,7 +23,7 @@ hybridsim_config::params! {
         pub seed: u64 = Kind::Count { min: 0, max: u64::MAX }, default "1",
             "Seed of all random numbers of the run.";
         pub verify: bool = Kind::Flag, default "false",
-            "Check that every read returns the last write. Slower, needs memory per sector written.";
+            "Check that every read returns the last write. Slower, needs memory per written sector.";
         pub power_cut_every: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
             "Random power failures, on average one in so many messages between components. With \
              `verify`, the run checks that no acknowledged write is lost.";
@@ -323,8 +323,8 @@ fn replay_keys(checker: &mut Checker<'_>, root: &Table, settings: &Settings) {
         // Resolved scenarios spell out every default.
         if value(settings, key) != value(&defaults, key) {
             let message = "is a replay option of traces, and this workload is generated".to_owned();
-            let help = "set it in the generator if that has such a key (see `hybridsim explain`), or \
-                        remove it";
+            let help = "set it in the generator if that has such a key (see `hybridsim explain`), \
+                        or remove it";
             checker.problem(Some(span), &format!("workload.{key}"), message, Some(help.into()));
         }
     }

@@ -47,7 +47,10 @@ pub fn schema(registry: &Registry) -> Value {
             "run": table(&[RunSettings::PARAMS], true),
             "host": table(&[hybridsim_host::driver::PARAMS], true),
             "workload": table(WORKLOAD, true),
-            "component": { "type": "object", "additionalProperties": { "$ref": "#/$defs/component" } },
+            "component": {
+                "type": "object",
+                "additionalProperties": { "$ref": "#/$defs/component" },
+            },
         },
         "$defs": definitions,
     })

@@ -1,20 +1,20 @@
-//! A block's content: the names of volumes first seen in it, then its records by column.
+//! A block's content: the names of volumes that are new in it, then its records by column.
 
 use super::NAME_BYTES_MAX;
-use super::column::{Bytes, Damage, put_column, put_varint, unzigzag, zigzag};
+use super::column::{ByteCursor, Damage, put_column, put_varint, unzigzag, zigzag};
 use crate::record::Record;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime};
 
-/// Room to work in, reused from block to block.
+/// Buffers reused from block to block.
 #[derive(Default)]
-pub struct Work {
+pub struct ColumnBuffers {
     column: Vec<u64>,
-    /// Per volume, the end of the request before: what the next address is predicted to be.
+    /// Per volume, the end of its last request: the prediction of the next address.
     ends: Vec<u64>,
 }
 
-impl Work {
-    fn forget(&mut self) {
+impl ColumnBuffers {
+    fn reset(&mut self) {
         self.ends.fill(0);
     }
 
@@ -34,7 +34,12 @@ impl Work {
 }
 
 /// Appends `names` and `records` to `out`.
-pub fn encode(out: &mut Vec<u8>, names: &[String], records: &[Record], work: &mut Work) {
+pub fn encode(
+    out: &mut Vec<u8>,
+    names: &[String],
+    records: &[Record],
+    buffers: &mut ColumnBuffers,
+) {
     put_varint(out, names.len() as u64);
     for name in names {
         put_varint(out, name.len() as u64);
@@ -42,14 +47,14 @@ pub fn encode(out: &mut Vec<u8>, names: &[String], records: &[Record], work: &mu
     }
     let base = records.first().map_or(0, |record| record.at.as_ns());
     put_varint(out, base);
-    work.put(out, records, |record| record.request.op as u64);
-    work.put(out, records, |record| u64::from(record.request.flags.0));
-    work.put(out, records, |record| u64::from(record.request.volume));
-    work.put(out, records, |record| u64::from(record.request.sectors));
-    work.put(out, records, |record| {
+    buffers.put(out, records, |record| record.request.op as u64);
+    buffers.put(out, records, |record| u64::from(record.request.flags.0));
+    buffers.put(out, records, |record| u64::from(record.request.volume));
+    buffers.put(out, records, |record| u64::from(record.request.sectors));
+    buffers.put(out, records, |record| {
         record.response.map_or(0, |time| time.as_ns().saturating_add(1))
     });
-    let mut column = std::mem::take(&mut work.column);
+    let mut column = std::mem::take(&mut buffers.column);
     column.clear();
     let mut before = base;
     column.extend(records.iter().map(|record| {
@@ -58,25 +63,25 @@ pub fn encode(out: &mut Vec<u8>, names: &[String], records: &[Record], work: &mu
     }));
     put_column(out, &column);
     column.clear();
-    work.forget();
+    buffers.reset();
     for record in records {
         let request = &record.request;
-        let predicted = std::mem::replace(work.end_of(request.volume), request.end().0);
+        let predicted = std::mem::replace(buffers.end_of(request.volume), request.end().0);
         column.push(zigzag(request.lba.0.wrapping_sub(predicted)));
     }
     put_column(out, &column);
-    work.column = column;
+    buffers.column = column;
 }
 
-/// Reads what [`encode`] wrote; `records` are replaced, `names` are added to.
+/// The inverse of [`encode`]: replaces `records` and appends to `names`.
 pub fn decode(
     content: &[u8],
     count: usize,
     names: &mut Vec<String>,
     records: &mut Vec<Record>,
-    work: &mut Work,
+    buffers: &mut ColumnBuffers,
 ) -> Result<(), Damage> {
-    let mut bytes = Bytes(content);
+    let mut bytes = ByteCursor(content);
     decode_names(&mut bytes, names)?;
     let base = bytes.varint()?;
     records.clear();
@@ -112,22 +117,22 @@ pub fn decode(
         records[index].at = SimTime::from_ns(at);
         Ok(())
     })?;
-    work.forget();
+    buffers.reset();
     bytes.column(count, |index, value| {
         let request = &mut records[index].request;
-        let end = work.end_of(request.volume);
+        let end = buffers.end_of(request.volume);
         request.lba = Lba(end.wrapping_add(unzigzag(value)));
         *end = request.end().0;
         Ok(())
     })?;
-    if bytes.0.is_empty() { Ok(()) } else { Err("its content is longer than it says") }
+    if bytes.0.is_empty() { Ok(()) } else { Err("its content is longer than its header says") }
 }
 
-fn decode_names(bytes: &mut Bytes<'_>, names: &mut Vec<String>) -> Result<(), Damage> {
+fn decode_names(bytes: &mut ByteCursor<'_>, names: &mut Vec<String>) -> Result<(), Damage> {
     let count = bytes.varint()?;
     for _ in 0..count {
         if names.len() > usize::from(u16::MAX) {
-            return Err("it names more than 65,536 volumes");
+            return Err("it has names of more than 65,536 volumes");
         }
         let length = bytes.varint()?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);

@@ -1,13 +1,13 @@
-//! Columns of a block: whole numbers, one a record, each column in the shortest of three forms.
+//! Columns of a block: a whole number per record, each column in the shortest of three encodings.
 //!
-//! Mode 0 is one value for all records, mode 1 LEB128 numbers in a common unit (times of a trace
-//! kept in microseconds are all multiples of 1,000 ns), mode 2 one byte a record.
+//! Mode 0 is one value for all records, mode 1 LEB128 numbers in a common unit (times recorded in
+//! microseconds are all multiples of 1,000 ns), mode 2 one byte per record.
 
 const CONSTANT: u8 = 0;
 const VARINTS: u8 = 1;
 const BYTES: u8 = 2;
 
-/// Longest LEB128 number.
+/// Maximum length of a LEB128 number.
 const VARINT_BYTES_MAX: usize = 10;
 
 /// Appends `value` in LEB128.
@@ -49,13 +49,13 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Reads numbers off a slice.
-pub struct Bytes<'a>(pub &'a [u8]);
+/// Reads numbers from a slice.
+pub struct ByteCursor<'a>(pub &'a [u8]);
 
-/// What is wrong with a block's content.
+/// An error in a block's content.
 pub type Damage = &'static str;
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteCursor<'a> {
     /// The next LEB128 number.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Damage> {
@@ -87,12 +87,12 @@ impl<'a> Bytes<'a> {
     /// The next `length` bytes.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Damage> {
         let (taken, rest) =
-            self.0.split_at_checked(length).ok_or("its content is shorter than it says")?;
+            self.0.split_at_checked(length).ok_or("its content is shorter than its header says")?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// A column of `count` numbers, each handed to `each` with its index.
+    /// Decodes a column of `count` numbers; calls `each` with the index and value of each.
     #[inline]
     pub fn column(
         &mut self,
@@ -122,7 +122,7 @@ impl<'a> Bytes<'a> {
                 }
                 Ok(())
             }
-            _ => Err("a column has an unknown form"),
+            _ => Err("a column has an unknown encoding"),
         }
     }
 }
@@ -134,7 +134,7 @@ pub const fn zigzag(difference: u64) -> u64 {
     ((signed << 1) ^ (signed >> 63)) as u64
 }
 
-/// Undoes [`zigzag`].
+/// The inverse of [`zigzag`].
 #[inline]
 pub const fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
@@ -150,7 +150,7 @@ mod tests {
         put_column(&mut out, values);
         assert!(out.len() <= bytes_max, "{} bytes: {out:?}", out.len());
         let mut read = Vec::new();
-        let mut bytes = Bytes(&out);
+        let mut bytes = ByteCursor(&out);
         let result = bytes.column(values.len(), |_, value| {
             read.push(value);
             Ok(())
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_back_and_take_the_shortest_form() {
+    fn columns_round_trip_in_the_shortest_encoding() {
         check(&[7; 1000], 2);
         check(&[u64::MAX; 3], 11);
         check(&[0, 1, 2, 127], 6);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn zigzag_is_small_for_small_differences_and_undone() {
+    fn zigzag_round_trips_and_is_small_for_small_differences() {
         for (difference, value) in [(0, 0), (u64::MAX, 1), (1, 2), (1 << 63, u64::MAX)] {
             assert_eq!(zigzag(difference), value);
             assert_eq!(unzigzag(value), difference);
@@ -181,14 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn damaged_numbers_are_refused() {
-        assert!(Bytes(&[0x80; 20]).varint().is_err());
+    fn damaged_numbers_are_rejected() {
+        assert!(ByteCursor(&[0x80; 20]).varint().is_err());
         assert!(
-            Bytes(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]).varint().is_err()
+            ByteCursor(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2])
+                .varint()
+                .is_err()
         );
-        assert!(Bytes(&[0x80]).varint().is_err());
-        assert!(Bytes(&[]).varint().is_err());
-        assert!(Bytes(&[9, 0]).column(1, |_, _| Ok(())).is_err());
-        assert!(Bytes(&[VARINTS, 3, 0x80]).column(1, |_, _| Ok(())).is_err());
+        assert!(ByteCursor(&[0x80]).varint().is_err());
+        assert!(ByteCursor(&[]).varint().is_err());
+        assert!(ByteCursor(&[9, 0]).column(1, |_, _| Ok(())).is_err());
+        assert!(ByteCursor(&[VARINTS, 3, 0x80]).column(1, |_, _| Ok(())).is_err());
     }
 }

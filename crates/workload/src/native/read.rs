@@ -1,25 +1,25 @@
-//! Reads the native format as a stream, with memory for one block whatever the file claims.
+//! Reads the native format as a stream, with memory for one block whatever the header says.
 
-use super::block::{Work, decode};
+use super::block::{ColumnBuffers, decode};
 use super::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BLOCK_MARK, BLOCK_RECORDS_MAX, END_BYTES, END_MARK,
     HEADER_BYTES_MAX, Header, MAGIC, PREAMBLE_BYTES, VERSION, checksum,
 };
-use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What the end of a native trace says about it.
+/// The totals in the end section of a native trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// Requests.
     pub records: u64,
-    /// Arrival of the last request, counted from the first.
+    /// Time from the first to the last arrival.
     pub span: SimDuration,
     /// Volumes.
     pub volumes: u32,
-    /// BLAKE3 of everything before the end piece, in hexadecimal.
+    /// BLAKE3 of everything before the end section, in hexadecimal.
     pub digest: String,
 }
 
@@ -30,14 +30,15 @@ pub struct NativeReader<R: Read> {
     header: Header,
     totals: Option<Totals>,
     digest: blake3::Hasher,
-    unpacker: zstd::bulk::Decompressor<'static>,
-    work: Work,
-    packed: Vec<u8>,
+    decompressor: zstd::bulk::Decompressor<'static>,
+    buffers: ColumnBuffers,
+    compressed: Vec<u8>,
     content: Vec<u8>,
     names: Vec<String>,
     records: Vec<Record>,
+    /// Index of the next record in `records`.
     at: usize,
-    /// Records of blocks before the one in `records`.
+    /// Records of earlier blocks.
     before: u64,
     blocks: u64,
     bytes_read: u64,
@@ -59,19 +60,19 @@ impl<R: Read> NativeReader<R> {
     /// Reads the header. `path` is for messages; `bytes_total`, where known, for progress.
     ///
     /// # Errors
-    /// When this is no native trace, one of a newer version, or its header is damaged.
+    /// When this is not a native trace, or of a newer version, or its header is damaged.
     pub fn new(input: R, path: &Path, bytes_total: Option<u64>) -> Result<Self, TraceError> {
-        let unpacker = zstd::bulk::Decompressor::new()
-            .map_err(|error| TraceError::new(path, Place::File, error.to_string()))?;
+        let decompressor = zstd::bulk::Decompressor::new()
+            .map_err(|error| TraceError::new(path, SourceLocation::File, error.to_string()))?;
         let mut reader = Self {
             input,
             path: path.to_owned(),
             header: Header::default(),
             totals: None,
             digest: blake3::Hasher::new(),
-            unpacker,
-            work: Work::default(),
-            packed: Vec::new(),
+            decompressor,
+            buffers: ColumnBuffers::default(),
+            compressed: Vec::new(),
             content: Vec::new(),
             names: Vec::new(),
             records: Vec::new(),
@@ -88,26 +89,24 @@ impl<R: Read> NativeReader<R> {
         Ok(reader)
     }
 
-    /// What the header says.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Where the bytes come from.
-    pub(super) const fn input(&self) -> &R {
+    pub(crate) const fn input(&self) -> &R {
         &self.input
     }
 
-    /// What the end of the file says, once it has been reached and found to be true.
+    /// The totals in the end section, once it has been reached and verified.
     pub fn totals(&self) -> Option<&Totals> {
         self.totals.as_ref()
     }
 
-    fn fail(&self, place: Place, message: impl Into<String>) -> TraceError {
-        TraceError::new(&self.path, place, message)
+    fn fail(&self, location: SourceLocation, message: impl Into<String>) -> TraceError {
+        TraceError::new(&self.path, location, message)
     }
 
-    /// An error in the block after those read so far.
+    /// An error in the next block.
     fn block_error(&self, what: &str) -> TraceError {
         let records = self.before + self.records.len() as u64 + 1;
         let message = format!(
@@ -115,14 +114,14 @@ impl<R: Read> NativeReader<R> {
             self.blocks + 1,
             self.bytes_read
         );
-        self.fail(Place::Record(records), message)
+        self.fail(SourceLocation::Record(records), message)
     }
 
-    /// Fills `buffer` with `length` bytes; fewer only at the end of the file.
+    /// Fills `buffer` with `length` bytes, or fewer at the end of the file.
     fn fetch(&mut self, buffer: &mut Vec<u8>, length: usize) -> Result<usize, TraceError> {
         buffer.clear();
-        let mut piece = (&mut self.input).take(length as u64);
-        match piece.read_to_end(buffer) {
+        let mut bytes = (&mut self.input).take(length as u64);
+        match bytes.read_to_end(buffer) {
             Ok(read) => Ok(read),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(buffer.len()),
             Err(error) => Err(self.block_error(&format!("it cannot be read ({error})"))),
@@ -134,11 +133,11 @@ impl<R: Read> NativeReader<R> {
         self.fetch(&mut bytes, PREAMBLE_BYTES)?;
         let common = bytes.len().min(MAGIC.len());
         if bytes.is_empty() || bytes[..common] != MAGIC[..common] {
-            return Err(self.fail(Place::File, "this is not a native trace (.hst)"));
+            return Err(self.fail(SourceLocation::File, "this is not a native trace (.hst)"));
         }
-        let cut = "the file ends within its header: it is cut off; copy it again";
+        let cut = "the file ends within its header: it is truncated; copy it again";
         if bytes.len() < PREAMBLE_BYTES {
-            return Err(self.fail(Place::File, cut));
+            return Err(self.fail(SourceLocation::File, cut));
         }
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
         let length = word(&bytes, 12);
@@ -147,24 +146,25 @@ impl<R: Read> NativeReader<R> {
                 "the header says version {version} of the native format, this program reads \
                  version {VERSION}: use a newer hybridsim, or the file is damaged"
             );
-            return Err(self.fail(Place::File, message));
+            return Err(self.fail(SourceLocation::File, message));
         }
         if length > HEADER_BYTES_MAX {
-            let message = format!("the header claims {length} bytes, at most 1 MiB is allowed");
-            return Err(self.fail(Place::File, message));
+            let message =
+                format!("the header has a length of {length} bytes; the maximum is 1 MiB");
+            return Err(self.fail(SourceLocation::File, message));
         }
         let mut body = Vec::new();
         let body_length = length as usize + 4;
         if self.fetch(&mut body, body_length)? < body_length {
-            return Err(self.fail(Place::File, cut));
+            return Err(self.fail(SourceLocation::File, cut));
         }
         let (content, sum) = body.split_at(length as usize);
         if checksum(&[&bytes, content]) != word(sum, 0) {
             let message = "the header is damaged: its checksum does not match; copy it again";
-            return Err(self.fail(Place::File, message));
+            return Err(self.fail(SourceLocation::File, message));
         }
         self.header = decode_header(content).map_err(|message| {
-            self.fail(Place::File, format!("the header is not valid: {message}"))
+            self.fail(SourceLocation::File, format!("the header is not valid: {message}"))
         })?;
         self.digest.update(&bytes).update(&body);
         self.bytes_read = (bytes.len() + body.len()) as u64;
@@ -176,38 +176,38 @@ impl<R: Read> NativeReader<R> {
         self.before += self.records.len() as u64;
         self.records.clear();
         self.at = 0;
-        let mut packed = std::mem::take(&mut self.packed);
-        let result = self.read_piece(&mut packed);
-        self.packed = packed;
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let result = self.read_section(&mut compressed);
+        self.compressed = compressed;
         result
     }
 
-    fn read_piece(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
+    fn read_section(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
         if self.fetch(buffer, 4)? < 4 {
-            return Err(self.block_error("the file ends without its end mark: it is cut off"));
+            return Err(self.block_error("the file ends without its end mark: it is truncated"));
         }
         match <[u8; 4]>::try_from(&buffer[..]).expect("four bytes") {
             BLOCK_MARK => self.read_records(buffer),
             END_MARK => self.read_end(buffer),
-            _ => Err(self.block_error("neither a block nor the end of the trace begins here")),
+            _ => Err(self.block_error("neither a block nor the end section starts here")),
         }
     }
 
     fn read_records(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
         if self.fetch(buffer, BLOCK_HEADER_BYTES - 4)? < BLOCK_HEADER_BYTES - 4 {
-            return Err(self.block_error("the file is cut off within the block's header"));
+            return Err(self.block_error("the file is truncated within the block's header"));
         }
         let head: [u8; BLOCK_HEADER_BYTES - 4] = buffer[..].try_into().expect("its length");
-        let (count, length, packed) = (word(&head, 0), word(&head, 4), word(&head, 8));
-        let packed_max = zstd::zstd_safe::compress_bound(BLOCK_BYTES_MAX as usize);
+        let (count, length, compressed) = (word(&head, 0), word(&head, 4), word(&head, 8));
+        let compressed_max = zstd::zstd_safe::compress_bound(BLOCK_BYTES_MAX as usize);
         if !(1..=BLOCK_RECORDS_MAX).contains(&count)
             || length > BLOCK_BYTES_MAX
-            || packed as usize > packed_max
+            || compressed as usize > compressed_max
         {
-            return Err(self.block_error("its header claims more than a block may hold"));
+            return Err(self.block_error("its header exceeds the maximum of a block"));
         }
-        if self.fetch(buffer, packed as usize)? < packed as usize {
-            return Err(self.block_error("the file is cut off within the block"));
+        if self.fetch(buffer, compressed as usize)? < compressed as usize {
+            return Err(self.block_error("the file is truncated within the block"));
         }
         if checksum(&[&BLOCK_MARK, &head[..12], buffer]) != word(&head, 12) {
             return Err(self.block_error("its checksum does not match: the file is damaged"));
@@ -215,12 +215,12 @@ impl<R: Read> NativeReader<R> {
         self.digest.update(&BLOCK_MARK).update(&head).update(buffer);
         self.content.clear();
         self.content.reserve(length as usize);
-        let unpacked = self.unpacker.decompress_to_buffer(&buffer[..], &mut self.content);
+        let unpacked = self.decompressor.decompress_to_buffer(&buffer[..], &mut self.content);
         if unpacked.ok() != Some(length as usize) {
-            return Err(self.block_error("it does not unpack to the length it claims"));
+            return Err(self.block_error("it does not decompress to the length in its header"));
         }
         let (names, records) = (&mut self.names, &mut self.records);
-        let decoded = decode(&self.content, count as usize, names, records, &mut self.work);
+        let decoded = decode(&self.content, count as usize, names, records, &mut self.buffers);
         let in_order = self.records.first().is_some_and(|first| first.at >= self.last);
         if let Err(damage) = decoded {
             self.records.clear();
@@ -228,41 +228,41 @@ impl<R: Read> NativeReader<R> {
         }
         if !in_order {
             self.records.clear();
-            return Err(self.block_error("its times go back"));
+            return Err(self.block_error("its times decrease"));
         }
         self.last = self.records.last().map_or(self.last, |record| record.at);
         let volumes = self.records.iter().map(|record| u32::from(record.request.volume) + 1);
         self.volumes_used = volumes.max().unwrap_or(0).max(self.volumes_used);
         self.blocks += 1;
-        self.bytes_read += u64::from(packed) + BLOCK_HEADER_BYTES as u64;
+        self.bytes_read += u64::from(compressed) + BLOCK_HEADER_BYTES as u64;
         Ok(())
     }
 
     fn read_end(&mut self, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
-        let place = Place::Record(self.before + 1);
+        let location = SourceLocation::Record(self.before + 1);
         let length = END_BYTES - 4;
         let problem = if self.fetch(buffer, length)? < length {
-            "the file is cut off within its end"
+            "the file is truncated within its end section"
         } else if checksum(&[&END_MARK, &buffer[..length - 4]]) != word(buffer, length - 4) {
-            "the end of the file is damaged: its checksum does not match"
-        } else if !self.end_is_true(buffer) {
-            "the end of the file does not fit the blocks before it: some are missing or changed"
+            "the end section is damaged: its checksum does not match"
+        } else if !self.totals_match(buffer) {
+            "the totals in the end section do not match the blocks: some are missing or changed"
         } else if self.before == 0 {
-            "the trace holds no request"
+            "the trace has no requests"
         } else {
             self.ended = true;
             let mut rest = Vec::new();
             if self.fetch(&mut rest, 1)? == 0 {
                 return Ok(());
             }
-            "something follows the end of the trace"
+            "there are data after the end of the trace"
         };
         let message =
             format!("after {} blocks, at byte {}: {problem}", self.blocks, self.bytes_read);
-        Err(self.fail(place, message))
+        Err(self.fail(location, message))
     }
 
-    fn end_is_true(&mut self, end: &[u8]) -> bool {
+    fn totals_match(&mut self, end: &[u8]) -> bool {
         let totals = Totals {
             records: long(end, 0),
             span: SimDuration::from_ns(long(end, 8)),

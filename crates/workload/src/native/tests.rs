@@ -54,7 +54,7 @@ fn records_names_and_notes_come_back() {
     assert_eq!(read(&bytes), Ok((expected, names.to_vec())));
 }
 
-/// The sample of the format's entry. HYBRIDSIM_BLESS=1 writes it anew after a change of version.
+/// The sample of the format's entry. HYBRIDSIM_BLESS=1 rewrites it after a change of version.
 #[test]
 fn the_sample_is_what_this_version_writes() {
     let notes = vec![("source".to_owned(), "sample".to_owned())];
@@ -64,8 +64,8 @@ fn the_sample_is_what_this_version_writes() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/native/sample.hst");
         std::fs::write(path, &bytes).expect("the source tree can be written");
     }
-    // Packed bytes may differ between versions of zstd; what they say may not.
-    assert_eq!(read(ENTRY.sample), read(&bytes));
+    // Compressed bytes may differ between versions of zstd, their content may not.
+    assert_eq!(read(crate::trace::native::ENTRY.sample), read(&bytes));
 }
 
 #[test]
@@ -120,26 +120,26 @@ fn damage_names_its_block() {
     damaged[bytes.len() / 2] ^= 4;
     let error = read(&damaged).expect_err("damaged");
     assert!(error.message.starts_with("block 2 at byte "), "{error}");
-    assert_eq!(error.place.number(), BLOCK_RECORDS as u64 + 1);
+    assert_eq!(error.location.number(), BLOCK_RECORDS as u64 + 1);
     let mut longer = bytes;
     longer.push(0);
     let error = read(&longer).expect_err("too long");
-    assert!(error.message.contains("something follows"), "{error}");
+    assert!(error.message.contains("data after the end"), "{error}");
 }
 
-/// Puts a block with a correct checksum and the given claims behind a correct header.
+/// A correct header and a block with a correct checksum and the given lengths.
 fn forged(count: u32, length: u32, content: &[u8]) -> Vec<u8> {
     let mut bytes = written(&[], &Header::default(), &[]);
     bytes.truncate(bytes.len() - END_BYTES);
-    let packed = zstd::bulk::compress(content, 1).expect("memory takes it");
+    let compressed = zstd::bulk::compress(content, 1).expect("memory takes it");
     let mut head = BLOCK_MARK.to_vec();
-    for word in [count, length, packed.len() as u32] {
+    for word in [count, length, compressed.len() as u32] {
         head.extend(word.to_le_bytes());
     }
-    let sum = checksum(&[&head, &packed]);
+    let sum = checksum(&[&head, &compressed]);
     bytes.extend(head);
     bytes.extend(sum.to_le_bytes());
-    bytes.extend(packed);
+    bytes.extend(compressed);
     bytes
 }
 
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// The recordings bundled with the project keep being readable.
+/// The recordings bundled with the project remain readable.
 #[test]
 fn bundled_recordings_are_read_to_their_end() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");

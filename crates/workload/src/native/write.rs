@@ -1,6 +1,6 @@
-//! Writes the native format as a stream: nothing is sought back to.
+//! Writes the native format as a stream, without seeking back.
 
-use super::block::{Work, encode};
+use super::block::{ColumnBuffers, encode};
 use super::{
     BLOCK_BYTES_MAX, BLOCK_MARK, BLOCK_RECORDS, END_MARK, HEADER_BYTES_MAX, Header, MAGIC,
     NAME_BYTES_MAX, VERSION, checksum,
@@ -9,20 +9,20 @@ use crate::record::Record;
 use hybridsim_engine::{SECTOR_BYTES, SimTime};
 use std::io::{self, Write};
 
-/// zstd's own default. Higher levels cost far more than they save on these columns.
+/// zstd's default; higher levels cost far more time than they save space on these columns.
 const LEVEL: i32 = 3;
 
 /// Writes records as a native trace.
 pub struct NativeWriter<W: Write> {
     out: W,
     digest: blake3::Hasher,
-    packer: zstd::bulk::Compressor<'static>,
-    work: Work,
+    compressor: zstd::bulk::Compressor<'static>,
+    buffers: ColumnBuffers,
     pending: Vec<Record>,
     names: Vec<String>,
     new_names: usize,
     content: Vec<u8>,
-    packed: Vec<u8>,
+    compressed: Vec<u8>,
     blocks: u64,
     records: u64,
     volumes: u32,
@@ -35,7 +35,7 @@ fn invalid(message: String) -> io::Error {
 }
 
 impl<W: Write> NativeWriter<W> {
-    /// Begins a trace with `header`.
+    /// Starts a trace with `header`.
     ///
     /// # Errors
     /// When `out` cannot be written, or the header's notes are longer than 1 MiB.
@@ -43,13 +43,13 @@ impl<W: Write> NativeWriter<W> {
         let mut writer = Self {
             out,
             digest: blake3::Hasher::new(),
-            packer: zstd::bulk::Compressor::new(LEVEL)?,
-            work: Work::default(),
+            compressor: zstd::bulk::Compressor::new(LEVEL)?,
+            buffers: ColumnBuffers::default(),
             pending: Vec::with_capacity(BLOCK_RECORDS),
             names: Vec::new(),
             new_names: 0,
             content: Vec::new(),
-            packed: Vec::new(),
+            compressed: Vec::new(),
             blocks: 0,
             records: 0,
             volumes: 0,
@@ -66,8 +66,8 @@ impl<W: Write> NativeWriter<W> {
         self.out.write_all(bytes)
     }
 
-    /// Tells what the volumes are called, in the order of their numbers. Names known already are
-    /// kept; names longer than 255 bytes are cut.
+    /// Sets the names of volumes, in the order of their numbers. Names already set remain; names
+    /// longer than 255 bytes are truncated.
     pub fn name_volumes(&mut self, names: &[String]) {
         for name in names.iter().skip(self.names.len()) {
             let mut length = name.len().min(NAME_BYTES_MAX);
@@ -86,7 +86,7 @@ impl<W: Write> NativeWriter<W> {
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
         if record.at < self.last {
             return Err(invalid(format!(
-                "record {} arrives at {}, before the one before it at {}",
+                "record {} arrives at {}, earlier than its predecessor at {}",
                 self.records + 1,
                 record.at,
                 self.last
@@ -102,33 +102,33 @@ impl<W: Write> NativeWriter<W> {
     fn write_block(&mut self) -> io::Result<()> {
         self.content.clear();
         let first_new = self.names.len() - self.new_names;
-        encode(&mut self.content, &self.names[first_new..], &self.pending, &mut self.work);
+        encode(&mut self.content, &self.names[first_new..], &self.pending, &mut self.buffers);
         self.new_names = 0;
         let length = u32::try_from(self.content.len()).unwrap_or(u32::MAX);
         if length > BLOCK_BYTES_MAX {
-            return Err(invalid("the names of the volumes are too long in all".to_owned()));
+            return Err(invalid("the names of the volumes are too long in total".to_owned()));
         }
-        let packed_max = zstd::zstd_safe::compress_bound(self.content.len());
-        self.packed.clear();
-        self.packed.reserve(packed_max);
-        let packed = self.packer.compress_to_buffer(&self.content, &mut self.packed)?;
+        let compressed_max = zstd::zstd_safe::compress_bound(self.content.len());
+        self.compressed.clear();
+        self.compressed.reserve(compressed_max);
+        let compressed = self.compressor.compress_to_buffer(&self.content, &mut self.compressed)?;
         let mut head = Vec::with_capacity(super::BLOCK_HEADER_BYTES);
         head.extend(BLOCK_MARK);
         head.extend((self.pending.len() as u32).to_le_bytes());
         head.extend(length.to_le_bytes());
-        head.extend((packed as u32).to_le_bytes());
-        let sum = checksum(&[&head, &self.packed]);
+        head.extend((compressed as u32).to_le_bytes());
+        let sum = checksum(&[&head, &self.compressed]);
         head.extend(sum.to_le_bytes());
         self.put(&head)?;
-        let payload = std::mem::take(&mut self.packed);
+        let payload = std::mem::take(&mut self.compressed);
         self.put(&payload)?;
-        self.packed = payload;
+        self.compressed = payload;
         self.blocks += 1;
         self.pending.clear();
         Ok(())
     }
 
-    /// Writes what is left and the end mark, and returns the underlying writer, flushed.
+    /// Writes buffered records and the end section; returns the underlying writer, flushed.
     ///
     /// # Errors
     /// When the file cannot be written, or the header announced other totals.
@@ -143,7 +143,7 @@ impl<W: Write> NativeWriter<W> {
             ("volumes", self.announced.volumes.map(u64::from), u64::from(volumes)),
         ] {
             if said.is_some_and(|said| said != is) {
-                return Err(invalid(format!("the header announced other than {is} {what}")));
+                return Err(invalid(format!("the header does not say {is} {what}")));
             }
         }
         let mut end = Vec::with_capacity(super::END_BYTES);

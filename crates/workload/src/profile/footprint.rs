@@ -1,22 +1,23 @@
-//! The union of sectors touched, in bounded memory.
+//! The union of all sectors accessed, in bounded memory.
 //!
-//! Sectors are bits in chunks of 2 MiB; requests that cover whole ranges of 8 GiB mark those as
-//! full instead. When more chunks are touched than there is room for, only those whose hash ends
-//! in one more zero bit are kept, and the count is multiplied up.
+//! Sectors are bits in chunks of 2 MiB; ranges of 8 GiB that one request covers are
+//! marked as full instead. When there are more chunks than memory allows, only those whose hash
+//! ends in one more zero bit are kept, and the count is scaled up.
 
 use hybridsim_engine::{Request, SECTOR_BYTES};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A block: its volume and its number there.
+pub type BlockKey = (u16, u64);
 
 const CHUNK: u64 = 4096;
 const WORDS: usize = CHUNK as usize / 64;
 /// Sectors of a range that is marked full at once.
 const LARGE: u64 = 1 << 24;
 
-type Key = (u16, u64);
-
-/// Mixes a key well enough that its low bits can choose a sample (splitmix64's finish).
+/// Hashes a key so that the low bits can select a sample (the finaliser of SplitMix64).
 #[inline]
-pub fn sample_hash((volume, number): Key) -> u64 {
+pub fn sample_hash((volume, number): BlockKey) -> u64 {
     let mut x = number ^ (u64::from(volume) << 48) ^ 0x9e37_79b9_7f4a_7c15;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,15 +32,15 @@ pub const fn sampled(hash: u64, level: u32) -> bool {
 
 /// A set of sectors.
 pub struct Footprint {
-    chunks: FxHashMap<Key, Box<[u64; WORDS]>>,
+    chunks: FxHashMap<BlockKey, Box<[u64; WORDS]>>,
     chunk_level: u32,
-    large: FxHashSet<Key>,
+    large: FxHashSet<BlockKey>,
     large_level: u32,
     chunks_max: usize,
 }
 
 impl Footprint {
-    /// An empty set with room for `chunks_max` chunks, about 550 bytes each.
+    /// An empty set of at most `chunks_max` chunks, about 550 bytes each.
     pub fn new(chunks_max: usize) -> Self {
         Self {
             chunks: FxHashMap::default(),
@@ -50,7 +51,6 @@ impl Footprint {
         }
     }
 
-    /// Adds the sectors of `request`.
     pub fn add(&mut self, request: &Request) {
         let (start, end) = (request.lba.0, request.end().0);
         let (first_large, last_large) = (start.div_ceil(LARGE), end / LARGE);
@@ -65,7 +65,7 @@ impl Footprint {
         }
     }
 
-    fn add_large(&mut self, key: Key) {
+    fn add_large(&mut self, key: BlockKey) {
         if sampled(sample_hash(key), self.large_level) && self.large.insert(key) {
             while self.large.len() > self.chunks_max {
                 self.large_level += 1;
@@ -85,14 +85,14 @@ impl Footprint {
                 let bits = self.chunks.entry(key).or_insert_with(|| Box::new([0; WORDS]));
                 set_bits(bits, (at % CHUNK) as usize, (next - at) as usize);
                 if self.chunks.len() > self.chunks_max {
-                    self.thin_out();
+                    self.raise_sampling_level();
                 }
             }
             at = next;
         }
     }
 
-    fn thin_out(&mut self) {
+    fn raise_sampling_level(&mut self) {
         while self.chunks.len() > self.chunks_max {
             self.chunk_level += 1;
             let level = self.chunk_level;
@@ -100,7 +100,7 @@ impl Footprint {
         }
     }
 
-    /// Sectors in the set, and the share of the address space they were counted on.
+    /// Sectors in the set, and the fraction of the address space that was counted.
     pub fn sectors(&self) -> (u64, f64) {
         let outside = self.chunks.iter().filter(|((volume, number), _)| {
             !self.large.contains(&(*volume, *number / (LARGE / CHUNK)))
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_requests_take_little_room() {
+    fn huge_requests_take_little_memory() {
         let mut footprint = Footprint::new(10_000);
         for index in 0..100u64 {
             footprint.add(&write(0, index * 77, u32::MAX));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_its_room_it_estimates_and_says_so() {
+    fn beyond_its_memory_it_samples_and_reports_so() {
         let mut stream = Stream::new(2, "footprint");
         let mut footprint = Footprint::new(1_000);
         let mut naive = BTreeSet::new();

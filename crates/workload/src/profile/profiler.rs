@@ -1,21 +1,22 @@
-//! Takes the records of a trace and makes its [`Profile`].
+//! Computes the [`Profile`] of a trace.
 
-use super::footprint::{Footprint, sample_hash};
+use super::footprint::{BlockKey, Footprint, sample_hash};
 use super::quantiles::Quantiles;
-use super::reuse::{BLOCK_BYTES, Key, Popularity, StackDistances};
+use super::reuse::{BLOCK_BYTES, Popularity, StackDistances};
 use super::{Profile, SizeClass, UpdateClass, Volume};
 use crate::record::{Record, RecordReader, TraceError};
 use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimTime};
 
-/// Chunks of 2 MiB the footprint is kept in: exact up to 512 GiB densely used, 150 MB of memory.
+/// Maximum chunks of 2 MiB of the footprint: exact up to 512 GiB of dense accesses, 150 MB of
+/// memory.
 const CHUNKS_MAX: usize = 1 << 18;
 /// The same for each class of write lengths.
 const UPDATE_CHUNKS_MAX: usize = 1 << 15;
-/// Blocks of 4 KiB whose uses are counted.
+/// Maximum blocks of 4 KiB with access counts.
 const POPULAR_BLOCKS_MAX: usize = 1 << 21;
-/// Blocks whose stack distances are followed.
+/// Maximum blocks with stack distances.
 const STACK_BLOCKS_MAX: usize = 1 << 15;
-/// Blocks of one request that are looked at for reuse and hot spots: 256 MiB of it.
+/// Maximum blocks of a request that count for reuse and hot spots: 256 MiB of it.
 const BLOCKS_PER_REQUEST_MAX: u64 = 1 << 16;
 const BLOCK_SECTORS: u64 = BLOCK_BYTES / SECTOR_BYTES;
 
@@ -34,15 +35,15 @@ struct VolumeCount {
     end: Option<u64>,
 }
 
-/// The blocks of `block_sectors` sectors that `request` touches; of very long ones the first.
-pub fn blocks(request: &Request, block_sectors: u64) -> impl Iterator<Item = Key> {
+/// The blocks of `block_sectors` sectors that `request` accesses; of very long ones the first.
+pub fn blocks(request: &Request, block_sectors: u64) -> impl Iterator<Item = BlockKey> {
     let (volume, first) = (request.volume, request.lba.0 / block_sectors);
     let last = request.end().0.saturating_sub(1) / block_sectors;
     let count = if request.sectors == 0 { 0 } else { last.saturating_sub(first) + 1 };
     (first..first.saturating_add(count.min(BLOCKS_PER_REQUEST_MAX))).map(move |n| (volume, n))
 }
 
-/// Folds records into a [`Profile`].
+/// Accumulates records into a [`Profile`].
 pub struct Profiler {
     profile: Profile,
     sectors: [u64; 4],
@@ -85,7 +86,7 @@ impl Profiler {
         }
     }
 
-    /// The next record.
+    /// Adds a record.
     pub fn take(&mut self, record: &Record) {
         let request = &record.request;
         if let Some(response) = record.response {
@@ -101,17 +102,17 @@ impl Profiler {
         self.first.get_or_insert(record.at);
         self.sectors[request.op as usize] += u64::from(request.sectors);
         self.sizes[class(request.sectors)][request.op as usize] += 1;
-        self.take_volume(request);
+        self.add_volume(request);
         self.footprint.add(request);
         if request.op == Op::Write {
-            self.take_write(request);
+            self.add_write(request);
         }
         if request.op != Op::Trim {
-            self.take_blocks(request);
+            self.add_blocks(request);
         }
     }
 
-    fn take_volume(&mut self, request: &Request) {
+    fn add_volume(&mut self, request: &Request) {
         let number = usize::from(request.volume);
         if number >= self.volumes.len() {
             self.volumes.resize(number + 1, VolumeCount::default());
@@ -125,7 +126,7 @@ impl Profiler {
         volume.end = Some(request.end().0);
     }
 
-    fn take_write(&mut self, request: &Request) {
+    fn add_write(&mut self, request: &Request) {
         let updates = self.updates[class(request.sectors)].get_or_insert_with(|| Updates {
             writes: 0,
             sectors: 0,
@@ -136,7 +137,7 @@ impl Profiler {
         updates.distinct.add(request);
     }
 
-    fn take_blocks(&mut self, request: &Request) {
+    fn add_blocks(&mut self, request: &Request) {
         for block in blocks(request, BLOCK_SECTORS) {
             let hash = sample_hash(block);
             self.popularity.access(block, hash);
@@ -209,13 +210,13 @@ fn volumes(counts: &[VolumeCount], names: &[String]) -> Vec<Volume> {
     .collect()
 }
 
-/// Reads a trace to its end and profiles it. `pulse` gets the progress about every 65,536 records.
+/// Reads a trace to its end and profiles it. Calls `on_progress` about every 65,536 records.
 ///
 /// # Errors
-/// What the reader says.
+/// The reader's.
 pub fn profile(
     reader: &mut dyn RecordReader,
-    pulse: &mut dyn FnMut(Option<f64>),
+    on_progress: &mut dyn FnMut(Option<f64>),
 ) -> Result<Profile, TraceError> {
     let mut profiler = Profiler::new(reader.has_times());
     let mut number = 0u64;
@@ -223,7 +224,7 @@ pub fn profile(
         profiler.take(&record);
         number += 1;
         if number & 0xFFFF == 0 {
-            pulse(reader.progress());
+            on_progress(reader.progress());
         }
     }
     Ok(profiler.finish(reader.volumes()))

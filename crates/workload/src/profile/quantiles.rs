@@ -2,11 +2,11 @@
 
 use super::Distribution;
 
-/// Bits of a value that are kept: 64 buckets per power of two.
+/// Significant bits of a bucket: 64 buckets per power of two.
 const BITS: u32 = 6;
 const BUCKETS: usize = (65 - BITS as usize) << BITS;
 
-/// Takes values, gives a [`Distribution`].
+/// Accumulates values into a [`Distribution`].
 pub struct Quantiles {
     buckets: Vec<u64>,
     count: u64,
@@ -37,7 +37,6 @@ fn middle(bucket: usize) -> u64 {
 }
 
 impl Quantiles {
-    /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
         self.buckets[bucket(value)] += 1;

@@ -1,37 +1,33 @@
-//! Stack distances and popularity of 4 KiB blocks, followed for a sample of blocks.
+//! Stack distances and popularity of 4 KiB blocks, tracked for a sample of blocks.
 //!
-//! A block is in the sample by its hash alone, so all accesses to it are. Distances within the
-//! sample are multiplied up (SHARDS, Waldspurger et al., FAST 2015, fixed-size variant: when the
-//! sample outgrows its room, half of it is dropped).
+//! The sample is chosen by hash, so it contains all accesses to a block or none. Distances within
+//! the sample are scaled up (SHARDS, Waldspurger et al., FAST 2015, fixed-size variant: when the
+//! sample exceeds its maximum size, half of it is dropped).
 
-use super::footprint::{sample_hash, sampled};
+use super::footprint::{BlockKey, sample_hash, sampled};
 use super::{HotSpots, LruPoint, Reuse};
 use rustc_hash::FxHashMap;
 
-/// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A block: its volume and its number there.
-pub type Key = (u16, u64);
-
-/// Follows the order of use of a sample of blocks.
+/// LRU stack distances of a sample of blocks.
 pub struct StackDistances {
     blocks_max: usize,
     level: u32,
     /// Per block, the slot of its last use.
-    last: FxHashMap<Key, u32>,
+    last: FxHashMap<BlockKey, u32>,
     /// Counts of occupied slots, as a Fenwick tree over slots from 1 on.
     tree: Vec<u32>,
     slot: u32,
-    /// Followed accesses by level of the sample and distance within the sample.
+    /// Sampled accesses by sampling level and distance within the sample.
     counts: Vec<Vec<u64>>,
     cold: f64,
-    /// Accesses, followed or not.
+    /// All accesses, sampled or not.
     accesses: u64,
 }
 
 impl StackDistances {
-    /// Follows at most `blocks_max` blocks.
+    /// Tracks at most `blocks_max` blocks.
     pub fn new(blocks_max: usize) -> Self {
         Self {
             blocks_max,
@@ -62,12 +58,12 @@ impl StackDistances {
         sum
     }
 
-    /// Notes a use of `block` with that hash.
+    /// Counts an access to `block` with its [`sample_hash`].
     #[inline]
-    pub fn access(&mut self, block: Key, hash: u64) {
+    pub fn access(&mut self, block: BlockKey, hash: u64) {
         self.accesses += 1;
         if sampled(hash, self.level) {
-            self.follow(block);
+            self.track(block);
         }
     }
 
@@ -83,7 +79,7 @@ impl StackDistances {
         counts[distance] += 1;
     }
 
-    fn follow(&mut self, block: Key) {
+    fn track(&mut self, block: BlockKey) {
         if self.slot as usize + 1 >= self.tree.len() {
             self.renumber();
         }
@@ -92,7 +88,7 @@ impl StackDistances {
         let weight = (1u64 << self.level) as f64;
         match self.last.insert(block, slot) {
             Some(before) => {
-                // Blocks used since: those whose last use lies after this one's.
+                // Blocks used since: those with a later slot.
                 let since = self.last.len() as u32 - self.occupied_up_to(before);
                 self.count(since);
                 self.update(before, -1);
@@ -108,9 +104,9 @@ impl StackDistances {
         }
     }
 
-    /// Gives the blocks the slots from 1 on, in their order of last use.
+    /// Renumbers the slots from 1, in order of last use.
     fn renumber(&mut self) {
-        let mut order: Vec<(u32, Key)> =
+        let mut order: Vec<(u32, BlockKey)> =
             self.last.iter().map(|(key, slot)| (*slot, *key)).collect();
         order.sort_unstable();
         self.tree.fill(0);
@@ -122,12 +118,12 @@ impl StackDistances {
         self.slot = order.len() as u32;
     }
 
-    /// Accesses noted, whether in the sample or not.
+    /// All accesses, sampled or not.
     pub const fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Different blocks; counted on the sample.
+    /// Distinct blocks, estimated from the sample.
     pub fn blocks(&self) -> u64 {
         (self.last.len() as u64) << self.level
     }
@@ -137,7 +133,7 @@ impl StackDistances {
         self.level
     }
 
-    /// Distances in blocks with the weight of the accesses that had them.
+    /// Distances in blocks, each with the number of accesses it represents.
     fn distances(&self) -> impl Iterator<Item = (u64, f64)> {
         (0u32..).zip(&self.counts).flat_map(|(level, counts)| {
             let weighted = move |(distance, &count): (u64, &u64)| {
@@ -147,9 +143,8 @@ impl StackDistances {
         })
     }
 
-    /// The share of accesses that an LRU cache of `blocks` blocks finds. What the sample has too
-    /// few or too many of is made up for at the shortest distance (SHARDS-adj, same paper,
-    /// section 3.4): popular blocks decide how many accesses fall into it.
+    /// The hit ratio of an LRU cache of `blocks` blocks. The difference between expected and actual
+    /// sampled accesses is added at the shortest distance (SHARDS-adj, same paper, section 3.4).
     pub fn hit_ratio(&self, blocks: u64) -> Option<f64> {
         let (mut seen, mut hits) = (self.cold, 0.0);
         for (distance, weight) in self.distances() {
@@ -169,7 +164,6 @@ impl StackDistances {
         by_bits
     }
 
-    /// The distances seen.
     pub fn finish(&self) -> Reuse {
         let by_bits = self.by_bits();
         let total = self.cold + by_bits.iter().sum::<f64>();
@@ -195,11 +189,11 @@ fn fraction(level: u32) -> f64 {
     1.0 / (1u64 << level) as f64
 }
 
-/// Counts uses of a sample of blocks.
+/// Access counts of a sample of blocks.
 pub struct Popularity {
     blocks_max: usize,
     level: u32,
-    uses: FxHashMap<Key, u32>,
+    uses: FxHashMap<BlockKey, u32>,
 }
 
 impl Popularity {
@@ -208,9 +202,9 @@ impl Popularity {
         Self { blocks_max, level: 0, uses: FxHashMap::default() }
     }
 
-    /// Notes a use of `block` with that hash.
+    /// Counts an access to `block` with its [`sample_hash`].
     #[inline]
-    pub fn access(&mut self, block: Key, hash: u64) {
+    pub fn access(&mut self, block: BlockKey, hash: u64) {
         if !sampled(hash, self.level) {
             return;
         }
@@ -223,7 +217,6 @@ impl Popularity {
         }
     }
 
-    /// The concentration seen.
     pub fn finish(&self) -> HotSpots {
         let mut uses: Vec<u64> = self.uses.values().map(|&uses| u64::from(uses)).collect();
         uses.sort_unstable_by(|a, b| b.cmp(a));
@@ -243,7 +236,7 @@ mod tests {
     use hybridsim_engine::Stream;
     use hybridsim_engine::sample::Zipf;
 
-    /// LRU stack distances by looking through the stack.
+    /// LRU stack distances by searching the stack.
     fn naive(accesses: &[u64]) -> (f64, [f64; 65]) {
         let (mut stack, mut cold, mut by_bits) = (Vec::new(), 0.0, [0.0; 65]);
         for &block in accesses {
@@ -265,16 +258,16 @@ mod tests {
         (0..count).map(|_| zipf.draw(&mut stream)).collect()
     }
 
-    fn follow(accesses: &[u64], blocks_max: usize) -> StackDistances {
+    fn track(accesses: &[u64], blocks_max: usize) -> StackDistances {
         let mut distances = StackDistances::new(blocks_max);
         accesses.iter().for_each(|&n| distances.access((0, n), sample_hash((0, n))));
         distances
     }
 
     #[test]
-    fn distances_are_exact_while_all_blocks_are_followed() {
+    fn distances_are_exact_while_all_blocks_are_tracked() {
         let accesses = skewed(5_000, 300);
-        let distances = follow(&accesses, 300);
+        let distances = track(&accesses, 300);
         assert_eq!((distances.cold, distances.by_bits()), naive(&accesses));
         let different: std::collections::BTreeSet<u64> = accesses.iter().copied().collect();
         assert_eq!((distances.accesses(), distances.blocks()), (5_000, different.len() as u64));
@@ -285,7 +278,7 @@ mod tests {
     fn a_sample_gives_about_the_same_hit_ratios() {
         let accesses = skewed(200_000, 40_000);
         let (exact, sample) =
-            (follow(&accesses, 100_000).finish(), follow(&accesses, 4_000).finish());
+            (track(&accesses, 100_000).finish(), track(&accesses, 4_000).finish());
         assert!(sample.sampled_fraction < 1.0);
         for point in &exact.lru {
             let of = sample.lru.iter().find(|other| other.cache_bytes == point.cache_bytes);
@@ -294,8 +287,8 @@ mod tests {
         }
     }
 
-    /// The share of hits of an LRU cache of so many blocks, by keeping one.
-    fn cached(accesses: &[u64], blocks: usize) -> f64 {
+    /// The hit ratio of an LRU cache of `blocks` blocks, by simulating it.
+    fn simulated(accesses: &[u64], blocks: usize) -> f64 {
         let (mut stack, mut hits) = (Vec::new(), 0);
         for &block in accesses {
             if let Some(at) = stack.iter().rposition(|&other| other == block) {
@@ -312,19 +305,19 @@ mod tests {
     #[test]
     fn hit_ratios_are_those_of_a_cache() {
         let accesses = skewed(4_000, 300);
-        let distances = follow(&accesses, 300);
+        let distances = track(&accesses, 300);
         for blocks in [1, 2, 3, 10, 31, 100, 299, 300] {
             let ours = distances.hit_ratio(blocks as u64).expect("there are accesses");
-            assert!((ours - cached(&accesses, blocks)).abs() < 1e-12, "{blocks}: {ours}");
+            assert!((ours - simulated(&accesses, blocks)).abs() < 1e-12, "{blocks}: {ours}");
         }
         assert_eq!(distances.hit_ratio(0), Some(0.0));
         assert_eq!(StackDistances::new(10).hit_ratio(10), None);
         let accesses = skewed(60_000, 20_000);
-        let sample = follow(&accesses, 4_000);
+        let sample = track(&accesses, 4_000);
         assert!(sample.level() > 0);
         for blocks in [200, 1_000, 4_000, 10_000] {
             let ours = sample.hit_ratio(blocks as u64).expect("there are accesses");
-            let exact = cached(&accesses, blocks);
+            let exact = simulated(&accesses, blocks);
             assert!((ours - exact).abs() < 0.03, "{blocks}: {ours} and {exact}");
         }
     }

@@ -1,10 +1,10 @@
-//! The profile as plain rows, for whoever prints it.
+//! The profile as rows of text.
 
 use super::{Distribution, Profile};
 use hybridsim_engine::SimDuration;
 
-/// A row of a table: what it is, and its value with unit.
-type Row = (String, String);
+/// A label, and a value with unit.
+type LabelledValue = (String, String);
 
 fn bytes(count: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -18,7 +18,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Says so when a figure was not counted in full.
+/// A remark for figures estimated from a sample.
 fn sample(fraction: f64) -> String {
     if fraction < 1.0 { format!(" (sampled, 1 of {:.0})", 1.0 / fraction) } else { String::new() }
 }
@@ -34,8 +34,8 @@ fn spread(d: &Distribution) -> String {
 }
 
 impl Profile {
-    /// The profile as (label, value) rows, in the order a reader wants them.
-    pub fn rows(&self) -> Vec<Row> {
+    /// The profile as (label, value) rows, most important first.
+    pub fn rows(&self) -> Vec<LabelledValue> {
         let mut rows = Vec::new();
         let mut row = |label: &str, value: String| rows.push((label.to_owned(), value));
         let flushes =
@@ -56,13 +56,13 @@ impl Profile {
                 row("inter-arrival", spread(gaps));
             }
             None if self.has_times => row("span", time(self.span_ns as f64)),
-            None => row("times", "none: replay as fast as possible".to_owned()),
+            None => row("times", "none: closed-loop replay only".to_owned()),
         }
         if let Some(response) = &self.response_ns {
             row("measured response", spread(response));
         }
         let spots = &self.hot_spots;
-        let label = "most used 1 % of 4 KiB blocks";
+        let label = "most accessed 1 % of 4 KiB blocks";
         let sampled = sample(spots.sampled_fraction);
         row(label, format!("{} of accesses{sampled}", percent(spots.top_percent_fraction)));
         self.size_rows(&mut rows);
@@ -71,7 +71,7 @@ impl Profile {
         rows
     }
 
-    fn size_rows(&self, rows: &mut Vec<Row>) {
+    fn size_rows(&self, rows: &mut Vec<LabelledValue>) {
         for class in &self.sizes {
             let count = class.reads + class.writes + class.trims;
             let share = percent(count as f64 / self.requests.max(1) as f64);
@@ -85,17 +85,17 @@ impl Profile {
         }
     }
 
-    fn reuse_rows(&self, rows: &mut Vec<Row>) {
+    fn reuse_rows(&self, rows: &mut Vec<LabelledValue>) {
         let sampled = sample(self.reuse.sampled_fraction);
         let cold = percent(self.reuse.cold_fraction);
-        rows.push(("first use of a 4 KiB block".to_owned(), format!("{cold}{sampled}")));
+        rows.push(("first accesses to a 4 KiB block".to_owned(), format!("{cold}{sampled}")));
         for point in self.reuse.lru.iter().filter(|point| point.cache_bytes >= 1 << 20) {
-            let label = format!("LRU hits with {}", bytes(point.cache_bytes));
+            let label = format!("LRU hit ratio with {}", bytes(point.cache_bytes));
             rows.push((label, format!("{}{sampled}", percent(point.hit_ratio))));
         }
     }
 
-    fn volume_rows(&self, rows: &mut Vec<Row>) {
+    fn volume_rows(&self, rows: &mut Vec<LabelledValue>) {
         for volume in &self.volumes {
             let name =
                 if volume.name.is_empty() { String::new() } else { format!(" ({})", volume.name) };

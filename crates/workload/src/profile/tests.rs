@@ -88,7 +88,7 @@ fn the_keys_are_stable() {
     assert_eq!(json["volumes"][0]["extent_bytes"], 4096);
 }
 
-/// A figure of the list agrees when it is ours, rounded to the digits it gives.
+/// Compares with a figure of the list, to as many digits as it has.
 fn agrees(listed: &str, ours: f64) -> bool {
     let listed = listed.replace(',', "");
     let digits = listed.split_once('.').map_or(0, |(_, digits)| digits.len());

@@ -1,33 +1,31 @@
-//! What happens to addresses beyond the end of the device.
+//! Mapping of trace addresses to the device, in particular those beyond its end.
 
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::SECTOR_BYTES;
 use rustc_hash::FxHashMap;
 
-/// What to do.
 pub const ADDRESS: Param = Param::with(
     "address",
     Kind::Choice(&["error", "wrap", "scale", "remap"]),
     "\"error\"",
     "Addresses beyond the device: `error` ends the run; `wrap` takes them modulo the capacity; \
-     `scale` squeezes the trace's range into the device by whole granules (the trace is read \
-     twice); `remap` gives every granule touched the next free place, so that only what is \
-     touched needs room.",
+     `scale` scales the trace's address range to the device by whole granules (the trace is read \
+     twice); `remap` maps every granule to the next free one on its first access, so that the \
+     footprint alone must fit the device.",
 );
-/// The unit of `scale` and `remap`.
 pub const GRANULE: Param = Param::with(
     "granule",
     Kind::Bytes,
     "\"1MiB\"",
-    "Unit of `scale` and `remap`; addresses keep their place within it. At least 64 KiB.",
+    "Unit of `scale` and `remap`; offsets within it are kept. At least 64 KiB.",
 );
 
 const GRANULE_BYTES_MIN: u64 = 64 << 10;
 
 /// Maps addresses of the trace to addresses of the device.
 #[derive(Clone, Debug)]
-pub enum Address {
-    /// As they are.
+pub enum AddressMap {
+    /// Unchanged; an error beyond the device.
     Error {
         /// Sectors of the device.
         capacity: u64,
@@ -43,42 +41,41 @@ pub enum Address {
         capacity: u64,
         /// Sectors of a granule.
         granule: u64,
-        /// Where granules go.
-        to: Granules,
+        /// The mapping of granules.
+        to: GranuleMap,
     },
 }
 
-/// Where granules go.
+/// The mapping of granules.
 #[derive(Clone, Debug)]
-pub enum Granules {
-    /// In proportion: `trace` granules onto `device` granules.
+pub enum GranuleMap {
+    /// In proportion: `trace` granules to `device` granules.
     Scale {
-        /// Granules of the trace; 0 until surveyed.
+        /// Granules of the trace; 0 before the first pass.
         trace: u64,
         /// Granules of the device.
         device: u64,
     },
     /// In order of first touch.
     Remap {
-        /// Places given so far. At most as many as the device has.
-        places: FxHashMap<u64, u64>,
+        /// Granules mapped so far, at most as many as the device has.
+        mapped: FxHashMap<u64, u64>,
         /// Granules of the device.
         device: u64,
     },
 }
 
-/// Where a piece of a request goes.
+/// A contiguous extent of a request on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// First sector on the device.
+pub struct MappedExtent {
     pub lba: u64,
-    /// Sectors that lie there in one piece; at least 1.
+    /// At least 1.
     pub sectors: u32,
-    /// Whether the address was beyond the device and has been wrapped.
+    /// Whether the address was beyond the device and was wrapped.
     pub wrapped: bool,
 }
 
-impl Address {
+impl AddressMap {
     /// Reads the parameters for a device of `capacity` sectors.
     pub fn new(settings: &Settings, capacity: u64, problems: &mut Vec<Problem>) -> Self {
         if capacity == 0 {
@@ -91,8 +88,8 @@ impl Address {
         let granules = |to| Self::Granules { capacity, granule, to };
         let address = match kind {
             "wrap" => Self::Wrap { capacity },
-            "scale" => granules(Granules::Scale { trace: 0, device }),
-            "remap" => granules(Granules::Remap { places: FxHashMap::default(), device }),
+            "scale" => granules(GranuleMap::Scale { trace: 0, device }),
+            "remap" => granules(GranuleMap::Remap { mapped: FxHashMap::default(), device }),
             _ => Self::Error { capacity },
         };
         if matches!(address, Self::Granules { .. }) {
@@ -106,26 +103,26 @@ impl Address {
         address
     }
 
-    /// Whether every volume gets its places from this map.
-    pub const fn names_places(&self) -> bool {
-        matches!(self, Self::Granules { to: Granules::Remap { .. }, .. })
+    /// Whether volumes need no layout because every granule is mapped by itself.
+    pub const fn maps_volumes(&self) -> bool {
+        matches!(self, Self::Granules { to: GranuleMap::Remap { .. }, .. })
     }
 
-    /// Whether a first pass must tell how far the trace reaches.
-    pub const fn needs_survey(&self) -> bool {
-        matches!(self, Self::Granules { to: Granules::Scale { .. }, .. })
+    /// Whether a first pass must determine the trace's address range.
+    pub const fn needs_first_pass(&self) -> bool {
+        matches!(self, Self::Granules { to: GranuleMap::Scale { .. }, .. })
     }
 
-    /// Tells how far the trace reaches.
-    pub fn survey(&mut self, end: u64) {
-        if let Self::Granules { granule, to: Granules::Scale { trace, .. }, .. } = self {
+    /// Sets the end of the trace's address range.
+    pub fn set_trace_end(&mut self, end: u64) {
+        if let Self::Granules { granule, to: GranuleMap::Scale { trace, .. }, .. } = self {
             *trace = end.div_ceil(*granule);
         }
     }
 
-    /// Where `sectors` sectors from `lba` on go, or the first of them that lie together.
+    /// Maps the longest prefix of `sectors` sectors from `lba` that is contiguous on the device.
     #[inline]
-    pub fn map(&mut self, lba: u64, sectors: u32) -> Result<Mapped, String> {
+    pub fn map(&mut self, lba: u64, sectors: u32) -> Result<MappedExtent, String> {
         match self {
             Self::Error { capacity } => {
                 if lba.checked_add(u64::from(sectors)).is_none_or(|end| end > *capacity) {
@@ -136,13 +133,13 @@ impl Address {
                         lba.saturating_add(u64::from(sectors)).saturating_sub(1)
                     ));
                 }
-                Ok(Mapped { lba, sectors, wrapped: false })
+                Ok(MappedExtent { lba, sectors, wrapped: false })
             }
             Self::Wrap { capacity } => {
                 let at = lba % *capacity;
                 let together = u64::from(sectors).min(*capacity - at) as u32;
                 let wrapped = at != lba || together < sectors;
-                Ok(Mapped { lba: at, sectors: together, wrapped })
+                Ok(MappedExtent { lba: at, sectors: together, wrapped })
             }
             Self::Granules { capacity, granule, to } => {
                 map_granules(*capacity, *granule, to, lba, sectors)
@@ -154,50 +151,49 @@ impl Address {
 fn map_granules(
     capacity: u64,
     granule: u64,
-    to: &mut Granules,
+    to: &mut GranuleMap,
     lba: u64,
     sectors: u32,
-) -> Result<Mapped, String> {
-    if let Granules::Scale { trace, device } = to {
+) -> Result<MappedExtent, String> {
+    if let GranuleMap::Scale { trace, device } = to {
         let fits = trace.saturating_mul(granule) <= capacity || *trace <= *device;
         if fits && lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity) {
-            return Ok(Mapped { lba, sectors, wrapped: false });
+            return Ok(MappedExtent { lba, sectors, wrapped: false });
         }
     }
     let (first, within) = (lba / granule, lba % granule);
-    let place = to.place(first)?;
+    let target = to.map(first)?;
     let mut together = granule - within;
     let mut next = 1;
-    while together < u64::from(sectors) && to.place(first + next)? == place + next {
+    while together < u64::from(sectors) && to.map(first + next)? == target + next {
         together += granule;
         next += 1;
     }
     let sectors = together.min(u64::from(sectors)) as u32;
-    Ok(Mapped { lba: place * granule + within, sectors, wrapped: false })
+    Ok(MappedExtent { lba: target * granule + within, sectors, wrapped: false })
 }
 
-impl Granules {
-    fn place(&mut self, granule: u64) -> Result<u64, String> {
+impl GranuleMap {
+    fn map(&mut self, granule: u64) -> Result<u64, String> {
         match self {
             Self::Scale { trace, device } => {
-                let place = u128::from(granule) * u128::from(*device) / u128::from(*trace).max(1);
-                u64::try_from(place)
-                    .ok()
-                    .filter(|place| place < device)
-                    .ok_or_else(|| "it was not there when the trace was first read".to_owned())
+                let to = u128::from(granule) * u128::from(*device) / u128::from(*trace).max(1);
+                u64::try_from(to).ok().filter(|to| to < device).ok_or_else(|| {
+                    "its address was not in the first pass over the trace".to_owned()
+                })
             }
-            Self::Remap { places, device } => {
-                let next = places.len() as u64;
-                if let Some(place) = places.get(&granule) {
-                    return Ok(*place);
+            Self::Remap { mapped, device } => {
+                let next = mapped.len() as u64;
+                if let Some(to) = mapped.get(&granule) {
+                    return Ok(*to);
                 }
                 if next == *device {
                     return Err(format!(
-                        "the trace touches more than the {device} granules the device has room \
-                         for: use a larger device, a smaller `granule`, or `address` = \"wrap\""
+                        "the trace accesses more than the {device} granules of the device: \
+                         use a larger device, a smaller `granule`, or `address` = \"wrap\""
                     ));
                 }
-                places.insert(granule, next);
+                mapped.insert(granule, next);
                 Ok(next)
             }
         }

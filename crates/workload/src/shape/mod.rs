@@ -1,7 +1,7 @@
-//! From the records of a trace to arrivals at a device: which records, when, and where to.
+//! Turns the records of a trace into arrivals at a device.
 //!
-//! Each adapter is one small file that declares its parameters; [`replay`] puts them in line:
-//! slice, rescale, select volumes, lay volumes out, map addresses, cut, set times, loop.
+//! Each step is one file with its parameters; [`replay`] applies them in order: rescale, slice,
+//! select volumes, lay out volumes, map addresses, split requests, set arrival times, loop.
 
 pub mod address;
 pub mod replay;

@@ -1,39 +1,35 @@
-//! Replays a trace: the adapters in line, piece by piece, pass by pass.
+//! Replays a trace on a device.
 
-use super::address::Address;
+use super::address::AddressMap;
 use super::rescale::Rescale;
-use super::slice::{Slice, Verdict};
-use super::survey::Survey;
-use super::times::{Times, Waiting};
-use super::volumes::{Layout, Selection};
-use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use super::slice::{Slice, SliceDecision};
+use super::survey::volume_ends;
+use super::times::{ArrivalTimes, CompletionPacing};
+use super::volumes::{VolumeLayout, VolumeSelection};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{Arrival, Lba, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// How often.
 pub const LOOPS: Param = Param::with(
     "loops",
     Kind::Count { min: 1, max: u64::MAX },
     "1",
-    "How often the trace is replayed. Times go on: a pass begins one mean gap after the last \
-     request of the pass before.",
+    "Number of passes over the trace. A pass starts one mean interarrival time after the last \
+     request of the previous pass.",
 );
-/// Largest request.
 pub const REQUEST_MAX: Param = Param::optional(
     "request_max",
     Kind::Bytes,
-    "Larger requests are cut into pieces of this size that arrive together.",
+    "Larger requests are split into requests of this size that arrive together.",
 );
 
 /// Why a trace cannot be replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplayError {
-    /// The parameters are wrong.
     Settings(Vec<Problem>),
-    /// The trace is.
     Trace(TraceError),
 }
 
@@ -59,12 +55,12 @@ impl From<TraceError> for ReplayError {
     }
 }
 
-/// What a replay warned of; shared with whoever reports it.
+/// The warnings of a replay, shared with the caller that reports them.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Rc<RefCell<Vec<Warning>>>);
 
 impl Warnings {
-    /// The warnings so far: the reader's and the replay's own.
+    /// The warnings so far, of the reader and of the replay.
     pub fn list(&self) -> Vec<Warning> {
         self.0.borrow().clone()
     }
@@ -74,14 +70,14 @@ impl Warnings {
         match list.iter_mut().find(|warning| warning.message == message) {
             Some(warning) => warning.count += 1,
             None => list.push(Warning {
-                place: Place::Record(number),
+                location: SourceLocation::Record(number),
                 count: 1,
                 message: message.to_owned(),
             }),
         }
     }
 
-    /// Takes over the reader's warnings; what it told before is replaced.
+    /// Adds the reader's warnings, replacing its earlier ones.
     fn merge(&self, warnings: &[Warning]) {
         let mut list = self.0.borrow_mut();
         for warning in warnings {
@@ -93,41 +89,43 @@ impl Warnings {
     }
 }
 
-/// Opens the trace from its start.
+/// Opens the trace at its start.
 type Open = Box<dyn Fn() -> Result<Box<dyn RecordReader>, TraceError>>;
 
 /// A trace as a workload.
 pub struct Replay {
     open: Open,
     reader: Box<dyn RecordReader>,
-    unused: Slice,
+    /// The slice before the first record of a pass.
+    initial_slice: Slice,
     slice: Slice,
-    selection: Selection,
-    layout: Layout,
-    address: Address,
-    times: Times,
+    selection: VolumeSelection,
+    layout: VolumeLayout,
+    address: AddressMap,
+    times: ArrivalTimes,
     /// With `times = "after-completions"`.
-    waiting: Option<Waiting>,
+    pacing: Option<CompletionPacing>,
     request_sectors_max: u32,
     loops: u64,
     passes_done: u64,
-    /// Time at which the pass began, before scaling.
+    /// Start of the pass, before scaling.
     pass_start: SimDuration,
     /// Time of the last record of the pass, before scaling.
     last: SimDuration,
+    /// Records read in this pass, and those of them replayed.
     number: u64,
     kept: u64,
-    /// What is left of a request that goes in pieces, at its place before mapping.
+    /// The part of the current request that has not been issued, before mapping.
     rest: Option<(SimTime, Request)>,
     ended: bool,
     warnings: Warnings,
 }
 
-/// Builds the replay of a trace on a device of `capacity_sectors`. `open` opens the trace from its
+/// Builds the replay of a trace on a device of `capacity_sectors`. `open` opens the trace at its
 /// start; it is called again for a first pass and for every loop.
 ///
 /// # Errors
-/// Parameters that make no sense together, and traces that cannot be opened or surveyed.
+/// Inconsistent parameters, and traces that cannot be opened or read in the first pass.
 pub fn replay(
     settings: &Settings,
     open: impl Fn() -> Result<Box<dyn RecordReader>, TraceError> + 'static,
@@ -137,9 +135,9 @@ pub fn replay(
     let rescale = Rescale::new(settings, &mut problems);
     let open = move || Ok(rescale.over(open()?));
     let slice = Slice::new(settings, &mut problems);
-    let selection = Selection::new(settings, &mut problems);
-    let mut address = Address::new(settings, capacity_sectors, &mut problems);
-    let mut layout = Layout::new(settings, address.names_places(), &mut problems);
+    let selection = VolumeSelection::new(settings, &mut problems);
+    let mut address = AddressMap::new(settings, capacity_sectors, &mut problems);
+    let mut layout = VolumeLayout::new(settings, address.maps_volumes(), &mut problems);
     let request_max = settings.bytes_opt("request_max");
     let request_sectors_max = request_max.map_or(u64::from(u32::MAX), |max| max / SECTOR_BYTES);
     if request_sectors_max == 0 || request_max.is_some_and(|max| !max.is_multiple_of(SECTOR_BYTES))
@@ -149,28 +147,28 @@ pub fn replay(
     if !problems.is_empty() {
         return Err(ReplayError::Settings(problems));
     }
-    if layout.needs_survey() || address.needs_survey() {
-        let survey = Survey::of(&mut *open()?, slice.clone(), &selection)?;
-        address.survey(layout.survey(&survey, &selection));
+    if layout.needs_first_pass() || address.needs_first_pass() {
+        let ends = volume_ends(&mut *open()?, slice.clone(), &selection)?;
+        address.set_trace_end(layout.set_volume_ends(&ends, &selection));
     }
     let reader = open()?;
     let warnings = Warnings::default();
-    let mut times = Times::new(settings);
-    if !reader.has_times() && !matches!(times, Times::AtOnce) {
+    let mut times = ArrivalTimes::new(settings);
+    if !reader.has_times() && !matches!(times, ArrivalTimes::AtOnce) {
         warnings.add(1, "the trace has no times: all requests arrive at once");
-        times = Times::AtOnce;
+        times = ArrivalTimes::AtOnce;
     }
     let waits = settings.text("times") == "after-completions";
     Ok(Replay {
         open: Box::new(open),
         reader,
-        unused: slice.clone(),
+        initial_slice: slice.clone(),
         slice,
         selection,
         layout,
         address,
         times,
-        waiting: waits.then(Waiting::default),
+        pacing: waits.then(CompletionPacing::default),
         request_sectors_max: u32::try_from(request_sectors_max).unwrap_or(u32::MAX),
         loops: settings.count("loops"),
         passes_done: 0,
@@ -185,32 +183,32 @@ pub fn replay(
 }
 
 impl Replay {
-    /// The warnings, to be looked at during and after the run.
+    /// The warnings, readable during and after the run.
     pub fn warnings(&self) -> Warnings {
         self.warnings.clone()
     }
 
-    /// Whether requests arrive at times of their own. Without, only a closed loop makes sense.
+    /// Whether requests have arrival times. Without them only a closed loop is possible.
     pub const fn has_times(&self) -> bool {
-        !matches!(self.times, Times::AtOnce)
+        !matches!(self.times, ArrivalTimes::AtOnce)
     }
 
-    /// The next record of the pass that is wanted.
-    fn record(&mut self) -> Result<Option<Record>, String> {
+    /// The next record of the pass in the slice and the chosen volumes.
+    fn next_record(&mut self) -> Result<Option<Record>, String> {
         loop {
             let next = self.reader.next().map_err(|error| error.to_string())?;
             let Some(record) = next else { return Ok(None) };
             self.number += 1;
-            match self.slice.judge(self.number, &record) {
-                Verdict::Stop => return Ok(None),
-                Verdict::Skip => continue,
-                Verdict::Keep => {}
+            match self.slice.decide(self.number, &record) {
+                SliceDecision::Stop => return Ok(None),
+                SliceDecision::Skip => continue,
+                SliceDecision::Keep => {}
             }
             if !self.selection.contains(record.request.volume) {
                 continue;
             }
             if record.request.sectors == 0 && record.request.op != Op::Flush {
-                self.warnings.add(self.number, "requests without length were left out");
+                self.warnings.add(self.number, "requests of length zero were left out");
                 continue;
             }
             self.kept += 1;
@@ -218,15 +216,15 @@ impl Replay {
         }
     }
 
-    /// Takes up the next record; `false` at the end of the last pass.
+    /// Makes the next record current; `false` at the end of the last pass.
     fn advance(&mut self) -> Result<bool, String> {
         let record = loop {
-            if let Some(record) = self.record()? {
+            if let Some(record) = self.next_record()? {
                 break record;
             }
             self.warnings.merge(self.reader.warnings());
             if self.kept == 0 {
-                return Err(self.nothing_left());
+                return Err(self.no_requests());
             }
             self.passes_done += 1;
             if self.passes_done >= self.loops {
@@ -241,8 +239,8 @@ impl Replay {
         }
         let mut request = record.request;
         if request.op != Op::Flush {
-            let placed = self.layout.place(&request, &self.selection);
-            request.lba = Lba(placed.map_err(|message| self.located(&message))?);
+            let located = self.layout.locate(&request, &self.selection);
+            request.lba = Lba(located.map_err(|message| self.located(&message))?);
         } else {
             (request.lba, request.sectors) = (Lba(0), 0);
         }
@@ -250,32 +248,34 @@ impl Replay {
         Ok(true)
     }
 
-    /// When the record at hand arrives.
+    /// The arrival of the current record.
     fn arrival(&mut self, response: Option<SimDuration>) -> SimTime {
         let since_start = self.pass_start + self.last;
-        let Some(waiting) = &mut self.waiting else { return self.times.arrival(since_start) };
+        let Some(pacing) = &mut self.pacing else { return self.times.arrival(since_start) };
         if response.is_none() {
-            let message = "requests without a recorded response time: the whole time to the next \
-                           counts as a pause";
+            let message = "requests without a recorded response time: the time to the next one \
+                           counts as think time";
             self.warnings.add(self.number, message);
         }
-        waiting.arrival(self.times, since_start, response.unwrap_or_default())
+        pacing.arrival(self.times, since_start, response.unwrap_or_default())
     }
 
     fn rewind(&mut self) -> Result<(), String> {
         let gap = self.last / self.kept.saturating_sub(1).max(1);
         self.pass_start = self.pass_start + self.last + gap;
         self.reader = (self.open)().map_err(|error| error.to_string())?;
-        self.slice = self.unused.clone();
+        self.slice = self.initial_slice.clone();
         (self.number, self.kept) = (0, 0);
         Ok(())
     }
 
-    fn nothing_left(&self) -> String {
+    fn no_requests(&self) -> String {
         let what = match (self.slice.is_partial(), self.selection.is_partial()) {
-            (false, false) => "the trace holds no request",
-            (true, false) => "no request lies between `first`, `count`, `from` and `until`",
-            (_, true) => "no request of the chosen part goes to the chosen `volumes`",
+            (false, false) => "the trace has no requests",
+            (true, false) => {
+                "no request is in the part given by `first`, `count`, `from` and `until`"
+            }
+            (_, true) => "no request of the chosen part is on the chosen `volumes`",
         };
         format!("{what} ({} records read)", self.number)
     }
@@ -284,18 +284,18 @@ impl Replay {
         format!("record {} of the trace: {message}", self.number)
     }
 
-    /// The next piece of the request at hand.
-    fn piece(&mut self, at: SimTime, request: Request) -> Result<Arrival, String> {
+    /// The next contiguous part of the current request.
+    fn next_part(&mut self, at: SimTime, request: Request) -> Result<Arrival, String> {
         if request.op == Op::Flush {
             return Ok(Arrival { at, request });
         }
-        let wanted = request.sectors.min(self.request_sectors_max);
-        let mapped = match self.address.map(request.lba.0, wanted) {
+        let sectors_max = request.sectors.min(self.request_sectors_max);
+        let mapped = match self.address.map(request.lba.0, sectors_max) {
             Ok(mapped) => mapped,
             Err(message) => return Err(self.located(&message)),
         };
         if mapped.wrapped {
-            let message = "addresses beyond the device were taken modulo its capacity";
+            let message = "addresses beyond the device were wrapped modulo its capacity";
             self.warnings.add(self.number, message);
         }
         if mapped.sectors < request.sectors {
@@ -309,16 +309,16 @@ impl Replay {
 
 impl Source for Replay {
     fn reads_ahead(&self) -> bool {
-        self.waiting.is_none()
+        self.pacing.is_none()
     }
 
     fn waits(&self) -> bool {
-        self.waiting.is_some() && !self.ended
+        self.pacing.is_some() && !self.ended
     }
 
     fn completed(&mut self, _request: &Request, now: SimTime) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.completed(now);
+        if let Some(pacing) = &mut self.pacing {
+            pacing.completed(now);
         }
     }
 
@@ -327,7 +327,7 @@ impl Source for Replay {
             return Ok(None);
         }
         if self.rest.is_none() {
-            if self.waiting.is_some_and(|waiting| waiting.must_wait()) {
+            if self.pacing.is_some_and(|pacing| pacing.must_wait()) {
                 return Ok(None);
             }
             match self.advance() {
@@ -343,12 +343,12 @@ impl Source for Replay {
             }
         }
         let (at, request) = self.rest.take().expect("advance leaves a request");
-        let piece = self.piece(at, request);
-        self.ended = piece.is_err();
-        if let Some(waiting) = &mut self.waiting {
-            waiting.delivered();
+        let arrival = self.next_part(at, request);
+        self.ended = arrival.is_err();
+        if let Some(pacing) = &mut self.pacing {
+            pacing.issued();
         }
-        piece.map(Some)
+        arrival.map(Some)
     }
 
     fn progress(&self) -> Option<f64> {

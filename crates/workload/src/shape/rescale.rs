@@ -1,47 +1,42 @@
-//! Traces that count in other units, or begin elsewhere: addresses and sizes are multiplied.
+//! Scaling of addresses and sizes, for traces in other units or with other offsets.
 
-use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{Lba, Op, SECTOR_BYTES};
 use std::path::Path;
 
-/// What an address counts.
 pub const ADDRESS_UNIT: Param = Param::with(
     "address_unit",
     Kind::Bytes,
     "\"512B\"",
-    "Bytes that one sector number of the trace stands for: a multiple or a divisor of 512 bytes \
-     (DiskSim's locScale). Sizes are not touched.",
+    "Bytes of one address unit of the trace: a multiple or a divisor of 512 bytes (DiskSim's \
+     locScale). Sizes are unchanged.",
 );
-/// What a size counts.
 pub const SIZE_SCALE: Param = Param::with(
     "size_scale",
     Kind::Count { min: 1, max: 1 << 20 },
     "1",
-    "Sizes of requests are multiplied by it (DiskSim's sizeScale).",
+    "Factor on request sizes (DiskSim's sizeScale).",
 );
-/// Where addresses begin.
 pub const ADDRESS_OFFSET: Param = Param::with(
     "address_offset",
     Kind::Bytes,
     "\"0B\"",
-    "Added to every address, on its volume (DiskSim's offset).",
+    "Added to every address within its volume (DiskSim's offset).",
 );
 
-/// What is done to every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rescale {
-    /// Sectors an address stands for, and addresses a sector has.
-    times: u64,
-    parts: u64,
-    sizes: u64,
+    /// Sectors per address unit, and address units per sector.
+    sectors_per_unit: u64,
+    units_per_sector: u64,
+    size_scale: u64,
     offset: u64,
 }
 
 impl Rescale {
-    const NONE: Self = Self { times: 1, parts: 1, sizes: 1, offset: 0 };
+    const NONE: Self = Self { sectors_per_unit: 1, units_per_sector: 1, size_scale: 1, offset: 0 };
 
-    /// Reads the parameters.
     pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
         let unit = settings.bytes("address_unit");
         let fits =
@@ -56,14 +51,14 @@ impl Rescale {
             problems.push(Problem::new("address_offset", "must be a multiple of 512 bytes"));
         }
         Self {
-            times: (unit / SECTOR_BYTES).max(1),
-            parts: (SECTOR_BYTES / unit).max(1),
-            sizes: settings.count("size_scale"),
+            sectors_per_unit: (unit / SECTOR_BYTES).max(1),
+            units_per_sector: (SECTOR_BYTES / unit).max(1),
+            size_scale: settings.count("size_scale"),
             offset: offset / SECTOR_BYTES,
         }
     }
 
-    /// `reader` with all records changed, if anything is to change.
+    /// Applies the scaling to all records of `reader`.
     pub fn over(self, reader: Box<dyn RecordReader>) -> Box<dyn RecordReader> {
         if self == Self::NONE {
             return reader;
@@ -76,22 +71,22 @@ impl Rescale {
         if request.op == Op::Flush {
             return Ok(());
         }
-        if !request.lba.0.is_multiple_of(self.parts) {
+        if !request.lba.0.is_multiple_of(self.units_per_sector) {
             return Err(format!(
-                "address {} is no multiple of {}, as `address_unit` needs",
-                request.lba.0, self.parts
+                "address {} is not a multiple of {}, as `address_unit` requires",
+                request.lba.0, self.units_per_sector
             ));
         }
-        let moved = (request.lba.0 / self.parts).checked_mul(self.times);
+        let moved = (request.lba.0 / self.units_per_sector).checked_mul(self.sectors_per_unit);
         let lba = moved.and_then(|lba| lba.checked_add(self.offset));
-        let sectors = u64::from(request.sectors) * self.sizes;
+        let sectors = u64::from(request.sectors) * self.size_scale;
         match (lba, u32::try_from(sectors)) {
             (Some(lba), Ok(sectors)) if lba.checked_add(u64::from(sectors)).is_some() => {
                 (request.lba, request.sectors) = (Lba(lba), sectors);
                 Ok(())
             }
             _ => Err(format!(
-                "address {} or size {} is too large once multiplied",
+                "address {} or size {} is too large after scaling",
                 request.lba.0, request.sectors
             )),
         }
@@ -109,7 +104,7 @@ impl RecordReader for Rescaled {
         let Some(mut record) = self.reader.next()? else { return Ok(None) };
         self.number += 1;
         self.rescale.apply(&mut record).map_err(|message| {
-            TraceError::new(Path::new("the trace"), Place::Record(self.number), message)
+            TraceError::new(Path::new("the trace"), SourceLocation::Record(self.number), message)
         })?;
         Ok(Some(record))
     }
@@ -163,7 +158,7 @@ mod tests {
         check(512, 1, 0, (7, 3), Ok((7, 3)));
         check(1024, 1, 0, (7, 3), Ok((14, 3)));
         check(256, 1, 0, (14, 3), Ok((7, 3)));
-        check(256, 1, 0, (7, 3), Err("no multiple of 2"));
+        check(256, 1, 0, (7, 3), Err("not a multiple of 2"));
         check(512, 8, 5120, (7, 3), Ok((17, 24)));
         check(512, 1 << 20, 0, (7, 1 << 20), Err("too large"));
         check(1 << 40, 1, 0, (u64::MAX / 2, 1), Err("too large"));

@@ -4,44 +4,37 @@ use crate::record::Record;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::{SimDuration, SimTime};
 
-/// First record.
 pub const FIRST: Param = Param::with(
     "first",
     Kind::Count { min: 1, max: u64::MAX },
     "1",
     "Number of the first record used, counted from 1; it then arrives at time 0.",
 );
-/// How many records.
 pub const COUNT: Param = Param::optional(
     "count",
     Kind::Count { min: 1, max: u64::MAX },
-    "How many records are used, from `first` on.",
+    "Number of records used, from `first` on.",
 );
-/// From what time on.
 pub const FROM: Param = Param::optional(
     "from",
     Kind::Duration,
     "Records that arrive earlier are left out; this time becomes time 0.",
 );
-/// Up to what time.
 pub const UNTIL: Param = Param::optional(
     "until",
     Kind::Duration,
     "Records that arrive at this time or later are left out.",
 );
 
-/// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Use it.
+pub enum SliceDecision {
     Keep,
-    /// Go on with the next.
     Skip,
-    /// Nothing after it is wanted either.
+    /// Neither it nor any later record is in the slice.
     Stop,
 }
 
-/// The chosen part.
+/// The chosen part of a trace.
 #[derive(Clone, Debug)]
 pub struct Slice {
     first: u64,
@@ -52,7 +45,6 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Reads the parameters.
     pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
         let time = |name| settings.duration_opt(name).map(|time| SimTime::ZERO + time);
         let first = settings.count("first");
@@ -64,7 +56,6 @@ impl Slice {
         Self { first, end: first.saturating_add(count), from, until, base: None }
     }
 
-    /// Whether it is less than the whole trace.
     pub const fn is_partial(&self) -> bool {
         self.first > 1
             || self.end != u64::MAX
@@ -72,29 +63,29 @@ impl Slice {
             || self.until.as_ns() != u64::MAX
     }
 
-    /// Judges record `number`, counted from 1.
+    /// Decides on record `number`, counted from 1.
     #[inline]
-    pub fn judge(&mut self, number: u64, record: &Record) -> Verdict {
+    pub fn decide(&mut self, number: u64, record: &Record) -> SliceDecision {
         if number >= self.end || record.at >= self.until {
-            return Verdict::Stop;
+            return SliceDecision::Stop;
         }
         if number < self.first || self.from.is_some_and(|from| record.at < from) {
-            return Verdict::Skip;
+            return SliceDecision::Skip;
         }
         if self.base.is_none() {
             let whole = self.first == 1;
             self.base = Some(self.from.unwrap_or(if whole { SimTime::ZERO } else { record.at }));
         }
-        Verdict::Keep
+        SliceDecision::Keep
     }
 
-    /// Time since the start of the part.
+    /// Time since the start of the slice.
     #[inline]
     pub fn since_start(&self, at: SimTime) -> SimDuration {
         at.since(self.base.unwrap_or(SimTime::ZERO))
     }
 
-    /// Records from `first` up to `end`, where both are known.
+    /// Fraction of the slice read, where its length is known.
     pub fn share_done(&self, number: u64) -> Option<f64> {
         if self.end == u64::MAX {
             return None;

@@ -1,46 +1,37 @@
-//! A first pass over a trace: how far each volume reaches.
+//! The first pass over a trace, which finds the address range of each volume.
 
-use super::slice::{Slice, Verdict};
-use super::volumes::Selection;
+use super::slice::{Slice, SliceDecision};
+use super::volumes::VolumeSelection;
 use crate::record::{RecordReader, TraceError};
 use hybridsim_engine::Op;
 
-/// What a first pass found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Per volume, the end of its last sector used; 0 where a volume was not touched.
-    pub ends: Vec<u64>,
-}
-
-impl Survey {
-    /// Reads the chosen part of a trace to its end.
-    ///
-    /// # Errors
-    /// What the reader says.
-    pub fn of(
-        reader: &mut dyn RecordReader,
-        mut slice: Slice,
-        selection: &Selection,
-    ) -> Result<Self, TraceError> {
-        let mut survey = Self::default();
-        let mut number = 0;
-        while let Some(record) = reader.next()? {
-            number += 1;
-            match slice.judge(number, &record) {
-                Verdict::Stop => break,
-                Verdict::Skip => continue,
-                Verdict::Keep => {}
-            }
-            let request = &record.request;
-            if request.op == Op::Flush || !selection.contains(request.volume) {
-                continue;
-            }
-            let volume = usize::from(request.volume);
-            if volume >= survey.ends.len() {
-                survey.ends.resize(volume + 1, 0);
-            }
-            survey.ends[volume] = survey.ends[volume].max(request.end().0);
+/// Per volume, the end of the last sector accessed in the slice; 0 for volumes without accesses.
+///
+/// # Errors
+/// The reader's.
+pub fn volume_ends(
+    reader: &mut dyn RecordReader,
+    mut slice: Slice,
+    selection: &VolumeSelection,
+) -> Result<Vec<u64>, TraceError> {
+    let mut ends = Vec::new();
+    let mut number = 0;
+    while let Some(record) = reader.next()? {
+        number += 1;
+        match slice.decide(number, &record) {
+            SliceDecision::Stop => break,
+            SliceDecision::Skip => continue,
+            SliceDecision::Keep => {}
         }
-        Ok(survey)
+        let request = &record.request;
+        if request.op == Op::Flush || !selection.contains(request.volume) {
+            continue;
+        }
+        let volume = usize::from(request.volume);
+        if volume >= ends.len() {
+            ends.resize(volume + 1, 0);
+        }
+        ends[volume] = ends[volume].max(request.end().0);
     }
+    Ok(ends)
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use crate::testing::settings;
 use hybridsim_engine::{Arrival, Lba, Op, Request, SimDuration, SimTime, Source};
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn check_error(rows: &[Row], text: &str, capacity: u64, words: &[&str]) {
 
 #[test]
 fn volumes_are_laid_out() {
-    // Volume 0 reaches to sector 5,016, so volume 1 begins at the next MiB: 6,144.
+    // Volume 0 reaches to sector 5,016, so volume 1 starts at the next MiB: 6,144.
     check("", &[(0, 0, 0, 8), (10, 1, 6_244, 8), (20, 0, 5_000, 16), (40, 1, 6_144, 8)]);
     check("volume_layout = \"overlay\"", ROWS);
     check(
@@ -94,7 +94,7 @@ fn times_are_scaled_or_dropped() {
     assert_eq!(times("time_scale = 2.5"), [0, 25, 50, 100]);
     assert_eq!(times("time_scale = 0.5"), [0, 5, 10, 20]);
     assert_eq!(times("times = \"at-once\""), [0, 0, 0, 0]);
-    // 40 ms in three gaps: the next pass begins 13 ms after the last request.
+    // 40 ms in three gaps: the next pass starts 13 ms after the last request.
     assert_eq!(times("loops = 3"), [0, 10, 20, 40, 53, 63, 73, 93, 106, 116, 126, 146]);
     assert_eq!(times("loops = 2\ntime_scale = 0.5"), [0, 5, 10, 20, 26, 31, 36, 46]);
 }
@@ -137,7 +137,7 @@ fn wrapping_keeps_every_sector_and_warns() {
     let (out, warnings) = replayed(rows, "address = \"wrap\"", 100).expect("a replay");
     assert_eq!(out, [(0, 0, 95, 5), (0, 0, 0, 5), (1, 0, 5, 95), (1, 0, 0, 100), (1, 0, 0, 55)]);
     let list = warnings.list();
-    assert_eq!((list.len(), list[0].count, list[0].place), (1, 5, Place::Record(1)));
+    assert_eq!((list.len(), list[0].count, list[0].location), (1, 5, SourceLocation::Record(1)));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn flushes_have_no_address_and_empty_requests_are_left_out() {
     assert_eq!((first.op, first.lba, first.sectors), (Op::Flush, Lba(0), 0));
     assert_eq!(source.next().expect("fine").expect("a write").request.lba, Lba(8));
     assert_eq!(source.next(), Ok(None));
-    assert!(source.warnings().list()[0].message.contains("without length"));
+    assert!(source.warnings().list()[0].message.contains("length zero"));
 }
 
 #[test]

@@ -1,70 +1,65 @@
-//! When records arrive: as recorded, scaled, or all at once for a closed loop.
+//! Arrival times: as recorded, scaled, or all at once for a closed loop.
 
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_engine::{SimDuration, SimTime};
 
-/// Recorded times or none.
 pub const TIMES: Param = Param::with(
     "times",
     Kind::Choice(&["recorded", "after-completions", "at-once"]),
     "\"recorded\"",
-    "`recorded`: requests arrive as in the trace; `after-completions`: one at a time, each so long \
-     after the completion of the one before as in the trace, which has to hold response times; \
-     `at-once`: all at time 0, for a closed loop that keeps as many in flight as its queue depth \
-     says.",
+    "`recorded`: requests arrive as in the trace; `after-completions`: one at a time, each after \
+     the completion of the previous one by the same think time as in the trace, which must have \
+     response times; `at-once`: all at time 0, for a closed loop, which keeps `queue_depth` \
+     requests outstanding.",
 );
-/// Factor on times.
 pub const TIME_SCALE: Param = Param::with(
     "time_scale",
     Kind::Number { min: 1e-9, max: 1e9 },
     "1",
-    "Recorded times are multiplied by it: 0.5 is twice as fast.",
+    "Factor on recorded times: 0.5 is twice as fast.",
 );
 
-/// What a replay that waits for completions remembers.
+/// The state of a replay with `times = "after-completions"`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Waiting {
-    /// Requests delivered and not complete.
+pub struct CompletionPacing {
+    /// Requests issued and not complete.
     in_flight: u64,
-    /// When the last one completed.
+    /// Time of the last completion.
     completed: SimTime,
-    /// When the record before completed, as recorded.
+    /// Recorded completion of the previous record.
     recorded_end: SimDuration,
 }
 
-impl Waiting {
-    /// Whether the next record has to wait.
+impl CompletionPacing {
+    /// Whether the next record must wait for a completion.
     pub const fn must_wait(&self) -> bool {
         self.in_flight > 0
     }
 
-    /// When a record arrives that was recorded at `since_start` and took `response` then.
+    /// The arrival of a record with recorded arrival `since_start` and response time `response`.
     pub fn arrival(
         &mut self,
-        times: Times,
+        times: ArrivalTimes,
         since_start: SimDuration,
         response: SimDuration,
     ) -> SimTime {
-        let pause = since_start.saturating_sub(self.recorded_end);
+        let think_time = since_start.saturating_sub(self.recorded_end);
         self.recorded_end = since_start + response;
-        self.completed + times.arrival(pause).since(SimTime::ZERO)
+        self.completed + times.arrival(think_time).since(SimTime::ZERO)
     }
 
-    /// A request was delivered.
-    pub fn delivered(&mut self) {
+    pub fn issued(&mut self) {
         self.in_flight += 1;
     }
 
-    /// A request is complete.
     pub fn completed(&mut self, now: SimTime) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.completed = now;
     }
 }
 
-/// Turns recorded times into arrivals.
 #[derive(Clone, Copy, Debug)]
-pub enum Times {
+pub enum ArrivalTimes {
     /// As recorded.
     Recorded,
     /// Multiplied.
@@ -73,8 +68,7 @@ pub enum Times {
     AtOnce,
 }
 
-impl Times {
-    /// Reads the parameters.
+impl ArrivalTimes {
     pub fn new(settings: &Settings) -> Self {
         let scale = settings.number("time_scale");
         match settings.text("times") {
@@ -84,7 +78,7 @@ impl Times {
         }
     }
 
-    /// The arrival of what was recorded `since_start`. Later stays later or becomes equal.
+    /// The arrival of a record at `since_start`; order is kept, different times may become equal.
     #[inline]
     pub fn arrival(self, since_start: SimDuration) -> SimTime {
         SimTime::ZERO

@@ -1,39 +1,34 @@
-//! Volumes: which are used, and where each lies on the one device there is.
+//! Volumes: selection, and layout on the device.
 
-use super::survey::Survey;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::Request;
 use hybridsim_engine::SECTOR_BYTES;
 
-/// Which volumes.
 pub const VOLUMES: Param = Param::optional(
     "volumes",
     Kind::Counts,
     "Numbers of the volumes used, as `trace info` lists them, counted from 0; all when absent.",
 );
-/// Where they lie.
 pub const LAYOUT: Param = Param::with(
     "volume_layout",
     Kind::Choice(&["concatenate", "stride", "overlay"]),
     "\"concatenate\"",
-    "`concatenate`: one volume after the other, each as long as the trace uses it (the trace is \
-     read twice); `stride`: a fixed distance apart; `overlay`: all from address 0.",
+    "`concatenate`: one volume after the other, each up to its last address in the trace (the \
+     trace is read twice); `stride`: at a fixed distance; `overlay`: all from address 0.",
 );
-/// How far apart.
 pub const STRIDE: Param =
     Param::optional("volume_stride", Kind::Bytes, "Distance of volumes for `stride`.");
 
-/// Volumes start at multiples of 1 MiB, so that their alignment is kept.
+/// Volumes start at multiples of 1 MiB, which preserves the alignment of requests.
 const ALIGN_SECTORS: u64 = 2048;
-/// Room a volume has where addresses are only names that are mapped later.
+/// Size of a volume where granules are remapped later.
 const VIRTUAL_SECTORS: u64 = 1 << 47;
 
 /// The chosen volumes.
 #[derive(Clone, Debug)]
-pub struct Selection(Option<Vec<u16>>);
+pub struct VolumeSelection(Option<Vec<u16>>);
 
-impl Selection {
-    /// Reads the parameter.
+impl VolumeSelection {
     pub fn new(settings: &Settings, problems: &mut Vec<Problem>) -> Self {
         let Some(list) = settings.counts_opt("volumes") else { return Self(None) };
         let chosen: Vec<u16> = list.iter().filter_map(|&n| u16::try_from(n).ok()).collect();
@@ -41,44 +36,40 @@ impl Selection {
             problems.push(Problem::new("volumes", "volume numbers are from 0 to 65535"));
         }
         if list.is_empty() {
-            problems.push(Problem::new("volumes", "no volume is chosen: leave it out for all"));
+            problems.push(Problem::new("volumes", "is empty: omit it to use all volumes"));
         }
         Self(Some(chosen))
     }
 
-    /// Whether `volume` is used.
     #[inline]
     pub fn contains(&self, volume: u16) -> bool {
         self.0.as_ref().is_none_or(|chosen| chosen.contains(&volume))
     }
 
-    /// The place of `volume` among the chosen ones.
+    /// The index of `volume` among the chosen ones.
     fn index(&self, volume: u16) -> u64 {
         let found = self.0.as_ref().and_then(|list| list.iter().position(|&v| v == volume));
         found.map_or(u64::from(volume), |index| index as u64)
     }
 
-    /// Whether only some volumes are used.
     pub const fn is_partial(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// Where volumes lie.
 #[derive(Clone, Debug)]
-pub enum Layout {
+pub enum VolumeLayout {
     /// Each volume's first sector.
     Starts(Vec<u64>),
-    /// This many sectors apart.
+    /// The distance in sectors.
     Stride(u64),
-    /// All at 0.
     Overlay,
-    /// Apart far enough for any volume; the address map gives them real places.
+    /// In disjoint virtual ranges, which the address map maps to the device.
     Virtual,
 }
 
-impl Layout {
-    /// Reads the parameters. `Starts` is empty until [`Layout::survey`] fills it.
+impl VolumeLayout {
+    /// `Starts` is empty until [`VolumeLayout::set_volume_ends`].
     pub fn new(settings: &Settings, mapped: bool, problems: &mut Vec<Problem>) -> Self {
         let stride = settings.bytes_opt("volume_stride");
         match settings.text("volume_layout") {
@@ -104,19 +95,19 @@ impl Layout {
         }
     }
 
-    /// Whether a first pass must tell how far volumes reach.
-    pub const fn needs_survey(&self) -> bool {
+    /// Whether a first pass must determine the address range of volumes.
+    pub const fn needs_first_pass(&self) -> bool {
         matches!(self, Self::Starts(_))
     }
 
-    /// Places volumes one after the other and tells where the last one ends.
-    pub fn survey(&mut self, survey: &Survey, selection: &Selection) -> u64 {
+    /// Lays out volumes by their `ends` and returns the end of the last one.
+    pub fn set_volume_ends(&mut self, ends: &[u64], selection: &VolumeSelection) -> u64 {
         match self {
             Self::Starts(starts) => {
                 let mut next = 0u64;
                 let mut end = 0;
                 starts.clear();
-                for &length in &survey.ends {
+                for &length in ends {
                     starts.push(next);
                     end = if length > 0 { next.saturating_add(length) } else { end };
                     let room = length.div_ceil(ALIGN_SECTORS).saturating_mul(ALIGN_SECTORS);
@@ -125,26 +116,26 @@ impl Layout {
                 end
             }
             Self::Stride(stride) => {
-                let used = (0u16..).zip(&survey.ends).filter(|(_, end)| **end > 0);
-                let ends = used.map(|(volume, end)| {
+                let used = (0u16..).zip(ends).filter(|(_, end)| **end > 0);
+                let used_ends = used.map(|(volume, end)| {
                     stride.saturating_mul(selection.index(volume)).saturating_add(*end)
                 });
-                ends.max().unwrap_or(0)
+                used_ends.max().unwrap_or(0)
             }
-            Self::Overlay | Self::Virtual => survey.ends.iter().copied().max().unwrap_or(0),
+            Self::Overlay | Self::Virtual => ends.iter().copied().max().unwrap_or(0),
         }
     }
 
-    /// The sector at which `request` begins in the common address space.
+    /// The first sector of `request` in the common address space.
     #[inline]
-    pub fn place(&self, request: &Request, selection: &Selection) -> Result<u64, String> {
+    pub fn locate(&self, request: &Request, selection: &VolumeSelection) -> Result<u64, String> {
         let far = || "its address is too large".to_owned();
         let end = request.lba.0.checked_add(u64::from(request.sectors)).ok_or_else(far)?;
         let (start, room) = match self {
             Self::Overlay => (0, u64::MAX),
             Self::Starts(starts) => {
                 let start = starts.get(usize::from(request.volume)).copied();
-                (start.ok_or("its volume was not there when the trace was first read")?, u64::MAX)
+                (start.ok_or("its volume was not in the first pass over the trace")?, u64::MAX)
             }
             Self::Stride(stride) => {
                 let start = stride.checked_mul(selection.index(request.volume));
@@ -154,7 +145,7 @@ impl Layout {
         };
         if end > room {
             return Err(format!(
-                "it ends at sector {end} of volume {}, beyond the {room} sectors a volume has: \
+                "it ends at sector {end} of volume {}, beyond the {room} sectors between volumes: \
                  use a larger `volume_stride`",
                 request.volume
             ));

@@ -1,33 +1,35 @@
-//! Desktop loads of chang-slc-mlc: small writes to a small hot set, large writes to fresh extents.
+//! Desktop workloads of chang-slc-mlc: small writes to a small hot set, large writes to new
+//! extents.
 //!
-//! The paper gives shapes (Figure 7), not tables. What is fixed by it: two peaks of write sizes
+//! The paper has plots (Figure 7), not tables. It determines: two peaks of write sizes
 //! (8 sectors, and 128 under NTFS or 256 under ext3), 68 % of writes of at most 8 sectors, high
 //! update ratios of small and low ones of large writes, no sector read more than 256 times,
 //! 1,534,627 writes in a month, 20 GB. Means of reads and arrivals are those of a month-long trace
-//! of the same author. All else is from two Windows logs of other authors, or assumed and said so.
+//! of the same author. All other values are from two Windows logs of other authors, or marked as
+//! assumed.
 //!
-//! What the logs tell (the first and the second), measured before any device saw the load:
+//! Measurements of the two logs, independent of any device:
 //! - Sizes of large writes, to the nearest power of two: 16 (10, 16 %), 32 (16, 29 %), 64 (12,
 //!   8 %), 128 (62, 48 %).
-//! - Files begin at any 4 KB: 6.1 % of runs of large writes begin at a multiple of 64 KB, 2.5 at
-//!   one of 128 and 1.3 at one of 256 KB, as chance has it (6.3, 3.1, 1.6).
-//! - Requests come in bursts of one kind. A read follows a read in 93 and 92 % of cases, among
-//!   writes a small one a small one in 75 and 79 %, a large one a large one in 84 and 71 %. That
-//!   is a chain which repeats its last kind with probability 0.867 and 0.865 (reads and writes),
-//!   0.59 and 0.50 (small and large), and draws anew otherwise.
-//! - 36 and 31 % of small writes are in the same 512 KB as the small one before, 45 and 46 % of
-//!   reads in that of the read before, 74 and 76 % in one of the 64 used last. Few reads are of
-//!   what small writes wrote: 4.0 and 0.1 %.
-//! - Runs of large writes are 228 and 139 sectors long, 142 and 117 when no other large write comes
-//!   in between. They touch 534 and 455 sectors of each 512 KB they touch; the generator's touch
-//!   501 there with extents of 480 KiB. Blocks small writes touch lie in runs of
-//!   1.7 and 1.5; after as many small writes as each log has there are 4.0 and 7.0 of them in a
-//!   512 KB. `hot_cluster` can be set after them.
+//! - Files start at any 4 KB: 6.1 % of runs of large writes start at a multiple of 64 KB, 2.5 at
+//!   one of 128 and 1.3 at one of 256 KB, as expected by chance (6.3, 3.1, 1.6).
+//! - Requests come in bursts of one kind. A read follows a read in 93 and 92 % of cases; among
+//!   writes, a small one follows a small one in 75 and 79 %, a large one a large one in 84 and
+//!   71 %. That is a Markov chain which repeats the last kind with probability 0.867 and 0.865
+//!   (reads and writes), 0.59 and 0.50 (small and large), and draws independently otherwise.
+//! - 36 and 31 % of small writes are in the same 512 KB as the previous small write, 45 and 46 % of
+//!   reads in that of the previous read, 74 and 76 % in one of the 64 used last. Few reads access
+//!   data of small writes: 4.0 and 0.1 %.
+//! - Runs of large writes are 228 and 139 sectors long, 142 and 117 without interruption by another
+//!   large write. They access 534 and 455 sectors of each 512 KB they access; the generator's
+//!   access 501 with extents of 480 KiB. Blocks of small writes are in runs of 1.7 and 1.5; after
+//!   as many small writes as each log has, each 512 KB has 4.0 and 7.0 of them. `hot_cluster` can
+//!   be set to these values.
 
+use super::addresses::{REGION, Region, Shuffle};
+use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
 use super::histogram::Sizes;
-use super::pace::{BYTES, DURATION, Gaps, Generate, Limits, REQUESTS, finish};
-use super::place::{Region, SIZE, START, Shuffle};
-use super::{GeneratorEntry, GeneratorInput};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Zipf, standard_exponential};
@@ -35,15 +37,17 @@ use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
 
 /// Sectors of a hot block, and of most small writes.
 const BLOCK: u64 = 8;
-/// Gaps with the mean and the standard deviation of the measured trace: a mix of two exponentials
-/// with balanced means, the usual fit to two moments when the deviation exceeds the mean.
+
+/// Interarrival times with the mean and standard deviation of the measured trace:
+/// hyperexponential with balanced means, the usual two-moment fit when the deviation exceeds the
+/// mean.
 #[derive(Clone, Copy, Debug)]
-struct Bursts {
+struct HyperExponential {
     short_share: f64,
     mean_ms: f64,
 }
 
-impl Bursts {
+impl HyperExponential {
     fn new(mean_ms: f64, stddev_ms: f64) -> Self {
         let square = (stddev_ms / mean_ms) * (stddev_ms / mean_ms);
         let root = libm::sqrt(((square - 1.0) / (square + 1.0)).max(0.0));
@@ -58,22 +62,21 @@ impl Bursts {
     }
 }
 
-/// Hands out extents in shuffled order and fills each with runs of writes, the runs in any order.
-/// Extents begin at any block, as files do: each boundary of a grid is moved by an amount of its
-/// own.
+/// Allocates extents in shuffled order and fills each with runs of writes, the runs in random
+/// order. Extents start at any block, as files do: each boundary of a grid is moved independently.
 #[derive(Clone, Debug)]
 struct Extents {
     order: Shuffle,
-    /// Tells how far boundaries are moved.
+    /// Determines how far boundaries are moved.
     jitter: Shuffle,
-    /// Mean sectors of one.
+    /// Mean sectors of an extent.
     size: u64,
-    /// Blocks of the farthest move and one; with it none has less room than the longest write.
+    /// Maximum move in blocks, plus one; limited so that every extent can hold the longest write.
     slack: u64,
     count: u64,
     opened: u64,
-    /// Writes to come in the one that is being filled, the next one last: order of their run,
-    /// first sector, sectors.
+    /// The remaining writes of the current extent, the next one last: order of their run, first
+    /// sector, sectors.
     plan: Vec<(u64, u64, u32)>,
 }
 
@@ -95,16 +98,16 @@ impl Extents {
         if index == 0 || index == self.count {
             return index * self.size;
         }
-        let moved = u128::from(self.jitter.place(index)) * u128::from(self.slack);
+        let moved = u128::from(self.jitter.map(index)) * u128::from(self.slack);
         index * self.size + (moved / u128::from(self.count)) as u64 * BLOCK
     }
 
     fn extent(&self, number: u64) -> std::ops::Range<u64> {
-        let index = self.order.place(number % self.count);
+        let index = self.order.map(number % self.count);
         self.boundary(index)..self.boundary(index + 1)
     }
 
-    /// The next write: its sectors and where it goes.
+    /// The next write: its sectors and offset.
     fn allocate(&mut self, sizes: &Sizes, stream: &mut Stream) -> (u32, u64) {
         if self.plan.is_empty() {
             let open = self.extent(self.opened);
@@ -124,30 +127,30 @@ impl Extents {
             }
             self.plan.sort_unstable();
         }
-        let (_, at, sectors) = self.plan.pop().expect("an extent has room for the longest write");
+        let (_, at, sectors) = self.plan.pop().expect("an extent can hold the longest write");
         (sectors, u64::MAX - at)
     }
 
-    /// Somewhere in the extents used so far.
-    fn somewhere(&self, stream: &mut Stream) -> u64 {
+    /// A random block of the extents used so far.
+    fn random_offset(&self, stream: &mut Stream) -> u64 {
         let extent = self.extent(stream.below(self.opened.clamp(1, self.count)));
         extent.start + stream.below((extent.end - extent.start) / BLOCK) * BLOCK
     }
 }
 
-/// The blocks small writes go to, by rank of popularity. Ranks next to one another make a
-/// cluster, which lies somewhere in the region.
+/// The blocks of small writes, by rank of popularity. Adjacent ranks are a cluster, which is at a
+/// random position in the region.
 #[derive(Clone, Debug)]
-struct Hot {
+struct HotBlocks {
     zipf: Zipf,
     theta: f64,
     blocks: u64,
-    /// Blocks of a cluster, and how many of them lie side by side.
+    /// Blocks of a cluster, and of a contiguous run in it.
     cluster: u64,
     run: u64,
-    /// Blocks of the area it lies in, and where areas and runs in them are. (A scatter by
-    /// multiplication would put clusters at regular distances, which a hash table by remainders
-    /// takes badly.)
+    /// Blocks of the area of a cluster, and the positions of areas and of runs in them. (A scatter
+    /// by multiplication would put clusters at regular distances, which collide in hash tables by
+    /// remainder.)
     area: u64,
     areas: Shuffle,
     runs: Shuffle,
@@ -156,22 +159,22 @@ struct Hot {
     last: Option<u64>,
 }
 
-impl Hot {
+impl HotBlocks {
     fn draw(&mut self, stream: &mut Stream) -> u64 {
         let rank = match self.last.filter(|_| stream.chance(SAME_CLUSTER)) {
             Some(cluster) => self.rank_within(cluster, stream),
             None => self.zipf.draw(stream),
         };
         self.last = Some(rank / self.cluster);
-        self.place(rank)
+        self.offset(rank)
     }
 
-    /// A rank of `cluster` by their popularity, so that staying there favours none.
+    /// A rank of `cluster` by popularity, so that staying in the cluster keeps the distribution.
     fn rank_within(&self, cluster: u64, stream: &mut Stream) -> u64 {
         let first = cluster * self.cluster;
         let count = self.cluster.min(self.blocks - first);
-        // The first is the most popular; of the others fewer are taken. After some attempts any
-        // will do: with very steep laws the first is nearly always meant.
+        // Rejection relative to the first, most popular rank. After 64 rejections the law is so
+        // steep that the first is nearly always right.
         for _ in 0..64 {
             let rank = first + stream.below(count);
             let weight = libm::pow((first + 1) as f64 / (rank + 1) as f64, self.theta);
@@ -183,49 +186,49 @@ impl Hot {
     }
 
     /// First sector of the block of `rank`.
-    fn place(&self, rank: u64) -> u64 {
+    fn offset(&self, rank: u64) -> u64 {
         let (number, within) = (rank / self.cluster, rank % self.cluster);
         let runs = self.cluster.div_ceil(self.run);
         let run = (number % self.runs_of_area * runs + within / self.run) % self.runs_of_area;
-        let block = self.runs.place(run) * self.run + within % self.run;
-        (self.areas.place(number) * self.area + block) * BLOCK
+        let block = self.runs.map(run) * self.run + within % self.run;
+        (self.areas.map(number) * self.area + block) * BLOCK
     }
 }
 
-/// Where the last reads ended: some go on there.
+/// The ends of the last reads, some of which are continued.
 #[derive(Clone, Debug, Default)]
-struct Streams {
+struct ReadStreams {
     ends: [u64; 16],
-    known: usize,
+    count: usize,
     last: usize,
 }
 
-impl Streams {
-    /// Where a read goes on, most likely behind the last one.
-    fn again(&mut self, stream: &mut Stream) -> Option<u64> {
-        if self.known == 0 {
+impl ReadStreams {
+    /// The end of the read to continue, most likely the last one; `None` for a new stream.
+    fn continued(&mut self, stream: &mut Stream) -> Option<u64> {
+        if self.count == 0 {
             return None;
         }
-        if !stream.chance(READ_ON) {
-            if !stream.chance(READ_BACK) {
+        if !stream.chance(CONTINUES_LAST) {
+            if !stream.chance(CONTINUES_EARLIER) {
                 return None;
             }
-            self.last = stream.below(self.known as u64) as usize;
+            self.last = stream.below(self.count as u64) as usize;
         }
         Some(self.ends[self.last])
     }
 
-    /// The next read begins elsewhere; it takes the place of another.
-    fn open(&mut self) {
-        if self.known < self.ends.len() {
-            self.known += 1;
-            self.last = self.known - 1;
+    /// Starts a new stream, replacing another one.
+    fn start(&mut self) {
+        if self.count < self.ends.len() {
+            self.count += 1;
+            self.last = self.count - 1;
         } else {
             self.last = (self.last + 1) % self.ends.len();
         }
     }
 
-    fn went_to(&mut self, end: u64) {
+    fn set_end(&mut self, end: u64) {
         self.ends[self.last] = end;
     }
 }
@@ -238,38 +241,38 @@ struct Desktop {
     large: Sizes,
     small_share: f64,
     read_sizes: Sizes,
-    hot: Hot,
+    hot: HotBlocks,
     extents: Extents,
-    bursts: Bursts,
-    /// What the last request and the last write were.
+    interarrival: HyperExponential,
+    /// The kinds of the last request and the last write.
     last: Option<Op>,
     last_was_small: Option<bool>,
-    reads: Streams,
+    reads: ReadStreams,
     stream: Stream,
     gaps: Stream,
 }
 
 impl Desktop {
-    /// What the last one was, most of the time.
-    fn is_again<T: Copy>(&mut self, last: Option<T>, probability: f64) -> Option<T> {
+    /// The last kind with `probability`.
+    fn repeated<T: Copy>(&mut self, last: Option<T>, probability: f64) -> Option<T> {
         last.filter(|_| self.stream.chance(probability))
     }
 
     fn draw_read(&mut self) -> (u32, u64) {
         let sectors = self.read_sizes.draw(&mut self.stream);
-        let offset = match self.reads.again(&mut self.stream) {
+        let offset = match self.reads.continued(&mut self.stream) {
             Some(end) if end + u64::from(sectors) <= self.region.sectors => end,
             _ => {
-                self.reads.open();
-                self.extents.somewhere(&mut self.stream)
+                self.reads.start();
+                self.extents.random_offset(&mut self.stream)
             }
         };
-        self.reads.went_to(offset + u64::from(sectors));
+        self.reads.set_end(offset + u64::from(sectors));
         (sectors, offset)
     }
 
     fn draw_write(&mut self) -> (u32, u64) {
-        let is_small = match self.is_again(self.last_was_small, SAME_SIZE) {
+        let is_small = match self.repeated(self.last_was_small, SAME_SIZE) {
             Some(last) => last,
             None => self.stream.chance(self.small_share),
         };
@@ -282,9 +285,9 @@ impl Desktop {
     }
 }
 
-impl Generate for Desktop {
+impl Generator for Desktop {
     fn draw(&mut self) -> Request {
-        let op = match self.is_again(self.last, SAME_OP) {
+        let op = match self.repeated(self.last, SAME_OP) {
             Some(last) => last,
             None if self.stream.chance(self.read) => Op::Read,
             None => Op::Write,
@@ -295,23 +298,23 @@ impl Generate for Desktop {
         Request::new(op, Lba(self.region.start + offset), sectors)
     }
 
-    fn gap(&mut self) -> Option<SimDuration> {
-        Some(self.bursts.draw(&mut self.gaps))
+    fn interarrival(&mut self) -> Option<SimDuration> {
+        Some(self.interarrival.draw(&mut self.gaps))
     }
 }
 
 /// Probabilities that the last kind is repeated: reads and writes, small and large writes.
 const SAME_OP: f64 = 0.866;
 const SAME_SIZE: f64 = 0.54;
-/// That a run of large writes ends. Some runs follow one another by chance; with it they are 193
-/// sectors long, 119 when nothing else large comes in between.
+/// Probability that a run of large writes ends. With runs that are adjacent by chance the mean is
+/// 193 sectors, 119 without interruption by another large write.
 const RUN_ENDS: f64 = 0.75;
-/// That a small write stays in its cluster. In the logs 33 % are in the same 512 KB; some of them
-/// would be by chance.
+/// Probability that a small write stays in its cluster. In the logs 33 % are in the same 512 KB,
+/// some of them by chance.
 const SAME_CLUSTER: f64 = 0.24;
-/// That a read goes on behind the last one, and otherwise behind one of the last sixteen.
-const READ_ON: f64 = 0.45;
-const READ_BACK: f64 = 0.51;
+/// Probabilities that a read continues the last one, and otherwise one of the last sixteen.
+const CONTINUES_LAST: f64 = 0.45;
+const CONTINUES_EARLIER: f64 = 0.51;
 /// Sizes of small writes; 8 is the peak, the rest assumed.
 const SMALL: &[(u32, f64)] = &[(8, 0.92), (4, 0.03), (2, 0.02), (1, 0.03)];
 /// Sizes of large writes under NTFS: means of the two logs.
@@ -321,48 +324,48 @@ const LARGE_NTFS: &[(u32, f64)] = &[(16, 0.13), (32, 0.22), (64, 0.10), (128, 0.
 const LARGE_EXT3: &[(u32, f64)] = &[(16, 0.13), (32, 0.22), (64, 0.10), (256, 0.55)];
 /// Sizes of reads: mean 8.2 sectors.
 const READS: &[(u32, f64)] = &[(8, 0.925), (4, 0.045), (16, 0.022), (32, 0.008)];
-/// Writes of the month.
+/// Writes in the month.
 const WRITES: u64 = 1_534_627;
 /// Sectors of the region ext3 used: 2.2 GB.
 const EXT3_SECTORS: u64 = 2_200_000_000 / 512 / BLOCK * BLOCK;
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PARAMS: &[Param] = &[
-    REQUESTS,
-    BYTES,
-    DURATION,
-    START,
-    SIZE,
     Param::with(
         "file_system",
         Kind::Choice(&["ntfs", "ext3"]),
         "\"ntfs\"",
-        "NTFS spreads extents over the whole region; ext3 uses 2.2 GB and writes larger pieces.",
+        "NTFS uses extents in the whole region; ext3 uses 2.2 GB and has larger writes.",
     ),
     Param::with("read", SHARE, "0.48", "Share of requests that are reads."),
     Param::with("small", SHARE, "0.68", "Share of writes of at most 8 sectors."),
-    Param::with("hot", Kind::Bytes, "\"8MiB\"", "Bytes small writes go to (5 to 16 MB)."),
+    Param::with(
+        "hot",
+        Kind::Bytes,
+        "\"8MiB\"",
+        "Size of the hot set of small writes (5 to 16 MB).",
+    ),
     Param::with(
         "hot_cluster",
         Kind::Count { min: 1, max: 1 << 20 },
         "1",
-        "Hot blocks of 4 KB that lie near one another (assumed).",
+        "Hot blocks of 4 KB in a cluster (assumed).",
     ),
     Param::optional(
         "hot_run",
         Kind::Count { min: 1, max: 1 << 20 },
-        "Those of them that lie side by side; without it all.",
+        "Contiguous blocks in a cluster; all if absent.",
     ),
     Param::optional(
         "hot_area",
         Kind::Bytes,
-        "Bytes within which they lie; without it as many as they need.",
+        "Bytes over which a cluster is spread; its size if absent.",
     ),
     Param::with(
         "extent",
         Kind::Bytes,
         "\"1MiB\"",
-        "Bytes large writes fill on average before they go on elsewhere (assumed).",
+        "Mean size of the extents of large writes (assumed).",
     ),
     Param::with(
         "theta",
@@ -374,18 +377,18 @@ const PARAMS: &[Param] = &[
         "interarrival_mean_ms",
         Kind::Number { min: 1e-3, max: 1e9 },
         "32",
-        "Mean time between arrivals.",
+        "Mean interarrival time.",
     ),
     Param::with(
         "interarrival_stddev_ms",
         Kind::Number { min: 1e-3, max: 1e9 },
         "229",
-        "Standard deviation of the time between arrivals; at least the mean.",
+        "Standard deviation of interarrival times; at least the mean.",
     ),
 ];
 
-/// The hot set as set.
-fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>) -> Hot {
+/// The hot set by its parameters.
+fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>) -> HotBlocks {
     let settings = input.settings;
     let (theta, cluster) = (settings.number("theta"), settings.count("hot_cluster"));
     let run = settings.count_opt("hot_run").unwrap_or(cluster).min(cluster);
@@ -393,18 +396,18 @@ fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>)
     let least = runs * run;
     let area = settings.bytes_opt("hot_area").map_or(least, |bytes| bytes / (BLOCK * 512));
     if area < least {
-        let message = format!("must have room for {runs} runs of {run} blocks of 4 KiB");
+        let message = format!("must hold {runs} runs of {run} blocks of 4 KiB");
         problems.push(Problem::new("hot_area", message));
     }
     let area = area.max(least);
     let blocks = (settings.bytes("hot") / (BLOCK * 512)).max(1);
     let areas = region.sectors / BLOCK / area;
     if blocks.div_ceil(cluster) > areas {
-        problems.push(Problem::new("hot", "is larger than the region has room for"));
+        problems.push(Problem::new("hot", "does not fit the region"));
     }
     let mut stream = input.stream("clusters");
     let runs_of_area = area / run;
-    Hot {
+    HotBlocks {
         zipf: Zipf::new(blocks, theta),
         theta,
         blocks,
@@ -429,14 +432,14 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         problems.push(Problem::new("extent", message));
     }
     let extent = extent.max(longest);
-    let mut region = Region::read(input, extent, &mut problems);
+    let mut region = Region::from_settings(input, extent, &mut problems);
     if ext3 && !settings.has("size") {
         region.sectors = region.sectors.min(EXT3_SECTORS);
     }
     let (mean, stddev) =
         (settings.number("interarrival_mean_ms"), settings.number("interarrival_stddev_ms"));
     if stddev < mean {
-        let message = "must be at least the mean: arrivals of a desktop come in bursts";
+        let message = "must be at least the mean: arrivals are bursty";
         problems.push(Problem::new("interarrival_stddev_ms", message));
     }
     let read = settings.number("read");
@@ -450,27 +453,26 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         read_sizes: Sizes::new(READS),
         hot: hot(input, &region, &mut problems),
         extents: Extents::new(region.sectors, extent, longest, &mut stream),
-        bursts: Bursts::new(mean, stddev),
+        interarrival: HyperExponential::new(mean, stddev),
         last: None,
         last_was_small: None,
-        reads: Streams::default(),
+        reads: ReadStreams::default(),
         stream,
         gaps: input.stream("gap"),
     };
     let requests = libm::round(WRITES as f64 / (1.0 - read).max(1e-6)) as u64;
     let ends = ["bytes", "duration"].iter().any(|name| settings.has(name));
     let own = if ends { Limits::NONE } else { Limits::requests(requests) };
-    let gaps = Gaps::Fixed(SimDuration::ZERO);
-    finish(input, Some(desktop), own, Some(gaps), problems)
+    let gaps = Interarrival::Fixed(SimDuration::ZERO);
+    build_workload(input, Some(desktop), own, Some(gaps), problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "desktop",
         summary: "A desktop PC: small writes to a hot set, large writes to fresh extents, bursts.",
         origin: "chang-slc-mlc, Figure 7 (workload recipe W9)",
-        params: PARAMS,
+        params: params![LIMITS, REGION, PARAMS],
     },
     build,
 };

@@ -1,32 +1,31 @@
-//! DiskSim's generator: a request is sequential, local or anywhere, with its own distribution of
-//! arrival gaps each.
+//! DiskSim's generator: requests are sequential, local or general, each class with its own
+//! distribution of interarrival times.
 //!
-//! A sequential request starts where the one before ended and inherits its size and direction. A
-//! local one starts a drawn distance from where the one before started. Values that do not fit
-//! are drawn again. `critical` requests, which DiskSim's process waits for, are marked as
-//! synchronous; in a closed loop every request is waited for anyway, so a closed DiskSim workload
-//! is this generator without `interarrival_ms`. DiskSim's thinking between a completion and the
-//! next request is not part of it: a workload cannot see completions before it is asked again.
+//! A sequential request starts where the previous one ended and has its size and direction. A local
+//! one starts at a drawn distance from the start of the previous one. Values that do not fit are
+//! drawn again. `critical` requests, for which DiskSim's process waits, are marked as synchronous;
+//! a closed loop waits for every request, so a closed DiskSim workload is this generator without
+//! `interarrival_ms`. Think times between a completion and the next request are not modelled here
+//! but in `processes`.
 
-use super::pace::{
-    BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REDRAWS_MAX, REQUESTS, check_draws,
-    draw_ms, finish,
+use super::addresses::{REGION, Region, sectors_of};
+use super::arrivals::{
+    Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, REDRAWS_MAX, build_workload, check_draws,
+    draw_ms,
 };
-use super::place::{Region, SIZE, START, sectors_of};
-use super::{GeneratorEntry, GeneratorInput, distribution};
+use super::{GeneratorEntry, GeneratorInput, distribution, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, Source, Stream};
 
 #[derive(Clone, Copy, Debug)]
-enum Kinship {
+enum Locality {
     Sequential,
     Local,
     General,
 }
 
-/// Draws as DiskSim does.
 #[derive(Clone, Debug)]
 struct DiskSim {
     region: Region,
@@ -37,11 +36,11 @@ struct DiskSim {
     critical: f64,
     size_sectors: Distribution,
     local_distance_sectors: Distribution,
-    /// Gaps before sequential and local requests, where they differ from the general ones.
+    /// Interarrival times of sequential and local requests, where they differ from general ones.
     sequential_gap_ms: Option<Distribution>,
     local_gap_ms: Option<Distribution>,
     before: Option<Request>,
-    kinship: Kinship,
+    locality: Locality,
     stream: Stream,
     gaps: Stream,
 }
@@ -53,7 +52,7 @@ impl DiskSim {
         fits.then(|| Request { lba: before.end(), flags: Flags::NONE, ..before })
     }
 
-    /// Draws a size, in whole blocks of the blocking factor, that fits the region.
+    /// Draws a size in whole blocks that fits the region.
     fn size(&mut self) -> u64 {
         let max = (self.region.sectors / self.blocking * self.blocking).min(u64::from(u32::MAX));
         for _ in 0..REDRAWS_MAX {
@@ -80,27 +79,27 @@ impl DiskSim {
     }
 }
 
-impl Generate for DiskSim {
+impl Generator for DiskSim {
     fn draw(&mut self) -> Request {
         let choice = self.stream.unit();
         let mut request = None;
-        self.kinship = Kinship::General;
+        self.locality = Locality::General;
         if choice < self.sequential {
             request = self.sequential();
-            self.kinship = request.map_or(Kinship::General, |_| Kinship::Sequential);
+            self.locality = request.map_or(Locality::General, |_| Locality::Sequential);
         }
         let mut request = request.unwrap_or_else(|| {
             let op = if self.stream.chance(self.read) { Op::Read } else { Op::Write };
             let sectors = self.size();
             let local = choice >= self.sequential && choice < self.sequential + self.local;
-            let near = self.before.filter(|_| local);
-            let near = near.and_then(|before| self.local_lba(before.lba, sectors));
-            if near.is_some() {
-                self.kinship = Kinship::Local;
+            let local_lba = self.before.filter(|_| local);
+            let local_lba = local_lba.and_then(|before| self.local_lba(before.lba, sectors));
+            if local_lba.is_some() {
+                self.locality = Locality::Local;
             }
-            let lba = near.unwrap_or_else(|| {
-                let places = (self.region.sectors - sectors) / self.blocking + 1;
-                self.region.start + self.stream.below(places) * self.blocking
+            let lba = local_lba.unwrap_or_else(|| {
+                let blocks = (self.region.sectors - sectors) / self.blocking + 1;
+                self.region.start + self.stream.below(blocks) * self.blocking
             });
             Request::new(op, Lba(lba), sectors as u32)
         });
@@ -111,11 +110,11 @@ impl Generate for DiskSim {
         request
     }
 
-    fn gap(&mut self) -> Option<SimDuration> {
-        let own = match self.kinship {
-            Kinship::Sequential => self.sequential_gap_ms.as_ref(),
-            Kinship::Local => self.local_gap_ms.as_ref(),
-            Kinship::General => None,
+    fn interarrival(&mut self) -> Option<SimDuration> {
+        let own = match self.locality {
+            Locality::Sequential => self.sequential_gap_ms.as_ref(),
+            Locality::Local => self.local_gap_ms.as_ref(),
+            Locality::General => None,
         };
         own.map(|distribution| draw_ms(distribution, &mut self.gaps))
     }
@@ -123,17 +122,11 @@ impl Generate for DiskSim {
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PARAMS: &[Param] = &[
-    REQUESTS,
-    BYTES,
-    DURATION,
-    INTERARRIVAL,
-    START,
-    SIZE,
     Param::with("blocking", Kind::Bytes, "\"4KiB\"", "Sizes and addresses are multiples of it."),
-    Param::with("sequential", SHARE, "0.2", "Probability that a request follows the one before."),
-    Param::with("local", SHARE, "0.3", "Probability that a request is near the one before."),
-    Param::with("read", SHARE, "0.66", "Probability that a request is a read."),
-    Param::with("critical", SHARE, "0", "Probability that a request is waited for (synchronous)."),
+    Param::with("sequential", SHARE, "0.2", "Probability of a sequential request."),
+    Param::with("local", SHARE, "0.3", "Probability of a local request."),
+    Param::with("read", SHARE, "0.66", "Probability of a read."),
+    Param::with("critical", SHARE, "0", "Probability of a time-critical (synchronous) request."),
     Param::with(
         "size_sectors",
         distribution::KIND,
@@ -144,17 +137,17 @@ const PARAMS: &[Param] = &[
         "local_distance_sectors",
         distribution::KIND,
         "{ kind = \"normal\", mean = 0, stddev = 40000 }",
-        "Distance of a local request from the start of the one before, in sectors.",
+        "Distance of a local request from the start of the previous one, in sectors.",
     ),
     Param::optional(
         "sequential_interarrival_ms",
         distribution::KIND,
-        "Gap before a sequential request, if not `interarrival_ms`.",
+        "As `interarrival_ms`, before a sequential request.",
     ),
     Param::optional(
         "local_interarrival_ms",
         distribution::KIND,
-        "Gap before a local request, if not `interarrival_ms`.",
+        "As `interarrival_ms`, before a local request.",
     ),
 ];
 
@@ -162,7 +155,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let blocking = u64::from(sectors_of(input, "blocking", &mut problems));
-    let region = Region::read(input, blocking, &mut problems);
+    let region = Region::from_settings(input, blocking, &mut problems);
     let (sequential, local) = (settings.number("sequential"), settings.number("local"));
     if sequential + local > 1.0 + 1e-9 {
         let message = format!("sequential {sequential} and local {local} add up to more than 1");
@@ -199,21 +192,19 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         sequential_gap_ms,
         local_gap_ms,
         before: None,
-        kinship: Kinship::General,
+        locality: Locality::General,
         stream: input.stream("requests"),
         gaps: input.stream("own-gaps"),
     });
-    finish(input, generator, Limits::NONE, None::<Gaps>, problems)
+    build_workload(input, generator, Limits::NONE, None::<Interarrival>, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "disksim",
-        summary: "Sequential, local and general requests as DiskSim's synthetic generator draws \
-                  them.",
+        summary: "Sequential, local and general requests as in DiskSim's synthetic generator.",
         origin: "DiskSim 4.0 (Bucy, Schindler, Schlosser, Ganger 2008), workload recipe W0",
-        params: PARAMS,
+        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
     },
     build,
 };

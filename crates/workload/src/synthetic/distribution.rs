@@ -1,5 +1,5 @@
-//! Distributions as plugs: a generator declares a parameter of kind `EntryChoice("distribution")`, and a
-//! scenario writes `{ kind = "normal", mean = 10, stddev = 2 }`.
+//! Distributions: a generator declares a parameter of kind [`KIND`], and a scenario gives
+//! `{ kind = "normal", mean = 10, stddev = 2 }`.
 
 use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::{Description, Entry};
@@ -8,9 +8,7 @@ use hybridsim_engine::sample::Distribution;
 /// A registered distribution.
 #[derive(Clone, Copy)]
 pub struct DistributionEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds it, or says what is wrong.
     pub build: fn(&Settings) -> Result<Distribution, String>,
 }
 
@@ -26,7 +24,7 @@ pub const KIND: Kind = Kind::Entry(DistributionEntry::CATEGORY);
 
 const ANY: Kind = Kind::Number { min: -1e15, max: 1e15 };
 const POSITIVE: Kind = Kind::Number { min: 0.0, max: 1e15 };
-/// Counting a Poisson number takes time in proportion to its mean.
+/// The time to draw a Poisson number is proportional to its mean.
 const POISSON_MEAN: Kind = Kind::Number { min: 0.0, max: 1e6 };
 const PROBABILITY: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const ORIGIN: &str = "DiskSim's synthetic generator";
@@ -49,13 +47,13 @@ macro_rules! entry {
 pub const ENTRIES: &[DistributionEntry] = &[
     entry!(
         "constant",
-        "Always the same value; a plain number says the same.",
+        "Always the same value; equivalent to a plain number.",
         [Param::required("value", ANY, "The value.")],
         |s| Ok(Distribution::Constant(s.number("value")))
     ),
     entry!(
         "uniform",
-        "Evenly between two bounds.",
+        "Uniform between two bounds.",
         [
             Param::required("min", ANY, "Smallest value."),
             Param::required("max", ANY, "Largest value."),
@@ -82,7 +80,7 @@ pub const ENTRIES: &[DistributionEntry] = &[
         "A smallest value plus an exponential.",
         [
             Param::with("base", ANY, "0", "Smallest value."),
-            Param::required("mean", POSITIVE, "Mean of what is added to `base`."),
+            Param::required("mean", POSITIVE, "Mean of the value added to `base`."),
         ],
         |s| Ok(Distribution::Exponential { base: s.number("base"), mean: s.number("mean") })
     ),
@@ -91,7 +89,7 @@ pub const ENTRIES: &[DistributionEntry] = &[
         "A smallest value plus a Poisson count.",
         [
             Param::with("base", ANY, "0", "Smallest value."),
-            Param::required("mean", POISSON_MEAN, "Mean of what is added to `base`."),
+            Param::required("mean", POISSON_MEAN, "Mean of the value added to `base`."),
         ],
         |s| Ok(Distribution::Poisson { base: s.number("base"), mean: s.number("mean") })
     ),

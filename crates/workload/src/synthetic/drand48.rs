@@ -1,23 +1,21 @@
-//! Numbers as DiskSim draws them: one `drand48` stream for everything, and its own ways to make a
-//! distribution of them.
+//! DiskSim's random numbers: one `drand48` stream for everything, and DiskSim's algorithms for the
+//! distributions.
 //!
-//! `drand48` is the 48-bit linear congruential generator of System V and POSIX. Whoever shares the
-//! stream shifts what all others draw, so that a workload drawn from it is DiskSim's only if it is
-//! drawn in DiskSim's order.
+//! `drand48` is the 48-bit linear congruential generator of System V and POSIX. All users share the
+//! stream, so a workload equals DiskSim's only if its numbers are drawn in DiskSim's order.
 
-use super::pace::REDRAWS_MAX;
+use super::arrivals::REDRAWS_MAX;
 use hybridsim_engine::sample::Distribution;
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
 
-/// The generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Drand48(u64);
 
 impl Drand48 {
-    /// As `srand48` does: the low 32 bits of the seed count.
+    /// As `srand48`: uses the low 32 bits of the seed.
     pub const fn new(seed: u64) -> Self {
         Self((seed & 0xFFFF_FFFF) << 16 | 0x330E)
     }
@@ -33,7 +31,7 @@ impl Drand48 {
         (self.unit() * bound as f64) as u64
     }
 
-    /// Draws one value, with as many numbers of the stream as DiskSim takes.
+    /// Draws a value with as many numbers of the stream as DiskSim.
     pub fn draw(&mut self, distribution: &Distribution) -> f64 {
         match *distribution {
             Distribution::Constant(value) => value,
@@ -51,7 +49,7 @@ impl Drand48 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Half a normal accepted from under an exponential, then a sign.
+    /// A half-normal by rejection from an exponential, then a sign.
     fn normal(&mut self) -> f64 {
         let mut size = 0.0;
         for _ in 0..REDRAWS_MAX {
@@ -64,11 +62,11 @@ impl Drand48 {
         if self.unit() < 0.5 { -size } else { size }
     }
 
-    /// How many numbers can be multiplied until the product is below `e^-mean`.
+    /// Counts the factors until their product is below `e^-mean`.
     fn poisson(&mut self, mean: f64) -> f64 {
         let least = libm::exp(-mean);
         let (mut product, mut count) = (self.unit(), 0.0);
-        // A mean above 745 has a least product of 0; the product gets there, too.
+        // For means above 745 the bound underflows to 0, as the product does eventually.
         while product >= least && product > 0.0 {
             product *= self.unit();
             count += 1.0;
@@ -81,7 +79,7 @@ impl Drand48 {
 mod tests {
     use super::*;
 
-    /// What the C library's `srand48(1)` and `drand48()` give (POSIX prescribes the numbers).
+    /// The C library's `srand48(1)` and `drand48()`; POSIX prescribes the numbers.
     #[test]
     fn the_numbers_are_those_of_posix() {
         let mut stream = Drand48::new(1);

@@ -1,33 +1,37 @@
-//! A fio-like mix: `rw`, `bs` or `bssplit`, `rwmixread`, `random_distribution`, `norandommap`.
+//! Workloads in fio's terms: `rw`, `bs`, `bssplit`, `rwmixread`, `random_distribution`,
+//! `norandommap`.
 //!
-//! Queue depth (`iodepth`) belongs to the host. As in fio, sequential reads, writes and trims each
-//! go on where the last of their kind ended, and random ones touch every block once a pass unless
-//! `norandommap` is set or the distribution is not `random`.
+//! Queue depth (`iodepth`) belongs to the host. As in fio, sequential reads, writes and trims
+//! each continue at the end of the previous one, and random ones access every block once per pass
+//! unless `norandommap` is set or the distribution is not `random`.
 
+use super::addresses::{Popularity, REGION, Region, Shuffle, Zone, sectors_of};
+use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution};
 use super::histogram::Sizes;
-use super::pace::{BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Popularity, Region, SIZE, START, Shuffle, Zone, sectors_of};
-use super::{GeneratorEntry, GeneratorInput};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, Source, Stream};
 
-/// Where the next request goes.
+/// How offsets are generated.
 #[derive(Clone, Debug)]
-enum Where {
-    /// On from the last of its kind.
+enum Offsets {
+    /// Per operation, the end of the previous request.
     Sequential([u64; 4]),
-    /// Every block once a pass.
-    Map { shuffle: Shuffle, blocks: u64, next: u64 },
-    /// Anywhere.
+    /// The random map: every block once per pass.
+    RandomMap {
+        shuffle: Shuffle,
+        blocks: u64,
+        next: u64,
+    },
     Random(Popularity),
 }
 
-/// What the next request does.
+/// The data direction, fio's `rw`.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum DataDirection {
     Always(Op),
     Mixed { read: f64 },
     TrimWrite,
@@ -36,11 +40,11 @@ enum What {
 #[derive(Clone, Debug)]
 struct Fio {
     region: Region,
-    what: What,
-    to: Where,
+    direction: DataDirection,
+    offsets: Offsets,
     /// Sizes of reads, writes and trims.
     sizes: [Sizes; 3],
-    /// Sectors of the smallest block: the unit of places.
+    /// Sectors of the smallest block, the unit of offsets.
     unit: u64,
     /// The block just trimmed, to be written next.
     trimmed: Option<Request>,
@@ -48,45 +52,45 @@ struct Fio {
 }
 
 impl Fio {
-    fn place(&mut self, op: Op, sectors: u64) -> u64 {
-        let room = self.region.sectors - sectors;
-        match &mut self.to {
-            Where::Sequential(next) => {
+    fn offset(&mut self, op: Op, sectors: u64) -> u64 {
+        let last = self.region.sectors - sectors;
+        match &mut self.offsets {
+            Offsets::Sequential(next) => {
                 let next = &mut next[op as usize];
-                let offset = if *next > room { 0 } else { *next };
+                let offset = if *next > last { 0 } else { *next };
                 *next = offset + sectors;
                 offset
             }
-            Where::Map { shuffle, blocks, next } => {
+            Offsets::RandomMap { shuffle, blocks, next } => {
                 if *next == *blocks {
                     *shuffle = Shuffle::new(*blocks, &mut self.stream);
                     *next = 0;
                 }
                 *next += 1;
-                shuffle.place(*next - 1) * self.unit
+                shuffle.map(*next - 1) * self.unit
             }
-            Where::Random(popularity) => {
-                (popularity.draw(&mut self.stream) * self.unit).min(room / self.unit * self.unit)
+            Offsets::Random(popularity) => {
+                (popularity.draw(&mut self.stream) * self.unit).min(last / self.unit * self.unit)
             }
         }
     }
 }
 
-impl Generate for Fio {
+impl Generator for Fio {
     fn draw(&mut self) -> Request {
         if let Some(trimmed) = self.trimmed.take() {
             return Request { op: Op::Write, ..trimmed };
         }
-        let op = match self.what {
-            What::Always(op) => op,
-            What::TrimWrite => Op::Trim,
-            What::Mixed { read } if self.stream.chance(read) => Op::Read,
-            What::Mixed { .. } => Op::Write,
+        let op = match self.direction {
+            DataDirection::Always(op) => op,
+            DataDirection::TrimWrite => Op::Trim,
+            DataDirection::Mixed { read } if self.stream.chance(read) => Op::Read,
+            DataDirection::Mixed { .. } => Op::Write,
         };
         let sectors = self.sizes[op as usize].draw(&mut self.stream);
-        let offset = self.place(op, u64::from(sectors));
+        let offset = self.offset(op, u64::from(sectors));
         let request = Request::new(op, Lba(self.region.start + offset), sectors);
-        self.trimmed = matches!(self.what, What::TrimWrite).then_some(request);
+        self.trimmed = matches!(self.direction, DataDirection::TrimWrite).then_some(request);
         request
     }
 }
@@ -104,13 +108,7 @@ const MODES: &[&str] = &[
     "randtrimwrite",
 ];
 const PARAMS: &[Param] = &[
-    REQUESTS,
-    BYTES,
-    DURATION,
-    INTERARRIVAL,
-    START,
-    SIZE,
-    Param::with("rw", Kind::Choice(MODES), "\"read\"", "What is done, and whether in sequence."),
+    Param::with("rw", Kind::Choice(MODES), "\"read\"", "Operations, sequential or random."),
     Param::with("bs", Kind::Bytes, "\"4KiB\"", "Bytes of a request."),
     Param::optional(
         "bssplit",
@@ -134,18 +132,18 @@ const PARAMS: &[Param] = &[
         "norandommap",
         Kind::Flag,
         "false",
-        "Random requests may touch a block twice before all have been touched once.",
+        "Random requests may access a block again before all blocks have been accessed.",
     ),
     Param::optional(
         "rate_iops",
         Kind::Number { min: 1e-6, max: 1e9 },
-        "Requests that arrive per second, instead of `interarrival_ms`.",
+        "Arrivals per second, instead of `interarrival_ms`.",
     ),
     Param::with(
         "rate_process",
         Kind::Choice(&["linear", "poisson"]),
         "\"linear\"",
-        "Whether `rate_iops` means equal or exponential gaps.",
+        "Constant or exponential interarrival times of `rate_iops`.",
     ),
 ];
 
@@ -199,7 +197,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let (sizes, unit, largest) = read_sizes(input, &mut problems);
-    let region = Region::read(input, largest, &mut problems);
+    let region = Region::from_settings(input, largest, &mut problems);
     let blocks = (region.sectors / unit).max(1);
     let mut stream = input.stream("requests");
     let mode = settings.text("rw");
@@ -207,58 +205,57 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         .map_err(|message| problems.push(Problem::new("random_distribution", message)))
         .unwrap_or(RandomDistribution::Uniform);
     let mapped = !settings.flag("norandommap") && distribution == RandomDistribution::Uniform;
-    let to = if !mode.starts_with("rand") {
-        Where::Sequential([0; 4])
+    let offsets = if !mode.starts_with("rand") {
+        Offsets::Sequential([0; 4])
     } else if mapped {
         if unit != largest {
-            let message = "sizes differ: touching every block once needs one size; set \
+            let message = "block sizes differ, but the random map needs one size; set \
                            `norandommap = true`";
             problems.push(Problem::new("norandommap", message));
         }
-        Where::Map { shuffle: Shuffle::new(blocks, &mut stream), blocks, next: 0 }
+        Offsets::RandomMap { shuffle: Shuffle::new(blocks, &mut stream), blocks, next: 0 }
     } else {
         let popularity = popularity(distribution, blocks);
-        Where::Random(popularity.unwrap_or_else(|message| {
+        Offsets::Random(popularity.unwrap_or_else(|message| {
             problems.push(Problem::new("random_distribution", message));
             Popularity::Uniform(blocks)
         }))
     };
-    let what = match mode.trim_start_matches("rand") {
-        "read" => What::Always(Op::Read),
-        "write" => What::Always(Op::Write),
-        "trim" => What::Always(Op::Trim),
-        "trimwrite" => What::TrimWrite,
-        _ => What::Mixed { read: settings.number("rwmixread") / 100.0 },
+    let direction = match mode.trim_start_matches("rand") {
+        "read" => DataDirection::Always(Op::Read),
+        "write" => DataDirection::Always(Op::Write),
+        "trim" => DataDirection::Always(Op::Trim),
+        "trimwrite" => DataDirection::TrimWrite,
+        _ => DataDirection::Mixed { read: settings.number("rwmixread") / 100.0 },
     };
     let gaps = rate(input, &mut problems);
     let sizes = std::array::from_fn(|op| sizes.get(op).unwrap_or(&sizes[0]).clone());
-    let fio = Fio { region, what, to, sizes, unit, trimmed: None, stream };
-    // As in fio, a job ends when it has moved as many bytes as its region has.
+    let fio = Fio { region, direction, offsets, sizes, unit, trimmed: None, stream };
+    // As in fio, a job ends after as many bytes as its region has.
     let given = ["requests", "bytes", "duration"].iter().any(|name| settings.has(name));
     let own = Limits { sectors: region.sectors, ..Limits::NONE };
-    finish(input, Some(fio), if given { Limits::NONE } else { own }, gaps, problems)
+    build_workload(input, Some(fio), if given { Limits::NONE } else { own }, gaps, problems)
 }
 
-fn rate(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> Option<Gaps> {
+fn rate(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> Option<Interarrival> {
     let rate = input.settings.number_opt("rate_iops")?;
     if input.settings.has("interarrival_ms") {
-        problems.push(Problem::new("rate_iops", "give either this or `interarrival_ms`"));
+        problems.push(Problem::new("rate_iops", "give either `rate_iops` or `interarrival_ms`"));
     }
     let mean = 1000.0 / rate;
     Some(if input.settings.text("rate_process") == "poisson" {
-        Gaps::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
+        Interarrival::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
     } else {
-        Gaps::Fixed(SimDuration::from_ns_f64(mean * 1e6))
+        Interarrival::Fixed(SimDuration::from_ns_f64(mean * 1e6))
     })
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "fio",
-        summary: "A mix described in the words of fio job files.",
+        summary: "Workloads with the parameters of fio job files.",
         origin: "the documented behaviour of fio 3",
-        params: PARAMS,
+        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
     },
     build,
 };

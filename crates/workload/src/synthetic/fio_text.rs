@@ -1,4 +1,4 @@
-//! fio's own notations: `bssplit` and `random_distribution`.
+//! fio's notations of `bssplit` and `random_distribution`.
 
 use hybridsim_engine::SECTOR_BYTES;
 
@@ -11,7 +11,7 @@ fn parse_size(text: &str) -> Result<u32, String> {
         "k" | "kb" | "kib" => 1 << 10,
         "m" | "mb" | "mib" => 1 << 20,
         "g" | "gb" | "gib" => 1u64 << 30,
-        other => return Err(format!("`{other}` in `{text}` is no unit: use k, m or g")),
+        other => return Err(format!("`{other}` in `{text}` is not a unit: use k, m or g")),
     };
     let bytes = lower[..digits].parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     match bytes {
@@ -30,12 +30,12 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
-/// `4k/60:64k/40` to (sectors, percent) pairs. Entries without a percentage share what is left.
+/// `4k/60:64k/40` to (sectors, percent) pairs. Entries without a percentage share the rest.
 /// A comma separates the splits of reads, writes and trims.
 pub fn parse_bssplit(text: &str) -> Result<Vec<Vec<(u32, f64)>>, String> {
     let splits = text.split(',').map(parse_one_split).collect::<Result<Vec<_>, _>>()?;
     if splits.len() > 3 {
-        return Err(format!("{} splits: there are reads, writes and trims", splits.len()));
+        return Err(format!("{} splits: there are only reads, writes and trims", splits.len()));
     }
     Ok(splits)
 }
@@ -56,7 +56,7 @@ fn parse_one_split(text: &str) -> Result<Vec<(u32, f64)>, String> {
     Ok(entries.into_iter().map(|(size, percent)| (size, percent.unwrap_or(rest))).collect())
 }
 
-/// What `random_distribution` says.
+/// A parsed `random_distribution`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RandomDistribution {
     /// `random`: uniform.
@@ -94,7 +94,7 @@ pub fn parse_distribution(text: &str) -> Result<RandomDistribution, String> {
         },
         "zoned" => parse_zones(value).map(RandomDistribution::Zoned),
         other => Err(format!(
-            "`{other}` is not known: use random, zipf:THETA, pareto:H, normal:PERCENT or \
+            "`{other}` is unknown: use random, zipf:THETA, pareto:H, normal:PERCENT or \
              zoned:ACCESS/SIZE:..."
         )),
     }
@@ -112,12 +112,12 @@ fn parse_zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
     let (access, size) = (sum(|zone| zone.0), sum(|zone| zone.1));
     if (access - 100.0).abs() > 1e-6 || size > 100.0 + 1e-6 {
         return Err(format!(
-            "zones get {access} % of accesses on {size} % of the region: must be 100 on at most \
-             100"
+            "zones have {access} % of accesses and {size} % of the region: must be 100 and at \
+             most 100"
         ));
     }
     if zones.iter().any(|&(access, size)| access > 0.0 && size <= 0.0) {
-        return Err("a zone without size gets accesses".to_owned());
+        return Err("a zone of size 0 has accesses".to_owned());
     }
     zones.retain(|zone| zone.0 > 0.0 || zone.1 > 0.0);
     Ok(zones)

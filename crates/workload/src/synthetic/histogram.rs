@@ -1,17 +1,17 @@
-//! Requests whose sizes follow a histogram and of which a given share is random.
+//! Request sizes by a histogram, with a given share of random requests.
 //!
-//! Random means what konanki means by it: not contiguous with the write before.
+//! As in konanki, random means not contiguous with the previous write.
 
+use super::addresses::{REGION, Region, SequentialRuns, sectors_of};
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::mixes::{MIXES, NAMES};
-use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Region, SIZE, START, Walk, sectors_of};
-use super::uniform::{Direction, READ};
-use super::{GeneratorEntry, GeneratorInput};
+use super::uniform::{READ, ReadWriteMix};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
-/// Sizes drawn by their shares.
+/// A histogram of sizes.
 #[derive(Clone, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
@@ -27,7 +27,6 @@ impl Sizes {
         Self(shares.collect())
     }
 
-    /// Draws a size in sectors.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u32 {
         let at = stream.unit();
@@ -35,28 +34,26 @@ impl Sizes {
         found.expect("a histogram has sizes").1
     }
 
-    /// The largest size in sectors.
     pub fn largest(&self) -> u32 {
         self.0.iter().map(|(_, sectors)| *sectors).max().unwrap_or(1)
     }
 }
 
-/// Draws sizes by a histogram and places them by a share of jumps.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     sizes: Sizes,
     random: f64,
-    read: Direction,
+    read: ReadWriteMix,
     align: u64,
-    places: u64,
-    /// Reads and writes each walk for themselves.
-    walks: [Walk; 2],
+    blocks: u64,
+    /// Reads and writes are sequential independently.
+    runs_by_op: [SequentialRuns; 2],
     stream: Stream,
 }
 
 impl Histogram {
-    /// Requests in `region`, which must have room for the largest; jumps go to multiples of
-    /// `align` sectors from its start.
+    /// Requests in `region`, which must be at least as large as the largest; random ones are at
+    /// multiples of `align` sectors from its start.
     pub fn new(
         region: Region,
         sizes: Sizes,
@@ -66,20 +63,20 @@ impl Histogram {
         stream: Stream,
     ) -> Self {
         let align = u64::from(align.max(1));
-        let places = (region.sectors - u64::from(sizes.largest())) / align + 1;
-        let walks = [Walk::new(region), Walk::new(region)];
-        Self { sizes, random, read: Direction::new(read), align, places, walks, stream }
+        let blocks = (region.sectors - u64::from(sizes.largest())) / align + 1;
+        let runs_by_op = [SequentialRuns::new(region), SequentialRuns::new(region)];
+        Self { sizes, random, read: ReadWriteMix::new(read), align, blocks, runs_by_op, stream }
     }
 }
 
-impl Generate for Histogram {
+impl Generator for Histogram {
     fn draw(&mut self) -> Request {
         let op = self.read.draw(&mut self.stream);
         let sectors = self.sizes.draw(&mut self.stream);
         let contiguous = !self.stream.chance(self.random);
-        let walk = &mut self.walks[usize::from(op == Op::Write)];
-        let (stream, places, align) = (&mut self.stream, self.places, self.align);
-        let lba = walk.place(sectors, contiguous, || stream.below(places) * align);
+        let runs = &mut self.runs_by_op[usize::from(op == Op::Write)];
+        let (stream, blocks, align) = (&mut self.stream, self.blocks, self.align);
+        let lba = runs.next_lba(sectors, contiguous, || stream.below(blocks) * align);
         Request::new(op, Lba(lba), sectors)
     }
 }
@@ -87,7 +84,7 @@ impl Generate for Histogram {
 pub(crate) const SIZES: Param = Param::optional(
     "sizes_sectors",
     Kind::Counts,
-    "Sizes in sectors of 512 bytes; goes with `weights`.",
+    "Sizes in sectors of 512 bytes; needs `weights`.",
 );
 pub(crate) const WEIGHTS: Param =
     Param::optional("weights", Kind::Numbers, "Weight of each of `sizes_sectors`.");
@@ -97,7 +94,7 @@ pub(crate) fn read_sizes(settings: &Settings, problems: &mut Vec<Problem>) -> Op
     let (sizes, weights) = (settings.counts_opt("sizes_sectors"), settings.numbers_opt("weights"));
     let (Some(sizes), Some(weights)) = (sizes, weights) else {
         if sizes.is_some() != weights.is_some() {
-            problems.push(Problem::new("weights", "`sizes_sectors` and `weights` go together"));
+            problems.push(Problem::new("weights", "give both `sizes_sectors` and `weights`"));
         }
         return None;
     };
@@ -119,7 +116,7 @@ pub(crate) fn read_sizes(settings: &Settings, problems: &mut Vec<Problem>) -> Op
 }
 
 pub(crate) const ALIGN: Param =
-    Param::with("align", Kind::Bytes, "\"4KiB\"", "Jumps go to multiples of it.");
+    Param::with("align", Kind::Bytes, "\"4KiB\"", "Alignment of random requests.");
 const MIX: Param = Param::with(
     "mix",
     Kind::Choice(NAMES),
@@ -129,7 +126,7 @@ const MIX: Param = Param::with(
 const RANDOM: Param = Param::optional(
     "random",
     Kind::Number { min: 0.0, max: 1.0 },
-    "Share of requests that do not follow the one before of the same direction.",
+    "Share of requests that are not contiguous with the previous one of the same direction.",
 );
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
@@ -145,34 +142,20 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let random = settings.number_opt("random").or(named.map(|mix| mix.random)).unwrap_or(1.0);
     let align = sectors_of(input, "align", &mut problems);
     let largest = sizes.as_ref().map_or(1, Sizes::largest);
-    let region = Region::read(input, u64::from(largest), &mut problems);
+    let region = Region::from_settings(input, u64::from(largest), &mut problems);
     let read = settings.number("read");
     let generator = sizes
         .filter(|_| problems.is_empty())
         .map(|sizes| Histogram::new(region, sizes, random, read, align, input.stream("requests")));
-    finish(input, generator, Limits::NONE, None, problems)
+    build_workload(input, generator, Limits::NONE, None, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "histogram",
-        summary: "Sizes by a histogram, a given share of requests random.",
+        summary: "Sizes by a histogram, with a given share of random requests.",
         origin: "konanki, Tables 5.1 to 5.4 (workload recipe W2)",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            START,
-            SIZE,
-            ALIGN,
-            MIX,
-            SIZES,
-            WEIGHTS,
-            RANDOM,
-            READ,
-        ],
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[ALIGN, MIX, SIZES, WEIGHTS, RANDOM, READ]],
     },
     build,
 };

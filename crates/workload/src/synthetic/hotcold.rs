@@ -1,14 +1,13 @@
-//! Hot and cold: a small part of the blocks gets a large part of the requests.
+//! Hot and cold: a small share of the blocks gets a large share of the requests.
 
-use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Region, SIZE, START, Scatter, sectors_of};
-use super::uniform::{BLOCK, Direction, READ};
-use super::{GeneratorEntry, GeneratorInput};
+use super::addresses::{REGION, Region, Scatter, sectors_of};
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::uniform::{BLOCK, READ, ReadWriteMix};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Request, Source, Stream};
 
-/// Draws from a hot and a cold set of blocks.
 #[derive(Clone, Debug)]
 pub struct HotCold {
     start: u64,
@@ -17,11 +16,11 @@ pub struct HotCold {
     hot_blocks: u64,
     hot_probability: f64,
     scatter: Scatter,
-    read: Direction,
+    read: ReadWriteMix,
     stream: Stream,
 }
 
-impl Generate for HotCold {
+impl Generator for HotCold {
     #[inline]
     fn draw(&mut self) -> Request {
         let cold_blocks = self.blocks - self.hot_blocks;
@@ -31,7 +30,7 @@ impl Generate for HotCold {
         } else {
             self.hot_blocks + self.stream.below(cold_blocks)
         };
-        let block = self.scatter.place(rank);
+        let block = self.scatter.map(rank);
         let op = self.read.draw(&mut self.stream);
         Request::new(op, Lba(self.start + block * u64::from(self.sectors)), self.sectors)
     }
@@ -41,25 +40,25 @@ const HOT_FRACTION: Param = Param::with(
     "hot_fraction",
     Kind::Number { min: 0.0, max: 1.0 },
     "0.2",
-    "Share of the blocks that is hot; at least one block is.",
+    "Share of hot blocks; at least one block is hot.",
 );
 const HOT_PROBABILITY: Param = Param::with(
     "hot_probability",
     Kind::Number { min: 0.0, max: 1.0 },
     "0.8",
-    "Share of the requests that goes to hot blocks.",
+    "Share of requests to hot blocks.",
 );
 const SCATTER: Param = Param::with(
     "scatter",
     Kind::Flag,
     "false",
-    "Hot blocks are spread over the region; otherwise they are its first blocks.",
+    "Scatter hot blocks over the region; otherwise they are its first blocks.",
 );
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let mut problems = Vec::new();
     let sectors = sectors_of(input, "block", &mut problems);
-    let region = Region::read(input, u64::from(sectors), &mut problems);
+    let region = Region::from_settings(input, u64::from(sectors), &mut problems);
     let blocks = (region.sectors / u64::from(sectors)).max(1);
     let hot = libm::round(blocks as f64 * input.settings.number("hot_fraction")) as u64;
     let scatter = input.settings.flag("scatter");
@@ -70,30 +69,21 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         hot_blocks: hot.clamp(1, blocks),
         hot_probability: input.settings.number("hot_probability"),
         scatter: if scatter { Scatter::new(blocks) } else { Scatter::identity(blocks) },
-        read: Direction::new(input.settings.number("read")),
+        read: ReadWriteMix::new(input.settings.number("read")),
         stream: input.stream("requests"),
     };
-    finish(input, Some(generator), Limits::NONE, None, problems)
+    build_workload(input, Some(generator), Limits::NONE, None, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "hotcold",
         summary: "Random requests of one size to a hot and a cold set of blocks.",
         origin: "common knowledge (Rosenblum and Ousterhout 1992 use 10 % and 90 %)",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            START,
-            SIZE,
-            BLOCK,
-            READ,
-            HOT_FRACTION,
-            HOT_PROBABILITY,
-            SCATTER,
+        params: params![
+            LIMITS_AND_ARRIVALS,
+            REGION,
+            &[BLOCK, READ, HOT_FRACTION, HOT_PROBABILITY, SCATTER]
         ],
     },
     build,

@@ -1,13 +1,13 @@
-//! Named size mixes of konanki: what its applications wrote.
+//! Size mixes of konanki's applications.
 
-/// Sizes with their shares, and how often a write does not follow the one before.
+/// Sizes with their shares, and the share of random writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     /// The name used in scenarios.
     pub name: &'static str,
     /// (sectors, share of requests).
     pub sizes: &'static [(u32, f64)],
-    /// Share of writes that are not contiguous with the write before.
+    /// Share of writes not contiguous with the previous write.
     pub random: f64,
 }
 
@@ -46,7 +46,7 @@ pub const MIXES: &[Mix] = &[
     ),
 ];
 
-/// Their names, and `custom` for sizes of the user's own.
+/// Their names, and `custom` for sizes given by the user.
 pub const NAMES: &[&str] = &[
     "custom",
     "bonnie",
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mix_adds_up_to_one_and_is_named() {
+    fn every_mix_sums_to_one_and_is_named() {
         for mix in MIXES {
             let sum: f64 = mix.sizes.iter().map(|(_, share)| share).sum();
             assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", mix.name);

@@ -1,9 +1,11 @@
 //! Generators: workloads drawn from distributions, one file each.
 //!
-//! A generator draws requests ([`Generate`]); limits and arrival times are the same for all and
-//! live in `pace`. Every number is drawn from streams named by the generator's path, so a workload
-//! is a pure function of its parameters, its capacity, the seed and the path.
+//! A [`Generator`] draws requests; limits and arrival times are common to all and in `arrivals`.
+//! Every number is drawn from streams named by the generator's path, so a workload is a pure
+//! function of its parameters, its capacity, the seed and the path.
 
+pub mod addresses;
+pub mod arrivals;
 pub mod desktop;
 pub mod disksim;
 pub mod distribution;
@@ -13,8 +15,6 @@ mod fio_text;
 pub mod histogram;
 pub mod hotcold;
 pub mod mixes;
-pub mod pace;
-pub mod place;
 mod process_flow;
 pub mod processes;
 pub mod sequence;
@@ -24,34 +24,33 @@ pub mod uniform;
 pub mod week;
 pub mod zipf;
 
+pub use arrivals::{GeneratedWorkload, Generator};
 pub use distribution::DistributionEntry;
-pub use pace::{Generate, Paced};
 
 use hybridsim_config::param::{EntryChoice, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::{Source, Stream};
 
-/// Everything a generator's builder gets.
+/// The input of a generator's builder.
 pub struct GeneratorInput<'a> {
-    /// The generator's own checked parameters.
+    /// The generator's checked parameters.
     pub settings: &'a Settings,
-    /// Where distributions are found.
+    /// The registry of distributions.
     pub registry: &'a Registry,
-    /// The run's seed.
     pub seed: u64,
     /// The generator's path in the run, such as `workload`.
     pub path: &'a str,
-    /// Sectors the host offers.
+    /// The capacity the workload may use.
     pub capacity_sectors: u64,
 }
 
 impl GeneratorInput<'_> {
-    /// The stream for what `part` of the generator draws.
+    /// The random stream of `part` of the generator.
     pub fn stream(&self, part: &str) -> Stream {
         Stream::new(self.seed, &format!("{}/{part}", self.path))
     }
 
-    /// The distribution chosen by plug parameter `name`, if it was given.
+    /// The distribution in parameter `name`, if it was given.
     pub(crate) fn distribution(
         &self,
         name: &'static str,
@@ -72,15 +71,13 @@ impl GeneratorInput<'_> {
     }
 }
 
-/// Builds a workload, or says everything that is wrong.
+/// Builds a workload, or reports all problems of its parameters.
 pub type Build = fn(&GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>>;
 
 /// A registered generator.
 #[derive(Clone, Copy)]
 pub struct GeneratorEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Builds the workload, or says everything that is wrong.
     pub build: Build,
 }
 
@@ -91,7 +88,15 @@ impl Entry for GeneratorEntry {
     }
 }
 
-/// All built-in generators.
+/// Concatenates lists of parameters.
+macro_rules! params {
+    ($($list:expr),+ $(,)?) => {
+        &hybridsim_config::param::joined::<{ 0 $(+ $list.len())+ }>(&[$($list),+])
+    };
+}
+use params;
+
+/// The built-in generators.
 pub const ENTRIES: &[GeneratorEntry] = &[
     uniform::ENTRY,
     zipf::ENTRY,

@@ -1,20 +1,19 @@
-//! How processes, processors and what they wait for go on: the machine behind `processes`.
+//! Simulates the processes, processors and waits of generator `processes`.
 //!
-//! A completion may change everything that comes after it, and a workload is asked for its next
-//! request before it knows of one. All that happens before the next request without anybody's
-//! help is known all the same; where a process would have to wait for a request that may be
-//! complete by then, the state before is kept, and that stretch is done anew when a completion
-//! comes first.
+//! A completion can change all later arrivals, but the host asks for the next request before it
+//! knows of completions. The flow therefore runs ahead to the next request. Where a process would
+//! wait for a request that may be complete by then, it takes a checkpoint, and repeats the steps
+//! from there when a completion comes first.
 
+use super::arrivals::{REDRAWS_MAX, draw_ms};
 use super::drand48::Drand48;
-use super::pace::{REDRAWS_MAX, draw_ms};
 use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Flags, Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 use std::collections::VecDeque;
 
-/// What the processes of one entry have in common.
+/// The parameters of the processes of one entry.
 #[derive(Clone, Debug)]
-pub(super) struct Habit {
+pub(super) struct AccessPattern {
     /// First sectors of the volumes used.
     pub volumes: Vec<u64>,
     /// Blocks of each volume.
@@ -29,41 +28,40 @@ pub(super) struct Habit {
     pub general_ms: Distribution,
     pub sequential_ms: Distribution,
     pub local_ms: Distribution,
-    /// Computing after a limited request until it is waited for; never, if absent.
+    /// Computation after a time-limited request until the process waits for it; never, if absent.
     pub limited_ms: Option<Distribution>,
     pub local_distance: Distribution,
     pub size: Distribution,
 }
 
-/// A request in units of a habit's blocks.
+/// A request in blocks of its pattern.
 #[derive(Clone, Copy, Debug)]
-struct Ask {
+struct BlockRequest {
     volume: u64,
     block: u64,
     blocks: u64,
     read: bool,
 }
 
-/// How urgent a request is.
+/// DiskSim's time classes of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    /// It is waited for.
+enum TimeClass {
+    /// The process waits for it at once.
     Critical,
-    /// It is waited for after computing so long more.
+    /// The process waits for it after computing for this time.
     Limited(Option<SimDuration>),
-    Usual,
+    NonCritical,
 }
 
-/// Where numbers come from.
+/// The source of random numbers.
 #[derive(Clone, Debug)]
-pub(super) enum Dice {
-    /// Every process has its own stream.
-    Own(Vec<Stream>),
-    /// All share DiskSim's, and draw in its order.
+pub(super) enum RandomNumbers {
+    PerProcess(Vec<Stream>),
+    /// One stream for all processes, drawn in DiskSim's order.
     DiskSim(Drand48),
 }
 
-impl Habit {
+impl AccessPattern {
     fn size(&self, draw: &mut impl FnMut() -> f64) -> u64 {
         for _ in 0..REDRAWS_MAX {
             let sectors = libm::trunc(draw());
@@ -74,128 +72,141 @@ impl Habit {
         1
     }
 
-    fn anywhere(&self, stream: &mut Stream) -> Ask {
+    fn general_request(&self, stream: &mut Stream) -> BlockRequest {
         let volume = self.volumes[stream.below(self.volumes.len() as u64) as usize];
         let blocks = self.size(&mut || self.size.draw(stream)).min(self.blocks);
         let block = stream.below(self.blocks - blocks + 1);
-        Ask { volume, block, blocks, read: stream.chance(self.read) }
+        BlockRequest { volume, block, blocks, read: stream.chance(self.read) }
     }
 
-    /// The block as far from that of `before` as was drawn.
-    fn moved(&self, before: &Ask, distance_sectors: f64) -> f64 {
+    /// The block at the drawn distance from that of `before`.
+    fn at_distance(&self, before: &BlockRequest, distance_sectors: f64) -> f64 {
         let distance = libm::trunc(distance_sectors) / self.blocking as f64;
         before.block as f64 + libm::trunc(distance)
     }
 
-    fn near(&self, before: &Ask, stream: &mut Stream) -> Option<Ask> {
+    fn local_request(&self, before: &BlockRequest, stream: &mut Stream) -> Option<BlockRequest> {
         for _ in 0..REDRAWS_MAX {
-            let block = self.moved(before, self.local_distance.draw(stream));
+            let block = self.at_distance(before, self.local_distance.draw(stream));
             let blocks = self.size(&mut || self.size.draw(stream));
             if block >= 0.0 && block + blocks as f64 <= self.blocks as f64 {
                 let read = stream.chance(self.read);
-                return Some(Ask { volume: before.volume, block: block as u64, blocks, read });
+                return Some(BlockRequest {
+                    volume: before.volume,
+                    block: block as u64,
+                    blocks,
+                    read,
+                });
             }
         }
         None
     }
 
-    /// The request after `before`, where it goes on there.
-    fn following(&self, before: &Ask) -> Option<Ask> {
+    /// The request that continues `before`, if it fits.
+    fn sequential_request(&self, before: &BlockRequest) -> Option<BlockRequest> {
         let fits = before.block + 2 * before.blocks < self.blocks;
-        fits.then(|| Ask { block: before.block + before.blocks, ..*before })
+        fits.then(|| BlockRequest { block: before.block + before.blocks, ..*before })
     }
 
-    /// The next request and the computing before it.
-    fn draw(&self, before: Option<Ask>, stream: &mut Stream) -> (Ask, SimDuration) {
+    /// The next request and the computation before it.
+    fn draw(
+        &self,
+        before: Option<BlockRequest>,
+        stream: &mut Stream,
+    ) -> (BlockRequest, SimDuration) {
         let choice = stream.unit();
         if let Some(before) = before {
             if choice < self.sequential
-                && let Some(ask) = self.following(&before)
+                && let Some(next) = self.sequential_request(&before)
             {
-                return (ask, draw_ms(&self.sequential_ms, stream));
+                return (next, draw_ms(&self.sequential_ms, stream));
             }
             if choice >= self.sequential
                 && choice < self.sequential + self.local
-                && let Some(ask) = self.near(&before, stream)
+                && let Some(next) = self.local_request(&before, stream)
             {
-                return (ask, draw_ms(&self.local_ms, stream));
+                return (next, draw_ms(&self.local_ms, stream));
             }
         }
-        (self.anywhere(stream), draw_ms(&self.general_ms, stream))
+        (self.general_request(stream), draw_ms(&self.general_ms, stream))
     }
 
-    /// How urgent a request is that drew `unit`.
-    fn class(&self, unit: f64, limit: impl FnOnce(&Distribution) -> SimDuration) -> Class {
+    /// The class of a request that drew `unit`.
+    fn class(&self, unit: f64, limit: impl FnOnce(&Distribution) -> SimDuration) -> TimeClass {
         if unit < self.critical {
-            Class::Critical
+            TimeClass::Critical
         } else if unit < self.critical + self.limited {
-            Class::Limited(self.limited_ms.as_ref().map(limit))
+            TimeClass::Limited(self.limited_ms.as_ref().map(limit))
         } else {
-            Class::Usual
+            TimeClass::NonCritical
         }
     }
 
-    /// As [`Habit::draw`], number by number as DiskSim does: the computing first, place and size
-    /// again and again until both fit, and the first request of a process is one anywhere.
-    fn draw_as_disksim(&self, before: Option<Ask>, dice: &mut Drand48) -> (Ask, SimDuration) {
-        let choice = before.map(|_| dice.unit());
+    /// As [`AccessPattern::draw`], number by number as DiskSim does: the computation first, address
+    /// and size together until both fit, and the first request of a process is a general one.
+    fn draw_as_disksim(
+        &self,
+        before: Option<BlockRequest>,
+        random: &mut Drand48,
+    ) -> (BlockRequest, SimDuration) {
+        let choice = before.map(|_| random.unit());
         if let (Some(choice), Some(before)) = (choice, before) {
             if choice < self.sequential
-                && let Some(ask) = self.following(&before)
+                && let Some(next) = self.sequential_request(&before)
             {
-                return (ask, ms_of(&self.sequential_ms, dice));
+                return (next, draw_ms_as_disksim(&self.sequential_ms, random));
             }
             if choice >= self.sequential && choice < self.sequential + self.local {
-                let gap = ms_of(&self.local_ms, dice);
-                return (self.near_as_disksim(&before, dice), gap);
+                let gap = draw_ms_as_disksim(&self.local_ms, random);
+                return (self.local_as_disksim(&before, random), gap);
             }
         }
-        let gap = ms_of(&self.general_ms, dice);
-        let volume = self.volumes[dice.below(self.volumes.len() as u64) as usize];
+        let gap = draw_ms_as_disksim(&self.general_ms, random);
+        let volume = self.volumes[random.below(self.volumes.len() as u64) as usize];
         let (mut block, mut blocks) = (0, 1);
         for _ in 0..REDRAWS_MAX {
-            block = dice.below(self.blocks);
-            blocks = self.blocks_of(dice.draw(&self.size));
+            block = random.below(self.blocks);
+            blocks = self.blocks_of(random.draw(&self.size));
             if blocks > 0 && block + blocks < self.blocks {
                 break;
             }
             (block, blocks) = (0, 1);
         }
-        let read = dice.unit() < self.read;
-        (Ask { volume, block, blocks, read }, gap)
+        let read = random.unit() < self.read;
+        (BlockRequest { volume, block, blocks, read }, gap)
     }
 
-    fn near_as_disksim(&self, before: &Ask, dice: &mut Drand48) -> Ask {
+    fn local_as_disksim(&self, before: &BlockRequest, random: &mut Drand48) -> BlockRequest {
         let (mut block, mut blocks) = (before.block, before.blocks);
         for _ in 0..REDRAWS_MAX {
-            let to = self.moved(before, dice.draw(&self.local_distance));
-            let size = self.blocks_of(dice.draw(&self.size));
+            let to = self.at_distance(before, random.draw(&self.local_distance));
+            let size = self.blocks_of(random.draw(&self.size));
             if to >= 0.0 && size > 0 && to + (size as f64) < self.blocks as f64 {
                 (block, blocks) = (to as u64, size);
                 break;
             }
         }
-        let read = dice.unit() < self.read;
-        Ask { volume: before.volume, block, blocks, read }
+        let read = random.unit() < self.read;
+        BlockRequest { volume: before.volume, block, blocks, read }
     }
 
-    /// Whole blocks that hold `sectors`; none of none or fewer.
+    /// Whole blocks of `sectors`; 0 for values up to 0.
     fn blocks_of(&self, sectors: f64) -> u64 {
         (libm::trunc(sectors).clamp(0.0, u32::MAX as f64) as u64).div_ceil(self.blocking)
     }
 
-    fn request(&self, ask: &Ask, class: Class) -> Request {
-        let op = if ask.read { Op::Read } else { Op::Write };
-        let lba = Lba(ask.volume + ask.block * self.blocking);
-        let flags = if class == Class::Usual { Flags::NONE } else { Flags::SYNC };
-        Request { flags, ..Request::new(op, lba, (ask.blocks * self.blocking) as u32) }
+    fn request(&self, next: &BlockRequest, class: TimeClass) -> Request {
+        let op = if next.read { Op::Read } else { Op::Write };
+        let lba = Lba(next.volume + next.block * self.blocking);
+        let flags = if class == TimeClass::NonCritical { Flags::NONE } else { Flags::SYNC };
+        Request { flags, ..Request::new(op, lba, (next.blocks * self.blocking) as u32) }
     }
 }
 
-/// Milliseconds that are not negative, drawn as DiskSim does.
-fn ms_of(distribution: &Distribution, dice: &mut Drand48) -> SimDuration {
+/// A time in milliseconds of at least 0, drawn as DiskSim does.
+fn draw_ms_as_disksim(distribution: &Distribution, random: &mut Drand48) -> SimDuration {
     for _ in 0..REDRAWS_MAX {
-        let ms = dice.draw(distribution);
+        let ms = random.draw(distribution);
         if ms >= 0.0 {
             return SimDuration::from_ns_f64(ms * 1e6);
         }
@@ -203,48 +214,48 @@ fn ms_of(distribution: &Distribution, dice: &mut Drand48) -> SimDuration {
     SimDuration::ZERO
 }
 
-/// What a process does when it has computed for long enough.
+/// The action of a process after a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Asks for what it has drawn.
-    Ask,
-    /// Waits for the limited request of this number, unless that is complete.
-    Limit(u64),
+enum ProcessStep {
+    /// Issues the drawn request.
+    Issue,
+    /// Waits for the time-limited request of this number, unless it is complete.
+    WaitFor(u64),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Process {
-    habit: usize,
-    before: Option<Ask>,
-    /// The request to come, its number, and whether it will be waited for at once.
+    pattern: usize,
+    before: Option<BlockRequest>,
+    /// The next request, its number, and whether it is time-critical.
     request: Request,
     number: u64,
     critical: bool,
-    /// What it does next, each after computing for so long since the one before; then it draws.
-    steps: VecDeque<(SimDuration, Step)>,
-    /// Limits of its requests to come, each counted from the one before, the first from when it
-    /// began to compute for a request. DiskSim does not count down what is left of the first.
+    /// The next steps, each with the computation before it; then the process draws a request.
+    steps: VecDeque<(SimDuration, ProcessStep)>,
+    /// Limits of its time-limited requests, each relative to the previous one, the first to the
+    /// start of the computation for a request. DiskSim does not decrement the rest of the first.
     limits: VecDeque<(SimDuration, u64)>,
-    /// The request it waits for.
-    sleeps_on: Option<u64>,
+    /// The number of the request it waits for.
+    waits_for: Option<u64>,
 }
 
 impl Process {
-    pub fn new(habit: usize) -> Self {
+    pub fn new(pattern: usize) -> Self {
         Self {
-            habit,
+            pattern,
             before: None,
             request: Request::new(Op::Read, Lba(0), 1),
             number: 0,
             critical: false,
             steps: VecDeque::new(),
             limits: VecDeque::new(),
-            sleeps_on: None,
+            waits_for: None,
         }
     }
 
-    /// Notes that request `number` is waited for `after` from now.
-    fn limit(&mut self, number: u64, mut after: SimDuration) {
+    /// The process will wait for request `number` after computing for `after`.
+    fn add_limit(&mut self, number: u64, mut after: SimDuration) {
         let mut at = 0;
         for &(delta, _) in &self.limits {
             if after < delta {
@@ -259,93 +270,101 @@ impl Process {
         self.limits.insert(at, (after, number));
     }
 
-    /// Computes for `gap`, with what is to be waited for on the way, and asks.
-    fn plan(&mut self, gap: SimDuration) {
+    /// Schedules a computation of `gap`, with the limits that expire during it, and then a request.
+    fn schedule(&mut self, gap: SimDuration) {
         let mut left = gap;
         while let Some(&(after, number)) = self.limits.front()
             && after < left
         {
             self.limits.pop_front();
             left = left.saturating_sub(after);
-            self.steps.push_back((after, Step::Limit(number)));
+            self.steps.push_back((after, ProcessStep::WaitFor(number)));
         }
-        self.steps.push_back((left, Step::Ask));
+        self.steps.push_back((left, ProcessStep::Issue));
     }
 }
 
-/// A processor at work: the process, and when it comes to its next step.
+/// The process on a processor, and the time of its next step.
 #[derive(Clone, Copy, Debug)]
-struct Busy {
+struct Running {
     until: SimTime,
     process: usize,
 }
 
-/// A request somebody may wait for.
+/// A request that a process may wait for.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct OutstandingRequest {
     number: u64,
     request: Request,
 }
 
-/// Everything that changes.
+/// The variable part of a flow.
 #[derive(Clone, Debug)]
-struct State {
+struct FlowState {
     processes: Vec<Process>,
-    processors: Vec<Option<Busy>>,
+    processors: Vec<Option<Running>>,
     ready: VecDeque<usize>,
-    pending: Vec<Pending>,
-    dice: Dice,
+    outstanding: Vec<OutstandingRequest>,
+    random: RandomNumbers,
     drawn: u64,
     ended: bool,
 }
 
-/// What the machine is built from.
-pub(super) struct Plan {
-    pub habits: Vec<Habit>,
+/// The configuration of a flow.
+pub(super) struct FlowConfig {
+    pub patterns: Vec<AccessPattern>,
     pub processes: Vec<Process>,
     pub processors: usize,
-    /// Idle processors but the first are not used again.
-    pub lost: bool,
-    pub dice: Dice,
-    /// Requests: given, or drawn after the first of every process where DiskSim draws.
+    /// Idle processors other than the first are not used again.
+    pub lose_processors: bool,
+    pub random: RandomNumbers,
+    /// Maximum requests issued or, in DiskSim's order, drawn after the first of every process.
     pub requests: u64,
     pub until: SimTime,
 }
 
-/// The workload.
-pub(super) struct Flow {
-    rules: Rules,
-    state: State,
-    /// The state before a process waited for what may be complete by then.
-    kept: Option<Box<State>>,
-    given: u64,
-    /// The processor whose request was delivered; it has arrived when the next one is asked for.
-    offered: Option<usize>,
+/// A workload of processes.
+pub(super) struct ProcessFlow {
+    rules: FlowRules,
+    state: FlowState,
+    /// The state before a process waited for a request that may be complete by then.
+    checkpoint: Option<Box<FlowState>>,
+    issued: u64,
+    /// The processor of the last request returned, which arrives when the next one is asked for.
+    unconfirmed: Option<usize>,
 }
 
-/// What does not change.
-struct Rules {
-    habits: Vec<Habit>,
-    lost: bool,
+/// The constant part of a flow.
+struct FlowRules {
+    patterns: Vec<AccessPattern>,
+    lose_processors: bool,
     requests: u64,
     until: SimTime,
 }
 
-impl Flow {
-    pub fn new(plan: Plan) -> Self {
-        let Plan { habits, processes, processors, lost, dice, requests, until } = plan;
-        let rules = Rules { habits, lost: false, requests, until };
+impl ProcessFlow {
+    pub fn new(config: FlowConfig) -> Self {
+        let FlowConfig {
+            patterns,
+            processes,
+            processors,
+            lose_processors,
+            random,
+            requests,
+            until,
+        } = config;
+        let rules = FlowRules { patterns, lose_processors: false, requests, until };
         let mut ready: VecDeque<usize> = (0..processes.len()).collect();
-        // DiskSim's list of processes begins with the last one; it draws for all at the start.
-        let as_disksim = matches!(dice, Dice::DiskSim(_));
+        // DiskSim's list of processes starts with the last one, and all draw at the start.
+        let as_disksim = matches!(random, RandomNumbers::DiskSim(_));
         if as_disksim {
             ready.make_contiguous().reverse();
         }
-        let mut state = State {
+        let mut state = FlowState {
             processors: vec![None; processors.min(processes.len())],
             processes,
-            pending: Vec::new(),
-            dice,
+            outstanding: Vec::new(),
+            random,
             drawn: 0,
             ended: false,
             ready: VecDeque::new(),
@@ -355,128 +374,129 @@ impl Flow {
         }
         state.ready = ready;
         state.dispatch(&rules, SimTime::ZERO);
-        let rules = Rules { lost, ..rules };
-        Self { rules, state, kept: None, given: 0, offered: None }
+        let rules = FlowRules { lose_processors, ..rules };
+        Self { rules, state, checkpoint: None, issued: 0, unconfirmed: None }
     }
 
-    /// Whether no more requests may be given.
     fn is_full(&self) -> bool {
-        matches!(self.state.dice, Dice::Own(_)) && self.given >= self.rules.requests
+        matches!(self.state.random, RandomNumbers::PerProcess(_))
+            && self.issued >= self.rules.requests
     }
 }
 
-impl State {
+impl FlowState {
     /// Draws the next request of `process`.
-    fn draw(&mut self, rules: &Rules, number: usize) {
+    fn draw(&mut self, rules: &FlowRules, number: usize) {
         self.drawn += 1;
         let process = &mut self.processes[number];
-        let habit = &rules.habits[process.habit];
-        let (ask, gap, class) = match &mut self.dice {
-            Dice::Own(streams) => {
+        let pattern = &rules.patterns[process.pattern];
+        let (next, gap, class) = match &mut self.random {
+            RandomNumbers::PerProcess(streams) => {
                 let stream = &mut streams[number];
-                let (ask, gap) = habit.draw(process.before, stream);
+                let (next, gap) = pattern.draw(process.before, stream);
                 let unit = stream.unit();
-                (ask, gap, habit.class(unit, |limit| draw_ms(limit, stream)))
+                (next, gap, pattern.class(unit, |limit| draw_ms(limit, stream)))
             }
-            Dice::DiskSim(dice) => {
-                let (ask, gap) = habit.draw_as_disksim(process.before, dice);
-                let unit = dice.unit();
-                (ask, gap, habit.class(unit, |limit| ms_of(limit, dice)))
+            RandomNumbers::DiskSim(random) => {
+                let (next, gap) = pattern.draw_as_disksim(process.before, random);
+                let unit = random.unit();
+                (next, gap, pattern.class(unit, |limit| draw_ms_as_disksim(limit, random)))
             }
         };
-        process.before = Some(ask);
-        process.request = habit.request(&ask, class);
+        process.before = Some(next);
+        process.request = pattern.request(&next, class);
         process.number = self.drawn;
-        process.critical = class == Class::Critical;
-        if let Class::Limited(Some(after)) = class {
-            process.limit(self.drawn, gap + after);
+        process.critical = class == TimeClass::Critical;
+        if let TimeClass::Limited(Some(after)) = class {
+            process.add_limit(self.drawn, gap + after);
         }
-        process.plan(gap);
+        process.schedule(gap);
     }
 
-    /// When `process` comes to its next step if it computes from `now` on. At the end of its plan
-    /// it draws a new one; DiskSim counts those and ends instead of drawing one too many.
-    fn compute(&mut self, rules: &Rules, process: usize, now: SimTime) -> Busy {
+    /// Lets `process` compute from `now` until its next step. After its last step it draws a
+    /// request; DiskSim counts these and ends instead of drawing more than the maximum.
+    fn compute(&mut self, rules: &FlowRules, process: usize, now: SimTime) -> Running {
         if self.processes[process].steps.is_empty() {
             let extra = self.processes.len() as u64 - 1;
             let last = rules.requests.saturating_add(extra);
-            let full =
-                matches!(self.dice, Dice::DiskSim(_)) && (self.drawn >= last || now >= rules.until);
+            let full = matches!(self.random, RandomNumbers::DiskSim(_))
+                && (self.drawn >= last || now >= rules.until);
             self.ended |= full;
             if self.ended {
-                return Busy { until: SimTime::NEVER, process };
+                return Running { until: SimTime::NEVER, process };
             }
             self.draw(rules, process);
         }
         let after = self.processes[process].steps.front().map_or(SimDuration::ZERO, |step| step.0);
-        Busy { until: now + after, process }
+        Running { until: now + after, process }
     }
 
-    /// Lets ready processes have idle processors from `now` on.
-    fn dispatch(&mut self, rules: &Rules, now: SimTime) {
+    /// Assigns idle processors to ready processes.
+    fn dispatch(&mut self, rules: &FlowRules, now: SimTime) {
         while !self.ready.is_empty() {
-            let usable = if rules.lost { 1 } else { self.processors.len() };
+            let usable = if rules.lose_processors { 1 } else { self.processors.len() };
             let idle = self.processors[..usable].iter().position(Option::is_none);
             let Some(idle) = idle else { return };
             self.switch(rules, idle, now);
         }
     }
 
-    /// Gives a processor to the next process that is ready, if any.
-    fn switch(&mut self, rules: &Rules, processor: usize, now: SimTime) {
+    /// Assigns the processor to the next ready process, if any.
+    fn switch(&mut self, rules: &FlowRules, processor: usize, now: SimTime) {
         let next = self.ready.pop_front();
         self.processors[processor] = next.map(|next| self.compute(rules, next, now));
     }
 
-    /// The processor that comes to a step first, and the step.
-    fn earliest(&self) -> Option<(usize, Busy, Step)> {
-        let busy = self.processors.iter().enumerate();
-        let busy = busy.filter_map(|(at, busy)| busy.map(|busy| (at, busy)));
-        let (at, busy) = busy.min_by_key(|(_, busy)| busy.until)?;
-        let step = self.processes[busy.process].steps.front()?.1;
-        Some((at, busy, step))
+    /// The earliest step and its processor.
+    fn earliest(&self) -> Option<(usize, Running, ProcessStep)> {
+        let running = self.processors.iter().enumerate();
+        let running = running.filter_map(|(at, running)| running.map(|running| (at, running)));
+        let (at, running) = running.min_by_key(|(_, running)| running.until)?;
+        let step = self.processes[running.process].steps.front()?.1;
+        Some((at, running, step))
     }
 
-    fn is_pending(&self, number: u64) -> bool {
-        self.pending.iter().any(|pending| pending.number == number)
+    fn is_outstanding(&self, number: u64) -> bool {
+        self.outstanding.iter().any(|outstanding| outstanding.number == number)
     }
 
-    /// A process has come to a limit: it waits, or computes on.
-    fn at_limit(&mut self, rules: &Rules, processor: usize, busy: Busy, number: u64) {
-        self.processes[busy.process].steps.pop_front();
-        if self.is_pending(number) {
-            self.processes[busy.process].sleeps_on = Some(number);
-            self.switch(rules, processor, busy.until);
+    /// A limit expires: the process waits, or continues its computation.
+    fn at_limit(&mut self, rules: &FlowRules, processor: usize, running: Running, number: u64) {
+        self.processes[running.process].steps.pop_front();
+        if self.is_outstanding(number) {
+            self.processes[running.process].waits_for = Some(number);
+            self.switch(rules, processor, running.until);
         } else {
-            self.processors[processor] = Some(self.compute(rules, busy.process, busy.until));
+            self.processors[processor] = Some(self.compute(rules, running.process, running.until));
         }
     }
 
-    /// The request that was delivered has arrived: its process goes on or waits.
-    fn arrived(&mut self, rules: &Rules, processor: usize) {
-        let busy = self.processors[processor].expect("it delivered a request");
-        let process = &mut self.processes[busy.process];
+    /// The last request returned arrives: its process continues or waits.
+    fn arrived(&mut self, rules: &FlowRules, processor: usize) {
+        let running = self.processors[processor].expect("it issued a request");
+        let process = &mut self.processes[running.process];
         process.steps.pop_front();
         let Process { number, request, critical, .. } = *process;
         if request.flags.contains(Flags::SYNC) {
-            self.pending.push(Pending { number, request });
+            self.outstanding.push(OutstandingRequest { number, request });
         }
         if critical {
-            process.sleeps_on = Some(number);
-            self.switch(rules, processor, busy.until);
+            process.waits_for = Some(number);
+            self.switch(rules, processor, running.until);
         } else {
-            self.processors[processor] = Some(self.compute(rules, busy.process, busy.until));
+            self.processors[processor] = Some(self.compute(rules, running.process, running.until));
         }
     }
 
-    /// A request somebody may wait for is complete.
-    fn completed(&mut self, rules: &Rules, request: &Request, now: SimTime) {
-        let found = self.pending.iter().position(|pending| same(&pending.request, request));
+    /// A request that a process may wait for is complete.
+    fn completed(&mut self, rules: &FlowRules, request: &Request, now: SimTime) {
+        let found =
+            self.outstanding.iter().position(|outstanding| same(&outstanding.request, request));
         let Some(at) = found else { return };
-        let number = self.pending.remove(at).number;
-        let waiting = |process: &Process| process.sleeps_on == Some(number);
+        let number = self.outstanding.remove(at).number;
+        let waiting = |process: &Process| process.waits_for == Some(number);
         if let Some(process) = self.processes.iter().position(waiting) {
-            self.processes[process].sleeps_on = None;
+            self.processes[process].waits_for = None;
             self.ready.push_back(process);
             self.dispatch(rules, now);
         }
@@ -487,31 +507,31 @@ fn same(a: &Request, b: &Request) -> bool {
     (a.op, a.lba, a.sectors, a.flags) == (b.op, b.lba, b.sectors, b.flags)
 }
 
-impl Source for Flow {
+impl Source for ProcessFlow {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         let rules = &self.rules;
-        if let Some(processor) = self.offered.take() {
-            self.kept = None;
+        if let Some(processor) = self.unconfirmed.take() {
+            self.checkpoint = None;
             self.state.arrived(rules, processor);
         }
         if self.is_full() || self.state.ended {
             return Ok(None);
         }
-        while let Some((processor, busy, step)) = self.state.earliest() {
-            if busy.until > self.rules.until || busy.until == SimTime::NEVER {
+        while let Some((processor, running, step)) = self.state.earliest() {
+            if running.until > self.rules.until || running.until == SimTime::NEVER {
                 self.state.ended = true;
                 return Ok(None);
             }
-            let Step::Limit(number) = step else {
-                self.offered = Some(processor);
-                self.given += 1;
-                let request = self.state.processes[busy.process].request;
-                return Ok(Some(Arrival { at: busy.until, request }));
+            let ProcessStep::WaitFor(number) = step else {
+                self.unconfirmed = Some(processor);
+                self.issued += 1;
+                let request = self.state.processes[running.process].request;
+                return Ok(Some(Arrival { at: running.until, request }));
             };
-            if self.kept.is_none() && self.state.is_pending(number) {
-                self.kept = Some(Box::new(self.state.clone()));
+            if self.checkpoint.is_none() && self.state.is_outstanding(number) {
+                self.checkpoint = Some(Box::new(self.state.clone()));
             }
-            self.state.at_limit(&self.rules, processor, busy, number);
+            self.state.at_limit(&self.rules, processor, running, number);
             if self.state.ended {
                 break;
             }
@@ -520,28 +540,29 @@ impl Source for Flow {
     }
 
     fn waits(&self) -> bool {
-        self.kept.is_some() || (!self.is_full() && !self.state.ended)
+        self.checkpoint.is_some() || (!self.is_full() && !self.state.ended)
     }
 
     fn take_back(&mut self) {
-        if self.offered.take().is_some() {
-            self.given -= 1;
+        if self.unconfirmed.take().is_some() {
+            self.issued -= 1;
         }
     }
 
     fn completed(&mut self, request: &Request, now: SimTime) {
-        if let Some(kept) = self.kept.take() {
-            self.state = *kept;
-            while let Some((processor, busy, Step::Limit(number))) = self.state.earliest()
-                && busy.until < now
+        if let Some(checkpoint) = self.checkpoint.take() {
+            self.state = *checkpoint;
+            while let Some((processor, running, ProcessStep::WaitFor(number))) =
+                self.state.earliest()
+                && running.until < now
             {
-                self.state.at_limit(&self.rules, processor, busy, number);
+                self.state.at_limit(&self.rules, processor, running, number);
             }
         }
         self.state.completed(&self.rules, request, now);
     }
 
     fn progress(&self) -> Option<f64> {
-        Some((self.given as f64 / self.rules.requests.max(1) as f64).min(1.0))
+        Some((self.issued as f64 / self.rules.requests.max(1) as f64).min(1.0))
     }
 }

@@ -1,8 +1,8 @@
 //! Sequential passes over ranges, one after the other.
 
-use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::sectors_of;
-use super::{GeneratorEntry, GeneratorInput};
+use super::addresses::sectors_of;
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source};
@@ -10,17 +10,14 @@ use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source};
 /// One pass over a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What is done.
     pub op: Op,
-    /// First sector.
     pub start: u64,
-    /// Sectors.
     pub sectors: u64,
-    /// Sectors of a request; the last of the range may be shorter.
+    /// Sectors of a request; the last one of the range may be shorter.
     pub request: u32,
 }
 
-/// Carries out phases in order, the whole list `passes` times.
+/// All phases in order, the whole list `passes` times.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     phases: Vec<Phase>,
@@ -36,7 +33,7 @@ impl Sequence {
     }
 }
 
-impl Generate for Sequence {
+impl Generator for Sequence {
     fn draw(&mut self) -> Request {
         let phase = self.phases[self.phase];
         let sectors = (phase.sectors - self.done).min(u64::from(phase.request));
@@ -65,14 +62,14 @@ fn check(input: &GeneratorInput<'_>, param: &'static str, phase: Phase, out: &mu
         out.push(Problem::new(param, "is less than a sector"));
     } else if end.is_none_or(|end| end > input.capacity_sectors) {
         let message = format!(
-            "{} sectors from {} do not fit the device of {} sectors",
+            "{} sectors from {} are not within the device of {} sectors",
             phase.sectors, phase.start, input.capacity_sectors
         );
         out.push(Problem::new(param, message));
     }
 }
 
-/// How many requests a pass over all `phases` has, all passes together.
+/// The number of requests in all passes over `phases`.
 fn total(phases: &[Phase], passes: u64) -> u64 {
     let pass = phases.iter().fold(0u64, |sum, phase| {
         sum.saturating_add(phase.sectors.div_ceil(u64::from(phase.request)))
@@ -80,7 +77,7 @@ fn total(phases: &[Phase], passes: u64) -> u64 {
     pass.saturating_mul(passes)
 }
 
-fn run(
+fn sequence(
     input: &GeneratorInput<'_>,
     phases: Vec<Phase>,
     passes: u64,
@@ -88,7 +85,7 @@ fn run(
 ) -> Result<Box<dyn Source>, Vec<Problem>> {
     let limits = Limits::requests(total(&phases, passes));
     let sequence = (!phases.is_empty()).then(|| Sequence::new(phases, passes));
-    finish(input, sequence, limits, None, problems)
+    build_workload(input, sequence, limits, None, problems)
 }
 
 const OPS: &[&str] = &["read", "write", "trim"];
@@ -98,7 +95,7 @@ fn op_of(word: &str) -> Op {
 }
 
 const PHASE: &[Param] = &[
-    Param::with("op", Kind::Choice(OPS), "\"write\"", "What is done."),
+    Param::with("op", Kind::Choice(OPS), "\"write\"", "The operation."),
     Param::with("start", Kind::Bytes, "\"0B\"", "First byte."),
     Param::required("length", Kind::Bytes, "Bytes."),
     Param::with("request", Kind::Bytes, "\"128KiB\"", "Bytes of a request."),
@@ -107,7 +104,7 @@ const PASSES: Param = Param::with(
     "passes",
     Kind::Count { min: 1, max: u64::MAX },
     "1",
-    "How often the whole list is carried out.",
+    "Number of passes over the whole list.",
 );
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
@@ -134,27 +131,25 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     if phases.is_empty() && problems.is_empty() {
         problems.push(Problem::new("phases", "give at least one phase"));
     }
-    run(input, phases, input.settings.count("passes"), problems)
+    sequence(input, phases, input.settings.count("passes"), problems)
 }
 
-/// Any list of sequential passes.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "sequence",
         summary: "Sequential passes over given ranges, one after the other.",
         origin: "common knowledge",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            Param::with(
-                "phases",
-                Kind::Tables(PHASE),
-                "[{ length = \"64MiB\" }]",
-                "The passes, in order.",
-            ),
-            PASSES,
+        params: params![
+            LIMITS_AND_ARRIVALS,
+            &[
+                Param::with(
+                    "phases",
+                    Kind::Tables(PHASE),
+                    "[{ length = \"64MiB\" }]",
+                    "The passes, in order.",
+                ),
+                PASSES,
+            ]
         ],
     },
     build,
@@ -177,7 +172,7 @@ fn build_round_trip(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<P
         phase(Op::Read, "flash_start"),
         phase(Op::Write, "disk_start"),
     ];
-    run(input, phases, 1, problems)
+    sequence(input, phases, 1, problems)
 }
 
 /// Workload recipe W3.
@@ -186,20 +181,19 @@ pub const ROUND_TRIP: GeneratorEntry = GeneratorEntry {
         name: "round-trip",
         summary: "A file is written to flash, read back and written to the disk, sequentially.",
         origin: "konanki, Figure 5.6 (workload recipe W3)",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            Param::with("length", Kind::Bytes, MB_100, "Bytes of the file."),
-            Param::with("flash_start", Kind::Bytes, "\"0B\"", "Where it lies on the flash."),
-            Param::with(
-                "disk_start",
-                Kind::Bytes,
-                MB_100,
-                "Where it lies on the disk, in the address space of the whole.",
-            ),
-            Param::with("request", Kind::Bytes, "\"128KiB\"", "Bytes of a request."),
+        params: params![
+            LIMITS_AND_ARRIVALS,
+            &[
+                Param::with("length", Kind::Bytes, MB_100, "Bytes of the file."),
+                Param::with("flash_start", Kind::Bytes, "\"0B\"", "Its address on the flash."),
+                Param::with(
+                    "disk_start",
+                    Kind::Bytes,
+                    MB_100,
+                    "Its address on the disk, in the address space of the hybrid device.",
+                ),
+                Param::with("request", Kind::Bytes, "\"128KiB\"", "Bytes of a request."),
+            ]
         ],
     },
     build: build_round_trip,
@@ -209,7 +203,7 @@ fn build_fill(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem
     let settings = input.settings;
     let mut problems = Vec::new();
     let wear = settings.text("variant") == "figure-5.8";
-    // 240 sectors was the largest request Linux sent to USB storage; the partition begins at 63.
+    // 240 sectors was the largest request Linux sent to USB storage; the partition starts at 63.
     let (start, request, passes) = if wear { (0, 256, 15) } else { (63, 240, 1) };
     let phase = Phase {
         op: Op::Write,
@@ -218,7 +212,7 @@ fn build_fill(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem
         request: settings.count_opt("request_sectors").unwrap_or(request) as u32,
     };
     check(input, "length", phase, &mut problems);
-    run(input, vec![phase], settings.count_opt("passes").unwrap_or(passes), problems)
+    sequence(input, vec![phase], settings.count_opt("passes").unwrap_or(passes), problems)
 }
 
 /// Workload recipe W4.
@@ -227,34 +221,33 @@ pub const FILL: GeneratorEntry = GeneratorEntry {
         name: "fill",
         summary: "An 85 MB file is written to flash, once unaligned or 15 times aligned.",
         origin: "konanki, Figures 5.7 and 5.8 (workload recipe W4)",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            Param::with(
-                "variant",
-                Kind::Choice(&["figure-5.7", "figure-5.8"]),
-                "\"figure-5.7\"",
-                "Figure 5.7: from sector 63 in requests of 240 sectors. Figure 5.8: from sector 0 \
-                 in requests of 256 sectors, 15 passes.",
-            ),
-            Param::with("length", Kind::Bytes, "\"85MB\"", "Bytes of the file."),
-            Param::optional(
-                "start_sector",
-                Kind::Count { min: 0, max: u64::MAX },
-                "First sector, if not the variant's.",
-            ),
-            Param::optional(
-                "request_sectors",
-                Kind::Count { min: 1, max: u32::MAX as u64 },
-                "Sectors of a request, if not the variant's.",
-            ),
-            Param::optional(
-                "passes",
-                Kind::Count { min: 1, max: u64::MAX },
-                "Passes, if not the variant's.",
-            ),
+        params: params![
+            LIMITS_AND_ARRIVALS,
+            &[
+                Param::with(
+                    "variant",
+                    Kind::Choice(&["figure-5.7", "figure-5.8"]),
+                    "\"figure-5.7\"",
+                    "Figure 5.7: from sector 63, requests of 240 sectors. Figure 5.8: from sector \
+                     0, requests of 256 sectors, 15 passes.",
+                ),
+                Param::with("length", Kind::Bytes, "\"85MB\"", "Bytes of the file."),
+                Param::optional(
+                    "start_sector",
+                    Kind::Count { min: 0, max: u64::MAX },
+                    "First sector; by default the variant's.",
+                ),
+                Param::optional(
+                    "request_sectors",
+                    Kind::Count { min: 1, max: u32::MAX as u64 },
+                    "Sectors of a request; by default the variant's.",
+                ),
+                Param::optional(
+                    "passes",
+                    Kind::Count { min: 1, max: u64::MAX },
+                    "Passes; by default the variant's.",
+                ),
+            ]
         ],
     },
     build: build_fill,

@@ -1,10 +1,10 @@
-//! Server loads known by a few totals: mean size, share of reads, share of sequential requests,
-//! mean time between arrivals; block popularity by a power law, several volumes.
+//! Server workloads given by a few totals: mean size, share of reads, share of sequential requests,
+//! mean interarrival time. Block popularity follows a power law; there can be several volumes.
 
+use super::addresses::{Popularity, REGION, Region, SequentialRuns};
+use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
-use super::pace::{BYTES, DURATION, Gaps, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Popularity, Region, SIZE, START, Walk};
-use super::{GeneratorEntry, GeneratorInput};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
@@ -13,11 +13,9 @@ use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 /// Sectors of a slot, the unit of popularity: 4 KiB.
 const SLOT_SECTORS: u64 = 8;
 
-/// How large requests are.
 #[derive(Clone, Debug)]
 enum SizeMix {
-    /// A whole number of sectors, at least 1, with this mean: geometric, which is the exponential
-    /// of whole numbers.
+    /// Geometric with this mean: the discrete counterpart of the exponential, at least 1.
     Geometric {
         mean_sectors: f64,
         largest: u32,
@@ -47,35 +45,29 @@ impl SizeMix {
 }
 
 #[derive(Clone, Debug)]
-struct Volume {
-    walk: Walk,
-}
-
-/// Draws requests of a server.
-#[derive(Clone, Debug)]
 struct Server {
     sizes: SizeMix,
     read: f64,
     sequential: f64,
     popularity: Popularity,
-    volumes: Vec<Volume>,
+    volumes: Vec<SequentialRuns>,
     stream: Stream,
 }
 
-impl Generate for Server {
+impl Generator for Server {
     fn draw(&mut self) -> Request {
         let op = if self.stream.chance(self.read) { Op::Read } else { Op::Write };
         let sectors = self.sizes.draw(&mut self.stream);
         let contiguous = self.stream.chance(self.sequential);
         let volume = self.stream.below(self.volumes.len() as u64);
         let (stream, popularity) = (&mut self.stream, &self.popularity);
-        let walk = &mut self.volumes[volume as usize].walk;
-        let lba = walk.place(sectors, contiguous, || popularity.draw(stream) * SLOT_SECTORS);
+        let runs = &mut self.volumes[volume as usize];
+        let lba = runs.next_lba(sectors, contiguous, || popularity.draw(stream) * SLOT_SECTORS);
         Request { volume: volume as u16, ..Request::new(op, Lba(lba), sectors) }
     }
 }
 
-/// A server the papers describe. Sources: F is flashsim, Table 3; W is the public 60-second
+/// A server described in a paper. Sources: F is flashsim, Table 3; W is the public 60-second
 /// sample of WebSearch1 (sizes, rate, sequential share).
 struct Preset {
     name: &'static str,
@@ -137,33 +129,26 @@ const PRESETS: &[Preset] = &[
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const PARAMS: &[Param] = &[
-    REQUESTS,
-    BYTES,
-    DURATION,
-    INTERARRIVAL,
-    START,
-    SIZE,
     Param::with(
         "preset",
         Kind::Choice(&["custom", "financial", "tpc-h", "financial-24", "websearch"]),
         "\"financial\"",
-        "The server whose numbers are used where none are given. `custom` has 8 KiB requests, \
-         half of them reads, none sequential, all at once.",
+        "The server whose figures are the defaults of the other parameters. `custom` has requests \
+         of 8 KiB, half of them reads, none sequential, all arriving at time 0.",
     ),
-    Param::optional("mean_size", Kind::Bytes, "Mean bytes of a request; sizes are geometric."),
+    Param::optional("mean_size", Kind::Bytes, "Mean request size; sizes are geometric."),
     SIZES,
     WEIGHTS,
     Param::optional("read", SHARE, "Share of reads."),
     Param::optional(
         "sequential",
         SHARE,
-        "Share of requests that follow the one before on the \
-                                          same volume.",
+        "Share of requests contiguous with the previous one on the same volume.",
     ),
     Param::optional(
         "volumes",
         Kind::Count { min: 1, max: 65_536 },
-        "Volumes, each an equal part of the region and asked equally often.",
+        "Volumes, each with an equal part of the region and of the requests.",
     ),
     Param::with(
         "theta",
@@ -193,7 +178,7 @@ fn read_mix(
     if !(1.0..=1e6).contains(&mean_sectors) {
         problems.push(Problem::new("mean_size", "must be from 512 bytes to 512 MB"));
     }
-    // Cut at 30 times the mean: one in 10^13 is larger.
+    // Limited to 30 times the mean: one in 10^13 is larger.
     let largest = libm::ceil(mean_sectors.clamp(1.0, 1e6) * 30.0) as u32;
     SizeMix::Geometric { mean_sectors: mean_sectors.clamp(1.0, 1e6), largest }
 }
@@ -205,14 +190,14 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let sizes = read_mix(input, preset, &mut problems);
     let volumes = settings.count_opt("volumes").or(preset.map(|p| p.volumes)).unwrap_or(1);
     let largest = u64::from(sizes.largest());
-    let region = Region::read(input, largest.saturating_mul(volumes), &mut problems);
+    let region = Region::from_settings(input, largest.saturating_mul(volumes), &mut problems);
     let part = region.sectors / volumes / SLOT_SECTORS * SLOT_SECTORS;
     if part < largest {
-        problems.push(Problem::new("volumes", "a volume has no room for the largest request"));
+        problems.push(Problem::new("volumes", "a volume is smaller than the largest request"));
     }
     let gaps = preset.map(|preset| {
         let mean = preset.interarrival_ms;
-        Gaps::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
+        Interarrival::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
     });
     let number = |name, of: fn(&Preset) -> f64, custom| {
         settings.number_opt(name).or(preset.map(of)).unwrap_or(custom)
@@ -224,22 +209,21 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         popularity: Popularity::zipf(part / SLOT_SECTORS, settings.number("theta")),
         volumes: (0..volumes)
             .map(|index| Region { start: region.start + index * part, sectors: part })
-            .map(|region| Volume { walk: Walk::new(region) })
+            .map(SequentialRuns::new)
             .collect(),
         stream: input.stream("requests"),
     });
     let ends = ["bytes", "duration"].iter().any(|name| settings.has(name));
     let own = preset.filter(|_| !ends).map_or(Limits::NONE, |p| Limits::requests(p.requests));
-    finish(input, generator, own, gaps, problems)
+    build_workload(input, generator, own, gaps, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "server",
-        summary: "A server known by its totals: mean size, reads, sequential share, rate, volumes.",
+        summary: "A server given by totals: mean size, reads, sequential share, rate, volumes.",
         origin: "flashsim, Table 3; op-fcl (workload recipes W6 and W8)",
-        params: PARAMS,
+        params: params![LIMITS_AND_ARRIVALS, REGION, PARAMS],
     },
     build,
 };

@@ -38,7 +38,7 @@ fn drain(mut source: Box<dyn Source>) -> Vec<Arrival> {
     list
 }
 
-/// The parameters a generator needs besides its defaults.
+/// Required parameters of a generator.
 fn needed(name: &str) -> &'static str {
     match name {
         "histogram" => "mix = \"untar\"\nrequests = 3000",
@@ -53,8 +53,8 @@ fn needed(name: &str) -> &'static str {
 
 #[test]
 fn first_ten_requests_are_pinned() {
-    // Results of old runs depend on them: a change here needs a reason and a release note.
-    // HYBRIDSIM_BLESS=1 writes the file anew.
+    // Earlier results depend on them: a change here needs a reason and a release note.
+    // HYBRIDSIM_BLESS=1 rewrites the file.
     let mut text = String::new();
     for entry in ENTRIES {
         let name = entry.description.name;
@@ -134,7 +134,7 @@ fn share(list: &[Arrival], keep: impl Fn(&Arrival) -> bool) -> f64 {
     list.iter().filter(|arrival| keep(arrival)).count() as f64 / list.len() as f64
 }
 
-/// Share of requests that start where the one before on the same volume ended.
+/// Share of requests that start where the previous one on the same volume ended.
 fn contiguous(list: &[Arrival]) -> f64 {
     let mut ends = std::collections::BTreeMap::new();
     let mut follows = 0;
@@ -229,7 +229,7 @@ fn fills_follow_figures_5_7_and_5_8() {
 }
 
 #[test]
-fn a_sweep_has_the_sequential_share_it_is_told() {
+fn a_sweep_has_its_sequential_share() {
     for sequential in [0.0, 0.2, 0.5, 1.0] {
         let text = format!("sequential = {sequential:.1}\nrequests = 50000");
         let is = contiguous(&drain(build("sweep", &text)));
@@ -260,7 +260,7 @@ fn disksim_shares_come_out() {
 }
 
 #[test]
-fn a_random_map_touches_every_block_once_a_pass() {
+fn a_random_map_accesses_every_block_once_per_pass() {
     let text = "rw = \"randwrite\"\nsize = \"4MiB\"\nrequests = 2048";
     let list = drain(build("fio", text));
     for pass in list.chunks(1024) {
@@ -288,7 +288,7 @@ fn fio_mixes_and_sizes_come_out() {
 }
 
 #[test]
-fn hot_blocks_get_their_share() {
+fn hot_blocks_have_their_share() {
     let text = "hot_fraction = 0.1\nhot_probability = 0.9\nrequests = 50000\nsize = \"1GiB\"";
     let list = drain(build("hotcold", text));
     let hot = share(&list, |arrival| arrival.request.lba.0 < GIB / 10);
@@ -347,18 +347,18 @@ fn desktops_have_the_locality_of_the_logs() {
     near(again(&writes, &['s']), 0.68 + 0.32 * 0.54);
     near(share(&list, |a| kind(a) == 'r'), 0.48);
     near(of('s').count() as f64 / writes.len() as f64, 0.68);
-    // The most popular block gets what Zipf gives it, although writes stay in their cluster.
+    // The most popular block has its Zipf share, although writes stay in their cluster.
     let mut counts = std::collections::BTreeMap::new();
     of('s').for_each(|a| *counts.entry(a.request.lba.0).or_insert(0u32) += 1);
     let most = f64::from(*counts.values().max().expect("small writes"));
     near(most / of('s').count() as f64, 0.0973);
-    // Blocks lie two by two, 16 of them within 512 KB.
+    // Blocks are in pairs, 16 of them within 512 KB.
     let areas: std::collections::BTreeSet<u64> = counts.keys().map(|lba| lba / 1024).collect();
     assert!(areas.len() <= 1024 && counts.len() > 8 * areas.len(), "{}", areas.len());
     let first = counts.keys().filter(|lba| !counts.contains_key(&(**lba - 8)));
     let runs = first.count() as f64 / counts.len() as f64;
     assert!((0.5..0.65).contains(&runs), "{runs}");
-    // Files begin anywhere, and no sector is read all the time.
+    // Files start at any block, and no sector is read very often.
     let starts = of('l').filter(|a| a.request.lba.0.is_multiple_of(128)).count() as f64;
     near(starts / of('l').count() as f64, 1.0 / 16.0);
     let mut reads = std::collections::BTreeMap::new();
@@ -387,7 +387,7 @@ fn check_problem(name: &str, text: &str, param: &str) {
 }
 
 #[test]
-fn what_makes_no_sense_is_a_problem_with_a_name() {
+fn invalid_parameters_are_named() {
     check_problem("uniform", "", "requests");
     check_problem("uniform", "duration = \"1s\"", "duration");
     check_problem("uniform", "bytes = \"100B\"", "bytes");
@@ -443,10 +443,10 @@ fn every_generator_names_its_source_and_explains_its_parameters() {
     }
 }
 
-/// One process with one processor waits for its request; another that is ready takes the
-/// processor meanwhile, and what it asks for is put back when a completion comes first.
+/// One of two processes on one processor waits for its request; the other one computes meanwhile,
+/// and its next request is taken back when a completion comes first.
 #[test]
-fn processes_wait_for_what_is_critical() {
+fn processes_wait_for_time_critical_requests() {
     let text = "requests = 4\nprocesses = [{ count = 2, general_ms = { kind = \"constant\", \
                 value = 10 } }]\nprocessors = 1";
     let mut source = build("processes", text);
@@ -467,12 +467,12 @@ fn processes_wait_for_what_is_critical() {
 }
 
 #[test]
-fn processes_refuse_what_cannot_be() {
+fn invalid_processes_are_rejected() {
     let check = |text: &str, expect: &str| {
         let process = format!("requests = 9\n{text}");
         let problems = build_in("processes", &process, 1 << 20, 1).err().expect(expect);
-        let told = problems.iter().any(|problem| problem.to_string().contains(expect));
-        assert!(told, "{problems:?} do not say {expect}");
+        let reported = problems.iter().any(|problem| problem.to_string().contains(expect));
+        assert!(reported, "{problems:?} do not say {expect}");
     };
     let general = "general_ms = { kind = \"constant\", value = 1 }";
     check("processes = []", "0 processes");
@@ -486,8 +486,8 @@ fn processes_refuse_what_cannot_be() {
     check(&format!("processes = [{{ {never} }}]"), "at least 0");
 }
 
-/// DiskSim's mixed regression workload: processes, seed, and what its output tells of the first
-/// requests and of the processors they are lost on.
+/// DiskSim's mixed regression workload: processes and seed; its output has the first requests and
+/// the loss of processors.
 fn as_disksim() -> Box<dyn Source> {
     let text = "requests = 10000\nprocessors = 5\nidle_processors = \"lost\"\n\
                 drand48_seed = 42\nprocesses = [{ count = 5, size = \"1052676096B\", \
@@ -507,8 +507,8 @@ fn processes_draw_what_disksim_draws() {
         asked.push(source.next().expect("no fault").expect("all compute"));
     }
     let at = |at: usize| asked[at].at.as_ns() as f64 / 1e6;
-    // DiskSim tells when each process asks first, and that processors fall idle at 74.249194 and
-    // 96.611610 ms, when what is asked for is waited for.
+    // DiskSim reports the first request of each process, and that processors become idle at
+    // 74.249194 and 96.611610 ms, when processes wait for their requests.
     for (number, ms) in [(0, 34.537445), (1, 38.175560), (2, 40.728942), (5, 68.231536)] {
         assert!((at(number) - ms).abs() < 1e-6, "{number}: {} instead of {ms}", at(number));
     }
@@ -518,19 +518,20 @@ fn processes_draw_what_disksim_draws() {
     }
 }
 
-/// The second process's first request is limited, and it computes for 143 ms for its next: it
-/// comes to the limit after 102 of them, and waits if the request is not complete then.
+/// The second process's first request is time-limited, and the computation before its next takes
+/// 143 ms: the limit expires after 102 of them, and the process waits if the request is not
+/// complete.
 #[test]
-fn limited_requests_are_waited_for_when_their_time_is_up() {
+fn processes_wait_for_limited_requests_when_their_time_expires() {
     let arrivals = |completed_ms: Option<u64>| {
         let mut source = as_disksim();
         let mut seen = Vec::new();
-        let mut told = false;
+        let mut reported = false;
         while seen.len() < 40 {
             let Some(arrival) = source.next().expect("no fault") else { break };
             let ns = completed_ms.map_or(u64::MAX, |ms| ms * 1_000_000);
-            if !told && arrival.at.as_ns() > ns {
-                told = true;
+            if !reported && arrival.at.as_ns() > ns {
+                reported = true;
                 source.take_back();
                 source.completed(&seen[1], SimTime::from_ns(ns));
                 continue;
@@ -541,7 +542,7 @@ fn limited_requests_are_waited_for_when_their_time_is_up() {
     };
     let (early, late, never) = (arrivals(Some(100)), arrivals(Some(160)), arrivals(None));
     assert_eq!(early[..9], late[..9]);
-    // After its limit at 140.6 ms the process computes on only if the request is complete.
+    // After its limit at 140.6 ms the process continues only if the request is complete.
     assert_ne!(early, never);
     assert_ne!(early, late);
 }

@@ -1,41 +1,37 @@
-//! Uniform random requests of one size: the plainest load there is (workload recipe W1).
+//! Uniform random requests of one size (workload recipe W1).
 
-use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Region, SIZE, START, sectors_of};
-use super::{GeneratorEntry, GeneratorInput};
+use super::addresses::{REGION, Region, sectors_of};
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
 
-/// The share of reads.
 pub const READ: Param = Param::with(
     "read",
     Kind::Number { min: 0.0, max: 1.0 },
     "0",
     "Share of requests that are reads; the others are writes.",
 );
-/// The size of requests.
 pub const BLOCK: Param =
-    Param::with("block", Kind::Bytes, "\"4KiB\"", "Bytes of a request, and what it is aligned to.");
+    Param::with("block", Kind::Bytes, "\"4KiB\"", "Size and alignment of requests.");
 
-/// Draws uniform random requests.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     start: u64,
     blocks: u64,
     sectors: u32,
-    read: Direction,
+    read: ReadWriteMix,
     stream: Stream,
 }
 
-/// Reads, writes, or a mix.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Direction {
+pub(crate) enum ReadWriteMix {
     Always(Op),
     Reads(f64),
 }
 
-impl Direction {
+impl ReadWriteMix {
     /// Reads with probability `share`.
     pub(crate) fn new(share: f64) -> Self {
         match share {
@@ -56,15 +52,15 @@ impl Direction {
 }
 
 impl Uniform {
-    /// Requests of `sectors` sectors, aligned to their size from the start of `region` on, with a
-    /// share `read` of reads. `region` must have room for one.
+    /// Requests of `sectors` sectors, aligned to their size from the start of `region`, with a
+    /// share `read` of reads. `region` must be at least that large.
     pub fn new(region: Region, sectors: u32, read: f64, stream: Stream) -> Self {
         let blocks = region.sectors / u64::from(sectors.max(1));
-        Self { start: region.start, blocks, sectors, read: Direction::new(read), stream }
+        Self { start: region.start, blocks, sectors, read: ReadWriteMix::new(read), stream }
     }
 }
 
-impl Generate for Uniform {
+impl Generator for Uniform {
     #[inline]
     fn draw(&mut self) -> Request {
         let block = self.stream.below(self.blocks);
@@ -76,19 +72,18 @@ impl Generate for Uniform {
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let mut problems = Vec::new();
     let sectors = sectors_of(input, "block", &mut problems);
-    let region = Region::read(input, u64::from(sectors), &mut problems);
+    let region = Region::from_settings(input, u64::from(sectors), &mut problems);
     let read = input.settings.number("read");
     let generator = Uniform::new(region, sectors, read, input.stream("requests"));
-    finish(input, Some(generator), Limits::NONE, None, problems)
+    build_workload(input, Some(generator), Limits::NONE, None, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "uniform",
-        summary: "Random requests of one size, every place equally likely.",
+        summary: "Random requests of one size, uniform over the region.",
         origin: "common knowledge",
-        params: &[REQUESTS, BYTES, DURATION, INTERARRIVAL, START, SIZE, BLOCK, READ],
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[BLOCK, READ]],
     },
     build,
 };

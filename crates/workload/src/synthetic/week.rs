@@ -1,59 +1,57 @@
 //! Seven days of a desktop computer, after the four traces of bisson-fqueue (workload recipe W5).
 //!
-//! The traces are not to be had; the paper shows the distances between successive requests, of
-//! writes (figures 3 and 4): the count at a particular distance falls until about 1 MB and stays
-//! level beyond, and some far distances come back all day. So writes here go where the last one
-//! was or ended, or near the request before (log-uniform up to 1 MiB, which falls like 1/d), or to
-//! metadata of one of a few block groups, to the journal, or to a new extent in any block group;
-//! the last three are the level part, and metadata and journal the bands, because they lie where
-//! they lie. Requests come in bursts, more of them in working hours.
+//! The traces are not available. The paper plots the distances of writes from the previous request
+//! (figures 3 and 4): the count per distance falls up to about 1 MB and is constant beyond, and
+//! some large distances recur all day. Writes here therefore overwrite or continue the last write,
+//! or are near the previous request (log-uniform up to 1 MiB, which falls like 1/d), or go to
+//! metadata of one of a few block groups, to the journal, or to a new extent in any block group.
+//! The last three give the constant part; metadata and journal, at fixed addresses, the recurring
+//! distances. Requests come in bursts, more of them in working hours.
 //!
-//! Where each kind goes, how bursts are made, and the disk `hp` lives on are those of public
-//! traces of such machines: HP Labs' week of 1992 (`hp`), and two DiskMon logs of Windows PCs for
-//! the others. There, 0.55 to 0.58 of writes go beyond 1 MB, 0.16 to 0.25 of the Windows logs'
-//! go on where the last one ended (0.02 of the HP's), the twelve most written block groups take
-//! 0.72 to 0.90 of writes, reads and writes come in runs, and requests in clumps without a gap.
-//! All other numbers are assumed.
+//! Shares, bursts and the disk of `hp` are those of public traces of such machines: HP Labs' week
+//! of 1992 (`hp`), and two DiskMon logs of Windows PCs for the others. In these, 0.55 to 0.58 of
+//! writes are farther than 1 MB, 0.16 to 0.25 of the Windows logs' writes continue the last one
+//! (0.02 of HP's), the twelve most written block groups have 0.72 to 0.90 of writes, reads and
+//! writes come in runs, and requests in clumps without gaps. All other numbers are assumed.
 
+use super::addresses::{Popularity, REGION, Region};
+use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
 use super::histogram::Sizes;
-use super::pace::{BYTES, DURATION, Gaps, Generate, Limits, REQUESTS, finish};
-use super::place::{Popularity, Region, SIZE, START};
-use super::{GeneratorEntry, GeneratorInput};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::standard_exponential;
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 
-/// What a machine is like.
+/// The parameters of a machine.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     name: &'static str,
-    /// Share of requests that are reads, and chance that one is of the kind of the one before
-    /// without being drawn anew.
+    /// Share of reads, and the probability that a request repeats the previous kind.
     read: f64,
     stays: f64,
-    /// Requests in a burst, mean; share of them that come right behind the one before, and
-    /// milliseconds between the others.
+    /// Mean requests of a burst; the share of them without a gap, and milliseconds between the
+    /// others.
     burst: f64,
     clump: f64,
     gap_ms: f64,
     /// Seconds between bursts in working hours, and in all others.
     pause_busy_s: f64,
     pause_quiet_s: f64,
-    /// Shares of writes that go where the last one was, that go on, that go near, to metadata, to
-    /// the journal; the rest: new.
-    again: f64,
-    follow: f64,
+    /// Shares of writes that overwrite or continue the last write, are near the last request, go to
+    /// metadata or to the journal; the others go to new extents.
+    overwrite: f64,
+    sequential: f64,
     near: f64,
     metadata: f64,
     journal: f64,
-    /// Metadata blocks in use, and how unequally.
+    /// Metadata blocks in use, and the Zipf exponent of their popularity.
     blocks: u64,
     theta: f64,
-    /// Sectors of a block group, and of the steps "near" is counted in.
+    /// Sectors of a block group, and the unit of distances of near writes.
     group: u64,
     step: u64,
-    /// Sectors of the machine's disk, where it is known and small.
+    /// Sectors of the machine's disk, where known.
     disk: Option<u64>,
     sizes: &'static [(u32, f64)],
 }
@@ -69,8 +67,8 @@ const MACHINES: &[Machine] = &[
         gap_ms: 129.0,
         pause_busy_s: 20.0,
         pause_quiet_s: 120.0,
-        again: 0.0,
-        follow: 0.20,
+        overwrite: 0.0,
+        sequential: 0.20,
         near: 0.24,
         metadata: 0.20,
         journal: 0.10,
@@ -91,8 +89,8 @@ const MACHINES: &[Machine] = &[
         gap_ms: 52.0,
         pause_busy_s: 80.0,
         pause_quiet_s: 400.0,
-        again: 0.12,
-        follow: 0.02,
+        overwrite: 0.12,
+        sequential: 0.02,
         near: 0.28,
         metadata: 0.40,
         journal: 0.0,
@@ -113,8 +111,8 @@ const MACHINES: &[Machine] = &[
         gap_ms: 129.0,
         pause_busy_s: 25.0,
         pause_quiet_s: 600.0,
-        again: 0.0,
-        follow: 0.20,
+        overwrite: 0.0,
+        sequential: 0.20,
         near: 0.24,
         metadata: 0.15,
         journal: 0.05,
@@ -135,8 +133,8 @@ const MACHINES: &[Machine] = &[
         gap_ms: 129.0,
         pause_busy_s: 40.0,
         pause_quiet_s: 900.0,
-        again: 0.0,
-        follow: 0.20,
+        overwrite: 0.0,
+        sequential: 0.20,
         near: 0.24,
         metadata: 0.15,
         journal: 0.15,
@@ -149,19 +147,19 @@ const MACHINES: &[Machine] = &[
     },
 ];
 
-/// Metadata at the start of a block group, as a part of it; sectors of the journal, of a block.
+/// Metadata are 1/128 of a block group, at its start; sectors of the journal and of a block.
 const METADATA: u64 = 128;
 const JOURNAL: u64 = 65_536;
 const BLOCK: u64 = 8;
-/// Block groups in use, and the share of new extents and of reads elsewhere that go there. In the
-/// traces the twelve groups most written take 0.72 to 0.90 of all writes.
+/// Hot block groups, and their share of new extents and of distant reads. In the traces the twelve
+/// most written groups have 0.72 to 0.90 of all writes.
 const HOT: u64 = 12;
 const IN_USE: f64 = 0.7;
-/// Sectors that "near" reaches: 1 MiB (bisson-fqueue, figure 4).
+/// Maximum distance of near requests in sectors: 1 MiB (bisson-fqueue, figure 4).
 const NEAR: f64 = 2048.0;
-/// From one request of a clump to the next (assumed; the logs' clocks do not tell).
+/// Interarrival time within a clump (assumed; the logs' clocks are too coarse).
 const CLUMP_S: f64 = 0.000_2;
-/// Of all reads, those that go on where the last one ended, and those near the last request.
+/// Shares of reads that continue the last read, and that are near the last request.
 const READ_FOLLOWS: f64 = 0.35;
 const READ_NEAR: f64 = 0.25;
 const DAYS: u64 = 7;
@@ -171,18 +169,17 @@ struct Week {
     machine: Machine,
     region: Region,
     groups: u64,
-    /// Those whose metadata are in use.
+    /// Groups with metadata in use.
     hot: Vec<u64>,
     blocks: Popularity,
     sizes: Sizes,
     /// Whether the last request was a read.
     reads: bool,
-    /// Where the last request and the last write began; where the last write, the last read and
-    /// the journal ended.
+    /// Starts of the last request and write; ends of the last write and read and of the journal.
     last: u64,
-    wrote_at: u64,
-    wrote: u64,
-    read: u64,
+    last_write: u64,
+    write_end: u64,
+    read_end: u64,
     journal: u64,
     /// Requests left in the burst.
     left: u64,
@@ -192,7 +189,7 @@ struct Week {
 }
 
 impl Week {
-    /// Some way from where the last request began.
+    /// An address near the start of the last request.
     fn near(&mut self) -> u64 {
         let step = self.machine.step;
         let distance = step * libm::pow(NEAR / step as f64, self.stream.unit()) as u64;
@@ -200,8 +197,8 @@ impl Week {
         if back { self.last.saturating_sub(distance) } else { self.last + distance }
     }
 
-    /// A block of metadata, by popularity; the most popular lie together in one group, the next in
-    /// another of those in use.
+    /// A metadata block by popularity; the most popular are in one group, the next in another of
+    /// those in use.
     fn metadata(&mut self) -> u64 {
         let block = self.blocks.draw(&mut self.stream);
         let Machine { blocks, group, .. } = self.machine;
@@ -210,8 +207,8 @@ impl Week {
         self.journal_end() + self.hot[(block / each) as usize] * group + within
     }
 
-    /// A new extent: a group, and a place in it.
-    fn fresh(&mut self) -> u64 {
+    /// A new extent: a random block of a group.
+    fn new_extent(&mut self) -> u64 {
         let (group, metadata) = (self.machine.group, self.machine.group / METADATA);
         let at = if self.stream.chance(IN_USE) {
             self.hot[self.stream.below(self.hot.len() as u64) as usize] * group
@@ -227,36 +224,36 @@ impl Week {
     }
 
     fn write(&mut self, sectors: u64) -> u64 {
-        let Machine { again, follow, near, metadata, journal, .. } = self.machine;
-        let dice = self.stream.unit() - again;
-        if dice < 0.0 {
-            self.wrote_at
-        } else if dice < follow {
-            self.wrote
-        } else if dice < follow + near {
+        let Machine { overwrite, sequential, near, metadata, journal, .. } = self.machine;
+        let choice = self.stream.unit() - overwrite;
+        if choice < 0.0 {
+            self.last_write
+        } else if choice < sequential {
+            self.write_end
+        } else if choice < sequential + near {
             self.near()
-        } else if dice < follow + near + metadata {
+        } else if choice < sequential + near + metadata {
             self.metadata()
-        } else if dice < follow + near + metadata + journal {
+        } else if choice < sequential + near + metadata + journal {
             if self.journal + sectors > self.journal_end() {
                 self.journal = 0;
             }
             self.journal += sectors;
             self.journal - sectors
         } else {
-            self.fresh()
+            self.new_extent()
         }
     }
 
     fn pause(&mut self) -> f64 {
         let hour = self.now.as_ns() / 3_600_000_000_000;
-        // The week begins on a Monday at midnight.
+        // The week starts on a Monday at midnight.
         let busy = (9..18).contains(&(hour % 24)) && hour / 24 % 7 < 5;
         if busy { self.machine.pause_busy_s } else { self.machine.pause_quiet_s }
     }
 }
 
-impl Generate for Week {
+impl Generator for Week {
     fn draw(&mut self) -> Request {
         let sectors = self.sizes.draw(&mut self.stream);
         let length = u64::from(sectors);
@@ -265,24 +262,24 @@ impl Generate for Week {
             self.reads = self.stream.chance(self.machine.read);
         }
         if self.reads {
-            let dice = self.stream.unit();
-            let offset = if dice < READ_FOLLOWS {
-                self.read
-            } else if dice < READ_FOLLOWS + READ_NEAR {
+            let choice = self.stream.unit();
+            let offset = if choice < READ_FOLLOWS {
+                self.read_end
+            } else if choice < READ_FOLLOWS + READ_NEAR {
                 self.near()
             } else {
-                self.fresh()
+                self.new_extent()
             };
             let offset = offset.min(last);
-            (self.read, self.last) = (offset + length, offset);
+            (self.read_end, self.last) = (offset + length, offset);
             return Request::new(Op::Read, Lba(self.region.start + offset), sectors);
         }
         let offset = self.write(length).min(last);
-        (self.wrote, self.wrote_at, self.last) = (offset + length, offset, offset);
+        (self.write_end, self.last_write, self.last) = (offset + length, offset, offset);
         Request::new(Op::Write, Lba(self.region.start + offset), sectors)
     }
 
-    fn gap(&mut self) -> Option<SimDuration> {
+    fn interarrival(&mut self) -> Option<SimDuration> {
         let seconds = if self.left > 0 {
             self.left -= 1;
             if self.gaps.chance(self.machine.clump) { CLUMP_S } else { self.machine.gap_ms / 1e3 }
@@ -298,19 +295,12 @@ impl Generate for Week {
     }
 }
 
-const PARAMS: &[Param] = &[
-    REQUESTS,
-    BYTES,
-    DURATION,
-    START,
-    SIZE,
-    Param::with(
-        "preset",
-        Kind::Choice(&["eng", "hp", "winpc", "mac"]),
-        "\"eng\"",
-        "A Linux engineering workstation, an HP-UX workstation, a Windows PC, a Mac notebook.",
-    ),
-];
+const PARAMS: &[Param] = &[Param::with(
+    "preset",
+    Kind::Choice(&["eng", "hp", "winpc", "mac"]),
+    "\"eng\"",
+    "A Linux engineering workstation, an HP-UX workstation, a Windows PC, a Mac notebook.",
+)];
 
 fn build(
     input: &GeneratorInput<'_>,
@@ -318,8 +308,8 @@ fn build(
     let mut problems = Vec::new();
     let name = input.settings.text("preset");
     let machine = *MACHINES.iter().find(|machine| machine.name == name).unwrap_or(&MACHINES[0]);
-    // The journal, and a block group at least.
-    let mut region = Region::read(input, 4096, &mut problems);
+    // At least the journal and a block group.
+    let mut region = Region::from_settings(input, 4096, &mut problems);
     if let Some(disk) = machine.disk.filter(|_| !input.settings.has("size")) {
         region.sectors = region.sectors.min(disk);
     }
@@ -336,9 +326,9 @@ fn build(
         sizes: Sizes::new(machine.sizes),
         reads: false,
         last: 0,
-        wrote_at: 0,
-        wrote: 0,
-        read: 0,
+        last_write: 0,
+        write_end: 0,
+        read_end: 0,
         journal: 0,
         left: 0,
         now: SimTime::ZERO,
@@ -348,16 +338,15 @@ fn build(
     let ends = ["requests", "bytes", "duration"].iter().any(|name| input.settings.has(name));
     let until = SimTime::ZERO + SimDuration::from_s(DAYS * 86_400);
     let own = if ends { Limits::NONE } else { Limits { until, ..Limits::NONE } };
-    finish(input, Some(week), own, Some(Gaps::Fixed(SimDuration::ZERO)), problems)
+    build_workload(input, Some(week), own, Some(Interarrival::Fixed(SimDuration::ZERO)), problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "week",
         summary: "Seven days of a desktop computer: bursts, block groups, metadata and a journal.",
         origin: "bisson-fqueue, Table II, figures 3 and 4 (workload recipe W5)",
-        params: PARAMS,
+        params: params![LIMITS, REGION, PARAMS],
     },
     build,
 };

@@ -1,27 +1,27 @@
-//! Zipf: the k-th most popular block is asked for in proportion to `k^-theta`.
+//! Zipf: the access frequency of the k-th most popular block is proportional to `k^-theta`.
 
-use super::pace::{BYTES, DURATION, Generate, INTERARRIVAL, Limits, REQUESTS, finish};
-use super::place::{Popularity, Region, SIZE, START, sectors_of};
-use super::uniform::{BLOCK, Direction, READ};
-use super::{GeneratorEntry, GeneratorInput};
+use super::addresses::{Popularity, REGION, Region, sectors_of};
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::uniform::{BLOCK, READ, ReadWriteMix};
+use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Zipf;
 use hybridsim_engine::{Lba, Request, Source, Stream};
 
-/// Draws blocks of one size by popularity.
+/// Random requests of one size with a given popularity of blocks.
 #[derive(Clone, Debug)]
 pub struct Popular {
     start: u64,
     sectors: u32,
     popularity: Popularity,
-    read: Direction,
+    read: ReadWriteMix,
     stream: Stream,
 }
 
 impl Popular {
-    /// Requests of `sectors` sectors in `region`, the slots of `popularity` being blocks of that
-    /// size; a share `read` of reads.
+    /// Requests of `sectors` sectors in `region`, with a share `read` of reads. The slots of
+    /// `popularity` are blocks of that size.
     pub fn new(
         region: Region,
         sectors: u32,
@@ -29,11 +29,11 @@ impl Popular {
         read: f64,
         stream: Stream,
     ) -> Self {
-        Self { start: region.start, sectors, popularity, read: Direction::new(read), stream }
+        Self { start: region.start, sectors, popularity, read: ReadWriteMix::new(read), stream }
     }
 }
 
-impl Generate for Popular {
+impl Generator for Popular {
     #[inline]
     fn draw(&mut self) -> Request {
         let slot = self.popularity.draw(&mut self.stream);
@@ -46,50 +46,38 @@ const THETA: Param = Param::with(
     "theta",
     Kind::Number { min: 0.0, max: 10.0 },
     "0.9",
-    "Exponent: 0 is uniform, larger is more skewed.",
+    "Exponent: 0 is uniform, larger values are more skewed.",
 );
 const SCATTER: Param = Param::with(
     "scatter",
     Kind::Flag,
     "true",
-    "Popular blocks are spread over the region; otherwise the first block is the most popular.",
+    "Scatter popular blocks over the region; otherwise the first block is the most popular.",
 );
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let mut problems = Vec::new();
     let sectors = sectors_of(input, "block", &mut problems);
-    let region = Region::read(input, u64::from(sectors), &mut problems);
+    let region = Region::from_settings(input, u64::from(sectors), &mut problems);
     let blocks = (region.sectors / u64::from(sectors)).max(1);
     let zipf = Zipf::new(blocks, input.settings.number("theta"));
     let scatter = if input.settings.flag("scatter") {
-        super::place::Scatter::new(blocks)
+        super::addresses::Scatter::new(blocks)
     } else {
-        super::place::Scatter::identity(blocks)
+        super::addresses::Scatter::identity(blocks)
     };
     let popularity = Popularity::Zipf(zipf, scatter);
     let read = input.settings.number("read");
     let generator = Popular::new(region, sectors, popularity, read, input.stream("requests"));
-    finish(input, Some(generator), Limits::NONE, None, problems)
+    build_workload(input, Some(generator), Limits::NONE, None, problems)
 }
 
-/// The generator.
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "zipf",
         summary: "Random requests of one size, block popularity by a power law.",
         origin: "common knowledge; drawn by rejection-inversion, Hormann and Derflinger 1996",
-        params: &[
-            REQUESTS,
-            BYTES,
-            DURATION,
-            INTERARRIVAL,
-            START,
-            SIZE,
-            BLOCK,
-            READ,
-            THETA,
-            SCATTER,
-        ],
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[BLOCK, READ, THETA, SCATTER]],
     },
     build,
 };

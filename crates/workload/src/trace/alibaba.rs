@@ -1,29 +1,27 @@
 //! Alibaba block trace CSV: `device_id,opcode,offset,length,timestamp`.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Commas, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Alibaba>(
+    Description {
         name: "alibaba",
         summary: "Alibaba cloud block CSV: device, R or W, offset and length in bytes, time in us.",
         origin: "Alibaba block traces (Li et al., IISWC 2020)",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Alibaba, Confidence::Certain),
-    open: |opening| open_lines(opening, Alibaba),
-    same_as: &[],
-    sample: b"41,W,81920,16384,1577800000000100\n72,R,5242880,360448,1577800000000200\n\
+    b"41,W,81920,16384,1577800000000100\n72,R,5242880,360448,1577800000000200\n\
         12,R,12288,8192,1577800000000300\n",
-};
+);
 
+#[derive(Default)]
 struct Alibaba;
 
 impl LineParser for Alibaba {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let device = fields.whole("the device")?;
         let op = fields.read_or_write("the opcode")?;
@@ -31,7 +29,7 @@ impl LineParser for Alibaba {
         let length = fields.whole("the length")?;
         let time_ns = fields.scaled("the time stamp", 3)?;
         fields.end()?;
-        Ok(Line::Row(Row::bytes(time_ns, device, op, offset, length)))
+        Ok(ParsedLine::Request(RawRequest::bytes(time_ns, device, op, offset, length)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The traces of the ARC paper: `start_block number_of_blocks ignored request_number`.
 
-use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines, sniff_lines};
+use super::normalise::RawRequest;
 use super::{Confidence, FormatEntry};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
@@ -22,9 +22,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         params: &[BLOCK],
     },
     sniff: |head| sniff_lines(head, &mut Arc { block_sectors: 1 }, Confidence::Certain),
-    open: |opening| {
-        let block_bytes = opening.settings.bytes_opt(BLOCK.name).unwrap_or(SECTOR_BYTES);
-        open_lines(opening, Arc { block_sectors: block_bytes / SECTOR_BYTES })
+    open: |input| {
+        let block_bytes = input.settings.bytes_opt(BLOCK.name).unwrap_or(SECTOR_BYTES);
+        open_lines(input, Arc { block_sectors: block_bytes / SECTOR_BYTES })
     },
     same_as: &[],
     sample: b"2300 8 0 0\n18400 64 0 1\n2160 8 0 2\n42000 8 50 300\n",
@@ -36,14 +36,14 @@ struct Arc {
 
 impl LineParser for Arc {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         let start = fields.whole("the first block")?.saturating_mul(self.block_sectors);
         let sectors = fields.whole("the number of blocks")?.saturating_mul(self.block_sectors);
         fields.whole("the third column")?;
         fields.whole("the request number")?;
         fields.end()?;
-        Ok(Line::Row(Row::sectors(0, 0, Op::Read, start, sectors)))
+        Ok(ParsedLine::Request(RawRequest::sectors(0, 0, Op::Read, start, sectors)))
     }
 
     fn has_times(&self) -> bool {

@@ -1,8 +1,8 @@
 //! BIOtracer logs of smartphones: sector, sectors, bytes, type, and four times in seconds
-//! (generated, taken from the queue, given to the hardware, finished).
+//! (generation, dequeueing, issue to the device, completion).
 
-use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines, sniff_lines};
+use super::normalise::RawRequest;
 use super::{Confidence, FormatEntry, choice};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
@@ -12,8 +12,8 @@ const CLOCK: Param = Param::with(
     "clock",
     Kind::Choice(&["unix", "any"]),
     "\"unix\"",
-    "unix leaves out rows from before the phone's clock was set to Unix time while booting; any \
-     keeps them and takes the jumps out.",
+    "unix leaves out requests from before the phone's clock was set to Unix time during boot; any \
+     keeps them and removes the jumps.",
 );
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
@@ -24,9 +24,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         params: &[CLOCK],
     },
     sniff: |head| sniff_lines(head, &mut BioTracer { unix: false }, Confidence::Certain),
-    open: |opening| {
-        let unix = choice(&opening.settings, &CLOCK) == "unix";
-        open_lines(opening, BioTracer { unix })
+    open: |input| {
+        let unix = choice(&input.settings, &CLOCK) == "unix";
+        open_lines(input, BioTracer { unix })
     },
     same_as: &[],
     sample: b"0\t\t8\t\t4096\t\t4\t\t1.740000000\t\t1.740100000\t\t1.740200000\t\t1.740300000\n\
@@ -36,10 +36,10 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         1398400000.720000001\t\t1398400000.730000001\n",
 };
 
-/// 1 January 2000: no phone with this tracer lived before.
+/// 1 January 2000, earlier than any phone with this tracer.
 const UNIX_FROM_NS: u64 = 946_684_800_000_000_000;
 const UNSET: &str =
-    "rows from before the clock was set to Unix time; left out (clock = \"any\" keeps them)";
+    "requests from before the clock was set to Unix time; left out (clock = \"any\" keeps them)";
 
 struct BioTracer {
     unix: bool,
@@ -47,23 +47,25 @@ struct BioTracer {
 
 impl LineParser for BioTracer {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         let start = fields.whole("the sector")?;
         let sectors = fields.whole("the size in sectors")?;
         fields.whole("the size in bytes")?;
         let kind = fields.whole("the type")?;
-        let time_ns = fields.scaled("the time generated", 9)?;
-        fields.scaled("the time taken from the queue", 9)?;
-        fields.scaled("the time given to the hardware", 9)?;
-        let done_ns = fields.scaled("the time finished", 9)?;
+        let time_ns = fields.scaled("the generation time", 9)?;
+        fields.scaled("the dequeueing time", 9)?;
+        fields.scaled("the issue time", 9)?;
+        let done_ns = fields.scaled("the completion time", 9)?;
         fields.end()?;
         if self.unix && time_ns < UNIX_FROM_NS {
-            return Ok(Line::Odd(UNSET));
+            return Ok(ParsedLine::Skipped(UNSET));
         }
         let op = if kind & 1 == 1 { Op::Write } else { Op::Read };
-        let row = Row::sectors(time_ns, 0, op, start, sectors);
-        Ok(Line::Row(row.with_response(done_ns.checked_sub(time_ns).unwrap_or(Row::UNKNOWN))))
+        let raw = RawRequest::sectors(time_ns, 0, op, start, sectors);
+        Ok(ParsedLine::Request(
+            raw.with_response(done_ns.checked_sub(time_ns).unwrap_or(RawRequest::NO_RESPONSE)),
+        ))
     }
 }
 
@@ -78,11 +80,11 @@ mod tests {
         let unix = |line, expect: &str| check_line(&mut BioTracer { unix: true }, line, expect);
         let early = "7\t\t8\t\t4096\t\t5\t\t1.5\t\t1.6\t\t1.7\t\t1.75";
         any(early, "1500000000 ns, volume 0: write 7+8 in 250000000");
-        unix(early, &format!("odd: {UNSET}"));
+        unix(early, &format!("skipped: {UNSET}"));
         unix(
             "7 8 4096 4 1000000000 1 1 1000000001",
             "1000000000000000000 ns, volume 0: read 7+8 in 1000000000",
         );
-        unix("7 8 4096 4 1000000000 1 1", "the time finished is missing");
+        unix("7 8 4096 4 1000000000 1 1", "the completion time is missing");
     }
 }

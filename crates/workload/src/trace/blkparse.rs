@@ -1,15 +1,14 @@
 //! The text blkparse prints by default:
 //! `major,minor cpu sequence time pid action RWBS sector + sectors [process]`.
 
-use super::lines::{BadLine, Blanks, Line, LineParser, head_lines, open_lines};
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, head_lines, open_lines};
+use super::normalise::RawRequest;
 use super::number::{self, NumberError};
-use super::rows::Row;
-use super::{Confidence, FormatEntry, Head, choice};
+use super::{Confidence, FileHead, FormatEntry, choice};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
-/// Which event of a request's life counts as its arrival.
 pub(super) const EVENT: Param = Param::with(
     "event",
     Kind::Choice(&["best", "Q", "I", "D"]),
@@ -22,18 +21,18 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "blkparse",
         summary: "blkparse default text; discards are trims; other events and the closing summary \
-                  are passed over.",
+                  are ignored.",
         origin: "blkparse(1)",
         params: &[EVENT],
     },
     sniff,
-    open: |mut opening| {
-        let event = match choice(&opening.settings, &EVENT) {
-            "best" if has_event(&opening.input.head()?, b'Q') => b'Q',
+    open: |mut input| {
+        let event = match choice(&input.settings, &EVENT) {
+            "best" if has_event(&input.file.head()?, b'Q') => b'Q',
             "best" => b'D',
             word => word.as_bytes()[0],
         };
-        open_lines(opening, BlkParse { event })
+        open_lines(input, BlkParse { event })
     },
     same_as: &[],
     sample: b"  8,33   4        1     0.000000000  39  D   N 0 (00 ..) [kworker/u65:0]\n\
@@ -45,15 +44,15 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         CPU0 (8,33):\n Reads Queued:           0,        0KiB\nEvents (8,33): 7 entries\n",
 };
 
-/// Whether `head` has an event line with this action. Also counts as proof of the format.
-fn has_event(head: &Head<'_>, action: u8) -> bool {
+/// Whether `head` has an event line with this action.
+fn has_event(head: &FileHead<'_>, action: u8) -> bool {
     head_lines(head).any(|(line, _)| {
         let mut fields = Blanks::new(line);
         device(fields.text()).is_some() && fields.text_at(4) == [action]
     })
 }
 
-fn sniff(head: &Head<'_>) -> Confidence {
+fn sniff(head: &FileHead<'_>) -> Confidence {
     let (mut events, mut others) = (0, 0);
     for (line, doubtful) in head_lines(head) {
         if is_event(line) {
@@ -81,7 +80,7 @@ fn is_event(line: &[u8]) -> bool {
         && fields.text().first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// The summary that closes the output starts its lines with words.
+/// Lines of the closing summary start with a letter.
 fn is_summary(line: &[u8]) -> bool {
     line.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic)
 }
@@ -98,17 +97,17 @@ pub(super) fn device_label(volume: u64) -> String {
     format!("{},{}", volume >> 32, volume & u64::from(u32::MAX))
 }
 
-pub(super) const NO_DATA: &str = "events without data (commands to the device); left out";
-const NO_EVENT: &str = "lines that are no events; left out";
+pub(super) const NO_DATA: &str = "events without data transfer (commands to the device); left out";
+const NO_EVENT: &str = "lines that are not events; left out";
 
 struct BlkParse {
     event: u8,
 }
 
-/// What the letters of the RWBS column say: the op, `None` for no data, and flags.
+/// The op (`None` without data transfer) and flags in the letters of the RWBS column.
 ///
-/// The column is `[F]op[F][A][S][M]`: a first F is a flush before the data, one behind the op is
-/// force unit access (kernel, `blk_fill_rwbs`). A flush with data counts as force unit access too:
+/// The column is `[F]op[F][A][S][M]`: a leading F is a flush before the data, one after the op is
+/// force unit access (kernel, `blk_fill_rwbs`). A flush with data also counts as force unit access:
 /// both make the write durable.
 fn letters(text: &[u8]) -> (Option<Op>, Flags) {
     let (flush, rest) = match text {
@@ -138,10 +137,14 @@ fn letters(text: &[u8]) -> (Option<Op>, Flags) {
 
 impl LineParser for BlkParse {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         let Some(volume) = device(fields.text()) else {
-            return Ok(if is_summary(line) { Line::Other } else { Line::Odd(NO_EVENT) });
+            return Ok(if is_summary(line) {
+                ParsedLine::NoRequest
+            } else {
+                ParsedLine::Skipped(NO_EVENT)
+            });
         };
         fields.whole("the CPU")?;
         fields.whole("the sequence number")?;
@@ -151,34 +154,34 @@ impl LineParser for BlkParse {
         let (op, flags) = letters(fields.text());
         if action != [self.event] && action != b"C" {
             return match action {
-                b"" => Err(BadLine::number("the action", NumberError::Missing)),
-                _ => Ok(Line::Other),
+                b"" => Err(LineError::number("the action", NumberError::Missing)),
+                _ => Ok(ParsedLine::NoRequest),
             };
         }
         let done = action == b"C";
         let sector = fields.text();
         let is_range = fields.text() == b"+";
         if done && (!is_range || op.is_none()) {
-            return Ok(Line::Other);
+            return Ok(ParsedLine::NoRequest);
         }
-        let Some(op) = op else { return Ok(Line::Odd(NO_DATA)) };
+        let Some(op) = op else { return Ok(ParsedLine::Skipped(NO_DATA)) };
         if !is_range {
-            // A flush has no range; a command shows its bytes in brackets instead.
+            // A flush has no range; a command has its bytes in brackets instead.
             return Ok(match op {
                 _ if flags.contains(Flags::FUA) || op == Op::Flush => {
-                    Line::Row(Row::sectors(time_ns, volume, Op::Flush, 0, 0))
+                    ParsedLine::Request(RawRequest::sectors(time_ns, volume, Op::Flush, 0, 0))
                 }
                 _ if sector.is_empty() => {
-                    return Err(BadLine::number("the sector", NumberError::Missing));
+                    return Err(LineError::number("the sector", NumberError::Missing));
                 }
-                _ => Line::Odd(NO_DATA),
+                _ => ParsedLine::Skipped(NO_DATA),
             });
         }
-        let start = number::whole(sector).map_err(|e| BadLine::number("the sector", e))?;
+        let start = number::whole(sector).map_err(|e| LineError::number("the sector", e))?;
         let sectors = fields.whole("the number of sectors")?;
         let op = if sectors == 0 && flags.contains(Flags::FUA) { Op::Flush } else { op };
-        let row = Row::sectors(time_ns, volume, op, start, sectors);
-        Ok(Line::Row(if done { row.completed() } else { row.with_flags(flags) }))
+        let raw = RawRequest::sectors(time_ns, volume, op, start, sectors);
+        Ok(ParsedLine::Request(if done { raw.as_completion() } else { raw.with_flags(flags) }))
     }
 
     fn label(&self, volume: u64) -> String {
@@ -197,21 +200,21 @@ mod tests {
             |line: &str, expect: &str| check_line(&mut BlkParse { event: b'D' }, line, expect);
         let event =
             |tail: &str, expect: &str| check(&format!("  8,16   3   5  1.5 36  {tail}"), expect);
-        let row = |what: &str| format!("1500000000 ns, volume 8,16: {what}");
-        event("D   R 49 + 256 [java]", &row("read 49+256"));
-        event("D  WSM 49 + 8 [java]", &row("write 49+8 flags 3"));
-        event("D  WFS 49 + 8 [java]", &row("write 49+8 flags 9"));
-        event("D  FWFS 49 + 8 [java]", &row("write 49+8 flags 9"));
-        event("D  RA 49 + 8 [java]", &row("read 49+8 flags 4"));
-        event("D  DS 49 + 8 [fstrim]", &row("trim 49+8 flags 1"));
-        event("D  FN [jbd2]", &row("flush 0+0"));
-        event("D  FWS [jbd2]", &row("flush 0+0"));
-        event("D  FF [jbd2]", &row("flush 0+0"));
-        event("D  FWS 0 + 0 [jbd2]", &row("flush 0+0 flags 9"));
-        event("D   N 0 (00 ..) [kworker]", &format!("odd: {NO_DATA}"));
-        event("D   R 36 (12 01 ..) [udevd]", &format!("odd: {NO_DATA}"));
+        let request = |what: &str| format!("1500000000 ns, volume 8,16: {what}");
+        event("D   R 49 + 256 [java]", &request("read 49+256"));
+        event("D  WSM 49 + 8 [java]", &request("write 49+8 flags 3"));
+        event("D  WFS 49 + 8 [java]", &request("write 49+8 flags 9"));
+        event("D  FWFS 49 + 8 [java]", &request("write 49+8 flags 9"));
+        event("D  RA 49 + 8 [java]", &request("read 49+8 flags 4"));
+        event("D  DS 49 + 8 [fstrim]", &request("trim 49+8 flags 1"));
+        event("D  FN [jbd2]", &request("flush 0+0"));
+        event("D  FWS [jbd2]", &request("flush 0+0"));
+        event("D  FF [jbd2]", &request("flush 0+0"));
+        event("D  FWS 0 + 0 [jbd2]", &request("flush 0+0 flags 9"));
+        event("D   N 0 (00 ..) [kworker]", &format!("skipped: {NO_DATA}"));
+        event("D   R 36 (12 01 ..) [udevd]", &format!("skipped: {NO_DATA}"));
         event("Q   R 49 + 256 [java]", "no request");
-        event("C   R 49 + 256 [0]", &row("read 49+256 done"));
+        event("C   R 49 + 256 [0]", &request("read 49+256 done"));
         event("C   N 0 [0]", "no request");
         event("P   N [java]", "no request");
         event("D   R x + 256 [java]", "the sector is not a number");
@@ -220,6 +223,6 @@ mod tests {
         event("", "the action is missing");
         check("CPU0 (8,16):", "no request");
         check(" Reads Queued:   0,   0KiB", "no request");
-        check("?!", &format!("odd: {NO_EVENT}"));
+        check("?!", &format!("skipped: {NO_EVENT}"));
     }
 }

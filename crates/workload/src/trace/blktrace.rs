@@ -1,13 +1,13 @@
-//! The binary files blktrace writes, one per CPU: `x.blktrace.0`, `x.blktrace.1`, ...
+//! The binary files of blktrace, one per CPU: `x.blktrace.0`, `x.blktrace.1`, ...
 //!
-//! Given any one of them, all of the same prefix beside it are merged by time.
+//! Given any one of them, all files with the same prefix in its folder are merged by time.
 
 use super::blkparse::{EVENT, NO_DATA, device_label};
-use super::bytes::Input;
+use super::bytes::TraceFile;
+use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::records::CUT;
-use super::rows::{Notes, Records, Row, RowSource};
 use super::{Confidence, FormatEntry, choice};
-use crate::record::{Place, TraceError};
+use crate::record::{SourceLocation, TraceError};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op, SECTOR_BYTES};
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "blktrace",
-        summary: "blktrace binary; name one x.blktrace.N, and all CPUs beside it are merged.",
+        summary: "blktrace binary; given one x.blktrace.N, the files of all CPUs are merged.",
         origin: "Linux kernel, include/uapi/linux/blktrace_api.h, version 7",
         params: &[EVENT],
     },
-    sniff: |head| match head.bytes.first_chunk().and_then(Order::of) {
+    sniff: |head| match head.bytes.first_chunk().and_then(ByteOrder::of) {
         Some(_) => Confidence::Certain,
         None => Confidence::No,
     },
-    open: |opening| {
-        let event = choice(&opening.settings, &EVENT).to_owned();
-        let source = BlkTrace::new(opening.input, &event)?;
-        Ok(Box::new(Records::new(source, opening.reorder_records)))
+    open: |input| {
+        let event = choice(&input.settings, &EVENT).to_owned();
+        let source = BlkTrace::new(input.file, &event)?;
+        Ok(Box::new(NormalisedReader::new(source, input.reorder_records)))
     },
     same_as: &[],
     sample: b"\x07tae\x01\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\x10\0\0\x07\0\x41\0\
@@ -42,12 +42,12 @@ const MAGIC: u32 = 0x6561_7407;
 
 /// The byte order of the machine that was traced.
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn of(magic: &[u8; 4]) -> Option<Self> {
         match MAGIC {
             _ if u32::from_le_bytes(*magic) == MAGIC => Some(Self::Little),
@@ -65,9 +65,9 @@ impl Order {
     }
 }
 
-/// The fields of `struct blk_io_trace` that are of use.
+/// The fields of `struct blk_io_trace` in use.
 #[derive(Clone, Copy)]
-struct Event {
+struct IoEvent {
     time_ns: u64,
     sector: u64,
     bytes: u64,
@@ -92,9 +92,9 @@ const META: u16 = 1 << 12;
 const DISCARD: u16 = 1 << 13;
 const FUA: u16 = 1 << 15;
 
-impl Event {
+impl IoEvent {
     fn read(header: &[u8]) -> Option<Self> {
-        let order = Order::of(header.first_chunk()?)?;
+        let order = ByteOrder::of(header.first_chunk()?)?;
         let number = |at: usize, bytes: usize| order.number(&header[at..at + bytes]);
         let action = number(28, 4);
         Some(Self {
@@ -112,8 +112,8 @@ impl Event {
         self.category & category != 0
     }
 
-    /// The request, `None` for a command that moves no blocks.
-    fn row(&self) -> Option<Row> {
+    /// The request; `None` for a command without block transfer.
+    fn request(&self) -> Option<RawRequest> {
         let volume = u64::from(self.device >> 20) << 32 | u64::from(self.device & 0xf_ffff);
         let op = match () {
             () if self.has(COMMAND) => return None,
@@ -133,41 +133,43 @@ impl Event {
             flags = flags.with(if self.has(category) { flag } else { Flags::NONE });
         }
         let sectors = self.bytes.div_ceil(SECTOR_BYTES);
-        let row = Row::sectors(self.time_ns, volume, op, self.sector, sectors).with_flags(flags);
-        Some(if self.act == COMPLETE { row.completed() } else { row })
+        let raw =
+            RawRequest::sectors(self.time_ns, volume, op, self.sector, sectors).with_flags(flags);
+        Some(if self.act == COMPLETE { raw.as_completion() } else { raw })
     }
 }
 
-/// One CPU's file.
+/// The file of one CPU.
 struct Cpu {
-    input: Input,
+    file: TraceFile,
     record: u64,
-    /// The next event of interest.
-    next: Option<Event>,
+    /// The next event with the chosen action, or completion.
+    next: Option<IoEvent>,
 }
 
 impl Cpu {
-    /// Reads on to the next event that is `act` or a completion.
-    fn advance(&mut self, act: u16, notes: &mut Notes) -> Result<(), TraceError> {
+    /// Reads to the next event with action `act`, or completion.
+    fn advance(&mut self, act: u16, warnings: &mut WarningLog) -> Result<(), TraceError> {
         self.next = None;
         loop {
-            let place = Place::Record(self.record + 1);
-            let header = self.input.peek(HEADER_BYTES, place)?;
+            let location = SourceLocation::Record(self.record + 1);
+            let header = self.file.peek(HEADER_BYTES, location)?;
             let held = header.len();
             if held < HEADER_BYTES {
                 if held > 0 {
-                    notes.note(place, CUT);
-                    self.input.consume(held);
+                    warnings.add(location, CUT);
+                    self.file.consume(held);
                 }
                 return Ok(());
             }
-            let Some(event) = Event::read(header) else {
-                let message = "no blktrace record (version 7) here: damaged, or another version";
-                return Err(self.input.error(place, message));
+            let Some(event) = IoEvent::read(header) else {
+                let message =
+                    "not a blktrace record (version 7): the file is damaged or of another version";
+                return Err(self.file.error(location, message));
             };
-            self.input.consume(HEADER_BYTES);
-            let more = self.input.peek(event.more_bytes, place)?.len();
-            self.input.consume(more);
+            self.file.consume(HEADER_BYTES);
+            let more = self.file.peek(event.more_bytes, location)?.len();
+            self.file.consume(more);
             self.record += 1;
             if !event.has(NOTIFY) && (event.act == act || event.act == COMPLETE) {
                 self.next = Some(event);
@@ -177,22 +179,22 @@ impl Cpu {
     }
 }
 
-/// All CPUs' files, merged.
+/// The merged files of all CPUs.
 struct BlkTrace {
     cpus: Vec<Cpu>,
     act: u16,
-    /// The CPU of the last row.
+    /// The CPU of the last raw.
     last: usize,
-    /// The CPUs to read on from before the next row: all of them, then the last.
+    /// The CPUs to advance before the next request: at first all, then the last.
     stale: std::ops::Range<usize>,
 }
 
-/// The files of the other CPUs beside `path`, in the order of their numbers.
+/// The files of the other CPUs in the folder of `path`, in the order of their numbers.
 fn siblings(path: &Path) -> Vec<PathBuf> {
     fn split(name: &str) -> Option<(&str, u32)> {
         let (prefix, rest) = name.rsplit_once(".blktrace.")?;
-        let cpu = rest.split_once('.').map_or(rest, |(cpu, packing)| {
-            if ["gz", "zst", "xz", "bz2"].contains(&packing) { cpu } else { "" }
+        let cpu = rest.split_once('.').map_or(rest, |(cpu, compression)| {
+            if ["gz", "zst", "xz", "bz2"].contains(&compression) { cpu } else { "" }
         });
         Some((prefix, cpu.parse().ok()?))
     }
@@ -208,19 +210,19 @@ fn siblings(path: &Path) -> Vec<PathBuf> {
         })
         .collect();
     found.sort();
-    // A CPU packed and unpacked side by side is the same CPU.
+    // The compressed and uncompressed file of a CPU are the same trace.
     found.dedup_by_key(|(cpu, _)| *cpu);
     found.into_iter().map(|(_, path)| path).collect()
 }
 
 impl BlkTrace {
-    fn new(input: Input, event: &str) -> Result<Self, TraceError> {
-        let others = siblings(input.path());
-        let mut cpus = vec![Cpu { input, record: 0, next: None }];
+    fn new(file: TraceFile, event: &str) -> Result<Self, TraceError> {
+        let others = siblings(file.path());
+        let mut cpus = vec![Cpu { file, record: 0, next: None }];
         for path in others {
-            // A CPU that saw nothing leaves an empty file.
+            // The file of a CPU without events is empty.
             if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0) {
-                cpus.push(Cpu { input: Input::open(&path)?, record: 0, next: None });
+                cpus.push(Cpu { file: TraceFile::open(&path)?, record: 0, next: None });
             }
         }
         let act = match event {
@@ -240,11 +242,11 @@ impl BlkTrace {
     }
 }
 
-/// Queue events if the heads of the files have any, else issue events.
+/// Queue events if the first 64 KiB of the files have any, else issue events.
 fn best_act(cpus: &mut [Cpu]) -> Result<u16, TraceError> {
     for cpu in cpus {
-        let mut rest = cpu.input.head()?.bytes;
-        while let Some(event) = rest.get(..HEADER_BYTES).and_then(Event::read) {
+        let mut rest = cpu.file.head()?.bytes;
+        while let Some(event) = rest.get(..HEADER_BYTES).and_then(IoEvent::read) {
             if event.act == QUEUE && !event.has(NOTIFY) {
                 return Ok(QUEUE);
             }
@@ -254,30 +256,33 @@ fn best_act(cpus: &mut [Cpu]) -> Result<u16, TraceError> {
     Ok(ISSUE)
 }
 
-impl RowSource for BlkTrace {
-    fn next_row(&mut self, notes: &mut Notes) -> Result<Option<Row>, TraceError> {
+impl RequestSource for BlkTrace {
+    fn next_request(
+        &mut self,
+        warnings: &mut WarningLog,
+    ) -> Result<Option<RawRequest>, TraceError> {
         loop {
             for cpu in self.stale.clone() {
-                self.cpus[cpu].advance(self.act, notes)?;
+                self.cpus[cpu].advance(self.act, warnings)?;
             }
             let Some(cpu) = self.earliest() else { return Ok(None) };
             self.last = cpu;
             self.stale = cpu..cpu + 1;
             let event = self.cpus[cpu].next.expect("the earliest has an event");
-            match event.row() {
-                Some(row) => return Ok(Some(row)),
+            match event.request() {
+                Some(raw) => return Ok(Some(raw)),
                 None if event.act == COMPLETE => {}
-                None => notes.note(self.place(), NO_DATA),
+                None => warnings.add(self.location(), NO_DATA),
             }
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Record(self.cpus[self.last].record)
+    fn location(&self) -> SourceLocation {
+        SourceLocation::Record(self.cpus[self.last].record)
     }
 
-    fn input(&self) -> &Input {
-        &self.cpus[self.last].input
+    fn file(&self) -> &TraceFile {
+        &self.cpus[self.last].file
     }
 
     fn label(&self, volume: u64) -> String {
@@ -285,7 +290,7 @@ impl RowSource for BlkTrace {
     }
 
     fn progress(&self) -> Option<f64> {
-        let sum: f64 = self.cpus.iter().filter_map(|cpu| cpu.input.progress()).sum();
+        let sum: f64 = self.cpus.iter().filter_map(|cpu| cpu.file.progress()).sum();
         Some(sum / self.cpus.len() as f64)
     }
 }

@@ -1,34 +1,33 @@
-//! Bytes of a trace file: unpacked on the way, in constant memory.
+//! Bytes of a trace file, decompressed on the fly in constant memory.
 
-use crate::record::{Place, TraceError};
+use crate::record::{SourceLocation, TraceError};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// How much of a file the formats see to judge it.
+/// Bytes of a file that formats examine.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
-/// The longest line a text trace may have; anything longer is not a trace.
+/// Maximum length of a line; a file with longer ones is not a text trace.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
-/// What Windows programs put before text.
+/// Written by Windows programs at the start of text files.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// What a format judges.
+/// The start of a file, by which its format is detected.
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
-    /// The first bytes of the file, unpacked, without a byte-order mark; at most 64 KiB.
+pub struct FileHead<'a> {
+    /// At most 64 KiB, decompressed, without a byte-order mark.
     pub bytes: &'a [u8],
-    /// Whether that is the whole file.
     pub whole: bool,
 }
 
-/// A file being read: a window over its unpacked bytes.
-pub struct Input {
+/// A file being read: a window over its decompressed bytes.
+pub struct TraceFile {
     path: PathBuf,
     source: Box<dyn Read>,
-    packing: Option<&'static str>,
+    compression: Option<&'static str>,
     read_bytes: Rc<Cell<u64>>,
     file_bytes: u64,
     buffer: Vec<u8>,
@@ -38,13 +37,13 @@ pub struct Input {
     failed: Option<TraceError>,
 }
 
-/// Counts the packed bytes on their way in.
-struct Counted {
+/// Counts the compressed bytes read.
+struct CountingReader {
     file: File,
     read_bytes: Rc<Cell<u64>>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.read_bytes.set(self.read_bytes.get() + count as u64);
@@ -52,15 +51,18 @@ impl Read for Counted {
     }
 }
 
-type Packed = BufReader<Counted>;
+type CompressedInput = BufReader<CountingReader>;
 
-fn unpacked(packed: Packed, magic: &[u8]) -> io::Result<(Option<&'static str>, Box<dyn Read>)> {
+fn decompressed(
+    file: CompressedInput,
+    magic: &[u8],
+) -> io::Result<(Option<&'static str>, Box<dyn Read>)> {
     Ok(match magic {
         [0x1f, 0x8b, ..] => {
-            (Some("gzip"), Box::new(flate2::bufread::MultiGzDecoder::new(packed)) as Box<dyn Read>)
+            (Some("gzip"), Box::new(flate2::bufread::MultiGzDecoder::new(file)) as Box<dyn Read>)
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(file)?;
             // A frame may ask for a window of gigabytes; 2^27 bytes is what `zstd -d` allows too.
             decoder.window_log_max(27)?;
             (Some("zstd"), Box::new(decoder))
@@ -70,22 +72,22 @@ fn unpacked(packed: Packed, magic: &[u8]) -> io::Result<(Option<&'static str>, B
                 256 << 20,
                 liblzma::stream::CONCATENATED,
             )?;
-            (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream)))
+            (Some("xz"), Box::new(liblzma::bufread::XzDecoder::new_stream(file, stream)))
         }
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
-            (Some("bzip2"), Box::new(bzip2::bufread::MultiBzDecoder::new(packed)))
+            (Some("bzip2"), Box::new(bzip2::bufread::MultiBzDecoder::new(file)))
         }
-        _ => (None, Box::new(packed)),
+        _ => (None, Box::new(file)),
     })
 }
 
-impl Input {
-    /// Opens `path` and unpacks it if its first bytes say so.
+impl TraceFile {
+    /// Opens `path`; its first bytes determine the compression.
     ///
     /// # Errors
     /// Missing file, directory, no permission, an empty file.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let error = |message: String| TraceError::new(path, Place::File, message);
+        let error = |message: String| TraceError::new(path, SourceLocation::File, message);
         let file = File::open(path).map_err(|cause| {
             error(format!("cannot be opened: {}; give the path of a trace file", plain(&cause)))
         })?;
@@ -94,18 +96,19 @@ impl Input {
             return Err(error("is a directory; name one trace file in it".into()));
         }
         let read_bytes = Rc::new(Cell::new(0));
-        let counted = Counted { file, read_bytes: Rc::clone(&read_bytes) };
-        let mut packed = BufReader::with_capacity(128 * 1024, counted);
-        let first = packed.fill_buf().map_err(|cause| error(plain(&cause)))?;
+        let counted = CountingReader { file, read_bytes: Rc::clone(&read_bytes) };
+        let mut file = BufReader::with_capacity(128 * 1024, counted);
+        let first = file.fill_buf().map_err(|cause| error(plain(&cause)))?;
         if first.is_empty() {
-            return Err(error("the file is empty; there is nothing to replay".into()));
+            return Err(error("the file is empty".into()));
         }
         let magic = first[..first.len().min(6)].to_vec();
-        let (packing, source) = unpacked(packed, &magic).map_err(|cause| error(plain(&cause)))?;
+        let (compression, source) =
+            decompressed(file, &magic).map_err(|cause| error(plain(&cause)))?;
         Ok(Self {
             path: path.to_owned(),
             source,
-            packing,
+            compression,
             read_bytes,
             file_bytes: meta.len(),
             buffer: vec![0; BUFFER_BYTES],
@@ -116,34 +119,32 @@ impl Input {
         })
     }
 
-    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it is packed.
-    pub fn packing(&self) -> Option<&'static str> {
-        self.packing
+    pub fn compression(&self) -> Option<&'static str> {
+        self.compression
     }
 
-    /// Packed bytes read so far over the size of the file; `None` where it has no size (a pipe).
+    /// Fraction of the compressed file that has been read; `None` where it has no size (a pipe).
     pub fn progress(&self) -> Option<f64> {
         (self.file_bytes > 0)
             .then(|| (self.read_bytes.get() as f64 / self.file_bytes as f64).min(1.0))
     }
 
     /// An error in this file.
-    pub fn error(&self, place: Place, message: impl Into<String>) -> TraceError {
-        TraceError::new(&self.path, place, message)
+    pub fn error(&self, location: SourceLocation, message: impl Into<String>) -> TraceError {
+        TraceError::new(&self.path, location, message)
     }
 
-    /// The first bytes, for the formats to judge; consumes nothing.
+    /// The first bytes, without consuming them.
     ///
     /// # Errors
-    /// When not even the first byte can be unpacked. Damage behind it is met again on reading.
-    pub fn head(&mut self) -> Result<Head<'_>, TraceError> {
+    /// When not even the first byte can be decompressed. Damage behind it is reported on reading.
+    pub fn head(&mut self) -> Result<FileHead<'_>, TraceError> {
         while self.end - self.start < HEAD_BYTES && !self.ended {
-            if let Err(error) = self.fill(Place::File) {
+            if let Err(error) = self.fill(SourceLocation::File) {
                 if self.end == self.start {
                     return Err(error);
                 }
@@ -153,13 +154,13 @@ impl Input {
         let held = (self.end - self.start).min(HEAD_BYTES);
         let whole = self.ended && held == self.end - self.start;
         let bytes = &self.buffer[self.start..self.start + held];
-        Ok(Head { bytes: bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes), whole })
+        Ok(FileHead { bytes: bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes), whole })
     }
 
-    /// Reads more behind what is held. Sets `ended` at the end of the file.
-    fn fill(&mut self, place: Place) -> Result<(), TraceError> {
+    /// Reads more into the buffer. Sets `ended` at the end of the file.
+    fn fill(&mut self, location: SourceLocation) -> Result<(), TraceError> {
         if let Some(error) = &self.failed {
-            return Err(TraceError { place, ..error.clone() });
+            return Err(TraceError { location, ..error.clone() });
         }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -176,7 +177,7 @@ impl Input {
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
-                    let error = self.broken(place, &cause);
+                    let error = self.broken(location, &cause);
                     self.failed = Some(error.clone());
                     return Err(error);
                 }
@@ -184,22 +185,22 @@ impl Input {
         }
     }
 
-    fn broken(&self, place: Place, cause: &io::Error) -> TraceError {
-        let message = match self.packing {
-            Some(packing) => format!(
-                "the {packing} data break off or are damaged behind this place ({}); fetch the \
-                 file again, or unpack what is left of it",
+    fn broken(&self, location: SourceLocation, cause: &io::Error) -> TraceError {
+        let message = match self.compression {
+            Some(compression) => format!(
+                "the {compression} data are truncated or damaged behind this location ({}); fetch \
+                 the file again, or decompress what is intact",
                 plain(cause)
             ),
-            None => format!("cannot be read on: {}", plain(cause)),
+            None => format!("cannot be read any further: {}", plain(cause)),
         };
-        self.error(place, message)
+        self.error(location, message)
     }
 
-    /// The next line without its end, and whether it had one. `line` is its number.
+    /// The next line without its line feed, and whether it had one. `line` is its number.
     ///
     /// # Errors
-    /// A line beyond [`LINE_BYTES_MAX`], or damaged packing.
+    /// A line beyond [`LINE_BYTES_MAX`], or damaged compressed data.
     #[inline]
     pub fn line(&mut self, line: u64) -> Result<Option<(&[u8], bool)>, TraceError> {
         let mut searched = 0;
@@ -219,45 +220,44 @@ impl Input {
             }
             if searched > LINE_BYTES_MAX {
                 return Err(self.error(
-                    Place::Line(line),
+                    SourceLocation::Line(line),
                     format!("a line of more than {LINE_BYTES_MAX} bytes: not a text trace"),
                 ));
             }
-            self.fill(Place::Line(line))?;
+            self.fill(SourceLocation::Line(line))?;
         }
     }
 
     /// The next `count` bytes without consuming them; fewer at the end of the file.
     ///
     /// # Errors
-    /// Damaged packing.
+    /// Damaged compressed data.
     #[inline]
-    pub fn peek(&mut self, count: usize, place: Place) -> Result<&[u8], TraceError> {
+    pub fn peek(&mut self, count: usize, location: SourceLocation) -> Result<&[u8], TraceError> {
         assert!(count <= HEAD_BYTES, "records are small");
         while self.end - self.start < count && !self.ended {
-            self.fill(place)?;
+            self.fill(location)?;
         }
         let held = (self.end - self.start).min(count);
         Ok(&self.buffer[self.start..self.start + held])
     }
 
-    /// Drops `count` bytes that were peeked at.
+    /// Consumes `count` bytes returned by [`TraceFile::peek`].
     #[inline]
     pub fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.end - self.start, "consume what was peeked at");
         self.start += count;
     }
 
-    /// Drops a byte-order mark.
     pub fn skip_byte_order_mark(&mut self) -> Result<(), TraceError> {
-        if self.peek(BYTE_ORDER_MARK.len(), Place::Line(1))? == BYTE_ORDER_MARK {
+        if self.peek(BYTE_ORDER_MARK.len(), SourceLocation::Line(1))? == BYTE_ORDER_MARK {
             self.consume(BYTE_ORDER_MARK.len());
         }
         Ok(())
     }
 }
 
-/// An I/O error without the number the system adds.
+/// An I/O error without the system's error number.
 fn plain(cause: &io::Error) -> String {
     let text = cause.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
@@ -273,9 +273,9 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn packed(packing: &str, bytes: &[u8]) -> Vec<u8> {
+    fn compressed(compression: &str, bytes: &[u8]) -> Vec<u8> {
         let level = flate2::Compression::new(6);
-        match packing {
+        match compression {
             "gzip" => {
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
                 encoder.write_all(bytes).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, bytes).unwrap();
-        let mut input = match Input::open(&path) {
+        let mut input = match TraceFile::open(&path) {
             Ok(input) => input,
             Err(error) => return (Vec::new(), Some(error.message), None),
         };
@@ -312,39 +312,42 @@ mod tests {
                 Ok(Some((line, ended))) => {
                     lines.push((String::from_utf8_lossy(line).into_owned(), ended));
                 }
-                Ok(None) => return (lines, None, input.packing()),
+                Ok(None) => return (lines, None, input.compression()),
                 Err(error) => {
-                    return (lines, Some(format!("{}: {}", error.place, error.message)), None);
+                    return (lines, Some(format!("{}: {}", error.location, error.message)), None);
                 }
             }
         }
     }
 
     #[test]
-    fn every_packing_gives_the_same_lines() {
+    fn every_compression_gives_the_same_lines() {
         let text: String = (0..50_000).map(|i| format!("{i} some line\r\n")).collect();
         let (expected, _, _) = lines(text.as_bytes());
         assert_eq!(expected.len(), 50_000);
         assert_eq!(expected[7], ("7 some line".to_owned(), true));
-        for packing in ["gzip", "zstd", "xz", "bzip2"] {
-            let bytes = packed(packing, text.as_bytes());
+        for compression in ["gzip", "zstd", "xz", "bzip2"] {
+            let bytes = compressed(compression, text.as_bytes());
             let (got, error, found) = lines(&bytes);
-            assert_eq!((error, found), (None, Some(packing)));
-            assert!(got == expected, "{packing}");
+            assert_eq!((error, found), (None, Some(compression)));
+            assert!(got == expected, "{compression}");
             let twice = [&bytes[..], &bytes[..]].concat();
-            assert_eq!(lines(&twice).0.len(), 100_000, "{packing} members one after the other");
+            assert_eq!(lines(&twice).0.len(), 100_000, "{compression} members one after the other");
         }
     }
 
     #[test]
-    fn truncated_packing_is_a_located_error() {
+    fn truncated_compression_is_a_located_error() {
         let text: String = (0..50_000).map(|i| format!("{} line\n", i * 7919)).collect();
-        for packing in ["gzip", "zstd", "xz", "bzip2"] {
-            let bytes = packed(packing, text.as_bytes());
+        for compression in ["gzip", "zstd", "xz", "bzip2"] {
+            let bytes = compressed(compression, text.as_bytes());
             let (got, error, _) = lines(&bytes[..bytes.len() - bytes.len() / 10]);
             let error = error.expect("an error");
-            assert!(error.contains(packing) && error.starts_with(':'), "{error}");
-            assert!(packing == "bzip2" || !got.is_empty(), "{packing} delivers what is there");
+            assert!(error.contains(compression) && error.starts_with(':'), "{error}");
+            assert!(
+                compression == "bzip2" || !got.is_empty(),
+                "{compression} delivers what is intact"
+            );
         }
     }
 
@@ -355,6 +358,6 @@ mod tests {
         assert!(lines(b"").1.unwrap().contains("empty"));
         let long = vec![b'x'; 10 << 20];
         assert!(lines(&long).1.unwrap().contains("a line of more than 65536 bytes"));
-        assert!(lines(&packed("gzip", &long)).1.unwrap().contains("a line of more than"));
+        assert!(lines(&compressed("gzip", &long)).1.unwrap().contains("a line of more than"));
     }
 }

@@ -1,18 +1,18 @@
-//! The clock of a trace: outliers and jumps.
+//! The clock of a trace.
 
-/// Follows the trace's clock over outliers and jumps.
+/// Removes jumps from the times of a trace and detects outliers.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     last: Option<u64>,
-    /// What jumps so far are worth, in ns.
+    /// The sum of the jumps so far, in ns.
     shift: i128,
 }
 
 impl Clock {
-    /// A year. Traces last days to months.
+    /// A year; traces last days to months.
     pub const FAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
-    /// The time without the jumps so far; `None` when it is far from the one before.
+    /// The time without the jumps so far; `None` when it is far from the previous one.
     #[inline]
     pub fn follow(&mut self, raw_ns: u64) -> Option<u64> {
         let Some(last) = self.last else {
@@ -27,8 +27,8 @@ impl Clock {
         Some(now)
     }
 
+    /// The time without the jumps so far.
     #[inline]
-    /// A time without the jumps so far.
     pub fn shifted(&self, raw_ns: u64) -> u64 {
         if self.shift == 0 {
             return raw_ns;
@@ -37,7 +37,7 @@ impl Clock {
         u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The clock was set to `raw_ns`: it runs on from where it was.
+    /// The clock was set to `raw_ns`: times continue from the last one.
     pub fn jump_to(&mut self, raw_ns: u64) {
         self.shift = i128::from(self.last.unwrap_or(raw_ns)) - i128::from(raw_ns);
     }

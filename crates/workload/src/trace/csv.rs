@@ -1,27 +1,27 @@
-//! The CSV `trace convert` writes, with a header line and every column of a record.
+//! The CSV of `trace convert`, with a header line and all fields of a record.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines};
+use super::lines::{Commas, LineError, LineParser, ParsedLine, open_lines};
+use super::normalise::RawRequest;
 use super::number::{self, NumberError};
-use super::rows::Row;
 use super::{Confidence, FormatEntry};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
-/// The header line, which is also how the format is found.
+/// The header line, by which the format is detected.
 pub(crate) const HEADER: &str = "time_ns,op,volume,lba,sectors,flags,response_ns";
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "csv",
         summary: "CSV with a header line: time_ns, op, volume, lba, sectors, flags, response_ns.",
-        origin: "docs/trace-format.md",
+        origin: "docs/traces.md",
         params: &[],
     },
     sniff: |head| match head.bytes.starts_with(HEADER.as_bytes()) {
         true => Confidence::Certain,
         false => Confidence::No,
     },
-    open: |opening| open_lines(opening, Csv),
+    open: |input| open_lines(input, Csv),
     same_as: &[],
     sample: b"time_ns,op,volume,lba,sectors,flags,response_ns\n0,read,0,2048,8,1,180000\n\
         15000,write,1,4096,16,0,\n15500,trim,0,8192,2048,0,\n20000,flush,0,0,0,0,90000\n",
@@ -31,27 +31,27 @@ struct Csv;
 
 impl LineParser for Csv {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         if line.starts_with(HEADER.as_bytes()) {
-            return Ok(Line::Other);
+            return Ok(ParsedLine::NoRequest);
         }
         let mut fields = Commas::new(line);
         let time_ns = fields.whole("the time")?;
         let word = fields.text();
         let op = Op::ALL.iter().find(|op| op.name().as_bytes() == word);
-        let op = *op.ok_or(BadLine::new("the op", "is not read, write, trim or flush"))?;
+        let op = *op.ok_or(LineError::new("the operation", "is not read, write, trim or flush"))?;
         let volume = fields.whole("the volume")?;
         let start = fields.whole("the lba")?;
         let sectors = fields.whole("the sectors")?;
         let flags = u8::try_from(fields.whole("the flags")?)
-            .map_err(|_| BadLine::number("the flags", NumberError::TooLarge))?;
-        let row = Row::sectors(time_ns, volume, op, start, sectors).with_flags(Flags(flags));
+            .map_err(|_| LineError::number("the flags", NumberError::TooLarge))?;
+        let raw = RawRequest::sectors(time_ns, volume, op, start, sectors).with_flags(Flags(flags));
         let response_ns = match fields.text() {
-            b"" => Row::UNKNOWN,
-            text => number::whole(text).map_err(|e| BadLine::number("the response", e))?,
+            b"" => RawRequest::NO_RESPONSE,
+            text => number::whole(text).map_err(|e| LineError::number("the response", e))?,
         };
         fields.end()?;
-        Ok(Line::Row(row.with_response(response_ns)))
+        Ok(ParsedLine::Request(raw.with_response(response_ns)))
     }
 }
 
@@ -66,8 +66,8 @@ mod tests {
         check(HEADER, "no request");
         check("5,read,2,1024,8,0,77", "5 ns, volume 2: read 1024+8 in 77");
         check("5,write,2,1024,8,0,", "5 ns, volume 2: write 1024+8");
-        check("5,walk,2,1024,8,0,", "the op is not read, write, trim or flush");
-        check("5,read,2,1024,8,256,", "the flags is absurdly large");
+        check("5,walk,2,1024,8,0,", "the operation is not read, write, trim or flush");
+        check("5,read,2,1024,8,256,", "the flags is too large");
         check("5,read,2,1024,8,0,1,1", "the line has more columns than this format");
     }
 }

@@ -1,30 +1,28 @@
 //! DiskMon logs: `number time duration disk request sector length`.
 
-use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<DiskMon>(
+    Description {
         name: "diskmon",
         summary: "DiskMon log: number, time and duration in seconds, disk, Read or Write, first \
                   sector, sectors.",
         origin: "Sysinternals DiskMon, saved logs",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut DiskMon, Confidence::Certain),
-    open: |opening| open_lines(opening, DiskMon),
-    same_as: &[],
-    sample: b"0\t0.015625\t0.00038\t0\tWrite\t3200\t8\r\n\
+    b"0\t0.015625\t0.00038\t0\tWrite\t3200\t8\r\n\
         1\t0.53125\t0\t0\tRead\t1080\t8\r\n2\t11719.5\t0.0042\t1\tRead\t5\t32\r\n",
-};
+);
 
+#[derive(Default)]
 struct DiskMon;
 
 impl LineParser for DiskMon {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         fields.whole("the number")?;
         let time_ns = fields.scaled("the time", 9)?;
@@ -34,7 +32,9 @@ impl LineParser for DiskMon {
         let start = fields.whole("the sector")?;
         let sectors = fields.whole("the length")?;
         fields.end()?;
-        Ok(Line::Row(Row::sectors(time_ns, disk, op, start, sectors).with_response(response_ns)))
+        Ok(ParsedLine::Request(
+            RawRequest::sectors(time_ns, disk, op, start, sectors).with_response(response_ns),
+        ))
     }
 }
 

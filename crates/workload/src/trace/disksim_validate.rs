@@ -1,26 +1,23 @@
 //! DiskSim's validation logs of real drives: `op buffer block size service nextarrival`.
 
-use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Validate>(
+    Description {
         name: "disksim-validate",
         summary: "DiskSim validation log: R or W, buffer outcome, first sector, sectors, measured \
                   access time and gap to the next arrival in us. One request at a time: the gap \
-                  is what lies between a record's arrival plus response and the next arrival.",
+                  is the time from a request's completion to the next arrival.",
         origin: "DiskSim 4.0 distribution, traces observed on real drives",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Validate::default(), Confidence::Certain),
-    open: |opening| open_lines(opening, Validate::default()),
-    same_as: &[],
-    sample: b"R Miss  564000     2     14000.370     13800.270\n\
+    b"R Miss  564000     2     14000.370     13800.270\n\
         W Hit   16960  12   1300.0   32700.0\n\
         R Doub 1569     3     10600.040     19100.570\n",
-};
+);
 
 #[derive(Default)]
 struct Validate {
@@ -29,12 +26,12 @@ struct Validate {
 
 impl LineParser for Validate {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         let op = fields.read_or_write("the op")?;
         let outcome = fields.text();
         if outcome.is_empty() || !outcome.iter().all(u8::is_ascii_alphabetic) {
-            return Err(BadLine::new("the buffer outcome", "is not a word"));
+            return Err(LineError::new("the buffer outcome", "is not a word"));
         }
         let start = fields.whole("the block")?;
         let sectors = fields.whole("the size")?;
@@ -43,7 +40,9 @@ impl LineParser for Validate {
         fields.end()?;
         let time_ns = self.next_ns;
         self.next_ns = time_ns.saturating_add(service_ns).saturating_add(gap_ns);
-        Ok(Line::Row(Row::sectors(time_ns, 0, op, start, sectors).with_response(service_ns)))
+        Ok(ParsedLine::Request(
+            RawRequest::sectors(time_ns, 0, op, start, sectors).with_response(service_ns),
+        ))
     }
 }
 

@@ -1,46 +1,44 @@
-//! The event text of a flash simulator's preprocessor:
+//! Event text of WiscSee's preprocessor:
 //! `pid event op offset size time pre_wait sync`.
 
-use super::lines::{BadLine, Blanks, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Events>(
+    Description {
         name: "events",
         summary: "Event text: pid, D or C, read, write or discard, offset and size in bytes, time \
-                  in seconds, wait before, sync. Requests are the D events.",
+                  in seconds, wait before, sync. D events are requests, C events completions.",
         origin: "WiscSee (He et al., EuroSys 2017), reduced blktrace output",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Events, Confidence::Certain),
-    open: |opening| open_lines(opening, Events),
-    same_as: &[],
-    sample: b"700 D read 290816 4096 0.000000000 0 False\n\
+    b"700 D read 290816 4096 0.000000000 0 False\n\
         0 C read 290816 4096 0.000120000 0.00012 False\n\
         700 D write 331776 4096 0.000190000 7.0e-05 True\n",
-};
+);
 
+#[derive(Default)]
 struct Events;
 
 impl LineParser for Events {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Blanks::new(line);
         fields.whole("the pid")?;
         let done = match fields.text() {
             b"D" => false,
             b"C" => true,
-            _ => return Err(BadLine::new("the event", "is neither D nor C")),
+            _ => return Err(LineError::new("the event", "is neither D nor C")),
         };
         let op = match fields.text() {
             b"read" => Op::Read,
             b"write" => Op::Write,
             b"discard" => Op::Trim,
             b"flush" => Op::Flush,
-            _ => return Err(BadLine::new("the op", "is none of read, write, discard, flush")),
+            _ => return Err(LineError::new("the op", "is none of read, write, discard, flush")),
         };
         let offset = fields.whole("the offset")?;
         let size = fields.whole("the size")?;
@@ -49,11 +47,11 @@ impl LineParser for Events {
         let flags = match fields.text() {
             b"True" => Flags::SYNC,
             b"False" => Flags::NONE,
-            _ => return Err(BadLine::new("the sync column", "is neither True nor False")),
+            _ => return Err(LineError::new("the sync column", "is neither True nor False")),
         };
         fields.end()?;
-        let row = Row::bytes(time_ns, 0, op, offset, size).with_flags(flags);
-        Ok(Line::Row(if done { row.completed() } else { row }))
+        let raw = RawRequest::bytes(time_ns, 0, op, offset, size).with_flags(flags);
+        Ok(ParsedLine::Request(if done { raw.as_completion() } else { raw }))
     }
 }
 

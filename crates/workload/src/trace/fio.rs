@@ -1,13 +1,12 @@
 //! fio's iologs, versions 1 to 3.
 //!
-//! Version 1 is `rw, offset, length` without times. Version 2 has file actions and times only
-//! where `wait` lines are; version 3 puts the time since the start, in microseconds, before every
-//! line.
+//! Version 1 is `rw, offset, length` without times. Version 2 has file actions, and times only as
+//! `wait` lines; in version 3 every line starts with the time since the start in microseconds.
 
-use super::lines::{BadLine, Blanks, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::names::Names;
-use super::rows::Row;
-use super::{Confidence, FormatEntry, Head};
+use super::lines::{Blanks, Commas, LineError, LineParser, ParsedLine, open_lines, sniff_lines};
+use super::names::NameTable;
+use super::normalise::RawRequest;
+use super::{Confidence, FileHead, FormatEntry};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
 
@@ -19,15 +18,15 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         params: &[],
     },
     sniff,
-    open: |mut opening| {
+    open: |mut input| {
         let mut fio = Fio::default();
-        let head = opening.input.head()?;
-        // Version 2 has times if something waits; later waits are warned of.
+        let head = input.file.head()?;
+        // Version 2 has times if there are waits here; later ones cause a warning.
         fio.times = match head.bytes {
             bytes if bytes.starts_with(b"fio version 3 iolog") => true,
             bytes => memchr::memmem::find(bytes, b" wait ").is_some(),
         };
-        open_lines(opening, fio)
+        open_lines(input, fio)
     },
     same_as: &[],
     sample: b"fio version 3 iolog\n5 /dev/sda add\n7 /dev/sda open\n9 /dev/sda write 8192 4096\n\
@@ -35,52 +34,51 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         40 /dev/sda close\n",
 };
 
-fn sniff(head: &Head<'_>) -> Confidence {
+fn sniff(head: &FileHead<'_>) -> Confidence {
     if head.bytes.starts_with(b"fio version ") {
         return Confidence::Certain;
     }
     sniff_lines(head, &mut Fio::default(), Confidence::Likely)
 }
 
-const LATE_WAIT: &str =
-    "wait lines, but none in the first 64 KiB; the trace was taken to have no times";
+const LATE_WAIT: &str = "wait lines, but none in the first 64 KiB; read as a trace without times";
 
 #[derive(Default)]
 struct Fio {
     version: u8,
     times: bool,
     waited_ns: u64,
-    files: Names,
+    files: NameTable,
 }
 
 impl Fio {
-    fn header(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn header(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         self.version = match line.trim_ascii_end() {
             b"fio version 2 iolog" => 2,
             b"fio version 3 iolog" => 3,
-            _ => return Err(BadLine::new("the iolog version", "is not 2 or 3")),
+            _ => return Err(LineError::new("the iolog version", "is not 2 or 3")),
         };
-        Ok(Line::Other)
+        Ok(ParsedLine::NoRequest)
     }
 
-    fn version_1(line: &[u8]) -> Result<Line, BadLine> {
+    fn version_1(line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let op = match fields.text() {
             b"0" => Op::Read,
             b"1" => Op::Write,
             b"2" => Op::Flush,
-            _ => return Err(BadLine::new("the direction", "is not 0, 1 or 2")),
+            _ => return Err(LineError::new("the direction", "is not 0, 1 or 2")),
         };
         let offset = fields.whole("the offset")?;
         let length = fields.whole("the length")?;
         fields.end()?;
-        Ok(Line::Row(Row::bytes(0, 0, op, offset, length)))
+        Ok(ParsedLine::Request(RawRequest::bytes(0, 0, op, offset, length)))
     }
 }
 
 impl LineParser for Fio {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         if line.starts_with(b"fio version ") {
             return self.header(line);
         }
@@ -94,7 +92,7 @@ impl LineParser for Fio {
         };
         let file = fields.text();
         let op = match fields.text() {
-            b"add" | b"open" | b"close" => return Ok(Line::Other),
+            b"add" | b"open" | b"close" => return Ok(ParsedLine::NoRequest),
             b"read" => Op::Read,
             b"write" => Op::Write,
             b"trim" => Op::Trim,
@@ -102,16 +100,20 @@ impl LineParser for Fio {
             b"wait" if self.version == 2 => {
                 let waited_ns = fields.scaled("the time to wait", 3)?;
                 self.waited_ns = self.waited_ns.saturating_add(waited_ns);
-                return Ok(if self.times { Line::Other } else { Line::Odd(LATE_WAIT) });
+                return Ok(if self.times {
+                    ParsedLine::NoRequest
+                } else {
+                    ParsedLine::Skipped(LATE_WAIT)
+                });
             }
-            _ => return Err(BadLine::new("the action", "is none that fio knows")),
+            _ => return Err(LineError::new("the action", "is not one of fio's")),
         };
         let offset = fields.whole("the offset")?;
         let length = fields.whole("the length")?;
         fields.end()?;
         let volume = self.files.number("the file", file)?;
         let length = if op == Op::Flush { 0 } else { length };
-        Ok(Line::Row(Row::bytes(time_ns, volume, op, offset, length)))
+        Ok(ParsedLine::Request(RawRequest::bytes(time_ns, volume, op, offset, length)))
     }
 
     fn label(&self, volume: u64) -> String {
@@ -147,7 +149,7 @@ mod tests {
         check("b trim 8192 4096", "500000 ns, volume b: trim 16+8");
         check("b wait 500 0", "no request");
         check("b datasync 0 0", "1000000 ns, volume b: flush 0+0");
-        check("b explode 0 0", "the action is none that fio knows");
+        check("b explode 0 0", "the action is not one of fio's");
         check("b read 0", "the length is missing");
     }
 
@@ -159,7 +161,7 @@ mod tests {
         check("fio version 3 iolog", "no request");
         check("5 a open", "no request");
         check("15 a read 512 512", "15000 ns, volume a: read 1+1");
-        check("15 a wait 512 512", "the action is none that fio knows");
+        check("15 a wait 512 512", "the action is not one of fio's");
         check("-1 a read 512 512", "the time is negative");
     }
 }

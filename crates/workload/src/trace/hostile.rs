@@ -1,16 +1,16 @@
 //! Hostile input, for every registered format: a located error or a valid prefix with a warning,
 //! never a panic, a hang or unbounded memory.
 
-use super::{Confidence, ENTRIES, FormatEntry, Head, OpenOptions, choose, open, open_with};
-use crate::record::{Place, Record, RecordReader, TraceError};
+use super::{Confidence, ENTRIES, FileHead, FormatEntry, OpenOptions, choose, open, open_with};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-struct Folder(tempfile::TempDir);
+struct TempFolder(tempfile::TempDir);
 
-impl Folder {
+impl TempFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder"))
     }
@@ -22,7 +22,8 @@ impl Folder {
     }
 }
 
-/// Everything a trace delivers, and how it ends. Checks what every reader promises.
+/// The records of a trace, and the number of warnings or the error at its end. Checks the
+/// guarantees of every reader.
 fn read(path: &Path, format: Option<&str>) -> (Vec<Record>, Result<usize, TraceError>) {
     read_with(path, &format.map_or_else(OpenOptions::default, named))
 }
@@ -58,7 +59,7 @@ fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, 
 }
 
 /// Reads `bytes` as `entry` and by content; neither may panic.
-fn read_both(folder: &Folder, entry: &FormatEntry, bytes: &[u8]) {
+fn read_both(folder: &TempFolder, entry: &FormatEntry, bytes: &[u8]) {
     let path = folder.file(bytes);
     let _ = read(&path, None);
     let (_, end) = read(&path, Some(entry.description.name));
@@ -68,20 +69,20 @@ fn read_both(folder: &Folder, entry: &FormatEntry, bytes: &[u8]) {
 }
 
 #[test]
-fn lines_parted_by_carriage_returns_alone_are_not_one_line_cut_off() {
-    let folder = Folder::new();
+fn lines_separated_by_carriage_returns_are_an_error() {
+    let folder = TempFolder::new();
     let line = |at: u32| format!("{at}.5 0 {} 8 1", at * 8);
     let lines = |range: std::ops::Range<u32>| range.map(line).collect::<Vec<_>>();
     let text = format!("{}\n{}", lines(0..200).join("\n"), lines(200..400).join("\r"));
     let (records, end) = read(&folder.file(text.as_bytes()), Some("disksim"));
     let error = end.expect_err("half of it cannot be read");
     assert!(error.message.contains("carriage return"), "{error}");
-    assert!(error.place == Place::Line(201) && records.len() <= 200, "{error}");
+    assert!(error.location == SourceLocation::Line(201) && records.len() <= 200, "{error}");
 }
 
 #[test]
 fn samples_are_read_and_found_by_content() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for entry in ENTRIES {
         let name = entry.description.name;
         let path = folder.file(entry.sample);
@@ -98,7 +99,7 @@ fn samples_are_read_and_found_by_content() {
 
 #[test]
 fn line_ends_do_not_matter() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for entry in ENTRIES {
         let Ok(text) = std::str::from_utf8(entry.sample) else { continue };
         let name = Some(entry.description.name);
@@ -113,7 +114,7 @@ fn line_ends_do_not_matter() {
             unix.trim_end().to_owned(),
             unix.replace('\n', "\r\n"),
             format!("\u{feff}{unix}"),
-            format!("{unix}\n  \n# a remark\n"),
+            format!("{unix}\n  \n# a comment\n"),
         ] {
             let got = read(&folder.file(other.as_bytes()), name);
             assert_eq!(got.0, plain.0, "{name:?} {other:?}");
@@ -123,10 +124,10 @@ fn line_ends_do_not_matter() {
 
 #[test]
 fn truncated_at_every_byte() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for entry in ENTRIES {
         let name = entry.description.name;
-        // In the order of the file: a cut number may be any time.
+        // No reordering: a truncated number may be any time.
         let format = Some(name.to_owned());
         let options = OpenOptions { format, reorder_records: 0, ..OpenOptions::default() };
         let whole = read_with(&folder.file(entry.sample), &options).0;
@@ -134,12 +135,12 @@ fn truncated_at_every_byte() {
             let path = folder.file(&entry.sample[..length]);
             let _ = read(&path, None);
             let (records, end) = read_with(&path, &options);
-            // A cut number is still a number, so the last record may differ, but no other.
-            let sure = records.len().saturating_sub(1);
+            // A truncated number is still a number, so the last record may differ, but no other.
+            let intact = records.len().saturating_sub(1);
             let ops = |records: &[Record]| -> Vec<_> {
                 records.iter().map(|record| (record.request, record.at)).collect()
             };
-            assert_eq!(ops(&records[..sure]), ops(&whole[..sure]), "{name} cut at {length}");
+            assert_eq!(ops(&records[..intact]), ops(&whole[..intact]), "{name} cut at {length}");
             if let Err(error) = end {
                 assert!(error.to_string().contains("trace"), "{name}: {error}");
             }
@@ -149,7 +150,7 @@ fn truncated_at_every_byte() {
 
 #[test]
 fn flipped_bits_and_random_bytes() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut stream = Stream::new(11, "hostile");
     for entry in ENTRIES {
         for round in 0..150 {
@@ -169,8 +170,8 @@ fn flipped_bits_and_random_bytes() {
 }
 
 #[test]
-fn absurd_numbers_in_every_column() {
-    const ABSURD: &[&str] = &[
+fn implausible_numbers_in_every_column() {
+    const IMPLAUSIBLE: &[&str] = &[
         "-1",
         "1e400",
         "-1e400",
@@ -189,10 +190,10 @@ fn absurd_numbers_in_every_column() {
         "65536",
         "0.5",
     ];
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for entry in ENTRIES.iter().filter(|entry| entry.sample.is_ascii()) {
         let text = String::from_utf8_lossy(entry.sample);
-        let mut refused = 0;
+        let mut rejected = 0;
         for (at, word) in text.split_inclusive([',', ' ', '\t', '\n']).scan(0, |at, word| {
             *at += word.len();
             Some((*at - word.len(), word))
@@ -201,20 +202,20 @@ fn absurd_numbers_in_every_column() {
             if bare.is_empty() {
                 continue;
             }
-            for absurd in ABSURD {
-                let changed = format!("{}{absurd}{}", &text[..at], &text[at + bare.len()..]);
+            for number in IMPLAUSIBLE {
+                let changed = format!("{}{number}{}", &text[..at], &text[at + bare.len()..]);
                 let path = folder.file(changed.as_bytes());
                 let _ = read(&path, None);
-                refused += usize::from(read(&path, Some(entry.description.name)).1.is_err());
+                rejected += usize::from(read(&path, Some(entry.description.name)).1.is_err());
             }
         }
-        assert!(refused > 10, "{}: {refused} absurd numbers refused", entry.description.name);
+        assert!(rejected > 10, "{}: {rejected} numbers rejected", entry.description.name);
     }
 }
 
 #[test]
-fn absurd_binary_numbers() {
-    let folder = Folder::new();
+fn implausible_binary_numbers() {
+    let folder = TempFolder::new();
     for entry in ENTRIES.iter().filter(|entry| !entry.sample.is_ascii()) {
         for at in 0..entry.sample.len() {
             for (fill, width) in [(0xff, 4), (0xff, 8), (0, 4), (0, 8), (0x7f, 4), (0x80, 1)] {
@@ -229,7 +230,7 @@ fn absurd_binary_numbers() {
 
 #[test]
 fn nothing_to_read() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let check = |path: &Path, format: Option<&str>, expect: &str| {
         let (records, end) = read(path, format);
         let error = end.expect_err("nothing to read").to_string();
@@ -243,12 +244,12 @@ fn nothing_to_read() {
         let (records, end) = read(&folder.file(b"\n\n\n"), format);
         assert!(records.is_empty() && end.is_err());
     }
-    check(&folder.file(b"hello world\n"), None, "no known trace format fits");
+    check(&folder.file(b"hello world\n"), None, "matches no known trace format");
     check(&folder.file(b"hello world\n"), Some("spcc"), "there is no trace format \"spcc\"");
-    check(&folder.file(&gzip(b"")), None, "unpacks to nothing");
-    check(&folder.file(&gzip(b"")), Some("spc"), "unpacks to nothing");
-    check(&folder.file(b"\x1f\x8b\x08"), None, "the gzip data break off");
-    check(&folder.file(b"BZh9garbage"), None, "the bzip2 data break off");
+    check(&folder.file(&gzip(b"")), None, "decompresses to nothing");
+    check(&folder.file(&gzip(b"")), Some("spc"), "decompresses to nothing");
+    check(&folder.file(b"\x1f\x8b\x08"), None, "the gzip data are truncated");
+    check(&folder.file(b"BZh9garbage"), None, "the bzip2 data are truncated");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -259,7 +260,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn truncated_gzip() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for entry in ENTRIES {
         let name = entry.description.name;
         let whole = gzip(entry.sample);
@@ -267,27 +268,32 @@ fn truncated_gzip() {
         for length in 2..whole.len() {
             let path = folder.file(&whole[..length]);
             let error = read(&path, Some(name)).1.expect_err("a cut file").message;
-            assert!(error.contains("gzip data break off"), "{name}: {error}");
+            assert!(error.contains("gzip data are truncated"), "{name}: {error}");
             assert!(read(&path, None).1.is_err(), "{name} cut at {length}");
         }
     }
 }
 
 #[test]
-fn ambiguous_content_is_said() {
-    const fn sure(_: &Head<'_>) -> Confidence {
+fn ambiguous_content_is_an_error() {
+    const fn certain(_: &FileHead<'_>) -> Confidence {
         Confidence::Certain
     }
-    let entries =
-        [FormatEntry { sniff: sure, ..ENTRIES[0] }, FormatEntry { sniff: sure, ..ENTRIES[1] }];
-    let head = Head { bytes: b"x", whole: true };
+    let entries = [
+        FormatEntry { sniff: certain, ..ENTRIES[0] },
+        FormatEntry { sniff: certain, ..ENTRIES[1] },
+    ];
+    let head = FileHead { bytes: b"x", whole: true };
     let error = choose(&entries, &head).err().expect("ambiguous");
-    assert_eq!(error, "the content fits several formats; name the right one of alibaba, arc");
-    let folder = Folder::new();
+    assert_eq!(
+        error,
+        "the content matches several formats; give the name of the right one: alibaba, arc"
+    );
+    let folder = TempFolder::new();
     let path = folder.file(b"1 2 3 4\n");
     assert!(open_with(&entries, &path, &OpenOptions::default()).is_err());
     assert!(open_with(&entries, &path, &named("arc")).is_ok());
-    // Runs fit both units equally well.
+    // Sequential runs match both units equally well.
     let both = "0.5 0 8 1 1\n1.5 0 9 8 1\n1.5 0 17 8 0\n1.5 0 25 1 1\n1.5 0 33 1 1\n1.5 0 41 1 1\n\
                 1.5 0 49 1 1\n1.5 0 50 1 1\n1.5 0 51 1 0\n";
     let error = read(&folder.file(both.as_bytes()), None).1.expect_err("ambiguous").message;
@@ -296,7 +302,7 @@ fn ambiguous_content_is_said() {
 
 #[test]
 fn settings_are_checked() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let check = |format: &str, sample: &[u8], settings: Settings, expect: Option<&str>| {
         let path = folder.file(sample);
         let format = Some(format.to_owned());
@@ -321,7 +327,7 @@ fn settings_are_checked() {
 
 #[test]
 fn settings_change_what_is_read() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let spans = |format: &str, text: &str, name: &'static str, value: Value| {
         let options = OpenOptions {
             format: Some(format.to_owned()),
@@ -355,7 +361,7 @@ fn settings_change_what_is_read() {
 
 #[test]
 fn blktrace_files_of_all_cpus_are_merged() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let record = |order_big: bool, time_ns: u64, sector: u64, action: u32| {
         let mut bytes = Vec::new();
         let mut put = |little: &[u8]| {
@@ -401,5 +407,5 @@ fn blktrace_files_of_all_cpus_are_merged() {
     std::fs::write(&damaged, [b'?'; 100]).unwrap();
     let mut trace = open(&folder.0.path().join("x.blktrace.0"), &OpenOptions::default()).unwrap();
     let error = trace.next().expect_err("a damaged file");
-    assert_eq!((error.path, error.place), (damaged, Place::Record(1)));
+    assert_eq!((error.path, error.location), (damaged, SourceLocation::Record(1)));
 }

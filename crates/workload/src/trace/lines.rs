@@ -1,37 +1,36 @@
-//! Text formats: a parser per line, everything else here.
+//! Text formats: each has a parser for one line, all else is here.
 
-use super::bytes::{Head, Input};
+use super::bytes::{FileHead, TraceFile};
+use super::normalise::{RawRequest, RequestSource, WarningLog};
 use super::number::{self, NumberError};
-use super::rows::{Notes, Row, RowSource};
-use super::{Confidence, Opening};
-use crate::record::{Place, RecordReader, TraceError};
+use super::{Confidence, FormatEntry, FormatInput};
+use crate::record::{RecordReader, SourceLocation, TraceError};
+use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
 
-/// What a line turned out to be.
+/// A line of a text trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A request.
-    Row(Row),
+pub(crate) enum ParsedLine {
+    Request(RawRequest),
     /// Left out with this warning.
-    Odd(&'static str),
-    /// Belongs to the format but is no request.
-    Other,
+    Skipped(&'static str),
+    /// Part of the format, such as a header, but not a request.
+    NoRequest,
 }
 
 /// Why a line cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
-    /// The column.
+pub(crate) struct LineError {
     pub column: &'static str,
-    /// What about it.
-    pub words: &'static str,
+    /// A predicate of the column, such as `is missing`.
+    pub problem: &'static str,
 }
 
-/// Reads one line at a time.
+/// Parses one line at a time.
 pub(crate) trait LineParser {
-    /// Reads `line`, which is neither empty nor a comment.
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine>;
-    /// What the trace calls a volume.
+    /// Parses `line`, which is neither empty nor a comment.
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError>;
+    /// The trace's name of a volume.
     fn label(&self, volume: u64) -> String {
         volume.to_string()
     }
@@ -68,7 +67,7 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
         &rest[..end]
     }
 
-    /// Passes over `skip` fields and gives the one behind them.
+    /// Skips `skip` fields and returns the next one.
     pub fn text_at(&mut self, skip: usize) -> &'a [u8] {
         for _ in 0..skip {
             self.text();
@@ -77,43 +76,43 @@ impl<'a, const COMMA: bool> Fields<'a, COMMA> {
     }
 
     #[inline]
-    pub fn whole(&mut self, column: &'static str) -> Result<u64, BadLine> {
-        number::whole(self.text()).map_err(|error| BadLine::number(column, error))
+    pub fn whole(&mut self, column: &'static str) -> Result<u64, LineError> {
+        number::whole(self.text()).map_err(|error| LineError::number(column, error))
     }
 
     /// A decimal number times 10^`shift`, rounded.
     #[inline]
-    pub fn scaled(&mut self, column: &'static str, shift: usize) -> Result<u64, BadLine> {
-        number::scaled(self.text(), shift).map_err(|error| BadLine::number(column, error))
+    pub fn scaled(&mut self, column: &'static str, shift: usize) -> Result<u64, LineError> {
+        number::scaled(self.text(), shift).map_err(|error| LineError::number(column, error))
     }
 
     /// A field with 1 for read and 0 for write.
     #[inline]
-    pub fn one_is_read(&mut self, column: &'static str) -> Result<Op, BadLine> {
+    pub fn one_is_read(&mut self, column: &'static str) -> Result<Op, LineError> {
         match self.text() {
             b"1" => Ok(Op::Read),
             b"0" => Ok(Op::Write),
-            _ => Err(BadLine::new(column, "is neither 1 (read) nor 0 (write)")),
+            _ => Err(LineError::new(column, "is neither 1 (read) nor 0 (write)")),
         }
     }
 
     /// A field that starts with R or W in either case.
     #[inline]
-    pub fn read_or_write(&mut self, column: &'static str) -> Result<Op, BadLine> {
+    pub fn read_or_write(&mut self, column: &'static str) -> Result<Op, LineError> {
         match self.text() {
             b"R" | b"r" | b"Read" | b"read" | b"READ" => Ok(Op::Read),
             b"W" | b"w" | b"Write" | b"write" | b"WRITE" => Ok(Op::Write),
-            _ => Err(BadLine::new(column, "is neither read nor write")),
+            _ => Err(LineError::new(column, "is neither read nor write")),
         }
     }
 
-    /// Fails if anything is left.
+    /// Fails if fields are left.
     #[inline]
-    pub fn end(&mut self) -> Result<(), BadLine> {
+    pub fn end(&mut self) -> Result<(), LineError> {
         match self.rest {
             None => Ok(()),
             Some(rest) if !COMMA && rest.trim_ascii().is_empty() => Ok(()),
-            Some(_) => Err(BadLine::new("the line", "has more columns than this format")),
+            Some(_) => Err(LineError::new("the line", "has more columns than this format")),
         }
     }
 }
@@ -122,86 +121,89 @@ const fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-impl BadLine {
+impl LineError {
     #[cold]
-    pub const fn new(column: &'static str, words: &'static str) -> Self {
-        Self { column, words }
+    pub const fn new(column: &'static str, problem: &'static str) -> Self {
+        Self { column, problem }
     }
 
     #[cold]
     pub const fn number(column: &'static str, error: NumberError) -> Self {
-        Self { column, words: error.words() }
+        Self { column, problem: error.problem() }
     }
 }
 
-/// A text file as rows.
-pub(crate) struct Lines<P> {
-    input: Input,
+/// The requests of a text file.
+pub(crate) struct LineSource<P> {
+    file: TraceFile,
     parser: P,
     line: u64,
 }
 
-const HEADER: &str = "the first line is no request; taken as a header";
+const HEADER: &str = "the first line is not a request; taken as a header";
 const CARRIAGE_RETURN: &str = "a carriage return within the line: lines end with a line feed, or \
                                with both; convert the file (tr '\\r' '\\n')";
-const CUT: &str = "the last line is cut off; left out";
+const CUT: &str = "the last line is truncated; left out";
 
-impl<P: LineParser> Lines<P> {
-    pub fn new(mut input: Input, parser: P) -> Result<Self, TraceError> {
-        input.skip_byte_order_mark()?;
-        Ok(Self { input, parser, line: 0 })
+impl<P: LineParser> LineSource<P> {
+    pub fn new(mut file: TraceFile, parser: P) -> Result<Self, TraceError> {
+        file.skip_byte_order_mark()?;
+        Ok(Self { file, parser, line: 0 })
     }
 }
 
-/// A line with nothing to read on it.
+/// Whether a line is blank or a comment.
 #[inline]
-fn is_void(line: &[u8]) -> bool {
+fn is_blank_or_comment(line: &[u8]) -> bool {
     match line.first() {
         None | Some(b'#') => true,
         Some(byte) => byte.is_ascii_whitespace() && line.trim_ascii().is_empty(),
     }
 }
 
-/// Whether a first line that is no request may be column names.
+/// Whether a first line that is not a request may hold column names.
 fn may_be_header(line: &[u8]) -> bool {
     line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'"')
         && line.iter().all(|byte| (b' '..127).contains(byte) || *byte == b'\t')
 }
 
-impl<P: LineParser> RowSource for Lines<P> {
+impl<P: LineParser> RequestSource for LineSource<P> {
     #[inline]
-    fn next_row(&mut self, notes: &mut Notes) -> Result<Option<Row>, TraceError> {
+    fn next_request(
+        &mut self,
+        warnings: &mut WarningLog,
+    ) -> Result<Option<RawRequest>, TraceError> {
         loop {
-            let Some((line, ended)) = self.input.line(self.line + 1)? else { return Ok(None) };
+            let Some((line, ended)) = self.file.line(self.line + 1)? else { return Ok(None) };
             self.line += 1;
-            if is_void(line) {
+            if is_blank_or_comment(line) {
                 continue;
             }
-            let place = Place::Line(self.line);
+            let location = SourceLocation::Line(self.line);
             match self.parser.parse(line) {
-                Ok(Line::Row(row)) => return Ok(Some(row)),
-                Ok(Line::Other) => {}
-                Ok(Line::Odd(message)) => notes.note(place, message),
-                Err(_) if self.line == 1 && may_be_header(line) => notes.note(place, HEADER),
+                Ok(ParsedLine::Request(raw)) => return Ok(Some(raw)),
+                Ok(ParsedLine::NoRequest) => {}
+                Ok(ParsedLine::Skipped(message)) => warnings.add(location, message),
+                Err(_) if self.line == 1 && may_be_header(line) => warnings.add(location, HEADER),
                 Err(_) if memchr::memchr(b'\r', line).is_some() => {
-                    return Err(self.input.error(place, CARRIAGE_RETURN.to_owned()));
+                    return Err(self.file.error(location, CARRIAGE_RETURN.to_owned()));
                 }
-                Err(_) if !ended => notes.note(place, CUT),
+                Err(_) if !ended => warnings.add(location, CUT),
                 Err(bad) => {
                     let shown = excerpt(line);
-                    let message = format!("{} {} in \"{shown}\"", bad.column, bad.words);
-                    return Err(self.input.error(place, message));
+                    let message = format!("{} {} in \"{shown}\"", bad.column, bad.problem);
+                    return Err(self.file.error(location, message));
                 }
             }
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Line(self.line)
+    fn location(&self) -> SourceLocation {
+        SourceLocation::Line(self.line)
     }
 
-    fn input(&self) -> &Input {
-        &self.input
+    fn file(&self) -> &TraceFile {
+        &self.file
     }
 
     fn label(&self, volume: u64) -> String {
@@ -213,7 +215,7 @@ impl<P: LineParser> RowSource for Lines<P> {
     }
 }
 
-/// The start of a line, fit to be shown.
+/// The start of a line, escaped for messages.
 fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(100)]);
     let mut shown: String = text.chars().take(72).flat_map(char::escape_default).take(90).collect();
@@ -223,18 +225,34 @@ fn excerpt(line: &[u8]) -> String {
     shown
 }
 
-/// Opens a text format.
 pub(crate) fn open_lines<P: LineParser + 'static>(
-    opening: Opening,
+    input: FormatInput,
     parser: P,
 ) -> Result<Box<dyn RecordReader>, TraceError> {
-    let Opening { input, reorder_records, .. } = opening;
-    Ok(Box::new(super::rows::Records::new(Lines::new(input, parser)?, reorder_records)))
+    let FormatInput { file, reorder_records, .. } = input;
+    Ok(Box::new(super::normalise::NormalisedReader::new(
+        LineSource::new(file, parser)?,
+        reorder_records,
+    )))
 }
 
-/// The whole lines of a head that are neither empty nor comments, and whether each is the first of
-/// the file or the last without an end.
-pub(crate) fn head_lines<'a>(head: &Head<'a>) -> impl Iterator<Item = (&'a [u8], bool)> {
+/// A format whose parser accepts no lines of other formats and has no parameters.
+pub(crate) const fn text_format<P: LineParser + Default + 'static>(
+    description: Description,
+    sample: &'static [u8],
+) -> FormatEntry {
+    FormatEntry {
+        description,
+        sniff: |head| sniff_lines(head, &mut P::default(), Confidence::Certain),
+        open: |input| open_lines(input, P::default()),
+        same_as: &[],
+        sample,
+    }
+}
+
+/// The complete lines of a head that are neither empty nor comments, and whether each is doubtful:
+/// a possible header, or a last line without a line feed.
+pub(crate) fn head_lines<'a>(head: &FileHead<'a>) -> impl Iterator<Item = (&'a [u8], bool)> {
     let bytes = head.bytes;
     let end = match memchr::memrchr(b'\n', bytes) {
         _ if head.whole => bytes.len(),
@@ -251,62 +269,62 @@ pub(crate) fn head_lines<'a>(head: &Head<'a>) -> impl Iterator<Item = (&'a [u8],
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             Some((line, last || (first && may_be_header(line))))
         })
-        .filter(|(line, _)| !is_void(line))
+        .filter(|(line, _)| !is_blank_or_comment(line))
 }
 
-/// How well a parser reads a head: (requests, lines it cannot read).
-pub(crate) fn try_lines<P: LineParser>(head: &Head<'_>, parser: &mut P) -> (usize, usize) {
-    let (mut rows, mut bad) = (0, 0);
+/// Counts (requests, lines with errors) of a head.
+pub(crate) fn try_lines<P: LineParser>(head: &FileHead<'_>, parser: &mut P) -> (usize, usize) {
+    let (mut requests, mut bad) = (0, 0);
     for (line, doubtful) in head_lines(head) {
         match parser.parse(line) {
-            Ok(Line::Row(row)) => rows += usize::from(!row.done),
+            Ok(ParsedLine::Request(raw)) => requests += usize::from(!raw.completion),
             Ok(_) => {}
             Err(_) if doubtful => {}
             Err(_) => bad += 1,
         }
     }
-    (rows, bad)
+    (requests, bad)
 }
 
-/// `best` when the parser reads all lines of the head, less when it reads most.
+/// `best` when the parser accepts all lines of the head, less when it accepts most.
 pub(crate) fn sniff_lines<P: LineParser>(
-    head: &Head<'_>,
+    head: &FileHead<'_>,
     parser: &mut P,
     best: Confidence,
 ) -> Confidence {
     match try_lines(head, parser) {
         (0, _) => Confidence::No,
         (_, 0) => best,
-        (rows, bad) if rows > bad => Confidence::Possible,
+        (requests, bad) if requests > bad => Confidence::Possible,
         _ => Confidence::No,
     }
 }
 
-/// Checks what a parser makes of a line, in words.
+/// Compares a parsed line with its description in words.
 #[cfg(test)]
 pub(crate) fn check_line<P: LineParser>(parser: &mut P, line: &str, expect: &str) {
     let got = match parser.parse(line.as_bytes()) {
-        Ok(Line::Row(row)) => {
-            let (time, volume) = (row.time_ns, parser.label(row.volume));
-            let (op, start, sectors) = (row.op.name(), row.start, row.sectors);
+        Ok(ParsedLine::Request(raw)) => {
+            let (time, volume) = (raw.time_ns, parser.label(raw.volume));
+            let (op, start, sectors) = (raw.op.name(), raw.start, raw.sectors);
             let mut words = format!("{time} ns, volume {volume}: {op} {start}+{sectors}");
-            if row.rounded {
+            if raw.rounded {
                 words += " widened";
             }
-            if row.done {
+            if raw.completion {
                 words += " done";
             }
-            if row.flags != hybridsim_engine::Flags::NONE {
-                words += &format!(" flags {}", row.flags.0);
+            if raw.flags != hybridsim_engine::Flags::NONE {
+                words += &format!(" flags {}", raw.flags.0);
             }
-            if row.response_ns != Row::UNKNOWN {
-                words += &format!(" in {}", row.response_ns);
+            if raw.response_ns != RawRequest::NO_RESPONSE {
+                words += &format!(" in {}", raw.response_ns);
             }
             words
         }
-        Ok(Line::Odd(message)) => format!("odd: {message}"),
-        Ok(Line::Other) => "no request".to_owned(),
-        Err(bad) => format!("{} {}", bad.column, bad.words),
+        Ok(ParsedLine::Skipped(message)) => format!("skipped: {message}"),
+        Ok(ParsedLine::NoRequest) => "no request".to_owned(),
+        Err(bad) => format!("{} {}", bad.column, bad.problem),
     };
     assert_eq!(got, expect, "{line}");
 }

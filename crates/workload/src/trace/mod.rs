@@ -1,7 +1,7 @@
-//! Trace formats, one file each: found by content or by name, read as a stream.
+//! Trace formats, selected by content or by name and read as a stream.
 //!
-//! A format turns lines or binary records into rows; everything they have in common (compressed
-//! files, times that go back, volume numbers, odd sizes) is done once, in `bytes` and `rows`.
+//! A format parses lines or binary records into raw requests. What all have in common is done once:
+//! `bytes` decompresses files, `normalise` orders times, numbers volumes and rounds to sectors.
 
 mod alibaba;
 mod arc;
@@ -12,60 +12,53 @@ mod bytes;
 mod clock;
 pub(crate) mod csv;
 mod diskmon;
-mod disksim;
 mod disksim_validate;
 mod events;
 mod fio;
 mod fiu;
-mod five;
-mod flashsim;
+mod five_columns;
 mod lines;
-mod mqsim;
 mod msr;
 mod names;
+pub(crate) mod native;
+mod normalise;
 mod number;
 mod oracle_general;
 mod records;
 mod replay_log;
-mod replayer;
-mod rows;
 mod spc;
 mod srt;
-mod ssdsim;
 mod systor;
 mod tencent;
+mod volumes;
 mod vscsi;
 
-pub use bytes::{Head, Input};
+pub use bytes::{FileHead, TraceFile};
 
-use crate::record::{Place, Record, RecordReader, TraceError, Warning};
+use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::{Description, Entry};
 use std::path::Path;
 
-/// How sure a format is that some content is its own.
+/// How likely it is that some content is in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
     No,
-    /// It could be read this way, but other formats look just like it.
+    /// It can be read this way, but other formats look the same.
     Possible,
-    /// It looks like this format.
     Likely,
-    /// A magic number, a header or a shape no other format has.
+    /// It has a magic number, a header or columns that no other format has.
     Certain,
 }
 
 /// A registered trace format.
 #[derive(Clone, Copy)]
 pub struct FormatEntry {
-    /// What it tells of itself.
     pub description: Description,
-    /// Judges the first bytes of a file, already unpacked.
-    pub sniff: fn(&Head<'_>) -> Confidence,
-    /// Opens a file.
-    pub open: fn(Opening) -> Result<Box<dyn RecordReader>, TraceError>,
-    /// Formats that read the same content to the same records unless told otherwise.
+    /// Examines the first bytes of a file, already decompressed.
+    pub sniff: fn(&FileHead<'_>) -> Confidence,
+    pub open: fn(FormatInput) -> Result<Box<dyn RecordReader>, TraceError>,
+    /// Formats that by default read the same content as the same records.
     pub same_as: &'static [&'static str],
     /// A few records in this format.
     pub sample: &'static [u8],
@@ -81,12 +74,12 @@ impl Entry for FormatEntry {
 /// How to open a trace.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// The format's name; `None` finds it by content.
+    /// The format's name; `None` detects it by content.
     pub format: Option<String>,
-    /// Parameters of the format; absent ones take their defaults.
+    /// Parameters of the format; absent ones have their defaults.
     pub settings: Settings,
-    /// Records held back to put unsorted ones in order. What is out of order by more is given the
-    /// time of the record before it. 0 keeps the order of the file.
+    /// Size of the window, in records, within which unsorted records are sorted by time. A record
+    /// later than that gets the time of the record before it. 0 keeps the file's order.
     pub reorder_records: usize,
 }
 
@@ -96,15 +89,13 @@ impl Default for OpenOptions {
     }
 }
 
-/// A trace open for reading.
+/// An open trace.
 pub struct OpenTrace {
-    /// Its format.
     pub format: Description,
-    /// Formats that could read it as well, less likely.
+    /// Formats that could also read it, less likely.
     pub also: Vec<&'static str>,
-    /// How it is packed, such as `gzip`.
-    pub packing: Option<&'static str>,
-    /// Its records.
+    /// Its compression, such as `gzip`.
+    pub compression: Option<&'static str>,
     pub reader: Box<dyn RecordReader>,
 }
 
@@ -126,17 +117,16 @@ impl RecordReader for OpenTrace {
     }
 }
 
-/// What a format opens.
-pub struct Opening {
-    /// The file.
-    pub input: Input,
-    /// The format's parameters; only those that were given.
+/// A file to be read in a format.
+pub struct FormatInput {
+    pub file: TraceFile,
+    /// The format's parameters, only those that were given.
     pub settings: Settings,
     /// As [`OpenOptions::reorder_records`].
     pub reorder_records: usize,
 }
 
-/// All built-in formats.
+/// The built-in formats.
 pub const ENTRIES: &[FormatEntry] = &[
     alibaba::ENTRY,
     arc::ENTRY,
@@ -145,22 +135,22 @@ pub const ENTRIES: &[FormatEntry] = &[
     blktrace::ENTRY,
     csv::ENTRY,
     diskmon::ENTRY,
-    disksim::ENTRY,
+    five_columns::DISKSIM,
     disksim_validate::ENTRY,
     events::ENTRY,
     fio::ENTRY,
     fiu::ENTRY,
-    flashsim::ENTRY,
-    mqsim::ENTRY,
+    five_columns::FLASHSIM,
+    five_columns::MQSIM,
     msr::ENTRY,
-    crate::native::ENTRY,
+    native::ENTRY,
     oracle_general::ENTRY,
     replay_log::ENTRY,
-    replayer::ENTRY_BYTES,
-    replayer::ENTRY_SECTORS,
+    five_columns::REPLAYER_BYTES,
+    five_columns::REPLAYER_SECTORS,
     spc::ENTRY,
     srt::ENTRY,
-    ssdsim::ENTRY,
+    five_columns::SSDSIM,
     systor::ENTRY,
     tencent::ENTRY,
     vscsi::ENTRY,
@@ -184,25 +174,25 @@ pub fn open_with(
     options: &OpenOptions,
 ) -> Result<OpenTrace, TraceError> {
     let named = options.format.as_deref().map(|name| named(entries, name)).transpose();
-    let named = named.map_err(|message| TraceError::new(path, Place::File, message))?;
-    let mut input = Input::open(path)?;
-    let head = input.head()?;
+    let named = named.map_err(|message| TraceError::new(path, SourceLocation::File, message))?;
+    let mut file = TraceFile::open(path)?;
+    let head = file.head()?;
     if head.bytes.is_empty() {
-        return Err(input.error(Place::File, "unpacks to nothing; there is no request"));
+        return Err(file.error(SourceLocation::File, "decompresses to nothing: it has no requests"));
     }
     let (entry, also) = match named {
         Some(entry) => (entry, Vec::new()),
         None => {
             let choice = choose(entries, &head);
-            choice.map_err(|message| input.error(Place::File, message))?
+            choice.map_err(|message| file.error(SourceLocation::File, message))?
         }
     };
     check_settings(&entry.description, &options.settings)
-        .map_err(|message| input.error(Place::File, message))?;
-    let packing = input.packing();
+        .map_err(|message| file.error(SourceLocation::File, message))?;
+    let compression = file.compression();
     let settings = options.settings.clone();
-    let opening = Opening { input, settings, reorder_records: options.reorder_records };
-    Ok(OpenTrace { format: entry.description, also, packing, reader: (entry.open)(opening)? })
+    let input = FormatInput { file, settings, reorder_records: options.reorder_records };
+    Ok(OpenTrace { format: entry.description, also, compression, reader: (entry.open)(input)? })
 }
 
 fn names(entries: &[FormatEntry]) -> String {
@@ -216,20 +206,21 @@ fn named<'a>(entries: &'a [FormatEntry], name: &str) -> Result<&'a FormatEntry, 
     })
 }
 
-/// The format `head` is in, and those it could also be.
+/// The most likely format of `head`, and the other possible ones.
 fn choose<'a>(
     entries: &'a [FormatEntry],
-    head: &Head<'_>,
+    head: &FileHead<'_>,
 ) -> Result<(&'a FormatEntry, Vec<&'static str>), String> {
-    let judged: Vec<_> = entries.iter().map(|entry| ((entry.sniff)(head), entry)).collect();
-    let best = judged.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
+    let candidates: Vec<_> = entries.iter().map(|entry| ((entry.sniff)(head), entry)).collect();
+    let best = candidates.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
     if best == Confidence::No {
         return Err(format!(
-            "no known trace format fits the content; if it is one of them, name it: {}",
+            "the content matches no known trace format; name it if it is one of {}",
             names(entries)
         ));
     }
-    let top: Vec<_> = judged.iter().filter(|(c, _)| *c == best).map(|(_, entry)| *entry).collect();
+    let top: Vec<_> =
+        candidates.iter().filter(|(c, _)| *c == best).map(|(_, entry)| *entry).collect();
     let agree = |entry: &&FormatEntry| {
         let same = |other: &&FormatEntry| entry.same_as.contains(&other.description.name);
         top.iter().all(|other| same(other) || other.description.name == entry.description.name)
@@ -237,17 +228,17 @@ fn choose<'a>(
     let Some(chosen) = top.iter().copied().find(agree) else {
         let names: Vec<_> = top.iter().map(|entry| entry.description.name).collect();
         return Err(format!(
-            "the content fits several formats; name the right one of {}",
+            "the content matches several formats; give the name of the right one: {}",
             names.join(", ")
         ));
     };
-    let others = judged
+    let others = candidates
         .iter()
         .filter(|(c, e)| *c > Confidence::No && e.description.name != chosen.description.name);
     Ok((chosen, others.map(|(_, entry)| entry.description.name).collect()))
 }
 
-/// Formats found by content get settings nobody could check before.
+/// The settings of a format detected by content cannot be checked earlier.
 fn check_settings(description: &Description, settings: &Settings) -> Result<(), String> {
     for (name, value) in settings.iter() {
         let Some(param) = description.params.iter().find(|param| param.name == name) else {
@@ -272,16 +263,10 @@ fn check_settings(description: &Description, settings: &Settings) -> Result<(), 
     Ok(())
 }
 
-/// The word chosen for `param`, or its default.
+/// The value of choice parameter `param`, or its default.
 fn choice<'a>(settings: &'a Settings, param: &Param) -> &'a str {
     let default = param.default.unwrap_or("").trim_matches('"');
     settings.text_opt(param.name).unwrap_or(default)
-}
-
-/// The unit of a text trace's times.
-const fn time_unit(default: &'static str) -> Param {
-    const UNITS: Kind = Kind::Choice(&["s", "ms", "us", "ns", "ps"]);
-    Param::with("time_unit", UNITS, default, "Unit of the times: s, ms, us, ns or ps.")
 }
 
 #[cfg(test)]

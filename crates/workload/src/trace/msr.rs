@@ -1,47 +1,44 @@
 //! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::names::Names;
+use super::FormatEntry;
+use super::lines::{Commas, LineError, LineParser, ParsedLine, text_format};
+use super::names::NameTable;
+use super::normalise::RawRequest;
 use super::number::NumberError;
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
 use hybridsim_config::registry::Description;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Msr>(
+    Description {
         name: "msr",
         summary: "MSR Cambridge CSV: Windows file time, host, disk, Read or Write, offset and size \
                   in bytes, response time in 100 ns.",
         origin: "MSR Cambridge traces (Narayanan et al., FAST 2008), SNIA IOTTA",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Msr::default(), Confidence::Certain),
-    open: |opening| open_lines(opening, Msr::default()),
-    same_as: &[],
-    sample: b"128166000000000000,src,0,Write,8192,2048,2500\n\
+    b"128166000000000000,src,0,Write,8192,2048,2500\n\
         128166000000000700,src,0,Write,1048576,512,2000\n\
         128166000012000000,src,1,Read,65536,4096,3000\n",
-};
+);
 
 #[derive(Default)]
 struct Msr {
-    hosts: Names,
+    hosts: NameTable,
 }
 
-/// Windows file time counts ticks of 100 ns.
-fn ticks(value: u64, column: &'static str) -> Result<u64, BadLine> {
-    value.checked_mul(100).ok_or(BadLine::number(column, NumberError::TooLarge))
+/// Windows file time is in units of 100 ns.
+fn ticks(value: u64, column: &'static str) -> Result<u64, LineError> {
+    value.checked_mul(100).ok_or(LineError::number(column, NumberError::TooLarge))
 }
 
 impl LineParser for Msr {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let time_ns = ticks(fields.whole("the time stamp")?, "the time stamp")?;
         let host = self.hosts.number("the host", fields.text())?;
         let disk = fields.whole("the disk number")?;
         if disk > u64::from(u32::MAX) {
-            return Err(BadLine::number("the disk number", NumberError::TooLarge));
+            return Err(LineError::number("the disk number", NumberError::TooLarge));
         }
         let op = fields.read_or_write("the type")?;
         let offset = fields.whole("the offset")?;
@@ -49,7 +46,9 @@ impl LineParser for Msr {
         let response_ns = ticks(fields.whole("the response time")?, "the response time")?;
         fields.end()?;
         let volume = host << 32 | disk;
-        Ok(Line::Row(Row::bytes(time_ns, volume, op, offset, size).with_response(response_ns)))
+        Ok(ParsedLine::Request(
+            RawRequest::bytes(time_ns, volume, op, offset, size).with_response(response_ns),
+        ))
     }
 
     fn label(&self, volume: u64) -> String {
@@ -70,7 +69,7 @@ mod tests {
         check("6,src1,7,Read,1024,512,0", "600 ns, volume src1_7: read 2+1 in 0");
         check("6,src1,7,Read,1024,512", "the response time is missing");
         check("6,src1,7,Read,1024,512,1,1", "the line has more columns than this format");
-        check("999999999999999999,a,0,Read,0,512,1", "the time stamp is absurdly large");
-        check("6,src1,7777777777,Read,1024,512,1", "the disk number is absurdly large");
+        check("999999999999999999,a,0,Read,0,512,1", "the time stamp is too large");
+        check("6,src1,7777777777,Read,1024,512,1", "the disk number is too large");
     }
 }

@@ -1,25 +1,23 @@
-//! Numbers in text traces: read from bytes, without allocation, never wrong in silence.
+//! Numbers in text traces, parsed from bytes without allocation; every error is reported.
 
-/// What is wrong with one field.
+/// An error in one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberError {
-    /// Nothing there.
     Missing,
-    /// Not a number of the kind wanted.
+    /// Not a number, or not a whole one.
     Malformed,
-    /// A minus sign where none may be.
     Negative,
-    /// A number beyond what 64 bits hold (in the unit wanted).
+    /// Does not fit in 64 bits, in the target unit.
     TooLarge,
 }
 
 impl NumberError {
-    pub(crate) const fn words(self) -> &'static str {
+    pub(crate) const fn problem(self) -> &'static str {
         match self {
             Self::Missing => "is missing",
             Self::Malformed => "is not a number",
             Self::Negative => "is negative",
-            Self::TooLarge => "is absurdly large",
+            Self::TooLarge => "is too large",
         }
     }
 }
@@ -46,7 +44,7 @@ pub(crate) fn whole(text: &[u8]) -> Result<u64, NumberError> {
     Ok(value)
 }
 
-/// Whole numbers written in other ways (`+5`, `5.0`, `1e3`), and what is wrong with the rest.
+/// Whole numbers in other notations (`+5`, `5.0`, `1e3`), and the errors of others.
 #[cold]
 fn whole_slow(text: &[u8]) -> Result<u64, NumberError> {
     if text.iter().all(u8::is_ascii_digit) {
@@ -76,7 +74,7 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Result<u64, NumberError> {
 
 fn float(text: &[u8]) -> Result<f64, NumberError> {
     let text = std::str::from_utf8(text).map_err(|_| Malformed)?;
-    // Rust reads "inf", "nan" and "infinity" as numbers; a trace means none of them.
+    // Rust parses "inf", "nan" and "infinity" as numbers.
     if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(Malformed);
     }

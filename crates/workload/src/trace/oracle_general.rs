@@ -1,9 +1,9 @@
 //! libCacheSim's oracleGeneral: binary records of 24 bytes, little-endian: time in seconds (u32),
 //! object (u64), size in bytes (u32), number of the next request for the object (i64).
 
-use super::records::{Entry, EntryParser, open_entries, u32_at, u64_at};
-use super::rows::Row;
-use super::{Confidence, FormatEntry, Head, choice};
+use super::normalise::RawRequest;
+use super::records::{ParsedRecord, RecordParser, open_records, u32_at, u64_at};
+use super::{Confidence, FileHead, FormatEntry, choice};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
@@ -13,8 +13,9 @@ const OBJECTS: Param = Param::with(
     "objects",
     Kind::Choice(&["sector", "byte", "dense"]),
     "\"sector\"",
-    "What an object's number means: its first sector, its first byte, or nothing; then objects are \
-     laid out densely in order of first appearance (memory grows with their number).",
+    "Meaning of an object's number: its first sector, its first byte, or (`dense`) an identifier; \
+     then objects are laid out densely in order of first appearance (memory grows with their \
+     number).",
 );
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
@@ -25,13 +26,13 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         params: &[OBJECTS],
     },
     sniff,
-    open: |opening| {
-        let objects = match choice(&opening.settings, &OBJECTS) {
-            "dense" => Objects::Dense { places: FxHashMap::default(), end: 0 },
+    open: |input| {
+        let objects = match choice(&input.settings, &OBJECTS) {
+            "dense" => Objects::Dense { extents: FxHashMap::default(), end: 0 },
             "byte" => Objects::Byte,
             _ => Objects::Sector,
         };
-        Ok(open_entries(opening, objects))
+        Ok(open_records(input, objects))
     },
     same_as: &[],
     sample: b"\x01\0\0\0\x10\0\0\0\0\0\0\0\0\x10\0\0\x02\0\0\0\0\0\0\0\
@@ -44,11 +45,15 @@ const BYTES: usize = 24;
 enum Objects {
     Sector,
     Byte,
-    Dense { places: FxHashMap<u64, (u64, u64)>, end: u64 },
+    /// First sector and sectors by object.
+    Dense {
+        extents: FxHashMap<u64, (u64, u64)>,
+        end: u64,
+    },
 }
 
-/// The format has no magic number, but times do not fall and the next use lies ahead.
-fn sniff(head: &Head<'_>) -> Confidence {
+/// The format has no magic number, but times do not decrease and the next use is later.
+fn sniff(head: &FileHead<'_>) -> Confidence {
     let (mut count, mut last_s) = (0u64, 0);
     for record in head.bytes.chunks_exact(BYTES) {
         let (time_s, size) = (u32_at(record, 0), u32_at(record, 12));
@@ -60,43 +65,51 @@ fn sniff(head: &Head<'_>) -> Confidence {
         last_s = time_s;
         count += 1;
     }
-    let torn = head.whole && !head.bytes.len().is_multiple_of(BYTES);
+    let truncated = head.whole && !head.bytes.len().is_multiple_of(BYTES);
     match count {
         0 => Confidence::No,
         1 => Confidence::Possible,
-        _ if torn => Confidence::Possible,
+        _ if truncated => Confidence::Possible,
         _ => Confidence::Likely,
     }
 }
 
-impl EntryParser for Objects {
+impl RecordParser for Objects {
     fn bytes(&self) -> usize {
         BYTES
     }
 
-    fn parse(&mut self, record: &[u8]) -> Result<Entry, String> {
+    fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String> {
         let time_ns = u64::from(u32_at(record, 0)) * 1_000_000_000;
         let (object, size) = (u64_at(record, 4), u64::from(u32_at(record, 12)));
         let sectors = size.div_ceil(SECTOR_BYTES);
         let start = match self {
-            Self::Byte => return Ok(Entry::Row(Row::bytes(time_ns, 0, Op::Read, object, size))),
+            Self::Byte => {
+                return Ok(ParsedRecord::Request(RawRequest::bytes(
+                    time_ns,
+                    0,
+                    Op::Read,
+                    object,
+                    size,
+                )));
+            }
             Self::Sector if object >= 1 << 55 => {
                 return Err(format!(
-                    "object {object} is no address; open the trace with objects = \"dense\""
+                    "object {object} is not an address; open the trace with objects = \"dense\""
                 ));
             }
             Self::Sector => object,
-            Self::Dense { places, end } => {
-                let place = places.entry(object).or_insert((*end, 0));
-                if place.1 < sectors {
-                    // New, or grown: it gets new room.
-                    *place = (*end, sectors);
+            Self::Dense { extents, end } => {
+                let extent = extents.entry(object).or_insert((*end, 0));
+                if extent.1 < sectors {
+                    // New, or grown: it gets a new extent.
+                    *extent = (*end, sectors);
                     *end += sectors;
                 }
-                place.0
+                extent.0
             }
         };
-        Ok(Entry::Row(Row::sectors(time_ns, 0, Op::Read, start, sectors)))
+        Ok(ParsedRecord::Request(RawRequest::sectors(time_ns, 0, Op::Read, start, sectors)))
     }
 }
 
@@ -105,19 +118,19 @@ mod tests {
     use super::*;
 
     fn starts(mut objects: Objects, records: &[(u64, u32)]) -> Vec<(u64, u64)> {
-        let row = |(object, size): &(u64, u32)| {
+        let raw = |(object, size): &(u64, u32)| {
             let bytes =
                 [&[0; 4][..], &object.to_le_bytes(), &size.to_le_bytes(), &[0xff; 8]].concat();
             match objects.parse(&bytes) {
-                Ok(Entry::Row(row)) => (row.start, row.sectors),
-                Ok(Entry::Odd(_)) => (0, 0),
+                Ok(ParsedRecord::Request(raw)) => (raw.start, raw.sectors),
+                Ok(ParsedRecord::Skipped(_)) => (0, 0),
                 Err(message) => {
                     assert!(message.contains("dense"), "{message}");
                     (u64::MAX, 0)
                 }
             }
         };
-        records.iter().map(row).collect()
+        records.iter().map(raw).collect()
     }
 
     #[test]
@@ -125,7 +138,7 @@ mod tests {
         let records = [(1024, 4096), (u64::MAX, 512), (1024, 100), (1024, 8192), (7, 512)];
         let got = starts(Objects::Sector, &records);
         assert_eq!(got, [(1024, 8), (u64::MAX, 0), (1024, 1), (1024, 16), (7, 1)]);
-        let got = starts(Objects::Dense { places: FxHashMap::default(), end: 0 }, &records);
+        let got = starts(Objects::Dense { extents: FxHashMap::default(), end: 0 }, &records);
         assert_eq!(got, [(0, 8), (8, 1), (0, 1), (9, 16), (25, 1)]);
         let got = starts(Objects::Byte, &records);
         assert_eq!(got[0], (2, 8));

@@ -1,5 +1,5 @@
-//! Real traces, where `HYBRIDSIM_DATA` names a folder with them: every figure of their lists must
-//! come out again.
+//! Real traces, where `HYBRIDSIM_DATA` names a folder with them: the readers must reproduce every
+//! figure of their lists.
 
 use super::{ENTRIES, OpenOptions, OpenTrace, open};
 use crate::record::{Record, RecordReader};
@@ -19,7 +19,7 @@ fn read(path: &Path, reorder_records: usize) -> (OpenTrace, Vec<Record>) {
     let mut trace = open(path, &options).unwrap_or_else(|error| panic!("{error}"));
     let mut records = Vec::new();
     while let Some(record) = trace.next().unwrap_or_else(|error| panic!("{error}")) {
-        // The lists count requests with data.
+        // The lists count requests with data only.
         if matches!(record.request.op, Op::Read | Op::Write) {
             records.push(record);
         }
@@ -53,7 +53,7 @@ fn sequential(records: &[Record]) -> usize {
     records.iter().filter(follows).count()
 }
 
-/// A figure of the list, with as many digits as it gives.
+/// Compares with a figure of the list, to as many digits as it has.
 fn agrees(what: &str, listed: &str, ours: f64) -> Result<(), String> {
     let listed = listed.trim().replace(',', "");
     let digits = listed.split_once('.').map_or(0, |(_, digits)| digits.len());
@@ -65,7 +65,7 @@ fn agrees(what: &str, listed: &str, ours: f64) -> Result<(), String> {
     Err(format!("{what}: listed {listed}, ours {ours}"))
 }
 
-/// What the list calls the formats.
+/// The format with this name in the list.
 fn format_of(word: &str) -> &'static str {
     match word {
         "SSDsim ascii" => "ssdsim",
@@ -88,7 +88,7 @@ fn format_of(word: &str) -> &'static str {
         "SYSTOR '17 CSV" => "systor17",
         "BIOtracer log" => "biotracer",
         "fio iolog v2" => "fio",
-        other => panic!("a format not known: {other}"),
+        other => panic!("unknown format: {other}"),
     }
 }
 

@@ -1,76 +1,77 @@
-//! Binary formats with records of one length.
+//! Binary formats with records of fixed length.
 
-use super::Opening;
-use super::bytes::Input;
-use super::rows::{Notes, Records, Row, RowSource};
-use crate::record::{Place, RecordReader, TraceError};
+use super::FormatInput;
+use super::bytes::TraceFile;
+use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
+use crate::record::{RecordReader, SourceLocation, TraceError};
 
-/// What a record turned out to be.
-pub(crate) enum Entry {
-    Row(Row),
+pub(crate) enum ParsedRecord {
+    Request(RawRequest),
     /// Left out with this warning.
-    Odd(&'static str),
+    Skipped(&'static str),
 }
 
-/// Reads one record at a time.
-pub(crate) trait EntryParser {
-    /// Bytes of a record.
+/// Parses one record at a time.
+pub(crate) trait RecordParser {
+    /// Length of a record.
     fn bytes(&self) -> usize;
-    /// Reads a record of that many bytes, or says what is wrong with it.
-    fn parse(&mut self, record: &[u8]) -> Result<Entry, String>;
+    /// Parses a record of that many bytes. The error names the problem.
+    fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String>;
 }
 
-/// A binary file as rows.
-struct Entries<P> {
-    input: Input,
+/// The requests of a binary file.
+struct RecordSource<P> {
+    file: TraceFile,
     parser: P,
     record: u64,
 }
 
-pub(crate) const CUT: &str = "the last record is cut off; left out";
+pub(crate) const CUT: &str = "the last record is truncated; left out";
 
-impl<P: EntryParser> RowSource for Entries<P> {
-    fn next_row(&mut self, notes: &mut Notes) -> Result<Option<Row>, TraceError> {
+impl<P: RecordParser> RequestSource for RecordSource<P> {
+    fn next_request(
+        &mut self,
+        warnings: &mut WarningLog,
+    ) -> Result<Option<RawRequest>, TraceError> {
         let bytes = self.parser.bytes();
         loop {
-            let place = Place::Record(self.record + 1);
-            let held = self.input.peek(bytes, place)?;
+            let location = SourceLocation::Record(self.record + 1);
+            let held = self.file.peek(bytes, location)?;
             if held.is_empty() {
                 return Ok(None);
             }
             if held.len() < bytes {
-                notes.note(place, CUT);
+                warnings.add(location, CUT);
                 let rest = held.len();
-                self.input.consume(rest);
+                self.file.consume(rest);
                 return Ok(None);
             }
-            let entry = self.parser.parse(held);
-            self.input.consume(bytes);
+            let record = self.parser.parse(held);
+            self.file.consume(bytes);
             self.record += 1;
-            match entry {
-                Ok(Entry::Row(row)) => return Ok(Some(row)),
-                Ok(Entry::Odd(message)) => notes.note(place, message),
-                Err(message) => return Err(self.input.error(place, message)),
+            match record {
+                Ok(ParsedRecord::Request(raw)) => return Ok(Some(raw)),
+                Ok(ParsedRecord::Skipped(message)) => warnings.add(location, message),
+                Err(message) => return Err(self.file.error(location, message)),
             }
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Record(self.record)
+    fn location(&self) -> SourceLocation {
+        SourceLocation::Record(self.record)
     }
 
-    fn input(&self) -> &Input {
-        &self.input
+    fn file(&self) -> &TraceFile {
+        &self.file
     }
 }
 
-/// Opens a binary format.
-pub(crate) fn open_entries<P: EntryParser + 'static>(
-    opening: Opening,
+pub(crate) fn open_records<P: RecordParser + 'static>(
+    input: FormatInput,
     parser: P,
 ) -> Box<dyn RecordReader> {
-    let Opening { input, reorder_records, .. } = opening;
-    Box::new(Records::new(Entries { input, parser, record: 0 }, reorder_records))
+    let FormatInput { file, reorder_records, .. } = input;
+    Box::new(NormalisedReader::new(RecordSource { file, parser, record: 0 }, reorder_records))
 }
 
 /// Little-endian numbers at an offset of a record.

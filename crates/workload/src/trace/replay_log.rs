@@ -1,30 +1,28 @@
 //! The log of a replay on a real device: `time,latency,op,size,offset,submit,done`.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Commas, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<ReplayLog>(
+    Description {
         name: "replay-log",
         summary: "Replay log CSV: planned time in ms, measured latency in us, 1 read or 0 write, \
                   size and offset in bytes, time of submission in ms, bytes returned.",
         origin: "replays of cloud traces on an NVMe SSD (the FlashNet collection)",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut ReplayLog, Confidence::Certain),
-    open: |opening| open_lines(opening, ReplayLog),
-    same_as: &[],
-    sample: b"0.000,110,1,4096,49152,0.090,4096\n0.500,140,0,512,512,0.590,512\n\
+    b"0.000,110,1,4096,49152,0.090,4096\n0.500,140,0,512,512,0.590,512\n\
         14000.000,2200,1,69632,28672,14005.250,69632\n",
-};
+);
 
+#[derive(Default)]
 struct ReplayLog;
 
 impl LineParser for ReplayLog {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let time_ns = fields.scaled("the time", 6)?;
         let response_ns = fields.scaled("the latency", 3)?;
@@ -34,7 +32,9 @@ impl LineParser for ReplayLog {
         fields.scaled("the time of submission", 6)?;
         fields.whole("the bytes returned")?;
         fields.end()?;
-        Ok(Line::Row(Row::bytes(time_ns, 0, op, offset, size).with_response(response_ns)))
+        Ok(ParsedLine::Request(
+            RawRequest::bytes(time_ns, 0, op, offset, size).with_response(response_ns),
+        ))
     }
 }
 

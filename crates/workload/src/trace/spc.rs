@@ -1,29 +1,27 @@
 //! SPC text, as the UMass Trace Repository publishes it: `ASU,LBA,size,opcode,time`.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Commas, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Spc>(
+    Description {
         name: "spc",
         summary: "SPC text: ASU, LBA in sectors, size in bytes, r or w, time in seconds.",
         origin: "Storage Performance Council trace file format 1.0.1; UMass Trace Repository",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Spc, Confidence::Certain),
-    open: |opening| open_lines(opening, Spc),
-    same_as: &[],
-    sample: b"0,4000,3584,w,0.000000\n1,90,3072,R,0.030000\n0,4007,3584,w,0.030000\n",
-};
+    b"0,4000,3584,w,0.000000\n1,90,3072,R,0.030000\n0,4007,3584,w,0.030000\n",
+);
 
+#[derive(Default)]
 struct Spc;
 
 impl LineParser for Spc {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let unit = fields.whole("the ASU")?;
         let start = fields.whole("the LBA")?;
@@ -32,9 +30,9 @@ impl LineParser for Spc {
         let time_ns = fields.scaled("the time", 9)?;
         // Further fields are optional and free (SPC trace file format, section 4).
         let sectors = length.div_ceil(SECTOR_BYTES);
-        let mut row = Row::sectors(time_ns, unit, op, start, sectors);
-        row.rounded = !length.is_multiple_of(SECTOR_BYTES);
-        Ok(Line::Row(row))
+        let mut raw = RawRequest::sectors(time_ns, unit, op, start, sectors);
+        raw.rounded = !length.is_multiple_of(SECTOR_BYTES);
+        Ok(ParsedLine::Request(raw))
     }
 }
 

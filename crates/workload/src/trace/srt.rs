@@ -1,11 +1,11 @@
 //! HP Labs' SRT 1.3: a text header up to a form feed, then big-endian records of 32-bit words.
 
-use super::bytes::{HEAD_BYTES, Input};
+use super::bytes::{HEAD_BYTES, TraceFile};
+use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::number;
 use super::records::CUT;
-use super::rows::{Notes, Records, Row, RowSource};
 use super::{Confidence, FormatEntry};
-use crate::record::{Place, TraceError};
+use crate::record::{SourceLocation, TraceError};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
 
@@ -20,9 +20,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         true => Confidence::Certain,
         false => Confidence::No,
     },
-    open: |opening| {
-        let source = Srt::new(opening.input)?;
-        Ok(Box::new(Records::new(source, opening.reorder_records)))
+    open: |input| {
+        let source = Srt::new(input.file)?;
+        Ok(Box::new(NormalisedReader::new(source, input.reorder_records)))
     },
     same_as: &[],
     sample: b"$$TR_IOREC-1.3 (sample)\0\nversion = 1.3;\nsectorsize  = 256,\n\x0c\
@@ -34,17 +34,17 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 const MAGIC: &[u8] = b"$$TR_IOREC-1.3";
 const FORM_FEED: u8 = 0x0c;
-/// Words of a "short I/O" record.
+/// Length of a "short I/O" record.
 const SHORT_WORDS: usize = 14;
 const SHORT: u32 = 1;
 
 struct Srt {
-    input: Input,
+    file: TraceFile,
     record: u64,
     sector_bytes: u64,
 }
 
-/// The sector size the header gives for its disks.
+/// The sector size in the header.
 fn sector_bytes(header: &[u8]) -> Result<u64, &'static str> {
     const KEY: &[u8] = b"sectorsize";
     const UNCLEAR: &str = "the header's sectorsize is not a number from 1 to 65,536";
@@ -58,7 +58,7 @@ fn sector_bytes(header: &[u8]) -> Result<u64, &'static str> {
             return Err(UNCLEAR);
         }
         if found.is_some_and(|other| other != bytes) {
-            return Err("the header's disks differ in sectorsize; split the trace by disk");
+            return Err("the header has disks with different sectorsize; split the trace by disk");
         }
         found = Some(bytes);
     }
@@ -66,60 +66,64 @@ fn sector_bytes(header: &[u8]) -> Result<u64, &'static str> {
 }
 
 impl Srt {
-    fn new(mut input: Input) -> Result<Self, TraceError> {
-        let head = input.peek(HEAD_BYTES, Place::File)?;
+    fn new(mut file: TraceFile) -> Result<Self, TraceError> {
+        let head = file.peek(HEAD_BYTES, SourceLocation::File)?;
         let header = match memchr::memchr(FORM_FEED, head) {
             Some(end) if head.starts_with(MAGIC) => &head[..end],
             _ => {
                 let message = "no SRT 1.3 header: $$TR_IOREC-1.3 ... form feed, within 64 KiB";
-                return Err(input.error(Place::File, message));
+                return Err(file.error(SourceLocation::File, message));
             }
         };
         let (sector_bytes, length) = (sector_bytes(header), header.len() + 1);
-        let sector_bytes = sector_bytes.map_err(|message| input.error(Place::File, message))?;
-        input.consume(length);
-        Ok(Self { input, record: 0, sector_bytes })
+        let sector_bytes =
+            sector_bytes.map_err(|message| file.error(SourceLocation::File, message))?;
+        file.consume(length);
+        Ok(Self { file, record: 0, sector_bytes })
     }
 
-    /// The words of the next record that are of use; `None` at the end.
-    fn words(&mut self, notes: &mut Notes) -> Result<Option<[u32; SHORT_WORDS]>, TraceError> {
-        let place = Place::Record(self.record + 1);
-        let first = self.input.peek(4, place)?;
+    /// The first words of the next record; `None` at the end.
+    fn words(
+        &mut self,
+        warnings: &mut WarningLog,
+    ) -> Result<Option<[u32; SHORT_WORDS]>, TraceError> {
+        let location = SourceLocation::Record(self.record + 1);
+        let first = self.file.peek(4, location)?;
         let held = first.len();
         let size = match first.try_into() {
             Ok(bytes) => u32::from_be_bytes(bytes) as usize,
             Err(_) => {
                 if held > 0 {
-                    notes.note(place, CUT);
-                    self.input.consume(held);
+                    warnings.add(location, CUT);
+                    self.file.consume(held);
                 }
                 return Ok(None);
             }
         };
         if !(8..=4096).contains(&size) || !size.is_multiple_of(4) {
             let message = format!("a record of {size} bytes: the trace is damaged here");
-            return Err(self.input.error(place, message));
+            return Err(self.file.error(location, message));
         }
-        let bytes = self.input.peek(size, place)?;
+        let bytes = self.file.peek(size, location)?;
         let held = bytes.len();
         let mut words = [0; SHORT_WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
             *word = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
         }
-        self.input.consume(held);
+        self.file.consume(held);
         if held < size {
-            notes.note(place, CUT);
+            warnings.add(location, CUT);
             return Ok(None);
         }
         self.record += 1;
         if words[1] & 0xffff == SHORT && size < SHORT_WORDS * 4 {
             let message = format!("a short-I/O record of {size} bytes: the trace is damaged here");
-            return Err(self.input.error(place, message));
+            return Err(self.file.error(location, message));
         }
         Ok(Some(words))
     }
 
-    fn row(&self, words: &[u32; SHORT_WORDS]) -> Row {
+    fn request(&self, words: &[u32; SHORT_WORDS]) -> RawRequest {
         let [_, _, seconds, microseconds, _start, stop, size, sector, device, ..] = *words;
         let flags = words[11];
         let us = |us: u32| u64::from(us) * 1000;
@@ -128,29 +132,32 @@ impl Srt {
         let sync = if flags & 0x100_0000 != 0 { Flags::SYNC } else { Flags::NONE };
         let disk = u64::from(device >> 8 & 0xff);
         let offset = u64::from(sector) * self.sector_bytes;
-        Row::bytes(time_ns, disk, op, offset, u64::from(size))
+        RawRequest::bytes(time_ns, disk, op, offset, u64::from(size))
             .with_flags(sync)
             .with_response(us(stop))
     }
 }
 
-impl RowSource for Srt {
-    fn next_row(&mut self, notes: &mut Notes) -> Result<Option<Row>, TraceError> {
-        while let Some(words) = self.words(notes)? {
+impl RequestSource for Srt {
+    fn next_request(
+        &mut self,
+        warnings: &mut WarningLog,
+    ) -> Result<Option<RawRequest>, TraceError> {
+        while let Some(words) = self.words(warnings)? {
             if words[1] & 0xffff == SHORT {
-                return Ok(Some(self.row(&words)));
+                return Ok(Some(self.request(&words)));
             }
-            notes.note(self.place(), "records other than short I/O; left out");
+            warnings.add(self.location(), "records other than short I/O; left out");
         }
         Ok(None)
     }
 
-    fn place(&self) -> Place {
-        Place::Record(self.record)
+    fn location(&self) -> SourceLocation {
+        SourceLocation::Record(self.record)
     }
 
-    fn input(&self) -> &Input {
-        &self.input
+    fn file(&self) -> &TraceFile {
+        &self.file
     }
 }
 

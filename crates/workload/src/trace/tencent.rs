@@ -1,31 +1,29 @@
 //! Tencent cloud block storage CSV: `Timestamp,Offset,Size,IOType,VolumeID`.
 
-use super::lines::{BadLine, Commas, Line, LineParser, open_lines, sniff_lines};
-use super::rows::Row;
-use super::{Confidence, FormatEntry};
+use super::FormatEntry;
+use super::lines::{Commas, LineError, LineParser, ParsedLine, text_format};
+use super::normalise::RawRequest;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
 
-pub(super) const ENTRY: FormatEntry = FormatEntry {
-    description: Description {
+pub(super) const ENTRY: FormatEntry = text_format::<Tencent>(
+    Description {
         name: "tencent",
         summary: "Tencent CBS CSV: time in whole seconds (not sorted), offset and size in sectors, \
                   0 read or 1 write, volume.",
         origin: "Tencent block storage traces (Zhang et al., ATC 2020), SNIA IOTTA",
         params: &[],
     },
-    sniff: |head| sniff_lines(head, &mut Tencent, Confidence::Certain),
-    open: |opening| open_lines(opening, Tencent),
-    same_as: &[],
-    sample: b"1538000001,42400,128,1,1058\n1538000000,13800,128,0,1063\n\
+    b"1538000001,42400,128,1,1058\n1538000000,13800,128,0,1063\n\
         1538000000,49400,16,0,1063\n",
-};
+);
 
+#[derive(Default)]
 struct Tencent;
 
 impl LineParser for Tencent {
     #[inline]
-    fn parse(&mut self, line: &[u8]) -> Result<Line, BadLine> {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
         let time_ns = fields.scaled("the time stamp", 9)?;
         let start = fields.whole("the offset")?;
@@ -33,11 +31,11 @@ impl LineParser for Tencent {
         let op = match fields.text() {
             b"0" => Op::Read,
             b"1" => Op::Write,
-            _ => return Err(BadLine::new("the type", "is neither 0 (read) nor 1 (write)")),
+            _ => return Err(LineError::new("the type", "is neither 0 (read) nor 1 (write)")),
         };
         let volume = fields.whole("the volume")?;
         fields.end()?;
-        Ok(Line::Row(Row::sectors(time_ns, volume, op, start, sectors)))
+        Ok(ParsedLine::Request(RawRequest::sectors(time_ns, volume, op, start, sectors)))
     }
 }
 
@@ -53,6 +51,6 @@ mod tests {
         check("15,42400,128,0,70000", "15000000000 ns, volume 70000: read 42400+128");
         check("15,42400,128,2,70000", "the type is neither 0 (read) nor 1 (write)");
         check("15,42400,128,0", "the volume is missing");
-        check("99999999999999,1,1,0,0", "the time stamp is absurdly large");
+        check("99999999999999,1,1,0,0", "the time stamp is too large");
     }
 }

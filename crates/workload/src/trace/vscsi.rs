@@ -1,9 +1,9 @@
 //! CloudPhysics' vscsi traces: binary, little-endian, two versions.
 
-use super::records::{Entry, EntryParser, open_entries, u16_at, u32_at, u64_at};
-use super::rows::Row;
-use super::{Confidence, FormatEntry, Head};
-use crate::record::Place;
+use super::normalise::RawRequest;
+use super::records::{ParsedRecord, RecordParser, open_records, u16_at, u32_at, u64_at};
+use super::{Confidence, FileHead, FormatEntry};
+use crate::record::SourceLocation;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 
@@ -15,13 +15,13 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         params: &[],
     },
     sniff,
-    open: |mut opening| {
-        let version = version(&opening.input.head()?).unwrap_or(Version::One);
-        if opening.input.peek(version.bytes(), Place::Record(1))?.len() < version.bytes() {
+    open: |mut input| {
+        let version = version(&input.file.head()?).unwrap_or(Version::One);
+        if input.file.peek(version.bytes(), SourceLocation::Record(1))?.len() < version.bytes() {
             let message = "shorter than one vscsi record";
-            return Err(opening.input.error(Place::File, message));
+            return Err(input.file.error(SourceLocation::File, message));
         }
-        Ok(open_entries(opening, version))
+        Ok(open_records(input, version))
     },
     same_as: &[],
     sample: b"\x01\0\0\0\0\x10\0\0\x01\0\0\0\x2a\0\0\x01\x40\x01\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\
@@ -37,7 +37,7 @@ enum Version {
     Two,
 }
 
-/// What a SCSI command does with data (SCSI block commands, table of operation codes).
+/// The operation of a SCSI command (SCSI block commands, table of operation codes).
 fn op(command: u16) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
@@ -81,23 +81,23 @@ impl Version {
     }
 }
 
-fn version(head: &Head<'_>) -> Option<Version> {
+fn version(head: &FileHead<'_>) -> Option<Version> {
     [Version::One, Version::Two].into_iter().find(|version| version.fits(head.bytes))
 }
 
-fn sniff(head: &Head<'_>) -> Confidence {
+fn sniff(head: &FileHead<'_>) -> Confidence {
     match version(head) {
         Some(_) => Confidence::Certain,
         None => Confidence::No,
     }
 }
 
-impl EntryParser for Version {
+impl RecordParser for Version {
     fn bytes(&self) -> usize {
         (*self).bytes()
     }
 
-    fn parse(&mut self, record: &[u8]) -> Result<Entry, String> {
+    fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String> {
         let (command, version) = self.command(record);
         if version >> 8 != self.high_byte() {
             return Err(format!(
@@ -106,7 +106,7 @@ impl EntryParser for Version {
             ));
         }
         let Some(op) = op(command) else {
-            return Ok(Entry::Odd("SCSI commands without data; left out"));
+            return Ok(ParsedRecord::Skipped("SCSI commands without data transfer; left out"));
         };
         let length_at = match self {
             Self::One => 4,
@@ -115,16 +115,16 @@ impl EntryParser for Version {
         let length = u64::from(u32_at(record, length_at));
         let start = u64_at(record, 16);
         let time_us = u64_at(record, 24);
-        let time_ns = time_us.checked_mul(1000).ok_or("the time is absurdly large")?;
-        let mut row = Row::sectors(time_ns, 0, op, start, length.div_ceil(SECTOR_BYTES));
-        row.rounded = !length.is_multiple_of(SECTOR_BYTES);
+        let time_ns = time_us.checked_mul(1000).ok_or("the time is too large")?;
+        let mut raw = RawRequest::sectors(time_ns, 0, op, start, length.div_ceil(SECTOR_BYTES));
+        raw.rounded = !length.is_multiple_of(SECTOR_BYTES);
         if op == Op::Flush {
-            row.sectors = 0;
+            raw.sectors = 0;
         }
         if *self == Self::Two {
-            row = row.with_response(u64_at(record, 32).saturating_mul(1000));
+            raw = raw.with_response(u64_at(record, 32).saturating_mul(1000));
         }
-        Ok(Entry::Row(row))
+        Ok(ParsedRecord::Request(raw))
     }
 }
 
@@ -153,14 +153,14 @@ mod tests {
         for mut version in [Version::One, Version::Two] {
             let mut check = |command, length, time_us, expect: &str| {
                 let bytes = record(version, command, length, 99, time_us);
-                assert_eq!(super::version(&Head { bytes: &bytes, whole: true }), Some(version));
+                assert_eq!(super::version(&FileHead { bytes: &bytes, whole: true }), Some(version));
                 let got = match version.parse(&bytes) {
-                    Ok(Entry::Row(row)) => {
+                    Ok(ParsedRecord::Request(raw)) => {
                         let response = (version == Version::Two).then_some(250_000);
-                        assert_eq!(row.response_ns, response.unwrap_or(Row::UNKNOWN));
-                        format!("{} {} {}+{}", row.time_ns, row.op.name(), row.start, row.sectors)
+                        assert_eq!(raw.response_ns, response.unwrap_or(RawRequest::NO_RESPONSE));
+                        format!("{} {} {}+{}", raw.time_ns, raw.op.name(), raw.start, raw.sectors)
                     }
-                    Ok(Entry::Odd(message)) => message.to_owned(),
+                    Ok(ParsedRecord::Skipped(message)) => message.to_owned(),
                     Err(message) => message,
                 };
                 assert_eq!(got, expect);
@@ -169,8 +169,8 @@ mod tests {
             check(0x8a, 513, 5, "5000 write 99+2");
             check(0x42, 512, 5, "5000 trim 99+1");
             check(0x35, 0, 5, "5000 flush 99+0");
-            check(0x12, 36, 5, "SCSI commands without data; left out");
-            check(0x28, 512, u64::MAX, "the time is absurdly large");
+            check(0x12, 36, 5, "SCSI commands without data transfer; left out");
+            check(0x28, 512, u64::MAX, "the time is too large");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The text blkparse prints, D (issue) events only.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Flags, Op};
@@ -31,9 +31,9 @@ fn letters(op: Op, flags: Flags) -> String {
     text
 }
 
-/// The device number in a name such as `8,16`, as blkparse itself gives volumes.
+/// The device number in a name such as `8,16`, as the blkparse reader names volumes.
 fn device(name: &str, volume: u16) -> String {
-    // Commas in names have become `_` on the way here.
+    // Commas in names were replaced by `_`.
     let numbers = name.split_once('_').map(|(major, minor)| (major.parse(), minor.parse()));
     match numbers {
         Some((Ok::<u32, _>(major), Ok::<u32, _>(minor))) => format!("{major},{minor}"),
@@ -41,8 +41,13 @@ fn device(name: &str, volume: u16) -> String {
     }
 }
 
-impl Lines for BlkParse {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool> {
+impl RecordFormatter for BlkParse {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let ns = record.at.as_ns();
         let (s, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
@@ -73,5 +78,5 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         "names of \
               volumes that are no device numbers",
     ],
-    create: |out, _| Ok(Box::new(Text::create(out, "", BlkParse::default())?)),
+    create: |out, _| Ok(Box::new(TextWriter::create(out, "", BlkParse::default())?)),
 };

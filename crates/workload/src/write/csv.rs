@@ -1,7 +1,7 @@
 //! CSV with a header line, for spreadsheets, data frames and scripts: every column of a record.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use crate::trace::csv::HEADER;
 use hybridsim_config::registry::Description;
@@ -9,8 +9,13 @@ use std::io::{self, Write};
 
 struct Csv;
 
-impl Lines for Csv {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+impl RecordFormatter for Csv {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        _name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let (op, flags) = (request.op.name(), request.flags.0);
         let (at, volume, lba) = (record.at.as_ns(), request.volume, request.lba);
@@ -27,10 +32,10 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     description: Description {
         name: "csv",
         summary: "CSV with a header line: time_ns, op, volume, lba, sectors, flags, response_ns.",
-        origin: "docs/trace-format.md",
+        origin: "docs/traces.md",
         params: &[],
     },
     extension: "csv",
     loses: &["names of volumes"],
-    create: |out, _| Ok(Box::new(Text::create(out, &format!("{HEADER}\n"), Csv)?)),
+    create: |out, _| Ok(Box::new(TextWriter::create(out, &format!("{HEADER}\n"), Csv)?)),
 };

@@ -2,7 +2,7 @@
 //! bit 0 set for reads.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
@@ -10,8 +10,13 @@ use std::io::{self, Write};
 
 struct DiskSim;
 
-impl Lines for DiskSim {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+impl RecordFormatter for DiskSim {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        _name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let flags = match request.op {
             Op::Read => 1,
@@ -35,5 +40,5 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     },
     extension: "trace",
     loses: &["trims", "flushes", "flags", "response times", "names of volumes"],
-    create: |out, _| Ok(Box::new(Text::create(out, "", DiskSim)?)),
+    create: |out, _| Ok(Box::new(TextWriter::create(out, "", DiskSim)?)),
 };

@@ -1,7 +1,7 @@
 //! fio iolog version 3: `time file action offset length`, time in microseconds, one file a volume.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
@@ -25,8 +25,13 @@ impl Fio {
     }
 }
 
-impl Lines for Fio {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool> {
+impl RecordFormatter for Fio {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let us = record.at.as_ns() / 1_000;
         let file = match name {
@@ -58,5 +63,7 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     },
     extension: "log",
     loses: &["flags", "times finer than 1 us", "response times"],
-    create: |out, _| Ok(Box::new(Text::create(out, "fio version 3 iolog\n", Fio::default())?)),
+    create: |out, _| {
+        Ok(Box::new(TextWriter::create(out, "fio version 3 iolog\n", Fio::default())?))
+    },
 };

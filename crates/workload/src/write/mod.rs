@@ -1,4 +1,4 @@
-//! Trace formats `trace convert` writes, one file each.
+//! Trace formats that `trace convert` writes, one file each.
 
 mod blkparse;
 mod csv;
@@ -17,35 +17,35 @@ use std::io::{self, Write};
 
 /// Writes one trace.
 pub trait RecordWriter {
-    /// Tells what the volumes are called, in the order of their numbers, whenever more are known.
+    /// Sets the names of the volumes, in the order of their numbers; called again when there are
+    /// new ones.
     fn name_volumes(&mut self, _names: &[String]) {}
 
-    /// The next record. `false` when the format has no way to say it and it was left out.
+    /// Writes a record. Returns `false` when the format cannot represent it and it was left out.
     ///
     /// # Errors
     /// When the file cannot be written.
     fn write(&mut self, record: &Record) -> io::Result<bool>;
 
-    /// Writes what is left.
+    /// Writes buffered records and the end of the file.
     ///
     /// # Errors
     /// When the file cannot be written.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// Begins a trace.
+/// Creates a trace file with its header.
 pub type Create = fn(Box<dyn Write>, &Header) -> io::Result<Box<dyn RecordWriter>>;
 
 /// A registered output format.
 #[derive(Clone, Copy)]
 pub struct WriterEntry {
-    /// What it tells of itself; the name is that of the reader of the same format.
+    /// The name is that of the reader of the same format.
     pub description: Description,
-    /// What names of such files end in, without the dot.
+    /// The file name extension, without the dot.
     pub extension: &'static str,
-    /// What a record has and this format does not keep.
+    /// Information of a record that this format does not represent.
     pub loses: &'static [&'static str],
-    /// Begins a trace.
     pub create: Create,
 }
 
@@ -56,7 +56,7 @@ impl Entry for WriterEntry {
     }
 }
 
-/// All output formats.
+/// The built-in output formats.
 pub const ENTRIES: &[WriterEntry] = &[
     native::ENTRY,
     csv::ENTRY,
@@ -67,21 +67,18 @@ pub const ENTRIES: &[WriterEntry] = &[
     blkparse::ENTRY,
 ];
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// Records written.
     pub records: u64,
-    /// Records the format could not say, left out.
+    /// Records left out because the format cannot represent them.
     pub left_out: u64,
 }
 
 /// Why a conversion failed.
 #[derive(Debug)]
 pub enum ConvertError {
-    /// Reading the one trace.
     Read(TraceError),
-    /// Writing the other.
     Write(io::Error),
 }
 
@@ -96,14 +93,14 @@ impl fmt::Display for ConvertError {
 
 impl std::error::Error for ConvertError {}
 
-/// Writes all records of `reader`. `pulse` gets the progress about every 65,536 records.
+/// Writes all records of `reader`. Calls `on_progress` about every 65,536 records.
 ///
 /// # Errors
-/// What the reader says, or that the file cannot be written.
+/// The reader's, or that the file cannot be written.
 pub fn convert(
     reader: &mut dyn RecordReader,
     mut writer: Box<dyn RecordWriter>,
-    pulse: &mut dyn FnMut(Option<f64>),
+    on_progress: &mut dyn FnMut(Option<f64>),
 ) -> Result<Converted, ConvertError> {
     let mut converted = Converted::default();
     let mut named = 0;
@@ -116,7 +113,7 @@ pub fn convert(
         converted.records += u64::from(written);
         converted.left_out += u64::from(!written);
         if (converted.records + converted.left_out) & 0xFFFF == 0 {
-            pulse(reader.progress());
+            on_progress(reader.progress());
         }
     }
     writer.finish().map_err(ConvertError::Write)?;

@@ -2,7 +2,7 @@
 //! ticks of 100 ns.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
@@ -13,8 +13,13 @@ const START_TICKS: u64 = 125_911_584_000_000_000;
 
 struct Msr;
 
-impl Lines for Msr {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+impl RecordFormatter for Msr {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        _name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let op = match request.op {
             Op::Read => "Read",
@@ -44,8 +49,8 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
         "flushes",
         "flags",
         "times finer than 100 ns",
-        "that a response time is not known (written as 0)",
+        "the absence of a response time (written as 0)",
         "names of volumes",
     ],
-    create: |out, _| Ok(Box::new(Text::create(out, "", Msr)?)),
+    create: |out, _| Ok(Box::new(TextWriter::create(out, "", Msr)?)),
 };

@@ -1,8 +1,9 @@
 //! The native format, `.hst`.
 
 use super::{RecordWriter, WriterEntry};
-use crate::native::{self, NativeWriter};
+use crate::native::NativeWriter;
 use crate::record::Record;
+use crate::trace;
 use std::io::{self, Write};
 
 struct Native(NativeWriter<Box<dyn Write>>);
@@ -22,7 +23,7 @@ impl RecordWriter for Native {
 }
 
 pub(super) const ENTRY: WriterEntry = WriterEntry {
-    description: native::ENTRY.description,
+    description: trace::native::ENTRY.description,
     extension: "hst",
     loses: &[],
     create: |out, header| Ok(Box::new(Native(NativeWriter::new(out, header)?))),

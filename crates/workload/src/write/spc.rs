@@ -1,7 +1,7 @@
 //! SPC text: `ASU,LBA,size,opcode,time`, size in bytes, time in seconds.
 
 use super::WriterEntry;
-use super::text::{Lines, Text};
+use super::text::{RecordFormatter, TextWriter};
 use crate::record::Record;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Op;
@@ -9,8 +9,13 @@ use std::io::{self, Write};
 
 struct Spc;
 
-impl Lines for Spc {
-    fn line(&mut self, out: &mut dyn Write, record: &Record, _name: &str) -> io::Result<bool> {
+impl RecordFormatter for Spc {
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        _name: &str,
+    ) -> io::Result<bool> {
         let request = &record.request;
         let op = match request.op {
             Op::Read => 'R',
@@ -34,5 +39,5 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     },
     extension: "spc",
     loses: &["trims", "flushes", "flags", "response times", "names of volumes"],
-    create: |out, _| Ok(Box::new(Text::create(out, "", Spc)?)),
+    create: |out, _| Ok(Box::new(TextWriter::create(out, "", Spc)?)),
 };

@@ -3,7 +3,7 @@ use crate::trace::{OpenOptions, open};
 use hybridsim_engine::{Flags, Lba, Op, Request, SimDuration, SimTime, Stream};
 use std::path::Path;
 
-/// Records all formats can say: times in whole milliseconds, reads and writes.
+/// Records that all formats can represent: times in whole milliseconds, reads and writes.
 fn records(count: u64) -> Vec<Record> {
     let mut stream = Stream::new(5, "write");
     let mut at = 0;
@@ -112,7 +112,7 @@ fn hostile_records_are_written_without_a_panic() {
     }
 }
 
-/// Every trace at hand goes to the native format and comes back; the size is printed.
+/// Converts every available trace to the native format and back; prints the sizes.
 #[test]
 fn real_traces_survive_the_native_format() {
     let Some(folder) = std::env::var_os("HYBRIDSIM_DATA") else {

@@ -1,41 +1,47 @@
-//! What text formats share: a buffered line writer and volume names.
+//! Common to all text formats: a buffered line writer and volume names.
 
 use super::RecordWriter;
 use crate::record::Record;
 use std::io::{self, BufWriter, Write};
 
-/// Writes a record as a line, or says that the format has none for it.
-pub trait Lines {
-    /// Writes the line. `name` is the volume's name; empty where it has none.
-    fn line(&mut self, out: &mut dyn Write, record: &Record, name: &str) -> io::Result<bool>;
+/// Writes records as lines of one format.
+pub trait RecordFormatter {
+    /// Writes the line; `false` where the format cannot represent the record. `name` is the name of
+    /// the volume; empty where it has none.
+    fn write_record(
+        &mut self,
+        out: &mut dyn Write,
+        record: &Record,
+        name: &str,
+    ) -> io::Result<bool>;
 }
 
 /// A text trace being written.
-pub struct Text<L> {
+pub struct TextWriter<F> {
     out: BufWriter<Box<dyn Write>>,
-    lines: L,
+    formatter: F,
     names: Vec<String>,
 }
 
-impl<L: Lines> Text<L> {
-    /// Begins with `head`, which may be empty.
-    pub fn create(out: Box<dyn Write>, head: &str, lines: L) -> io::Result<Self> {
+impl<F: RecordFormatter> TextWriter<F> {
+    /// Starts the file with `header`, which may be empty.
+    pub fn create(out: Box<dyn Write>, header: &str, formatter: F) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
-        out.write_all(head.as_bytes())?;
-        Ok(Self { out, lines, names: Vec::new() })
+        out.write_all(header.as_bytes())?;
+        Ok(Self { out, formatter, names: Vec::new() })
     }
 }
 
-impl<L: Lines> RecordWriter for Text<L> {
+impl<F: RecordFormatter> RecordWriter for TextWriter<F> {
     fn name_volumes(&mut self, names: &[String]) {
-        let more = names.iter().skip(self.names.len()).map(|name| plain(name));
-        self.names.extend(more);
+        let new = names.iter().skip(self.names.len()).map(|name| sanitised(name));
+        self.names.extend(new);
     }
 
     fn write(&mut self, record: &Record) -> io::Result<bool> {
         let volume = usize::from(record.request.volume);
         let name = self.names.get(volume).map_or("", String::as_str);
-        self.lines.line(&mut self.out, record, name)
+        self.formatter.write_record(&mut self.out, record, name)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
@@ -43,8 +49,8 @@ impl<L: Lines> RecordWriter for Text<L> {
     }
 }
 
-/// A name that cannot break a column: other characters become `_`.
-fn plain(name: &str) -> String {
+/// The name with `_` for characters that could end a column.
+fn sanitised(name: &str) -> String {
     let keep = |c: char| if c.is_alphanumeric() || "-._/:".contains(c) { c } else { '_' };
     name.chars().map(keep).collect()
 }

@@ -20,8 +20,8 @@ pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
     ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
 }
 
-/// The distance between two sorted samples, rank by rank, as a sum over `theirs`; `ours` has as many
-/// values, or a multiple.
+/// The distance between two sorted samples, rank by rank, as a sum over `theirs`; `ours` has as
+/// many values, or a multiple.
 pub(super) fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
     let times = (ours.len() / theirs.len().max(1)).max(1);
     let ranks = ours.chunks(times).zip(theirs);

@@ -50,8 +50,8 @@ pub(super) struct Moved {
     pub value: Option<f64>,
     /// Its standard deviation, in its own unit, where it changed.
     pub margin: Option<f64>,
-    /// Increase of the cost with the value of the start, in ms, and its standard deviation, where it
-    /// changed.
+    /// Increase of the cost with the value of the start, in ms, and its standard deviation, where
+    /// it changed.
     pub gain_ms: Option<(f64, f64)>,
 }
 
@@ -83,10 +83,10 @@ impl<'a> Sample<'a> {
         scripts.iter().enumerate().map(log).collect()
     }
 
-    /// The cost to minimise: the distance of the distributions by class, rank by rank, as a mean over
-    /// all requests. Errors of one class cannot compensate those of another, and, unlike the demerit
-    /// with its squares, the cost is not dominated by the few requests that went to the medium
-    /// instead of the buffer, or missed a revolution.
+    /// The cost to minimise: the distance of the distributions by class, rank by rank, as a mean
+    /// over all requests. Errors of one class cannot compensate those of another, and, unlike the
+    /// demerit with its squares, the cost is not dominated by the few requests that went to the
+    /// medium instead of the buffer, or missed a revolution.
     pub fn figure_ms(&self, latencies: &[Vec<f64>]) -> f64 {
         let Some(ours) = self.by_class(latencies) else { return f64::INFINITY };
         let sum: f64 = ours.iter().zip(&self.theirs).map(|(a, b)| apart(a, b)).sum();
@@ -296,8 +296,8 @@ impl Fit<'_> {
         self.moved().into_iter().map(margin).collect()
     }
 
-    /// Resets constants on which the halves of the requests disagree, and those at the limit of their
-    /// range, which compensate for something else.
+    /// Resets constants on which the halves of the requests disagree, and those at the limit of
+    /// their range, which compensate for something else.
     fn reset_unstable(&mut self) -> Vec<(usize, f64)> {
         let margins = self.margins();
         for &(at, margin) in &margins {

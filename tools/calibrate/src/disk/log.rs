@@ -117,8 +117,8 @@ impl Log {
         }
         if early as f64 > EARLY_SHARE_MAX * lines.len() as f64 {
             return Err(format!(
-                "{early} of its {} requests arrive before the previous one completes; constants of a \
-                 drive need a log of one request at a time (fio: iodepth=1)",
+                "{early} of its {} requests arrive before the previous one completes; constants of \
+                 a drive need a log of one request at a time (fio: iodepth=1)",
                 lines.len()
             ));
         }

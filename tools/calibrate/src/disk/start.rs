@@ -102,8 +102,8 @@ impl<'r> Drive<'r> {
         CONSTANTS.iter().map(|constant| constant.read(&self.component.settings)).collect()
     }
 
-    /// Whether response times identify a constant. With a write cache they do not include the settle
-    /// time of writes: requests arrive one at a time, so the cache always has space.
+    /// Whether response times identify a constant. With a write cache they do not include the
+    /// settle time of writes: requests arrive one at a time, so the cache always has space.
     pub(super) fn shows(&self, constant: &Constant) -> bool {
         constant.name != "write_settle" || !self.component.settings.flag("write_cache")
     }

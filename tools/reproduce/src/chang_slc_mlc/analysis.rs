@@ -1,7 +1,9 @@
 //! Sections 4.1, 4.2 and 5.6: what the paper computes.
 
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
-use hybridsim_flash::slc_mlc::model::{Factors, MLC, Ram, SLC, extra_cost_ratio, operation_uj};
+use hybridsim_flash::slc_mlc::model::{
+    Factors, MLC, MemoryFootprint, SLC, extra_cost_ratio, operation_uj,
+};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/analysis", run: reproduce };
 
@@ -36,7 +38,7 @@ fn reproduce(_: &Runner) -> Result<Findings, ExperimentError> {
                 .ours(ours),
         );
     }
-    let ram = Ram::new(40_960, 43_008, 32_768, 65_536, 20 << 19);
+    let ram = MemoryFootprint::new(40_960, 43_008, 32_768, 65_536, 20 << 19);
     let kib = |bytes: u64| bytes as f64 / 1024.0;
     let tables = Claim::of("chang-slc-mlc/l2p-lb-tables-20-gb-21");
     findings.row(tables.exactly(164.0).ours(kib(ram.block_tables_bytes)).given());

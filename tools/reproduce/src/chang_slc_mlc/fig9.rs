@@ -3,7 +3,7 @@
 use super::analysis::TABLE_3;
 use super::{EXT3, NTFS, costs, factors, job, mean, number, slc_requests, sum};
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
-use hybridsim_flash::slc_mlc::NAMES;
+use hybridsim_flash::slc_mlc::STATISTIC_NAMES;
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
@@ -134,7 +134,7 @@ fn scatter(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentErr
 
 /// The share of writes to the MLC flash that go to another logical block than the one before.
 fn jumps(ran: &JobOutput) -> f64 {
-    let block = NAMES.iter().position(|name| *name == "mlc_write_block");
+    let block = STATISTIC_NAMES.iter().position(|name| *name == "mlc_write_block");
     let reported = ran.numbers.iter().filter(|(_, name, _)| Some(usize::from(*name)) == block);
     let (mut writes, mut jumps, mut last) = (0.0, 0.0, None);
     for (.., to) in reported {

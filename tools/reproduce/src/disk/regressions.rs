@@ -1,7 +1,7 @@
 //! DiskSim's own regression scenarios, imported.
 
 use super::super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_import::folder::Folder;
+use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Request, Trace, disksim};
 use std::path::Path;
 
@@ -169,7 +169,7 @@ fn import(regression: &Regression, folder: &Path) -> Result<String, ExperimentEr
     };
     let include = ["specs_only/hp_c3323a_simple", "specs_only/hp_c2249a"];
     let include = include.iter().map(|name| folder.join(name)).collect();
-    let imported = disksim(&request, &mut Folder { include });
+    let imported = disksim(&request, &mut SearchPath { include });
     let failed = |error| ExperimentError::Failed(format!("{}: {error}", regression.name));
     imported.map(|imported| imported.text).map_err(failed)
 }

@@ -2,7 +2,7 @@
 
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_hybrid::flash_cache::cost::{Demand, access, published, victim_utilisation};
-use hybridsim_hybrid::flash_cache::optimise::{Grid, cheapest};
+use hybridsim_hybrid::flash_cache::optimise::{DivisionGrid, cheapest};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// The cost model's values.
@@ -99,7 +99,7 @@ impl Demand for Rising {
 
 fn surface(_lab: &Runner) -> Result<Findings, ExperimentError> {
     let costs = published(102.4e-6);
-    let grid = Grid { u_steps: 16, r_steps: 32, u_max: 0.95 };
+    let grid = DivisionGrid { u_steps: 16, r_steps: 32, u_max: 0.95 };
     let chosen = cheapest(&grid, &costs, &Rising, PAGES, 0.0, None);
     let cost = |u, r| access(&costs, &Rising, PAGES, u, r, 0.0) * 1e3;
     let least = (1..=15)

@@ -1,32 +1,30 @@
-//! The cached mapping table: the part of the map a controller keeps in memory.
+//! The cached mapping table: the part of the map that a controller caches in memory.
 //!
-//! Segmented LRU (Karedla, Love, Wherry 1994, as DFTL uses it): a page first seen goes to the
-//! probationary segment, a page seen again to the protected one; what the protected segment
-//! cannot hold falls back to the probationary, whose least recent entry leaves first. With no
-//! protected segment it is plain LRU.
+//! Segmented LRU (Karedla, Love, Wherry 1994, as DFTL uses it): a new entry enters the probationary
+//! segment, and the protected segment when it is used again; the least recently used entry of a
+//! full protected segment returns to the probationary segment, whose least recently used entry is
+//! evicted first. Without a protected segment it is plain LRU.
 //!
-//! Changed entries also hang in a list per translation page, so that writing the page back finds
-//! all it can take along. Every step takes constant time; cleaning an entry is paid for by the
-//! change before.
+//! Dirty entries are also listed by translation page, so that a write of the page includes them
+//! all. Every step takes constant time.
 
 use crate::geometry::Lpn;
-use hybridsim_engine::state::{self, StateError};
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-/// A place in the table.
+/// A slot of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     lpn: u32,
-    /// The next entry of the same bucket.
+    /// The next entry of the same hash bucket.
     chain: u32,
     newer: u32,
     older: u32,
-    /// Neighbours in the list of changed entries of the same translation page.
+    /// Neighbours in the list of dirty entries of the same translation page.
     dirty_previous: u32,
     dirty_next: u32,
     protected: bool,
@@ -40,9 +38,9 @@ struct Segment {
     count: u32,
 }
 
-/// The cached mapping table. What an entry maps to is kept by the translation layer.
+/// The cached mapping table; the FTL holds the addresses.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Cache {
+pub struct MappingCache {
     entries: Vec<Entry>,
     buckets: Vec<u32>,
     shift: u32,
@@ -50,16 +48,16 @@ pub struct Cache {
     segments: [Segment; 2],
     protected_max: u32,
     capacity: u32,
-    /// A place given back by [`Cache::remove`].
+    /// The slot freed by [`MappingCache::remove`].
     vacant: u32,
-    /// Per translation page the first changed entry.
+    /// The first dirty entry of each translation page.
     dirty_heads: Vec<u32>,
     entries_per_page: u32,
 }
 
-impl Cache {
-    /// A table of `capacity` entries, of which `protected_max` can be protected, for a map cut
-    /// into `pages` translation pages of `entries_per_page`.
+impl MappingCache {
+    /// A table of `capacity` entries, of which `protected_max` can be protected, for a map of
+    /// `pages` translation pages.
     pub fn new(capacity: u32, protected_max: u32, pages: u32, entries_per_page: u32) -> Self {
         let empty = Segment { newest: NONE, oldest: NONE, count: 0 };
         let capacity = capacity.max(1);
@@ -77,21 +75,6 @@ impl Cache {
         }
     }
 
-    /// Checks that `other`, read back from a state, can take the place of this one.
-    ///
-    /// # Errors
-    /// When it is of another size.
-    pub fn same_shape(&self, other: &Self) -> Result<(), StateError> {
-        let size = |cache: &Self| (cache.capacity, cache.protected_max, cache.entries_per_page);
-        state::same_length("the cache's index", other.buckets.len(), self.buckets.len())?;
-        state::same_length("the map", other.dirty_heads.len(), self.dirty_heads.len())?;
-        if size(self) != size(other) || other.entries.len() > self.capacity as usize {
-            return Err(StateError("the cache of the map is of another size".to_owned()));
-        }
-        Ok(())
-    }
-
-    /// The most entries it holds.
     pub const fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -107,7 +90,7 @@ impl Cache {
         (lpn.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// Where `lpn` is, if it is cached.
+    /// The slot of `lpn`, if it is cached.
     #[inline]
     pub fn find(&self, lpn: Lpn) -> Option<Slot> {
         let mut at = self.buckets[self.bucket(lpn.0)];
@@ -121,7 +104,6 @@ impl Cache {
         None
     }
 
-    /// Whether an entry has to leave before another can come.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.vacant == NONE && self.entries.len() as u32 == self.capacity
@@ -139,7 +121,7 @@ impl Cache {
         self.entries[slot.0 as usize].dirty
     }
 
-    /// The entry to leave next; none when the table is empty.
+    /// The entry to evict; none when the table is empty.
     #[inline]
     pub fn victim(&self) -> Option<Slot> {
         let [probation, protected] = &self.segments;
@@ -147,7 +129,7 @@ impl Cache {
         (oldest != NONE).then_some(Slot(oldest))
     }
 
-    /// Notes that `slot` was used.
+    /// Records a use of `slot`.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
         let segment = usize::from(self.entries[slot.0 as usize].protected);
@@ -157,17 +139,17 @@ impl Cache {
             return;
         }
         if self.segments[1].count == self.protected_max {
-            let fallen = self.segments[1].oldest;
-            self.unlink(fallen);
-            self.link(fallen, 0);
+            let oldest = self.segments[1].oldest;
+            self.unlink(oldest);
+            self.link(oldest, 0);
         }
         self.link(slot.0, 1);
     }
 
-    /// Takes `lpn` in, unchanged. The table must not be full and not hold it.
+    /// Inserts a clean entry of `lpn`, which must not be cached, into a table that is not full.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn) -> Slot {
-        debug_assert!(!self.is_full() && self.find(lpn).is_none(), "no place for it");
+        debug_assert!(!self.is_full() && self.find(lpn).is_none(), "the cache is full or holds it");
         let bucket = self.bucket(lpn.0);
         let entry = Entry {
             lpn: lpn.0,
@@ -192,10 +174,10 @@ impl Cache {
         Slot(at)
     }
 
-    /// Lets the entry of `slot` go. At most one place is vacant at a time.
+    /// Removes the entry of `slot`. At most one slot is vacant at a time.
     #[inline]
     pub fn remove(&mut self, slot: Slot) {
-        debug_assert!(self.vacant == NONE && !self.is_dirty(slot), "a change would be lost");
+        debug_assert!(self.vacant == NONE && !self.is_dirty(slot), "a dirty entry would be lost");
         let Entry { lpn, chain, .. } = self.entries[slot.0 as usize];
         let bucket = self.bucket(lpn);
         if self.buckets[bucket] == slot.0 {
@@ -211,7 +193,6 @@ impl Cache {
         self.vacant = slot.0;
     }
 
-    /// Notes that the entry of `slot` was changed.
     #[inline]
     pub fn mark_dirty(&mut self, slot: Slot) {
         let entry = &self.entries[slot.0 as usize];
@@ -227,7 +208,7 @@ impl Cache {
         }
     }
 
-    /// Notes that the entry of `slot` was written to its translation page.
+    /// Marks the entry of `slot` as clean.
     #[inline]
     pub fn clean(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot.0 as usize];
@@ -246,7 +227,7 @@ impl Cache {
         }
     }
 
-    /// A changed entry of translation page `page`.
+    /// A dirty entry of translation page `page`, if any.
     #[inline]
     pub fn any_dirty(&self, page: u32) -> Option<Slot> {
         let head = self.dirty_heads[page as usize];
@@ -285,16 +266,16 @@ impl Cache {
         }
     }
 
-    /// Counts the lists afresh.
+    /// Checks the lists against the counts.
     ///
     /// # Errors
-    /// The first number that does not agree.
+    /// The first contradiction.
     pub fn audit(&self) -> Result<(), String> {
-        let held = self.entries.len() as u32 - u32::from(self.vacant != NONE);
+        let cached = self.entries.len() as u32 - u32::from(self.vacant != NONE);
         let (mut found, mut dirty) = (0, 0);
         for segment in &self.segments {
             let (mut at, mut count) = (segment.newest, 0);
-            while at != NONE && count <= held {
+            while at != NONE && count <= cached {
                 let entry = &self.entries[at as usize];
                 if self.find(Lpn(entry.lpn)) != Some(Slot(at)) {
                     return Err(format!("cached page {} is not in the index", entry.lpn));
@@ -310,12 +291,12 @@ impl Cache {
         let mut listed = 0;
         for &head in &self.dirty_heads {
             let mut at = head;
-            while at != NONE && listed <= held {
+            while at != NONE && listed <= cached {
                 (at, listed) = (self.entries[at as usize].dirty_next, listed + 1);
             }
         }
-        if (held, dirty) != (found, listed) || self.segments[1].count > self.protected_max {
-            return Err(format!("{held} cached, {found} listed; {dirty} changed, {listed} listed"));
+        if (cached, dirty) != (found, listed) || self.segments[1].count > self.protected_max {
+            return Err(format!("{cached} cached, {found} listed; {dirty} dirty, {listed} listed"));
         }
         Ok(())
     }
@@ -325,7 +306,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn use_page(cache: &mut Cache, lpn: u32) {
+    fn use_page(cache: &mut MappingCache, lpn: u32) {
         match cache.find(Lpn(lpn)) {
             Some(slot) => cache.touch(slot),
             None => {
@@ -338,36 +319,36 @@ mod tests {
                 cache.mark_dirty(slot);
             }
         }
-        cache.audit().expect("sound lists");
+        cache.audit().expect("consistent lists");
     }
 
     fn cached(capacity: u32, protected: u32, uses: &[u32]) -> Vec<u32> {
-        let mut cache = Cache::new(capacity, protected, 10, 10);
+        let mut cache = MappingCache::new(capacity, protected, 10, 10);
         uses.iter().for_each(|&lpn| use_page(&mut cache, lpn));
         (0..100).filter(|&lpn| cache.find(Lpn(lpn)).is_some()).collect()
     }
 
     #[test]
-    fn without_a_protected_segment_the_least_recent_leaves() {
+    fn without_a_protected_segment_the_least_recently_used_entry_is_evicted() {
         assert_eq!(cached(3, 0, &[1, 2, 3, 1, 4]), [1, 3, 4]);
         assert_eq!(cached(1, 0, &[1, 2, 2, 3]), [3]);
     }
 
     #[test]
-    fn a_page_seen_twice_survives_a_scan() {
+    fn an_entry_used_twice_survives_a_scan() {
         assert_eq!(cached(4, 2, &[1, 1, 2, 3, 4, 5, 6, 7]), [1, 5, 6, 7]);
     }
 
     #[test]
-    fn what_is_no_longer_protected_goes_on_probation() {
-        // 1 and 2 are protected, then 3 pushes 1 back, which outlives the older 4.
+    fn an_entry_that_loses_protection_becomes_probationary() {
+        // 1 and 2 are protected, then 3 replaces 1, which outlives the older 4.
         assert_eq!(cached(4, 2, &[1, 2, 3, 4, 1, 2, 3, 5]), [1, 2, 3, 5]);
         assert_eq!(cached(2, 2, &[1, 2, 1, 2, 3, 4]), [2, 4]);
     }
 
     #[test]
-    fn changed_entries_are_found_by_translation_page() {
-        let mut cache = Cache::new(8, 4, 10, 10);
+    fn dirty_entries_are_found_by_translation_page() {
+        let mut cache = MappingCache::new(8, 4, 10, 10);
         for lpn in [11, 25, 13, 19] {
             use_page(&mut cache, lpn);
         }

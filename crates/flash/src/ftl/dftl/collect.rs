@@ -1,17 +1,17 @@
-//! Where DFTL's pages go, and how room is made for them.
+//! Where DFTL writes pages, and its garbage collection.
 
-use super::{Dftl, Frontier};
+use super::{Dftl, Frontier, Plane, frontier};
 use crate::event::Cause;
 use crate::ftl::FtlError;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::ops::{After, FlashOps};
 
 impl Dftl {
-    /// Finds a plane with room for one more page of data, and makes that room.
-    pub(super) fn place(&mut self, flash: &mut FlashOps) -> Result<Option<usize>, FtlError> {
+    /// Selects the next plane that can take one more data page, and ensures that its frontier has a
+    /// free page.
+    pub(super) fn select_plane(&mut self, flash: &mut FlashOps) -> Result<Option<usize>, FtlError> {
         for _ in 0..self.planes.len() {
-            let plane = self.turn;
-            self.turn = if plane + 1 == self.planes.len() { 0 } else { plane + 1 };
+            let plane = frontier::round_robin(&mut self.next_plane, self.planes.len());
             if self.planes[plane].valid >= self.planes[plane].limit {
                 continue;
             }
@@ -22,15 +22,15 @@ impl Dftl {
         Ok(None)
     }
 
-    /// Whether the data frontier of `plane` has a free page for the host. Once a block retired
-    /// that was to be the free one, what is left of the frontier is all there is to move pages to.
+    /// Whether the data frontier of `plane` has a free page for the host. Without a free block,
+    /// after one wore out, its free pages are reserved for garbage collection.
     #[inline]
     fn takes_data(&self, plane: usize) -> bool {
         let plane = &self.planes[plane];
-        plane.frontier.next < self.geometry.pages_per_block() && plane.free_for_data() > 0
+        !plane.frontier.is_full(&self.geometry) && plane.free_for_data() > 0
     }
 
-    /// Makes sure that the data frontier of `plane` has a free page.
+    /// Ensures that the data frontier of `plane` has a free page.
     #[cold]
     fn open_data_block(&mut self, plane: usize, flash: &mut FlashOps) -> Result<bool, FtlError> {
         let mut attempts = self.attempts();
@@ -40,38 +40,33 @@ impl Dftl {
                 if self.planes[plane].free_for_data() > 1 {
                     break;
                 }
-                return Ok(false); // Retired blocks ate the reserve.
+                return Ok(false); // Worn-out blocks have used up the reserve.
             }
             if self.planes[plane].valid >= self.planes[plane].limit {
-                return Ok(false); // Blocks retired just now: collecting might gain nothing.
+                return Ok(false); // Blocks wore out just now, and collecting may gain nothing.
             }
             if self.takes_data(plane) {
-                return Ok(true); // Moved pages left room in the block they were moved to.
+                return Ok(true); // The collection opened a block and left pages in it.
             }
         }
-        let block = self.planes[plane].free.pop_front().expect("more than one is free");
-        self.planes[plane].frontier = Frontier { block, next: 0 };
+        self.planes[plane].begin_block();
         Ok(true)
     }
 
-    /// How many blocks to collect for one that is needed, at most. A policy that does not look at
-    /// valid pages, as FIFO, may collect full blocks for a while, which gains nothing.
+    /// Most blocks to collect for one free block. A policy that ignores valid pages, such as FIFO,
+    /// may collect full blocks for a while, which gains nothing.
     const fn attempts(&self) -> u32 {
         self.geometry.blocks_per_plane() * 4
     }
 
-    /// Takes the next page of the data frontier of `plane`, and says which block it filled.
+    /// Takes the next page of the data frontier; also returns the block if that was its last page.
     #[inline]
     pub(super) fn take_data_page(&mut self, plane: usize) -> (Ppn, Option<BlockId>) {
-        let pages_per_block = self.geometry.pages_per_block();
         let plane = &mut self.planes[plane];
-        if plane.frontier.next == pages_per_block {
-            let block = plane.free.pop_front().expect("room was made");
-            plane.frontier = Frontier { block, next: 0 };
+        if plane.frontier.is_full(&self.geometry) {
+            plane.begin_block();
         }
-        let page = self.geometry.page(plane.frontier.block, plane.frontier.next);
-        plane.frontier.next += 1;
-        (page, (plane.frontier.next == pages_per_block).then_some(plane.frontier.block))
+        plane.frontier.take_page(&self.geometry)
     }
 
     #[inline]
@@ -81,21 +76,8 @@ impl Dftl {
         }
     }
 
-    /// The block of `pool` to collect, if at most `room` pages have to be moved.
-    fn choose(&mut self, pool: usize, room: u64, flash: &mut FlashOps) -> Option<BlockId> {
-        let block = self.policy.choose(pool, flash.array());
-        flash.note_search(self.policy.searched());
-        let block = block?;
-        let valid = flash.array().valid(block);
-        if u64::from(valid) > room {
-            return None;
-        }
-        self.policy.removed(pool, block);
-        Some(block)
-    }
-
-    /// Collects one data block of `plane`; false when none is worth it or fits. With `must_gain`
-    /// it holds an invalid page.
+    /// Collects one data block of `plane`; returns false if there is none whose valid pages fit the
+    /// free pages and, with `must_gain`, that holds an invalid page.
     pub(super) fn collect(
         &mut self,
         plane: usize,
@@ -103,11 +85,12 @@ impl Dftl {
         flash: &mut FlashOps,
     ) -> Result<bool, FtlError> {
         let pages_per_block = u64::from(self.geometry.pages_per_block());
-        let frontier = self.planes[plane].frontier;
-        let room = pages_per_block - u64::from(frontier.next)
+        let target = self.planes[plane].frontier;
+        let free_pages = pages_per_block - u64::from(target.next)
             + u64::from(self.planes[plane].free_for_data()) * pages_per_block;
-        let room = if must_gain { room.min(pages_per_block - 1) } else { room };
-        let Some(victim) = self.choose(plane, room, flash) else { return Ok(false) };
+        let valid_max = free_pages.min(pages_per_block - u64::from(must_gain));
+        let victim = frontier::take_victim(&mut *self.policy, plane, valid_max, flash);
+        let Some(victim) = victim else { return Ok(false) };
         let mut offset = 0;
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
@@ -117,47 +100,45 @@ impl Dftl {
             flash.copy(from, to, Cause::Gc, After::NOTHING);
             self.map[lpn.0 as usize] = to;
             match self.cache.find(lpn) {
-                // Lazy copying: the translation page is written when the entry leaves the cache.
+                // Lazy copying: the translation page is written when the entry is evicted.
                 Some(slot) => self.cache.mark_dirty(slot),
-                None => self.moved.push(lpn),
+                None => self.copied.push(lpn),
             }
             self.close_if_full(plane, filled, flash);
         }
-        if flash.erase(victim, Cause::Gc, After::NOTHING) {
-            self.planes[plane].free.push_back(victim);
-        } else {
-            self.lose_block(plane);
-        }
-        self.update_moved(flash)?;
+        self.erase(plane, victim, flash);
+        self.update_copied(flash)?;
         Ok(true)
     }
 
-    /// A block of `plane` is worn out: data has to do with less.
-    fn lose_block(&mut self, plane: usize) {
-        let limit = &mut self.planes[plane].limit;
-        *limit = limit.saturating_sub(self.geometry.pages_per_block());
+    /// Erases `victim`; if that wears it out the plane takes a block less of data.
+    fn erase(&mut self, plane: usize, victim: BlockId, flash: &mut FlashOps) {
+        let Plane { free, limit, .. } = &mut self.planes[plane];
+        if !free.recycle(victim, Cause::Gc, After::NOTHING, flash) {
+            *limit = limit.saturating_sub(self.geometry.pages_per_block());
+        }
     }
 
-    /// Writes the entries of moved pages back that are not cached.
-    fn update_moved(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
-        let moved = std::mem::take(&mut self.moved);
+    /// Writes the entries of copied pages that are not cached.
+    fn update_copied(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
+        let copied = std::mem::take(&mut self.copied);
         let done = if self.batch {
-            self.update_in_batches(&moved, flash)
+            self.update_in_batches(&copied, flash)
         } else {
-            moved.iter().try_for_each(|lpn| {
+            copied.iter().try_for_each(|lpn| {
                 self.write_translation(self.cache.translation_page(*lpn), flash)?;
                 self.store(*lpn);
                 Ok(())
             })
         };
-        self.moved = moved;
-        self.moved.clear();
+        self.copied = copied;
+        self.copied.clear();
         done
     }
 
-    /// One read and one write for each translation page; changed entries in the cache go along.
-    fn update_in_batches(&mut self, moved: &[Lpn], flash: &mut FlashOps) -> Result<(), FtlError> {
-        for lpn in moved {
+    /// Reads and writes each translation page once; its dirty entries in the cache are included.
+    fn update_in_batches(&mut self, copied: &[Lpn], flash: &mut FlashOps) -> Result<(), FtlError> {
+        for lpn in copied {
             let page = self.cache.translation_page(*lpn);
             if !std::mem::replace(&mut self.is_touched[page as usize], true) {
                 self.touched.push(page);
@@ -167,27 +148,27 @@ impl Dftl {
         let done = touched.iter().try_for_each(|&page| {
             self.is_touched[page as usize] = false;
             self.write_translation(page, flash)?;
-            self.write_back_all(page);
+            self.entries_written(page);
             Ok(())
         });
         if done.is_ok() && !self.stored.is_empty() {
-            moved.iter().for_each(|lpn| self.store(*lpn));
+            copied.iter().for_each(|lpn| self.store(*lpn));
         }
         self.touched = touched;
         self.touched.clear();
         done
     }
 
-    /// Reads translation page `page`, if there is one, and writes it anew.
+    /// Reads translation page `page`, if it exists, and writes its new version.
     pub(super) fn write_translation(
         &mut self,
         page: u32,
         flash: &mut FlashOps,
     ) -> Result<After, FtlError> {
         let pool = page as usize % self.pools.len();
-        if !self.make_translation_room(pool, flash) {
-            self.dead = true;
-            return Err(self.no_room(flash));
+        if !self.ensure_translation_page(pool, flash) {
+            self.read_only = true;
+            return Err(self.device_full(flash));
         }
         let (to, filled) = self.take_translation_page(pool);
         let old = std::mem::replace(&mut self.directory[page as usize], to);
@@ -208,25 +189,20 @@ impl Dftl {
 
     #[inline]
     fn take_translation_page(&mut self, pool: usize) -> (Ppn, Option<BlockId>) {
-        let pages_per_block = self.geometry.pages_per_block();
         let pool = &mut self.pools[pool];
-        if pool.frontier.next == pages_per_block {
+        if pool.frontier.is_full(&self.geometry) {
             let plane = &mut self.planes[pool.plane];
-            let block = plane.free.pop_front().expect("room was made");
+            pool.frontier = Frontier::new(plane.free.take(false).expect("a block is free"));
             plane.reserved -= 1;
-            pool.frontier = Frontier { block, next: 0 };
         }
-        let page = self.geometry.page(pool.frontier.block, pool.frontier.next);
-        pool.frontier.next += 1;
-        (page, (pool.frontier.next == pages_per_block).then_some(pool.frontier.block))
+        pool.frontier.take_page(&self.geometry)
     }
 
-    /// Makes sure that the frontier of translation pool `pool` has a free page; false when the
-    /// device is worn out.
+    /// Ensures that the frontier of translation pool `pool` has a free page; returns false if
+    /// worn-out blocks make that impossible.
     #[inline]
-    fn make_translation_room(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
-        let pages_per_block = self.geometry.pages_per_block();
-        if self.pools[pool].frontier.next < pages_per_block {
+    fn ensure_translation_page(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
+        if !self.pools[pool].frontier.is_full(&self.geometry) {
             return true;
         }
         for _ in 0..self.attempts() {
@@ -234,21 +210,22 @@ impl Dftl {
             if plane.free.is_empty() || plane.reserved == 0 {
                 return false;
             }
-            // Taking a page opens the next block and leaves one to move into.
-            let room = plane.reserved > 1 || self.pools[pool].frontier.next < pages_per_block;
-            if room || !self.collect_translation(pool, flash) {
-                return room;
+            // Taking a page opens the next block and leaves a free one to copy to.
+            let enough = plane.reserved > 1 || !self.pools[pool].frontier.is_full(&self.geometry);
+            if enough || !self.collect_translation(pool, flash) {
+                return enough;
             }
         }
         false
     }
 
-    /// Collects one block of translation pages; only the directory has to know.
+    /// Collects one block of translation pages, which changes the directory only.
     #[cold]
     fn collect_translation(&mut self, pool: usize, flash: &mut FlashOps) -> bool {
         let pages_per_block = u64::from(self.geometry.pages_per_block());
         let policy_pool = self.planes.len() + pool;
-        let Some(victim) = self.choose(policy_pool, pages_per_block, flash) else { return false };
+        let victim = frontier::take_victim(&mut *self.policy, policy_pool, pages_per_block, flash);
+        let Some(victim) = victim else { return false };
         let mut offset = 0;
         while let Some(at) = flash.array().next_valid(victim, offset) {
             offset = at + 1;
@@ -260,13 +237,9 @@ impl Dftl {
             self.close_if_full(policy_pool, filled, flash);
         }
         let plane = self.pools[pool].plane;
-        // The pool keeps its share; a block that is worn out is lost to data.
+        // The pool keeps its share; a worn-out block reduces the blocks for data.
         self.planes[plane].reserved += 1;
-        if flash.erase(victim, Cause::Gc, After::NOTHING) {
-            self.planes[plane].free.push_back(victim);
-        } else {
-            self.lose_block(plane);
-        }
+        self.erase(plane, victim, flash);
         true
     }
 }

@@ -5,7 +5,7 @@ use crate::geometry::Shape;
 use crate::ops::OpKind;
 use hybridsim_config::param::{Settings, Value};
 
-/// 128 entries to a translation page.
+/// 128 entries in a translation page.
 fn geometry(planes: u64, blocks_per_plane: u64) -> Geometry {
     let shape = Shape {
         channels: planes,
@@ -24,7 +24,7 @@ fn settings(entries: u64) -> Settings {
     plain.and("cache_entries", Value::Count(entries)).and("cache_policy", Value::Text("lru".into()))
 }
 
-fn layer(settings: &Settings, geometry: &Geometry, exported_pages: u32) -> BuiltFtl {
+fn build(settings: &Settings, geometry: &Geometry, exported_pages: u32) -> BuiltFtl {
     let registry = defaults::registry();
     (ENTRY.build)(&FtlInput {
         settings,
@@ -45,30 +45,32 @@ impl Bench {
     fn new(settings: &Settings, exported_pages: u32) -> Self {
         let geometry = geometry(1, 40);
         let flash = FlashOps::new(Array::new(geometry, ProgramOrder::Sequential, 1_000));
-        let ftl = layer(settings, &geometry, exported_pages).expect("a sound device");
+        let ftl = build(settings, &geometry, exported_pages).expect("a working device");
         Self { ftl, flash }
     }
 
-    fn note(&self) -> Vec<(OpKind, Cause)> {
+    fn operations(&self) -> Vec<(OpKind, Cause)> {
         self.flash.list().iter().map(|op| (op.kind, op.cause)).collect()
     }
 
     fn read(&mut self, lpn: u32) -> Vec<(OpKind, Cause)> {
         self.flash.clear();
         self.ftl.read(Lpn(lpn), &mut self.flash);
-        self.note()
+        self.operations()
     }
 
     fn write(&mut self, lpn: u32) -> Vec<(OpKind, Cause)> {
         self.flash.clear();
-        self.ftl.write(Lpn(lpn), Hint { request_pages: 1 }, &mut self.flash).expect("room");
-        self.note()
+        self.ftl
+            .write(Lpn(lpn), Hint { request_pages: 1 }, &mut self.flash)
+            .expect("a device that is not full");
+        self.operations()
     }
 
     fn trim(&mut self, lpn: u32) -> Vec<(OpKind, Cause)> {
         self.flash.clear();
-        self.ftl.trim(Lpn(lpn), &mut self.flash).expect("room");
-        self.note()
+        self.ftl.trim(Lpn(lpn), &mut self.flash).expect("a device that is not full");
+        self.operations()
     }
 }
 
@@ -95,25 +97,25 @@ fn a_miss_costs_at_most_two_reads_and_one_write_of_the_map() {
     assert_eq!(bench.read(7), [LOAD], "never written, but the map has to be asked");
     assert_eq!(bench.trim(0), [LOAD]);
     assert_eq!(bench.read(150), [LOAD, SAVE, LOAD], "a trim is a change");
-    bench.ftl.audit(&bench.flash).expect("sound books");
+    bench.ftl.audit(&bench.flash).expect("consistent metadata");
 }
 
 #[test]
-fn one_write_of_a_translation_page_takes_all_changes_along() {
+fn one_write_of_a_translation_page_includes_all_dirty_entries() {
     let run = |batch| {
         let mut bench = Bench::new(&settings(4).and("batch_updates", Value::Flag(batch)), 300);
         let mut saves = 0;
         for lpn in [0, 1, 2, 3, 200, 201, 202, 203] {
             saves += bench.write(lpn).iter().filter(|op| **op == SAVE).count();
         }
-        bench.ftl.audit(&bench.flash).expect("sound books");
+        bench.ftl.audit(&bench.flash).expect("consistent metadata");
         saves
     };
     assert_eq!((run(true), run(false)), (1, 4));
 }
 
 #[test]
-fn moved_pages_change_the_map_once_for_each_translation_page() {
+fn copied_pages_update_each_translation_page_once() {
     for (entries, batch) in [(300, true), (4, true), (4, false)] {
         let settings = settings(entries).and("batch_updates", Value::Flag(batch));
         let mut bench = Bench::new(&settings, 300);
@@ -123,14 +125,14 @@ fn moved_pages_change_the_map_once_for_each_translation_page() {
             let lpn = if number < 300 { number } else { stream.below(300) as u32 };
             let ops = bench.write(lpn);
             let copied = |op: &FlashOpNote| op.0 == OpKind::Copy;
-            // What comes behind the first copy of data is the collection's.
+            // Operations from the first copy of data on belong to the collection.
             if let Some(first) = ops.iter().position(copied) {
                 collections += 1;
                 copies += ops.iter().filter(|op| copied(op)).count();
                 in_gc += ops[first..].iter().filter(|op| **op == SAVE).count();
             }
         }
-        bench.ftl.audit(&bench.flash).expect("sound books");
+        bench.ftl.audit(&bench.flash).expect("consistent metadata");
         assert!(copies > 300 && collections > 50, "{copies} copies, {collections} collections");
         match (entries, batch) {
             (300, _) => assert_eq!(in_gc, 0, "everything is cached: lazy copying"),
@@ -143,7 +145,7 @@ fn moved_pages_change_the_map_once_for_each_translation_page() {
 type FlashOpNote = (OpKind, Cause);
 
 #[test]
-fn the_map_is_smaller_than_a_page_map_and_honest_about_it() {
+fn memory_holds_the_cached_entries_and_the_directory() {
     let bench = Bench::new(&settings(10), 300);
     assert_eq!(bench.ftl.mapping_ram_bytes(), 10 * 8 + 3 * 4);
     let whole = Bench::new(&settings(1_000_000), 300);
@@ -153,26 +155,29 @@ fn the_map_is_smaller_than_a_page_map_and_honest_about_it() {
 #[test]
 fn the_map_has_blocks_of_its_own() {
     let shares = Shares::new(&geometry(4, 40), 2_000).expect("it fits");
-    // 16 translation pages, half as many again, in blocks of 16, and two.
-    assert_eq!(shares, Shares { entries_per_page: 128, pages: 16, pools: 1, blocks: 4 });
+    // 16 translation pages and 50 % more, in blocks of 16, and two blocks.
+    assert_eq!(
+        shares,
+        Shares { entries_per_page: 128, translation_pages: 16, pools: 1, blocks_per_pool: 4 }
+    );
     let shares = Shares::new(&geometry(4, 3), 96).expect("it fits");
-    assert_eq!((shares.pools, shares.blocks), (1, 3));
+    assert_eq!((shares.pools, shares.blocks_per_pool), (1, 3));
     assert_eq!(Shares::new(&geometry(1, 2), 16), None);
 }
 
 #[test]
-fn a_device_without_room_for_map_and_spare_blocks_is_refused() {
+fn a_device_too_small_for_map_and_spare_blocks_is_rejected() {
     let plain = settings(10);
     // 40 blocks, 3 of the map, 2 spare: 35 blocks of 16 pages, one of them for the next write.
     let map_of = |pages: u32| pages.div_ceil(128);
     assert_eq!(map_of(559), 5);
-    assert!(layer(&plain, &geometry(1, 40), 559).is_ok());
-    let Err(problems) = layer(&plain, &geometry(1, 40), 560) else { panic!("must be refused") };
+    assert!(build(&plain, &geometry(1, 40), 559).is_ok());
+    let Err(problems) = build(&plain, &geometry(1, 40), 560) else { panic!("must be rejected") };
     assert_eq!(problems[0].param, "over_provisioning");
 }
 
 #[test]
-fn an_idle_device_collects_ahead_so_that_writes_do_not_wait() {
+fn idle_collection_prevents_writes_from_waiting() {
     let mut stream = hybridsim_engine::Stream::new(2, "writes");
     let settings = settings(64).and("gc_idle_free_blocks", Value::Count(6));
     let mut bench = Bench::new(&settings, 300);
@@ -181,17 +186,17 @@ fn an_idle_device_collects_ahead_so_that_writes_do_not_wait() {
     assert!(collecting.count() > 20, "writes wait for it now and then");
     bench.flash.clear();
     let mut steps = 0;
-    while bench.ftl.idle(&mut bench.flash).expect("a sound device") {
+    while bench.ftl.idle(&mut bench.flash).expect("a working device") {
         steps += 1;
         assert!(steps < 1_000, "it must come to an end");
     }
-    assert!(moved(&bench.note()) && steps > 0);
-    assert!(!bench.ftl.idle(&mut bench.flash).expect("a sound device"), "nothing is left to do");
+    assert!(moved(&bench.operations()) && steps > 0);
+    assert!(!bench.ftl.idle(&mut bench.flash).expect("a working device"), "nothing is left to do");
     // Four of the six free blocks can be filled before the next collection.
     let waits = (0..4 * 16).find(|_| {
         let did = bench.write(stream.below(300) as u32);
         did.contains(&(OpKind::Copy, Cause::Gc)) && did.contains(&(OpKind::Erase, Cause::Gc))
     });
     assert!(waits.is_none(), "write {waits:?} waited");
-    bench.ftl.audit(&bench.flash).expect("sound books");
+    bench.ftl.audit(&bench.flash).expect("consistent metadata");
 }

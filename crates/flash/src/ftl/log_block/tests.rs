@@ -7,7 +7,7 @@ use crate::ops::OpKind::{Copy, Erase, Program, Read};
 use ProgramOrder::Sequential;
 use hybridsim_config::param::Value;
 
-/// Eight blocks of four pages: data blocks 0, 1 and 2 (12 pages), the rest for logs.
+/// Eight blocks of four pages: data blocks 0, 1 and 2 (12 pages), the rest log blocks.
 fn bench(entry: &FtlEntry, params: &[(&'static str, Value)]) -> Bench {
     Bench::new(entry, Sequential, (8, 4), 12, params)
 }
@@ -21,7 +21,7 @@ fn check(entry: &FtlEntry, pages: &[u32], expected: &[Did]) {
 }
 
 #[test]
-fn every_write_goes_to_the_log_in_turn() {
+fn every_write_is_appended_to_the_log_block() {
     check(&ENTRY, &[2], &[(Program, 12)]);
     check(&ENTRY, &[2, 0], &[(Program, 13)]);
     check(&ENTRY, &[2, 2, 2], &[(Program, 14)]);
@@ -29,24 +29,24 @@ fn every_write_goes_to_the_log_in_turn() {
 }
 
 #[test]
-fn a_log_in_order_is_switched() {
+fn a_log_block_in_order_is_switched() {
     check(&ENTRY, &[0, 1, 2, 3], &[(Program, 15), (Erase, 0)]);
     check(&ENTRY, &[4, 8, 5, 6, 7], &[(Program, 15), (Erase, 1)]);
 }
 
 #[test]
-fn any_other_full_log_is_merged_with_its_data_block() {
-    // The log is block 3; the merge goes to block 4.
+fn any_other_full_log_block_is_merged_with_its_data_block() {
+    // The log block is block 3; the merge copies to block 4.
     let merged = [(Program, 15), (Copy, 16), (Copy, 17), (Copy, 18), (Erase, 0), (Erase, 3)];
     check(&ENTRY, &[1, 0, 2, 0], &merged);
-    // Pages 0 to 3 are in the data block, 0 is written over and over.
+    // Pages 0 to 3 are in the data block, 0 is overwritten repeatedly.
     let merged =
         [(Program, 19), (Copy, 20), (Copy, 21), (Copy, 22), (Copy, 23), (Erase, 3), (Erase, 4)];
     check(&ENTRY, &[0, 1, 2, 3, 0, 0, 0, 0], &merged);
 }
 
 #[test]
-fn reads_find_the_log_before_the_data_block() {
+fn reads_prefer_the_log_block_to_the_data_block() {
     let mut bench = bench(&ENTRY, &[]);
     bench.write_all(&[0, 1, 2, 3, 2, 2]);
     assert_eq!(bench.read(2), [(Read, 17)]);
@@ -60,29 +60,29 @@ fn bast_writes_in_place_first() {
     check(&bast::ENTRY, &[0, 1], &[(Program, 1)]);
     check(&bast::ENTRY, &[0, 1, 1], &[(Program, 12)]);
     check(&bast::ENTRY, &[2], &[(Program, 12)]);
-    // With a log, the place in the data block is not used any more.
+    // With a log block, erased pages of the data block are no longer used.
     check(&bast::ENTRY, &[0, 0, 1], &[(Program, 13)]);
-    // The data block was never programmed, so that it need not be erased.
+    // The data block was never programmed and is not erased.
     check(&bast::ENTRY, &[1, 0, 2, 0], &{
         [(Program, 15), (Copy, 16), (Copy, 17), (Copy, 18), (Erase, 3)]
     });
 }
 
 #[test]
-fn bast_completes_a_log_that_begins_in_order() {
+fn bast_completes_a_log_block_that_begins_in_order() {
     let mut bench = bench(&bast::ENTRY, &[("log_blocks", Value::Count(2))]);
     bench.write_all(&[0, 1, 2, 3, 4, 0, 1]);
-    // Data block 0, log 3: pages 2 and 3 join it, and nothing is copied twice.
+    // Data block 0, log block 3: pages 2 and 3 are copied to it, and no other.
     let did = bench.write(4);
     assert_eq!(did[..3], [(Copy, 14), (Copy, 15), (Erase, 0)]);
     bench.audit();
 }
 
-/// Which block the merge of a victim erases last: the log's.
+/// The block that the merge of a victim erases last: the log block.
 fn merged(victim: &str) -> (u32, usize) {
     let params = [("log_blocks", Value::Count(3)), ("victim", Value::Text(victim.to_owned()))];
     let mut bench = bench(&ENTRY, &params);
-    // Logs 3 (pages 0, 0) and 4 (4, 4, 4); block 0's is older and was written last.
+    // Log blocks 3 (pages 0, 0) and 4 (4, 4, 4); that of block 0 is older and was written last.
     bench.write_all(&[0, 4, 4, 4, 0]);
     let did = bench.write(8);
     bench.audit();
@@ -91,25 +91,25 @@ fn merged(victim: &str) -> (u32, usize) {
 }
 
 #[test]
-fn the_victim_is_chosen_as_asked() {
+fn the_victim_is_chosen_by_the_parameter() {
     assert_eq!(merged("oldest"), (3, 1));
     assert_eq!(merged("least-recent"), (4, 1));
     assert_eq!(merged("fullest"), (4, 1));
 }
 
 #[test]
-fn a_partial_merge_completes_the_log() {
+fn a_partial_merge_completes_the_log_block() {
     let params = [("log_blocks", Value::Count(2)), ("partial_merge", Value::Flag(true))];
     let mut bench = bench(&ENTRY, &params);
     bench.write_all(&[0, 1, 2, 3, 0, 1]);
-    // Data block 3, log 4: pages 2 and 3 join it.
+    // Data block 3, log block 4: pages 2 and 3 are copied to it.
     let did = bench.write(4);
     assert_eq!(did[..3], [(Copy, 18), (Copy, 19), (Erase, 3)]);
     bench.audit();
 }
 
 #[test]
-fn a_log_whose_pages_are_trimmed_is_erased_without_a_merge() {
+fn a_log_block_whose_pages_are_trimmed_is_erased_without_a_merge() {
     let mut bench = bench(&ENTRY, &[("log_blocks", Value::Count(2))]);
     bench.write_all(&[0, 1]);
     assert_eq!((bench.trim(0), bench.trim(1)), (vec![], vec![]));
@@ -118,7 +118,7 @@ fn a_log_whose_pages_are_trimmed_is_erased_without_a_merge() {
 }
 
 #[test]
-fn spare_blocks_replace_worn_ones() {
+fn spare_blocks_replace_worn_out_ones() {
     let mut bench = bench(&ENTRY, &[("log_blocks", Value::Count(2))]).with_endurance(5);
     let (mut written, mut erased) = (0, 0);
     let error = loop {
@@ -129,14 +129,14 @@ fn spare_blocks_replace_worn_ones() {
         written += 1;
     };
     assert!(matches!(error, FtlError::WornOut(_)), "{error}");
-    // Six blocks take part: all but the data blocks of the other two logical blocks.
+    // Six blocks are used: all except the data blocks of the other two logical blocks.
     assert!(erased >= 5 * 5, "only {erased} erases");
     assert!((0..3).all(|page| bench.holds(page)), "old data stay readable");
     bench.audit();
 }
 
 #[test]
-fn without_two_blocks_for_logs_it_is_refused() {
+fn a_device_without_two_log_blocks_is_rejected() {
     let check = |exported_pages, log_blocks: Option<u64>, expected: &str| {
         let registry = crate::defaults::registry();
         let geometry = *bench(&ENTRY, &[]).flash.array().geometry();

@@ -1,34 +1,34 @@
-//! Garbage collection of the page-mapped layer: which pages move when, and what is looked up ahead.
+//! Garbage collection of the page-mapped FTL: copying, and prefetching what it will need.
 
-use super::{Frontier, Log, PageMap, Pool, Victim};
+use super::{Frontier, Log, PageMap, Pool, Victim, frontier};
 use crate::array::{Array, WORD_PAGES};
 use crate::event::Cause;
 use crate::ftl::EXPECTED_MAX;
 use crate::geometry::{BlockId, Ppn};
 use crate::ops::{After, FlashOps};
 
-/// Pages to move that are looked up together, at most. More would not stay in the processor's
-/// nearest caches until their turn comes.
-const TOGETHER_MAX: usize = 256;
-const _: () = assert!(TOGETHER_MAX >= 2 * EXPECTED_MAX, "a few for each expected write");
+/// Most pages to prefetch for at once; more would leave the processor's nearest caches again before
+/// they are copied.
+const PREFETCH_MAX: usize = 256;
+const _: () = assert!(PREFETCH_MAX >= 2 * EXPECTED_MAX, "a few for each expected write");
 
-/// Fewer pages are not looked up before the first of them moves: the processor does that while it
-/// moves them, and behind an expected write they have been looked up with it.
-const TOGETHER_MIN: u32 = 16;
+/// For fewer pages there is no prefetch: the processor overlaps their misses by itself, and those
+/// of expected writes have been prefetched with them.
+const PREFETCH_MIN: u32 = 16;
 
-/// Logical pages to look up, that will move.
-struct Moving {
-    lpns: [u32; TOGETHER_MAX],
+/// Logical pages that will be copied.
+struct Prefetch {
+    lpns: [u32; PREFETCH_MAX],
     count: usize,
 }
 
-impl Moving {
+impl Prefetch {
     const fn new() -> Self {
-        Self { lpns: [0; TOGETHER_MAX], count: 0 }
+        Self { lpns: [0; PREFETCH_MAX], count: 0 }
     }
 
-    /// Adds what the valid pages of `block` from offset `from` on hold, `most` at most. Says from
-    /// which offset on pages are left out.
+    /// Adds the logical pages of the valid pages of `block` from offset `from` on, `most` at most.
+    /// Returns the offset from which on pages are left out.
     #[inline]
     fn add(&mut self, array: &Array, block: BlockId, from: u32, most: usize) -> u32 {
         let mut slots = self.lpns[self.count..].iter_mut().take(most);
@@ -48,18 +48,18 @@ impl Moving {
     }
 }
 
-/// What one turn of garbage collection led to.
+/// The outcome of a step of garbage collection.
 pub(super) enum Collected {
-    /// The budget is used up, the victim is not finished.
+    /// The budget is used up before the end of the victim.
     Partly,
     /// A block was erased.
     Block,
-    /// No block is worth collecting, or there is no room to move its pages to.
+    /// No block gains anything, or there are too few free pages to copy its valid pages.
     Nothing,
 }
 
 impl PageMap {
-    /// Where moved pages go.
+    /// The frontier that copied pages go to.
     #[inline]
     const fn log_of(&self, wear: bool) -> Log {
         match (wear, self.separate) {
@@ -69,7 +69,8 @@ impl PageMap {
         }
     }
 
-    /// Moves up to `budget` pages of the victim of `pool`, and erases it when it is empty.
+    /// Copies up to `budget` pages of the victim of `pool`, and erases it when no valid page is
+    /// left.
     pub(super) fn collect(&mut self, pool: usize, budget: u32, flash: &mut FlashOps) -> Collected {
         if self.pools[pool].victim.is_none() {
             self.pools[pool].victim = self.choose(pool, false, flash);
@@ -78,21 +79,21 @@ impl PageMap {
             return Collected::Nothing;
         };
         let (mut next, mut left) = (next, budget);
-        let mut looked_up = if left < TOGETHER_MIN { u32::MAX } else { 0 };
+        let mut prefetched = if left < PREFETCH_MIN { u32::MAX } else { 0 };
         while let Some(offset) = flash.array().next_valid(block, next) {
             if left == 0 {
-                // The field alone: to put the whole back would wait for the copy of it.
+                // Only the field: storing the whole struct would wait for the copy made above.
                 if let Some(victim) = &mut self.pools[pool].victim {
                     victim.next = next;
                 }
                 return Collected::Partly;
             }
             let log = self.log_of(wear);
-            if offset >= looked_up {
-                looked_up = self.look_ahead(pool, log, (block, offset), left, flash);
+            if offset >= prefetched {
+                prefetched = self.prefetch_copies(pool, log, (block, offset), left, flash);
             }
             let moved;
-            (moved, next) = self.move_pages(pool, log, (block, offset), left, flash);
+            (moved, next) = self.copy_pages(pool, log, (block, offset), left, flash);
             left -= moved;
         }
         self.pools[pool].victim = None;
@@ -100,10 +101,10 @@ impl PageMap {
         Collected::Block
     }
 
-    /// Moves some of the next valid pages of `block`, from offset `from` on, no more than `budget`
-    /// and what fits the open block. Says how many, and up to which offset it looked.
+    /// Copies some of the next valid pages of `block`, from offset `from` on, at most `budget` and
+    /// as many as fit the open block. Returns how many, and the offset to continue at.
     #[inline]
-    fn move_pages(
+    fn copy_pages(
         &mut self,
         pool: usize,
         log: Log,
@@ -112,7 +113,7 @@ impl PageMap {
         flash: &mut FlashOps,
     ) -> (u32, u32) {
         let pages_per_block = self.geometry.pages_per_block();
-        if self.pools[pool].open[log as usize].next == pages_per_block {
+        if self.pools[pool].open[log as usize].is_full(&self.geometry) {
             self.pools[pool].begin_block(log);
         }
         let Frontier { block: to, next: first } = self.pools[pool].open[log as usize];
@@ -129,10 +130,10 @@ impl PageMap {
         (count, end)
     }
 
-    /// Erases a victim whose pages have all been moved, and decides what becomes of it.
+    /// Erases a victim without valid pages; the wear-levelling policy may choose data for it.
     fn reclaim(&mut self, pool: usize, block: BlockId, wear: bool, flash: &mut FlashOps) {
         let cause = if wear { Cause::Wear } else { Cause::Gc };
-        // Room that was kept for this victim's pages, and not needed.
+        // The block kept for this victim's pages was not needed.
         let spare = if wear { self.pools[pool].worn.take() } else { None };
         if let Some(spare) = spare {
             self.pools[pool].free.put(spare, flash.array().erases(spare));
@@ -158,33 +159,28 @@ impl PageMap {
         self.pools[pool].victim = Some(Victim { block: cold, next: 0, pace, wear: true });
     }
 
-    /// Begins a victim, if there is one whose pages have room elsewhere and, with `must_gain`,
-    /// one that holds an invalid page.
+    /// Chooses a victim whose valid pages fit the free pages and, with `must_gain`, one that holds
+    /// an invalid page.
     pub(super) fn choose(
         &mut self,
         pool: usize,
         must_gain: bool,
         flash: &mut FlashOps,
     ) -> Option<Victim> {
-        let chosen = self.policy.choose(pool, flash.array());
-        flash.note_search(self.policy.searched());
-        let block = chosen?;
-        let valid = flash.array().valid(block);
         let pages_per_block = self.geometry.pages_per_block();
         let Pool { open, free, .. } = &self.pools[pool];
-        let frontier = open[if self.separate { Log::Gc } else { Log::Host } as usize];
-        let room = u64::from(pages_per_block - frontier.next)
+        let target = open[if self.separate { Log::Gc } else { Log::Host } as usize];
+        let free_pages = u64::from(pages_per_block - target.next)
             + free.len() as u64 * u64::from(pages_per_block);
-        if u64::from(valid) > room || (must_gain && valid == pages_per_block) {
-            return None;
-        }
-        self.policy.removed(pool, block);
+        let valid_max = free_pages.min(u64::from(pages_per_block - u32::from(must_gain)));
+        let block = frontier::take_victim(&mut *self.policy, pool, valid_max, flash)?;
         self.wear.taken(pool, block);
+        let valid = flash.array().valid(block);
         let gained = (pages_per_block - valid).max(1);
         Some(Victim { block, next: 0, pace: valid.div_ceil(gained), wear: false })
     }
 
-    /// Keeps garbage collection in step with host writes.
+    /// Paces incremental garbage collection with host writes.
     #[inline]
     pub(super) fn keep_pace(&mut self, pool: usize, flash: &mut FlashOps) {
         if !self.incremental {
@@ -203,11 +199,11 @@ impl PageMap {
         self.collect(pool, budget, flash);
     }
 
-    /// Looks up what moving up to `budget` pages of `block` from offset `from` on will need: where
-    /// they are mapped is all over a table larger than the processor's caches. Says before which
-    /// offset it looked.
+    /// Prefetches what copying up to `budget` pages of `block` from offset `from` on will need:
+    /// their entries are scattered over a table larger than the processor's caches. Returns the
+    /// offset of the first page left out.
     #[cold]
-    fn look_ahead(
+    fn prefetch_copies(
         &self,
         pool: usize,
         log: Log,
@@ -215,46 +211,46 @@ impl PageMap {
         budget: u32,
         flash: &FlashOps,
     ) -> u32 {
-        let (array, mut moving) = (flash.array(), Moving::new());
-        self.touch_target(pool, log, budget, flash);
+        let (array, mut copies) = (flash.array(), Prefetch::new());
+        self.prefetch_target(pool, log, budget, flash);
         let left = self.geometry.pages_per_block() - from;
-        array.touch_owners(self.geometry.page(block, from), left.min(TOGETHER_MAX as u32));
-        let end = moving.add(array, block, from, budget as usize);
-        self.map.touch(&moving.lpns[..moving.count]);
+        array.prefetch_owners(self.geometry.page(block, from), left.min(PREFETCH_MAX as u32));
+        let end = copies.add(array, block, from, budget as usize);
+        self.map.prefetch(&copies.lpns[..copies.count]);
         end
     }
 
-    /// Touches the spare areas of the next pages of a frontier, no more than `count`.
+    /// Prefetches the spare areas of the next pages of a frontier, at most `count`.
     #[inline]
-    fn touch_target(&self, pool: usize, log: Log, count: u32, flash: &FlashOps) {
+    fn prefetch_target(&self, pool: usize, log: Log, count: u32, flash: &FlashOps) {
         let Frontier { block, next } = self.pools[pool].open[log as usize];
         let left = self.geometry.pages_per_block() - next;
         if left > 0 {
-            flash.array().touch_owners(self.geometry.page(block, next), count.min(left));
+            flash.array().prefetch_owners(self.geometry.page(block, next), count.min(left));
         }
     }
 
-    /// Looks up what the next `writes` writes of the host will need of the pools whose turn comes.
-    pub(super) fn expect_turns(&self, writes: usize, flash: &FlashOps) {
+    /// Prefetches what the next `writes` host writes will need of the pools that take them.
+    pub(super) fn prefetch_writes(&self, writes: usize, flash: &FlashOps) {
         let rounds = writes.div_ceil(self.pools.len()) as u32;
-        let turns = || (self.turn..self.pools.len()).chain(0..self.turn).take(writes);
-        for pool in turns() {
-            self.touch_target(pool, Log::Host, rounds, flash);
+        let rotation = || (self.next_pool..self.pools.len()).chain(0..self.next_pool).take(writes);
+        for pool in rotation() {
+            self.prefetch_target(pool, Log::Host, rounds, flash);
             if let (true, Some(victim)) = (self.incremental, self.pools[pool].victim) {
                 let count = victim.pace.saturating_mul(rounds);
-                self.touch_target(pool, self.log_of(victim.wear), count, flash);
+                self.prefetch_target(pool, self.log_of(victim.wear), count, flash);
                 let left = self.geometry.pages_per_block().saturating_sub(victim.next);
                 let first = self.geometry.page(victim.block, victim.next);
-                flash.array().touch_owners(first, count.saturating_mul(2).min(left));
+                flash.array().prefetch_owners(first, count.saturating_mul(2).min(left));
             }
         }
         if self.incremental {
-            let mut moving = Moving::new();
-            for victim in turns().filter_map(|pool| self.pools[pool].victim) {
+            let mut copies = Prefetch::new();
+            for victim in rotation().filter_map(|pool| self.pools[pool].victim) {
                 let count = victim.pace.saturating_mul(rounds);
-                moving.add(flash.array(), victim.block, victim.next, count as usize);
+                copies.add(flash.array(), victim.block, victim.next, count as usize);
             }
-            self.map.touch(&moving.lpns[..moving.count]);
+            self.map.prefetch(&copies.lpns[..copies.count]);
         }
     }
 }

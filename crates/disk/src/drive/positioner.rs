@@ -1,0 +1,55 @@
+//! Positioning estimates for schedulers: access times and buffer hits.
+
+use super::forced;
+use crate::cache::Segments;
+use crate::mechanics::Mechanics;
+use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Mechanics and buffer of a drive, for schedulers in it and above it. The buffer is as of the last
+/// event of the drive, without the sectors read ahead since.
+pub(super) struct DrivePositioner {
+    pub mechanics: Rc<Mechanics>,
+    pub buffer: Rc<RefCell<Segments>>,
+    pub write_cache: bool,
+    pub appends_only: bool,
+}
+
+impl Positioner for DrivePositioner {
+    #[inline]
+    fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
+        self.mechanics.positioning(now, last, to)
+    }
+
+    fn cylinder(&self, lba: Lba) -> u32 {
+        self.mechanics.cylinder(lba)
+    }
+
+    fn seek(&self, last: Lba, to: &Request) -> SimDuration {
+        self.mechanics.seek(last, to)
+    }
+
+    fn transfer(&self, to: &Request) -> SimDuration {
+        self.mechanics.transfer(to)
+    }
+
+    fn is_buffered(&self, to: &Request) -> bool {
+        let (buffer, start, end) = (self.buffer.borrow(), to.lba.0, to.end().0);
+        match to.op {
+            Op::Read => !forced(to) && buffer.find(start).is_some_and(|found| found.until >= end),
+            Op::Write => {
+                let goes_on =
+                    !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == start;
+                self.write_cache && !forced(to) && goes_on && buffer.takes(start, end)
+            }
+            Op::Trim => true,
+            Op::Flush => buffer.dirty() == 0,
+        }
+    }
+
+    fn sectors(&self) -> u64 {
+        self.mechanics.sectors()
+    }
+}

@@ -1,0 +1,111 @@
+//! What the page-mapped FTLs share: write frontiers, and victim selection in their pools.
+
+use super::{FtlError, FtlInput};
+use crate::gc::{GcEntry, GcInput, VictimPolicy};
+use crate::geometry::{BlockId, Geometry, Ppn};
+use crate::ops::FlashOps;
+use hybridsim_config::param::Problem;
+use serde::{Deserialize, Serialize};
+
+/// Blocks of each pool that cannot hold data: a free one to copy to, and an open one.
+pub(super) const RESERVE_BLOCKS: u32 = 2;
+
+/// An open block, and the next page in it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Frontier {
+    pub block: BlockId,
+    pub next: u32,
+}
+
+impl Frontier {
+    /// No open block, which looks like a full one.
+    pub const fn none(geometry: &Geometry) -> Self {
+        Self { block: BlockId::NONE, next: geometry.pages_per_block() }
+    }
+
+    pub const fn new(block: BlockId) -> Self {
+        Self { block, next: 0 }
+    }
+
+    #[inline]
+    pub const fn is_full(&self, geometry: &Geometry) -> bool {
+        self.next == geometry.pages_per_block()
+    }
+
+    /// Takes the next page; also returns the block if that was its last page.
+    #[inline(always)]
+    pub fn take_page(&mut self, geometry: &Geometry) -> (Ppn, Option<BlockId>) {
+        let page = geometry.page(self.block, self.next);
+        self.next += 1;
+        (page, self.is_full(geometry).then_some(self.block))
+    }
+}
+
+/// Returns `next` and advances it to the next of `count` pools, round-robin.
+#[inline]
+pub(super) const fn round_robin(next: &mut usize, count: usize) -> usize {
+    let pool = *next;
+    *next = if pool + 1 == count { 0 } else { pool + 1 };
+    pool
+}
+
+/// Builds the victim policy chosen by parameter `gc`, for `pools` pools.
+pub(super) fn victim_policy(
+    input: &FtlInput<'_>,
+    pools: usize,
+) -> Result<Box<dyn VictimPolicy>, Vec<Problem>> {
+    let FtlInput { geometry, seed, path, .. } = *input;
+    let (entry, settings) = input.chosen::<GcEntry>("gc")?;
+    (entry.build)(&GcInput { settings, geometry, pools, seed, path })
+}
+
+/// Takes a victim of `pool` with at most `valid_max` valid pages.
+pub(super) fn take_victim(
+    policy: &mut dyn VictimPolicy,
+    pool: usize,
+    valid_max: u64,
+    flash: &mut FlashOps,
+) -> Option<BlockId> {
+    let chosen = policy.choose(pool, flash.array());
+    flash.note_search(policy.searched());
+    let block = chosen.filter(|block| u64::from(flash.array().valid(*block)) <= valid_max)?;
+    policy.removed(pool, block);
+    Some(block)
+}
+
+/// The problem of a device whose blocks hold fewer than the exported pages; `reserve` is what is
+/// set aside.
+pub(super) fn capacity_problem(
+    input: &FtlInput<'_>,
+    capacity: u64,
+    reserve: &str,
+) -> Option<Problem> {
+    // One page more than exported: a page is written before its old copy is invalidated.
+    (u64::from(input.exported_pages) + 1 > capacity).then(|| {
+        let message = format!(
+            "{} pages are exported, but {reserve} in each of {} planes leave a capacity of {}; \
+             raise over_provisioning or blocks_per_plane",
+            input.exported_pages,
+            input.geometry.planes(),
+            capacity.saturating_sub(1)
+        );
+        Problem::new("over_provisioning", message)
+    })
+}
+
+/// The error of a device that exports `pages` pages and cannot write another one.
+#[cold]
+pub(super) fn device_full(pages: usize, flash: &FlashOps) -> FtlError {
+    let array = flash.array();
+    let message = format!(
+        "{} of {} blocks have reached their {} erases, and the rest cannot hold the {pages} pages \
+         exported; choose a higher endurance or over_provisioning, or a shorter workload",
+        array.retired_blocks(),
+        array.geometry().blocks(),
+        array.endurance(),
+    );
+    match array.retired_blocks() {
+        0 => FtlError::Full(message),
+        _ => FtlError::WornOut(message),
+    }
+}

@@ -1,0 +1,241 @@
+//! The back end of kind `slc-mlc-ssd`: gives the operations of each request their time, one after
+//! the other (chang-slc-mlc, section 5.1: no parallelism among chips), and reports them.
+
+use super::hybrid_ftl::HybridFtl;
+use super::nvram::NvramBuffer;
+use super::operations::{Batch, Command, Medium, MediumTimes, Statistic};
+use crate::device::{self, FlashBackend, Service, SsdDevice, Unreported};
+use crate::event::Cause;
+use crate::event::FlashAct;
+use crate::event::FlashBusy;
+use crate::event::FlashEvent;
+use crate::event::FlashUnit;
+use crate::ftl::FtlError;
+use crate::geometry::BlockId;
+use hybridsim_engine::CommonEvent;
+use hybridsim_engine::state::{Loader, Saver, StateError};
+use hybridsim_engine::{
+    Ctx, LatencyBreakdown, LatencyPhase, Op, PowerState, Request, SimDuration, SimTime,
+};
+
+pub struct HybridBackend {
+    pub ftl: HybridFtl,
+    pub nvram: Option<NvramBuffer>,
+    /// By [`Medium`].
+    pub times: [MediumTimes; 3],
+    /// Controller overhead per request.
+    pub overhead: SimDuration,
+    /// MLC blocks are numbered after these in events.
+    pub slc_blocks: u32,
+    /// Time spent reading, writing and erasing that has not been reported.
+    pub active: [SimDuration; 3],
+    /// Versions of the write that is executed, in verified runs.
+    pub versions: Vec<u64>,
+}
+
+/// The SSD of kind `slc-mlc-ssd`.
+pub type SlcMlcSsd = SsdDevice<HybridBackend>;
+
+const STATES: [PowerState; 3] = [PowerState::Read, PowerState::Write, PowerState::Erase];
+
+impl HybridBackend {
+    fn execute(&mut self, ctx: &mut Ctx<'_>, request: &Request) -> Result<(), FtlError> {
+        let Self { ftl, nvram, versions, .. } = self;
+        let (first, sectors) = (request.lba.0 as u32, request.sectors);
+        match request.op {
+            Op::Read => {
+                let into = ctx.data().versions_mut(request.data, sectors);
+                match nvram {
+                    Some(nvram) => nvram.read(ftl, first, sectors, into),
+                    None => ftl.read(first, sectors, into),
+                }
+            }
+            Op::Write => {
+                versions.clear();
+                versions.extend_from_slice(ctx.data().versions(request.data, sectors));
+                match nvram {
+                    Some(nvram) => nvram.write(ftl, first, sectors, versions),
+                    None => ftl.write(first, sectors, versions),
+                }
+            }
+            Op::Trim => {
+                if let Some(nvram) = nvram {
+                    nvram.trim(first, sectors);
+                }
+                ftl.trim(first, sectors);
+                Ok(())
+            }
+            // A write completes when it is in non-volatile memory.
+            Op::Flush => Ok(()),
+        }
+    }
+
+    /// Times the recorded operations, of which the first begins at `begin`, and reports them.
+    /// Returns how long they take.
+    fn run_operations(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        begin: SimTime,
+        breakdown: &mut LatencyBreakdown,
+    ) -> SimDuration {
+        let mut took = SimDuration::ZERO;
+        let operations = &mut self.ftl.operations;
+        for batch in operations.batches() {
+            let time = self.times[batch.medium as usize].of(batch.command, batch.count);
+            let phase = match batch.command {
+                Command::Read => LatencyPhase::FlashRead,
+                Command::Program => LatencyPhase::FlashProgram,
+                Command::Erase => LatencyPhase::FlashErase,
+            };
+            let serves = matches!(batch.cause, Cause::Host | Cause::Partial | Cause::Mapping);
+            breakdown.add(if serves { phase } else { LatencyPhase::Gc }, time);
+            self.active[batch.command as usize] += time;
+            if ctx.detailed_events() && !time.is_zero() {
+                report_busy(ctx, batch, begin + took, time);
+            }
+            took += time;
+            report_batch(ctx, batch, self.slc_blocks);
+        }
+        for &(statistic, value) in operations.statistics() {
+            ctx.emit(CommonEvent::Custom { name: statistic as u8, value });
+        }
+        if operations.unwritten > 0 {
+            ctx.emit(FlashEvent::ReadUnwritten { pages: operations.unwritten });
+        }
+        operations.clear();
+        took
+    }
+}
+
+fn report_busy(ctx: &mut Ctx<'_>, batch: &Batch, begin: SimTime, time: SimDuration) {
+    let act = match batch.command {
+        Command::Read => FlashAct::Read,
+        Command::Program => FlashAct::Program,
+        Command::Erase => FlashAct::Erase,
+    };
+    let (unit, end) = (FlashUnit::Die(batch.medium.die()), begin + time);
+    ctx.emit(FlashBusy { unit, act, cause: batch.cause, begin, end });
+}
+
+fn report_batch(ctx: &mut Ctx<'_>, batch: &Batch, slc_blocks: u32) {
+    let Batch { cause, erases, .. } = *batch;
+    let die = batch.medium.die();
+    let block = batch.block + if batch.medium == Medium::Slc { 0 } else { slc_blocks };
+    for _ in 0..batch.count {
+        ctx.emit(match batch.command {
+            Command::Read => FlashEvent::Read { cause, die },
+            Command::Program => FlashEvent::Program { cause, die },
+            Command::Erase => FlashEvent::Erase { cause, die, block, erases },
+        });
+    }
+}
+
+impl FlashBackend for HybridBackend {
+    const PAUSES_BETWEEN_STEPS: bool = false;
+    const REPORTS_INITIAL_FREE_BLOCKS: bool = false;
+
+    fn sectors_per_page(&self) -> u32 {
+        self.ftl.mlc.sectors_per_page
+    }
+
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.verifying() {
+            self.ftl.verify();
+        }
+    }
+
+    fn serve(&mut self, ctx: &mut Ctx<'_>, request: &Request, busy_until: SimTime) -> Service {
+        let now = ctx.now();
+        let result = self.execute(ctx, request);
+        let start = now.max(busy_until);
+        let mut breakdown = LatencyBreakdown::NONE;
+        breakdown.add(LatencyPhase::Queue, start.since(now));
+        breakdown.add(LatencyPhase::Overhead, self.overhead);
+        let begin = start + self.overhead;
+        let end = begin + self.run_operations(ctx, begin, &mut breakdown);
+        Service { result, end, breakdown, busy_until: end }
+    }
+
+    fn background_step(&mut self, ctx: &mut Ctx<'_>) -> (SimTime, Result<bool, FtlError>) {
+        let now = ctx.now();
+        let more = self.ftl.idle();
+        (now + self.run_operations(ctx, now, &mut LatencyBreakdown::default()), more)
+    }
+
+    fn report_states(&mut self, ctx: &mut Ctx<'_>, period: Unreported) -> bool {
+        if period.now < period.busy_until && !period.everything {
+            return false;
+        }
+        let mut left = period.now.since(period.from);
+        for (state, active) in STATES.into_iter().zip(&mut self.active) {
+            let time = left.min(std::mem::take(active));
+            if !time.is_zero() {
+                ctx.emit(CommonEvent::StateTime { state, duration: time });
+            }
+            left = left.saturating_sub(time);
+        }
+        if !left.is_zero() {
+            ctx.emit(CommonEvent::StateTime { state: PowerState::Idle, duration: left });
+        }
+        true
+    }
+
+    fn report_wear(&self, ctx: &mut Ctx<'_>) {
+        let mlc = &self.ftl.mlc.array;
+        let slc = self.ftl.slc.as_ref().map(|slc| &slc.log.array);
+        for (statistic, array) in [(Statistic::MlcWear, Some(mlc)), (Statistic::SlcWear, slc)] {
+            for block in 0..array.map_or(0, |array| array.geometry().blocks()) {
+                let erases = array.map_or(0, |array| array.erases(BlockId(block)));
+                ctx.emit(CommonEvent::Custom { name: statistic as u8, value: u64::from(erases) });
+            }
+        }
+        device::report_wear(ctx, [mlc].into_iter().chain(slc));
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.ftl.mlc.free.len() as u32
+    }
+
+    fn violation(&self) -> Option<String> {
+        self.ftl.violation().map(|violation| violation.to_string())
+    }
+
+    /// Operations under way are cut short.
+    fn power_lost(&mut self, now: SimTime, _busy_until: SimTime) -> Result<SimTime, String> {
+        self.ftl.operations.clear();
+        self.ftl.rebuild()?;
+        Ok(now)
+    }
+
+    fn recover(&mut self, ctx: &mut Ctx<'_>) -> SimDuration {
+        let now = ctx.now();
+        self.run_operations(ctx, now, &mut LatencyBreakdown::default())
+    }
+
+    fn restore_sector(&mut self, sector: u64, version: u64) {
+        let sector = sector as u32;
+        let buffered =
+            self.nvram.as_mut().is_some_and(|nvram| nvram.restore_version(sector, version));
+        if !buffered {
+            self.ftl.restore_version(sector, version);
+        }
+    }
+
+    fn save(&self, to: &mut Saver) -> Result<(), StateError> {
+        self.ftl.save(to);
+        if let Some(nvram) = &self.nvram {
+            nvram.save(to);
+        }
+        to.put(&self.active);
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
+        self.ftl.restore(from)?;
+        if let Some(nvram) = &mut self.nvram {
+            nvram.restore(from)?;
+        }
+        self.active = from.take()?;
+        Ok(())
+    }
+}

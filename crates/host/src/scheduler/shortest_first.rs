@@ -1,0 +1,368 @@
+//! Schedulers that estimate a cost for every request and dispatch the cheapest.
+//!
+//! Like a drive's command queue, they compare the oldest `window` requests only; a decision takes
+//! as many estimates. The device estimates seek, rotation and transfer; where it has no moving head
+//! the cost is the distance in sectors. Those without ageing can starve requests in the window.
+//!
+//! DiskSim's manual names `sptf-rot-opt`, `sptf-rot-weight` and `sptf-seek-weight` without defining
+//! them. Here the last two weight rotation or seek; `sptf-rot-opt` takes the request with the
+//! shortest rotation among those that need at most a share longer than the best.
+
+use super::entry;
+use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::param::{Built, Kind, Param, Settings};
+use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::{Loader, Saver, SimDuration, StateError};
+use std::collections::VecDeque;
+
+const WINDOW: Param = Param::with(
+    "window",
+    Kind::Count { min: 1, max: 65_536 },
+    "256",
+    "The oldest waiting requests that are compared; the run time of a decision grows with it",
+);
+const DISTANCE: Param = Param::with(
+    "distance",
+    Kind::Choice(&["approximate", "exact"]),
+    "\"approximate\"",
+    "By sector numbers, or by the device's seek times",
+);
+const WAIT_MAX: Param = Param::with(
+    "wait_max",
+    Kind::Duration,
+    "\"3s\"",
+    "Maximum queueing time: an estimate is multiplied by the share of it that remains",
+);
+const AGE_WEIGHT: Param = Param::with(
+    "age_weight",
+    Kind::Number { min: 0.0, max: 1000.0 },
+    "0.006",
+    "Time subtracted from an estimate for each unit of queueing time; 0 is sptf, large values \
+     approach fcfs",
+);
+const WEIGHT: Param = Param::with(
+    "weight",
+    Kind::Number { min: 0.0, max: 1000.0 },
+    "1",
+    "Factor of the weighted component; 1 is sptf",
+);
+const SLACK: Param = Param::with(
+    "slack",
+    Kind::Number { min: 0.0, max: 10.0 },
+    "0",
+    "How much longer than the best one a request may take and still be chosen for its rotation, as \
+     a share; 0 is sptf",
+);
+const WEIGHTED_PARAMS: &[Param] = &[WINDOW, WAIT_MAX];
+pub(super) const AGED_PARAMS: &[Param] = &[WINDOW, AGE_WEIGHT];
+const WSTF: &str = "Seltzer, Chen and Ousterhout 1990 (WSTF, 3 s at most)";
+const ASATF_ORIGIN: &str = "Jacobson and Wilkes 1991 (ASATF, W = 6 ms per second)";
+
+pub const SDF: SchedulerEntry = entry(
+    "sdf",
+    "the shortest travel of the arm, rotation left out",
+    "DiskSim's SDF_APPROX (22) and SDF_EXACT (23)",
+    &[WINDOW, DISTANCE],
+    |settings| match settings.text("distance") {
+        "exact" => build(settings, Cost::Seek),
+        _ => build(settings, Cost::Distance),
+    },
+);
+pub const SPTF: SchedulerEntry = entry(
+    "sptf",
+    "the request the head reaches first, seek and rotation counted",
+    "Seltzer, Chen and Ousterhout 1990; Jacobson and Wilkes 1991; DiskSim's 8",
+    &[WINDOW],
+    |settings| build(settings, Cost::Time(Estimate::Positioning)),
+);
+pub const SPCTF: SchedulerEntry = entry(
+    "spctf",
+    "as sptf, requests in the device's buffer before all others",
+    "Worthington, Ganger and Patt 1994; DiskSim's 9",
+    &[WINDOW],
+    |settings| build(settings, Cost::Time(Estimate::Buffered)),
+);
+pub const SATF: SchedulerEntry = entry(
+    "satf",
+    "the request that completes first: seek, rotation and transfer counted",
+    "Jacobson and Wilkes 1991; DiskSim's 10",
+    &[WINDOW],
+    |settings| build(settings, Cost::Time(Estimate::Access)),
+);
+pub const WPTF: SchedulerEntry = entry(
+    "wptf",
+    "as sptf, weighted by the time left until the longest wait (DiskSim's 11)",
+    WSTF,
+    WEIGHTED_PARAMS,
+    |settings| weighted(settings, Estimate::Positioning),
+);
+pub const WPCTF: SchedulerEntry = entry(
+    "wpctf",
+    "as spctf, weighted by the time left until the longest wait (DiskSim's 12)",
+    WSTF,
+    WEIGHTED_PARAMS,
+    |settings| weighted(settings, Estimate::Buffered),
+);
+pub const WATF: SchedulerEntry = entry(
+    "watf",
+    "as satf, weighted by the time left until the longest wait (DiskSim's 13)",
+    WSTF,
+    WEIGHTED_PARAMS,
+    |settings| weighted(settings, Estimate::Access),
+);
+pub const ASPTF: SchedulerEntry = entry(
+    "asptf",
+    "as sptf, less a share of the queueing time (DiskSim's 14)",
+    ASATF_ORIGIN,
+    AGED_PARAMS,
+    |settings| aged(settings, Estimate::Positioning),
+);
+pub const ASPCTF: SchedulerEntry = entry(
+    "aspctf",
+    "as spctf, less a share of the queueing time (DiskSim's 15)",
+    ASATF_ORIGIN,
+    AGED_PARAMS,
+    |settings| aged(settings, Estimate::Buffered),
+);
+pub const ASATF: SchedulerEntry = entry(
+    "asatf",
+    "as satf, less a share of the queueing time (DiskSim's 16)",
+    ASATF_ORIGIN,
+    AGED_PARAMS,
+    |settings| aged(settings, Estimate::Access),
+);
+pub const ROT_WEIGHT: SchedulerEntry = entry(
+    "sptf-rot-weight",
+    "as sptf, rotation multiplied by a weight",
+    "DiskSim's SPTF_ROT_WEIGHT (25)",
+    &[WINDOW, WEIGHT],
+    |settings| {
+        let rotation = settings.number("weight");
+        build(settings, Cost::SeekAndRotation { seek: 1.0, rotation })
+    },
+);
+pub const SEEK_WEIGHT: SchedulerEntry = entry(
+    "sptf-seek-weight",
+    "as sptf, seek multiplied by a weight",
+    "DiskSim's SPTF_SEEK_WEIGHT (26)",
+    &[WINDOW, WEIGHT],
+    |settings| {
+        let seek = settings.number("weight");
+        build(settings, Cost::SeekAndRotation { seek, rotation: 1.0 })
+    },
+);
+pub const ROT_OPT: SchedulerEntry = entry(
+    "sptf-rot-opt",
+    "the shortest rotation among requests about as quick as the best",
+    "DiskSim's SPTF_ROT_OPT (24)",
+    &[WINDOW, SLACK],
+    |settings| {
+        Ok(Box::new(ShortestRotation {
+            queue: VecDeque::new(),
+            window: settings.count("window") as usize,
+            slack: settings.number("slack"),
+        }))
+    },
+);
+
+fn build(settings: &Settings, cost: Cost) -> Built<dyn Scheduler> {
+    Ok(Box::new(ShortestFirst::new(settings.count("window"), cost)))
+}
+
+fn weighted(settings: &Settings, estimate: Estimate) -> Built<dyn Scheduler> {
+    build(settings, Cost::Weighted { estimate, wait_max: settings.duration("wait_max") })
+}
+
+pub(super) fn aged(settings: &Settings, estimate: Estimate) -> Built<dyn Scheduler> {
+    let weight_millionths = (settings.number("age_weight") * 1e6) as i128;
+    build(settings, Cost::Aged { estimate, weight_millionths })
+}
+
+/// Which of the device's estimates a cost uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimate {
+    /// Seek and rotation.
+    Positioning,
+    /// Seek and rotation, 0 for requests in the device's buffer.
+    Buffered,
+    /// Seek, rotation and transfer.
+    Access,
+}
+
+impl Estimate {
+    #[inline]
+    fn of(self, head: &Head<'_>, item: &Queued) -> i64 {
+        let Some(device) = head.positioner else {
+            return distance(head, item);
+        };
+        if self == Self::Buffered && device.is_buffered(&item.request) {
+            return 0;
+        }
+        let time = device.positioning(head.now, head.last, &item.request);
+        signed(match self {
+            Self::Access => (time + device.transfer(&item.request)).as_ns(),
+            Self::Positioning | Self::Buffered => time.as_ns(),
+        })
+    }
+}
+
+/// What a request costs, in nanoseconds where the device gives estimates, else in sectors.
+#[derive(Clone, Copy, Debug)]
+pub enum Cost {
+    /// Distance in sectors.
+    Distance,
+    /// Seek time.
+    Seek,
+    /// An estimate as it is.
+    Time(Estimate),
+    /// The estimate less a share of the queueing time.
+    Aged {
+        /// The estimate.
+        estimate: Estimate,
+        /// In millionths, so that decisions are made in whole numbers.
+        weight_millionths: i128,
+    },
+    /// The estimate times the share of `wait_max` that remains. Requests that have waited longer
+    /// go before all others, oldest first.
+    Weighted {
+        /// The estimate.
+        estimate: Estimate,
+        /// The longest wait.
+        wait_max: SimDuration,
+    },
+    /// The sum of seek and rotation, each multiplied by a factor.
+    SeekAndRotation {
+        /// Factor of the seek time.
+        seek: f64,
+        /// Factor of the rotational latency.
+        rotation: f64,
+    },
+}
+
+impl Cost {
+    #[inline]
+    fn of(&self, head: &Head<'_>, item: &Queued) -> i64 {
+        let waited = || head.now.since(item.since).as_ns();
+        match *self {
+            Self::Distance => distance(head, item),
+            Self::Seek => match head.positioner {
+                Some(device) => signed(device.seek(head.last, &item.request).as_ns()),
+                None => distance(head, item),
+            },
+            Self::Time(estimate) => estimate.of(head, item),
+            Self::Aged { estimate, weight_millionths } => {
+                let bonus = i128::from(waited()) * weight_millionths / 1_000_000;
+                let bonus = signed(u64::try_from(bonus).unwrap_or(u64::MAX));
+                estimate.of(head, item).saturating_sub(bonus)
+            }
+            Self::Weighted { estimate, wait_max } => {
+                let (max, waited) = (wait_max.as_ns(), waited());
+                if waited >= max {
+                    return -signed(waited - max) - 1;
+                }
+                let share = i128::from(estimate.of(head, item)) * i128::from(max - waited);
+                (share / i128::from(max)) as i64
+            }
+            Self::SeekAndRotation { seek, rotation } => {
+                let (seek_ns, rotation_ns) = seek_and_rotation(head, item);
+                // Products and one sum, rounded alike on every platform.
+                signed((seek_ns as f64 * seek + rotation_ns as f64 * rotation) as u64)
+            }
+        }
+    }
+}
+
+/// As a signed number; 292 years are enough.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn distance(head: &Head<'_>, item: &Queued) -> i64 {
+    signed(item.request.lba.0.abs_diff(head.last.0))
+}
+
+/// Seek and rotation in nanoseconds; the distance where the device gives no estimates.
+fn seek_and_rotation(head: &Head<'_>, item: &Queued) -> (u64, u64) {
+    let Some(device) = head.positioner else {
+        return (item.request.lba.0.abs_diff(head.last.0), 0);
+    };
+    let both = device.positioning(head.now, head.last, &item.request);
+    let seek = device.seek(head.last, &item.request).min(both);
+    (seek.as_ns(), (both - seek).as_ns())
+}
+
+/// Requests in order of arrival; the cheapest of the first `window` is dispatched.
+#[derive(Debug)]
+pub struct ShortestFirst {
+    queue: VecDeque<Queued>,
+    window: usize,
+    cost: Cost,
+}
+
+impl ShortestFirst {
+    /// Compares the oldest `window` requests by `cost`.
+    pub fn new(window: u64, cost: Cost) -> Self {
+        Self { queue: VecDeque::new(), window: window as usize, cost }
+    }
+}
+
+impl Scheduler for ShortestFirst {
+    fn push(&mut self, item: Queued) {
+        self.queue.push_back(item);
+    }
+
+    fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        let window = self.queue.iter().take(self.window).enumerate();
+        let (at, _) = window.min_by_key(|(at, item)| (self.cost.of(head, item), *at))?;
+        self.queue.remove(at)
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+/// Requests in order of arrival; the shortest rotation among the quick ones is dispatched.
+#[derive(Debug)]
+struct ShortestRotation {
+    queue: VecDeque<Queued>,
+    window: usize,
+    slack: f64,
+}
+
+impl Scheduler for ShortestRotation {
+    fn push(&mut self, item: Queued) {
+        self.queue.push_back(item);
+    }
+
+    fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
+        let window = || self.queue.iter().take(self.window);
+        let costs = || window().map(|item| seek_and_rotation(head, item)).enumerate();
+        let sum = |(seek, rotation): (u64, u64)| seek.saturating_add(rotation);
+        let best = costs().map(|(_, cost)| sum(cost)).min()?;
+        let limit = ((best as f64 * (1.0 + self.slack)) as u64).max(best);
+        let quick = costs().filter(|(_, cost)| sum(*cost) <= limit);
+        let (at, _) = quick.min_by_key(|(at, (_, rotation))| (*rotation, *at))?;
+        self.queue.remove(at)
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Common to all generators: arrival times and the end of the workload.
+
+use super::{GeneratorInput, distribution};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_engine::sample::Distribution;
+use hybridsim_engine::{Arrival, Op, Request, SECTOR_BYTES, SimDuration, SimTime, Source, Stream};
+
+/// Draws requests.
+pub trait Generator {
+    /// The next request.
+    fn draw(&mut self) -> Request;
+
+    /// Time from the previous request to the one just drawn; `None` where `interarrival_ms`
+    /// determines it.
+    fn interarrival(&mut self) -> Option<SimDuration> {
+        None
+    }
+
+    /// Whether the generator has no more requests.
+    fn ended(&self) -> bool {
+        false
+    }
+}
+
+const COUNT: Kind = Kind::Count { min: 1, max: u64::MAX };
+
+const REQUESTS: Param = Param::optional(
+    "requests",
+    COUNT,
+    "Ends after this number of requests. One of `requests`, `bytes` and `duration` must be given.",
+);
+const BYTES: Param = Param::optional(
+    "bytes",
+    Kind::Bytes,
+    "Ends after this number of bytes; the last request is shortened to fit.",
+);
+const DURATION: Param = Param::optional(
+    "duration",
+    Kind::Duration,
+    "Ends before the first arrival later than this; needs arrival times.",
+);
+const INTERARRIVAL: Param = Param::optional(
+    "interarrival_ms",
+    distribution::KIND,
+    "Milliseconds between arrivals. Without it all requests arrive at time 0, as a closed loop \
+     needs.",
+);
+
+/// Parameters that end a workload.
+pub const LIMITS: &[Param] = &[REQUESTS, BYTES, DURATION];
+/// Parameters that end a workload and set its arrival times.
+pub const LIMITS_AND_ARRIVALS: &[Param] = &[REQUESTS, BYTES, DURATION, INTERARRIVAL];
+
+/// Times between arrivals.
+#[derive(Clone, Debug)]
+pub enum Interarrival {
+    /// All requests arrive at time 0.
+    None,
+    Fixed(SimDuration),
+    /// Milliseconds, drawn; negative ones are drawn again.
+    Drawn(Distribution, Stream),
+}
+
+/// Draws milliseconds until they are not negative.
+pub(crate) fn draw_ms(distribution: &Distribution, stream: &mut Stream) -> SimDuration {
+    for _ in 0..REDRAWS_MAX {
+        let ms = distribution.draw(stream);
+        if ms >= 0.0 {
+            return SimDuration::from_ns_f64(ms * 1e6);
+        }
+    }
+    SimDuration::ZERO
+}
+
+/// After so many draws in a row that are not allowed, an allowed value is used instead. Builders
+/// reject distributions for which that would not be rare.
+pub(crate) const REDRAWS_MAX: u32 = 1_000;
+
+/// Adds a problem when less than 1 % of the values of `distribution` are `allowed`.
+pub(crate) fn check_draws(
+    param: &'static str,
+    distribution: &Distribution,
+    allowed: impl Fn(f64) -> bool,
+    what: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut stream = Stream::new(0, param);
+    let draws = 2_000;
+    let good = (0..draws).filter(|_| allowed(distribution.draw(&mut stream))).count();
+    if good * 100 < draws {
+        let message = format!("less than 1 % of the values of this distribution are {what}");
+        problems.push(Problem::new(param, message));
+    }
+}
+
+/// The end of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub requests: u64,
+    pub sectors: u64,
+    /// The last possible arrival.
+    pub until: SimTime,
+}
+
+impl Limits {
+    pub const NONE: Self = Self { requests: u64::MAX, sectors: u64::MAX, until: SimTime::NEVER };
+
+    pub const fn requests(requests: u64) -> Self {
+        Self { requests, ..Self::NONE }
+    }
+}
+
+/// A workload of a generator's requests with arrival times and limits.
+#[derive(Clone, Debug)]
+pub struct GeneratedWorkload<G> {
+    generator: G,
+    gaps: Interarrival,
+    limits: Limits,
+    at: SimTime,
+    requests: u64,
+    sectors_left: u64,
+}
+
+impl<G: Generator> GeneratedWorkload<G> {
+    pub fn new(generator: G, gaps: Interarrival, limits: Limits) -> Self {
+        let sectors_left = limits.sectors;
+        Self { generator, gaps, limits, at: SimTime::ZERO, requests: 0, sectors_left }
+    }
+
+    /// Advances to the next arrival; the first request arrives at 0.
+    #[inline]
+    fn advance(&mut self) {
+        let own = self.generator.interarrival();
+        if self.requests == 0 {
+            return;
+        }
+        let gap = match (&mut self.gaps, own) {
+            (_, Some(gap)) => gap,
+            (Interarrival::None, None) => return,
+            (Interarrival::Fixed(gap), None) => *gap,
+            (Interarrival::Drawn(distribution, stream), None) => draw_ms(distribution, stream),
+        };
+        self.at += gap;
+    }
+}
+
+impl<G: Generator> Source for GeneratedWorkload<G> {
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        if self.requests >= self.limits.requests || self.sectors_left == 0 || self.generator.ended()
+        {
+            return Ok(None);
+        }
+        let mut request = self.generator.draw();
+        self.advance();
+        if self.at > self.limits.until || self.at == SimTime::NEVER {
+            self.limits.requests = self.requests;
+            return Ok(None);
+        }
+        if request.op != Op::Flush && self.limits.sectors != u64::MAX {
+            let sectors = u64::from(request.sectors).min(self.sectors_left);
+            request.sectors = sectors as u32;
+            self.sectors_left -= sectors;
+        }
+        self.requests += 1;
+        Ok(Some(Arrival { at: self.at, request }))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let share = |done: u64, of: u64| if of == u64::MAX { 0.0 } else { done as f64 / of as f64 };
+        let Limits { requests, sectors, until } = self.limits;
+        let progress = share(self.requests, requests)
+            .max(share(sectors - self.sectors_left, sectors))
+            .max(share(self.at.as_ns(), until.as_ns()));
+        Some(progress.min(1.0))
+    }
+}
+
+/// Builds the workload of `generator`. `own` limits and interarrival times are the generator's
+/// defaults.
+pub(crate) fn build_workload<G: Generator + 'static>(
+    input: &GeneratorInput<'_>,
+    generator: Option<G>,
+    own: Limits,
+    own_gaps: Option<Interarrival>,
+    mut problems: Vec<Problem>,
+) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let settings = input.settings;
+    let asked = input.distribution("interarrival_ms", &mut problems);
+    if let Some(distribution) = &asked {
+        let what = "a time of at least 0";
+        check_draws("interarrival_ms", distribution, |ms| ms >= 0.0, what, &mut problems);
+    }
+    let drawn = asked.map(|distribution| Interarrival::Drawn(distribution, input.stream("gap")));
+    let gaps = drawn.or(own_gaps).unwrap_or(Interarrival::None);
+    let sectors = settings.bytes_opt("bytes").map(|bytes| bytes / SECTOR_BYTES);
+    if sectors == Some(0) {
+        problems.push(Problem::new("bytes", "is less than a sector of 512 bytes"));
+    }
+    let duration = settings.duration_opt("duration");
+    if duration.is_some() && matches!(gaps, Interarrival::None) {
+        problems.push(Problem::new(
+            "duration",
+            "needs `interarrival_ms`: without it there are no arrival times",
+        ));
+    }
+    let limits = Limits {
+        requests: settings.count_opt("requests").unwrap_or(own.requests),
+        sectors: sectors.unwrap_or(own.sectors),
+        until: duration.map_or(own.until, |time| SimTime::ZERO + time),
+    };
+    let endless =
+        limits.requests == u64::MAX && limits.sectors == u64::MAX && limits.until == SimTime::NEVER;
+    if endless {
+        problems.push(Problem::new("requests", "give `requests`, `bytes` or `duration`"));
+    }
+    match generator {
+        Some(generator) if problems.is_empty() => {
+            Ok(Box::new(GeneratedWorkload::new(generator, gaps, limits)))
+        }
+        _ => Err(problems),
+    }
+}

@@ -1,0 +1,333 @@
+//! The family of text traces with five columns, `time device address size op`, which differ only in
+//! units: DiskSim, FlashSim, MQSim, SSDsim, and a replayer of Microsoft's production traces.
+
+use super::bytes::FileHead;
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, head_lines, open_lines};
+use super::normalise::RawRequest;
+use super::number;
+use super::{Confidence, FormatEntry, FormatInput, choice};
+use crate::record::{RecordReader, TraceError};
+use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{Op, SECTOR_BYTES};
+
+const fn time_unit(default: &'static str) -> Param {
+    const UNITS: Kind = Kind::Choice(&["s", "ms", "us", "ns", "ps"]);
+    Param::with("time_unit", UNITS, default, "Unit of the times: s, ms, us, ns or ps.")
+}
+const MILLISECONDS: Param = time_unit("\"ms\"");
+/// MQSim's unit is given in its workload file, not in the trace; the traces shipped use ns.
+const NANOSECONDS: Param = time_unit("\"ns\"");
+const PAGE: Param = Param::with(
+    "page_bytes",
+    Kind::Bytes,
+    "\"4KiB\"",
+    "Unit of the sizes: a multiple of 512 bytes, up to 1 GiB.",
+);
+const PAGE_BYTES: u64 = 4096;
+
+pub(super) const DISKSIM: FormatEntry = FormatEntry {
+    description: Description {
+        name: "disksim",
+        summary: "DiskSim ASCII: time in ms, device, first sector, sectors, flags in hexadecimal.",
+        origin: "DiskSim 4.0 reference manual, section on input traces",
+        params: &[MILLISECONDS],
+    },
+    sniff: |head| {
+        sniff(head, |found| {
+            let known = !found.whole_times && found.bad == 0;
+            if known && !found.byte_like && found.sectors() {
+                Confidence::Likely
+            } else {
+                Confidence::Possible
+            }
+        })
+    },
+    open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::HexFlags),
+    same_as: &["replayer-sectors"],
+    sample: b"13.190000\t30\t0\t5\t1\n17.820000\t20\t57001\t6\t1\n25.910000\t18\t28600\t12\t1c\n",
+};
+
+/// As DiskSim's, but with sizes in pages while addresses stay in sectors.
+pub(super) const FLASHSIM: FormatEntry = FormatEntry {
+    description: Description {
+        name: "flashsim",
+        summary: "FlashSim text: time in ms, device, first sector, size in pages, 1 read or 0 \
+                  write.",
+        origin: "traces shipped with FlashSim; units found from runs of sequential requests",
+        params: &[MILLISECONDS, PAGE],
+    },
+    sniff: |head| {
+        sniff(head, |found| {
+            let paged = found.pages() && !found.whole_times && found.bad == 0;
+            if paged { Confidence::Likely } else { Confidence::Possible }
+        })
+    },
+    open: |input| {
+        let page_bytes = input.settings.bytes_opt(PAGE.name).unwrap_or(PAGE_BYTES);
+        open(input, MILLISECONDS, Unit::Pages(page_bytes / SECTOR_BYTES), OpColumn::HexFlags)
+    },
+    same_as: &[],
+    sample: b"0.875000\t0\t7\t1\t1\n1.5\t0\t15\t2\t1\n2.5\t0\t31\t1\t1\n4.5\t0\t39\t3\t0\n",
+};
+
+pub(super) const MQSIM: FormatEntry = FormatEntry {
+    description: Description {
+        name: "mqsim",
+        summary: "MQSim ASCII: time (ns by default), device, first sector, sectors, 1 read or 0 \
+                  write.",
+        origin: "MQSim (FAST 2018), trace-based IO flows",
+        params: &[NANOSECONDS],
+    },
+    sniff: sniff_nanoseconds,
+    open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    same_as: &["ssdsim"],
+    sample: b"938000000 4 26470 16 0\n938500000 3 19757 16 0\n938900000 13 93230 32 1\n",
+};
+
+pub(super) const SSDSIM: FormatEntry = FormatEntry {
+    description: Description {
+        name: "ssdsim",
+        summary: "SSDsim ASCII: time in ns, device, first sector, sectors, 1 read or 0 write.",
+        origin: "SSDsim (Hu et al., ICS 2011)",
+        params: &[NANOSECONDS],
+    },
+    sniff: sniff_nanoseconds,
+    open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    same_as: &["mqsim"],
+    sample: b"0 0 4000 7 0\n0 1 90 6 0\n30000000 0 4007 7 1\n",
+};
+
+const REPLAYER_ORIGIN: &str = "cuts of the MSR Cambridge and Microsoft production server traces";
+
+pub(super) const REPLAYER_BYTES: FormatEntry = FormatEntry {
+    description: Description {
+        name: "replayer-bytes",
+        summary: "Replayer text: time in ms, disk, offset and size in bytes, 1 read or 0 write.",
+        origin: REPLAYER_ORIGIN,
+        params: &[MILLISECONDS],
+    },
+    sniff: |head| {
+        sniff(head, |found| match found.plain_ops {
+            false => Confidence::No,
+            true if found.whole_times || found.bad > 0 || !found.byte_like => Confidence::Possible,
+            true => Confidence::Likely,
+        })
+    },
+    open: |input| open(input, MILLISECONDS, Unit::Bytes, OpColumn::OneIsRead),
+    same_as: &[],
+    sample: b"0.000 0 2048000 4096 0\n223.400 0 31457280 36864 1\n24290.625 0 512 7680 0\n",
+};
+
+pub(super) const REPLAYER_SECTORS: FormatEntry = FormatEntry {
+    description: Description {
+        name: "replayer-sectors",
+        summary: "Replayer text: time in ms, disk, offset and size in sectors, 1 read or 0 write.",
+        origin: REPLAYER_ORIGIN,
+        params: &[MILLISECONDS],
+    },
+    sniff: |head| {
+        sniff(head, |found| match found.plain_ops {
+            false => Confidence::No,
+            true if found.whole_times || found.bad > 0 => Confidence::Possible,
+            true if found.byte_like || !found.sectors() => Confidence::Possible,
+            true => Confidence::Likely,
+        })
+    },
+    open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::OneIsRead),
+    same_as: &["disksim"],
+    sample: b"0.000 5 17400 16 1\n0.250 5 16200 16 1\n0.600 5 17488 16 0\n",
+};
+
+/// The unit of addresses or sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Sectors,
+    Bytes,
+    /// Pages of so many sectors.
+    Pages(u64),
+}
+
+/// The coding of the last column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpColumn {
+    /// 1 = read, 0 = write.
+    OneIsRead,
+    /// Flags in hexadecimal, bit 0 = read.
+    HexFlags,
+}
+
+struct FiveColumns {
+    /// Decimal places from the time's unit to nanoseconds; `None` for picoseconds.
+    shift: Option<usize>,
+    /// The unit of sizes; addresses are in bytes if sizes are, else in sectors.
+    size: Unit,
+    op: OpColumn,
+}
+
+fn open(
+    input: FormatInput,
+    time_unit: Param,
+    size: Unit,
+    op: OpColumn,
+) -> Result<Box<dyn RecordReader>, TraceError> {
+    let shift = match choice(&input.settings, &time_unit) {
+        "s" => Some(9),
+        "ms" => Some(6),
+        "us" => Some(3),
+        "ns" => Some(0),
+        _ => None,
+    };
+    open_lines(input, FiveColumns { shift, size, op })
+}
+
+fn sniff(head: &FileHead<'_>, judge: impl Fn(&HeadStatistics) -> Confidence) -> Confidence {
+    let found = HeadStatistics::of(head);
+    if found.rows > found.bad { judge(&found) } else { Confidence::No }
+}
+
+/// Whole numbers as times: nanoseconds, not DiskSim's milliseconds.
+fn sniff_nanoseconds(head: &FileHead<'_>) -> Confidence {
+    sniff(head, |found| match found.plain_ops && found.whole_times {
+        false => Confidence::No,
+        true if found.bad == 0 => Confidence::Likely,
+        true => Confidence::Possible,
+    })
+}
+
+impl LineParser for FiveColumns {
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
+        let mut fields = Blanks::new(line);
+        let time_ns = match self.shift {
+            Some(shift) => fields.scaled("the time", shift)?,
+            None => (fields.scaled("the time", 0)?.saturating_add(500)) / 1000,
+        };
+        let device = fields.whole("the device")?;
+        let start = fields.whole("the address")?;
+        let size = fields.whole("the size")?;
+        let op = match self.op {
+            OpColumn::OneIsRead => fields.one_is_read("the last column")?,
+            OpColumn::HexFlags => {
+                let flags = number::hexadecimal(fields.text())
+                    .map_err(|error| LineError::number("the flags column", error))?;
+                if flags & 1 == 1 { Op::Read } else { Op::Write }
+            }
+        };
+        fields.end()?;
+        Ok(ParsedLine::Request(match self.size {
+            Unit::Bytes => RawRequest::bytes(time_ns, device, op, start, size),
+            Unit::Sectors => RawRequest::sectors(time_ns, device, op, start, size),
+            Unit::Pages(sectors) => {
+                RawRequest::sectors(time_ns, device, op, start, size.saturating_mul(sectors))
+            }
+        }))
+    }
+}
+
+/// Properties of the first lines that distinguish the formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct HeadStatistics {
+    rows: usize,
+    bad: usize,
+    /// All times are whole numbers.
+    whole_times: bool,
+    /// The last column is always 0 or 1.
+    plain_ops: bool,
+    /// All addresses and sizes are multiples of 512.
+    byte_like: bool,
+    /// Requests that start where the previous one would end if sizes were sectors ...
+    sector_runs: usize,
+    /// ... and if they were pages of 4 KiB.
+    page_runs: usize,
+}
+
+impl HeadStatistics {
+    fn of(head: &FileHead<'_>) -> Self {
+        let mut found =
+            Self { whole_times: true, plain_ops: true, byte_like: true, ..Self::default() };
+        let mut columns =
+            FiveColumns { shift: Some(6), size: Unit::Sectors, op: OpColumn::HexFlags };
+        let mut before = None;
+        for (line, doubtful) in head_lines(head) {
+            let Ok(ParsedLine::Request(row)) = columns.parse(line) else {
+                found.bad += usize::from(!doubtful);
+                continue;
+            };
+            let mut fields = Blanks::new(line);
+            found.rows += 1;
+            found.whole_times &= fields.text().iter().all(u8::is_ascii_digit);
+            let last = line.trim_ascii_end();
+            found.plain_ops &= last.ends_with(b"\t0")
+                || last.ends_with(b"\t1")
+                || last.ends_with(b" 0")
+                || last.ends_with(b" 1");
+            found.byte_like &=
+                row.start.is_multiple_of(512) && row.sectors.is_multiple_of(512) && row.sectors > 0;
+            if let Some((volume, start, size)) = before
+                && volume == row.volume
+                && size > 0
+            {
+                found.sector_runs += usize::from(row.start == start + size);
+                found.page_runs += usize::from(row.start == start + size * 8);
+            }
+            before = Some((row.volume, row.start.min(1 << 60), row.sectors.min(1 << 40)));
+        }
+        found
+    }
+
+    /// Whether sequential runs show that sizes are pages.
+    const fn pages(&self) -> bool {
+        self.page_runs >= 3 && self.page_runs * 2 > self.sector_runs
+    }
+
+    /// Whether sequential runs do not contradict sizes in sectors.
+    const fn sectors(&self) -> bool {
+        !self.pages() || self.sector_runs * 2 > self.page_runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_told_apart() {
+        let check = |text: &str, pages, sectors, byte_like, whole_times| {
+            let statistics = HeadStatistics::of(&FileHead { bytes: text.as_bytes(), whole: true });
+            let got = (
+                statistics.pages(),
+                statistics.sectors(),
+                statistics.byte_like,
+                statistics.whole_times,
+            );
+            assert_eq!(got, (pages, sectors, byte_like, whole_times), "{text}");
+        };
+        check("1.0 0 7 1 1\n2.0 0 15 1 1\n3.0 0 23 2 1\n4.0 0 39 1 0\n", true, false, false, false);
+        check("1.0 0 7 8 1\n2.0 0 15 8 1\n3.0 0 23 8 1\n4.0 0 31 8 0\n", false, true, false, false);
+        check("1 0 512 4096 1\n2 0 1024 512 1\n", false, true, true, true);
+        check("1.5 0 512 4096 1\n2 0 1024 0 1\n", false, true, false, false);
+    }
+
+    #[test]
+    fn lines() {
+        let mut columns =
+            FiveColumns { shift: Some(6), size: Unit::Sectors, op: OpColumn::HexFlags };
+        let mut check = |line: &str, expect: Result<(u64, Op), &str>| {
+            let got = match columns.parse(line.as_bytes()) {
+                Ok(ParsedLine::Request(row)) => Ok((row.time_ns, row.op)),
+                Ok(other) => panic!("{other:?}"),
+                Err(bad) => Err(format!("{} {}", bad.column, bad.problem)),
+            };
+            assert_eq!(got, expect.map_err(str::to_owned), "{line}");
+        };
+        check("33.33 0 36500    10 1", Ok((33_330_000, Op::Read)));
+        check("33.33\t0\t36500\t10\t1e", Ok((33_330_000, Op::Write)));
+        check("  33.33 0 36500 10 0  ", Ok((33_330_000, Op::Write)));
+        check("33.33 0 36500 10", Err("the flags column is missing"));
+        check("33.33 0 36500 10 0 7", Err("the line has more columns than this format"));
+        check("-33.33 0 36500 10 0", Err("the time is negative"));
+        check("1e400 0 36500 10 0", Err("the time is too large"));
+        check("1 0 36500 1O 0", Err("the size is not a number"));
+    }
+}

@@ -1,0 +1,310 @@
+//! What an artefact may use: scenarios run side by side, workloads profiled, measured data.
+
+use hybridsim_engine::CommonEvent;
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::{Arrival, EventRecord, EventSink, Op};
+use hybridsim_observe::{Detail, Pictures, RunResults};
+use hybridsim_simulation::parallel::{parallel_map, processors};
+use hybridsim_simulation::run::{self, Options, RunOutput};
+use hybridsim_simulation::scenario::{Input, Scenario};
+use hybridsim_simulation::state::PreconditionCache;
+use hybridsim_simulation::workload;
+use hybridsim_workload::profile::{Profile, Profiler};
+use hybridsim_workload::record::Record;
+use include_dir::{Dir, include_dir};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+
+static PAPERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+
+/// Why an artefact was not reproduced at all.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// Measured data is needed and not there.
+    #[error("{0}")]
+    NoData(String),
+    /// A scenario did not run.
+    #[error("{0}")]
+    Failed(String),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A scenario to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What to call it in messages.
+    pub name: String,
+    /// The scenario.
+    pub text: String,
+    /// Keys to set in it, as `--set` does.
+    pub sets: Vec<String>,
+    /// Folder that paths of traces and presets start from.
+    pub base: PathBuf,
+    /// Whether every request's latency is wanted, in the order of completion.
+    pub latencies: bool,
+    /// Whether the numbers extensions tell are wanted, with their times.
+    pub numbers: bool,
+}
+
+impl Job {
+    /// The scenario `text`.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+            sets: Vec::new(),
+            base: PathBuf::new(),
+            latencies: false,
+            numbers: false,
+        }
+    }
+
+    /// The scenario file `path` of the folder `papers`, such as `flashsim/fig6.toml`.
+    ///
+    /// # Panics
+    /// When there is no such file: they are part of the program.
+    pub fn paper(path: &str) -> Self {
+        let file = PAPERS.get_file(path).and_then(|file| file.contents_utf8());
+        Self::new(path, file.unwrap_or_else(|| panic!("papers/{path} is part of the program")))
+    }
+
+    /// Sets `key` to `value`, in TOML.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.sets.push(format!("{key}={value}"));
+        self
+    }
+
+    /// Calls it `name`.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Keeps the numbers extensions tell.
+    #[must_use]
+    pub fn with_numbers(self) -> Self {
+        Self { numbers: true, ..self }
+    }
+
+    /// Keeps every request's latency.
+    #[must_use]
+    pub fn with_latencies(self) -> Self {
+        Self { latencies: true, ..self }
+    }
+}
+
+/// What came of a [`Job`].
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its figures.
+    pub results: RunResults,
+    /// Its distributions and series.
+    pub pictures: Pictures,
+    /// Operation and latency in ns of every request in the order of completion, where asked for.
+    pub latencies: Vec<(Op, u64)>,
+    /// Time in seconds, number of the name, and value of what extensions told, where asked for.
+    pub numbers: Vec<(f64, u8, u64)>,
+}
+
+impl Ran {
+    /// Mean latency of all requests in milliseconds; NaN without any.
+    pub fn mean_ms(&self) -> f64 {
+        self.results.latency_ns.all.mean.map_or(f64::NAN, |ns| ns / 1e6)
+    }
+
+    /// The share of requests of `kind` (`all`, `read`, `write`) that took at most `ms`.
+    pub fn share_within_ms(&self, kind: &str, ms: f64) -> f64 {
+        let points = self.pictures.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
+        let Some(&(_, total)) = points.last() else { return f64::NAN };
+        let within = points.iter().take_while(|(ns, _)| *ns as f64 <= ms * 1e6).last();
+        within.map_or(0.0, |(_, count)| *count as f64) / total as f64
+    }
+
+    /// The distribution of latencies of `kind`: (ns, share that took at most that).
+    pub fn distribution(&self, kind: &str) -> Vec<(f64, f64)> {
+        let points = self.pictures.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
+        let total = points.last().map_or(1, |(_, count)| (*count).max(1)) as f64;
+        points.iter().map(|(ns, count)| (*ns as f64, *count as f64 / total)).collect()
+    }
+}
+
+/// Where artefacts are reproduced.
+pub struct Lab<'a> {
+    registry: &'a Registry,
+    data: Option<PathBuf>,
+    threads: usize,
+    interrupted: &'a AtomicBool,
+    tell: &'a (dyn Fn(&str) + Sync),
+}
+
+impl<'a> Lab<'a> {
+    /// A lab that stops when `interrupted` is set, tells of finished runs to `tell`, and finds
+    /// measured data below the folder `HYBRIDSIM_DATA` names.
+    pub fn new(
+        registry: &'a Registry,
+        interrupted: &'a AtomicBool,
+        tell: &'a (dyn Fn(&str) + Sync),
+    ) -> Self {
+        let data = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from);
+        Self { registry, data, threads: processors(), interrupted, tell }
+    }
+
+    /// The entries that scenarios are made of.
+    pub const fn registry(&self) -> &'a Registry {
+        self.registry
+    }
+
+    /// The path of a measured data file or folder.
+    ///
+    /// # Errors
+    /// [`LabError::NoData`] when it is not there.
+    pub fn data(&self, path: impl AsRef<Path>) -> Result<PathBuf, LabError> {
+        let Some(folder) = &self.data else {
+            let message = "needs measured data: set HYBRIDSIM_DATA to its folder";
+            return Err(LabError::NoData(message.to_owned()));
+        };
+        let found = folder.join(path.as_ref());
+        match found.exists() {
+            true => Ok(found),
+            false => {
+                let message = format!("needs {} below HYBRIDSIM_DATA", path.as_ref().display());
+                Err(LabError::NoData(message))
+            }
+        }
+    }
+
+    /// Tells of work on `name` that is done outside of scenarios.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] when there should be no more.
+    pub fn done(&self, name: &str) -> Result<(), LabError> {
+        (self.tell)(name);
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(LabError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs `jobs`, as many at a time as there are processors; results come in the jobs' order.
+    ///
+    /// # Errors
+    /// The first job, in order, that does not run to its end.
+    pub fn run(&self, jobs: &[Job]) -> Result<Vec<Ran>, LabError> {
+        let finished = |at: usize, ran: &Result<Ran, LabError>| {
+            if ran.is_ok() {
+                (self.tell)(&jobs[at].name);
+            }
+        };
+        let all = parallel_map(jobs.iter().collect(), self.threads, |job| self.one(job), finished);
+        all.into_iter().collect()
+    }
+
+    fn one(&self, job: &Job) -> Result<Ran, LabError> {
+        // Making a device may take long, and nobody wants it any more.
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        let scenario = check(job, self.registry)?;
+        let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
+        let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
+        let options = Options {
+            detail: Detail::Full,
+            on_progress: Some(&mut on_progress),
+            sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
+            cache: PreconditionCache::standard(),
+            ..Options::default()
+        };
+        let failed = |error: &dyn std::fmt::Display| failure(job, error);
+        let done = run::run(&scenario, self.registry, options).map_err(|error| failed(&error))?;
+        let RunOutput { results, pictures, fault, .. } = done;
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        if let Some(fault) = fault {
+            return Err(failed(&fault));
+        }
+        if let Some(broken) = results.violations.first() {
+            return Err(failed(&format!("a check failed: {broken}")));
+        }
+        let pictures = pictures.expect("runs of the lab are observed in full");
+        Ok(Ran { results, pictures, latencies: kept.list, numbers: kept.told })
+    }
+
+    /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
+    ///
+    /// # Errors
+    /// When the scenario is wrong or its workload breaks off.
+    pub fn profile(&self, name: &str, workload: &str, capacity: u64) -> Result<Profile, LabError> {
+        let mut profiler = Profiler::new(true);
+        self.each(name, workload, capacity, &mut |arrival| {
+            profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+        })?;
+        Ok(profiler.finish(&[]))
+    }
+
+    /// Shows `visit` every request of `workload`, as for [`Lab::profile`].
+    ///
+    /// # Errors
+    /// When the scenario is wrong or its workload breaks off.
+    pub fn each(
+        &self,
+        name: &str,
+        workload: &str,
+        capacity: u64,
+        visit: &mut dyn FnMut(&Arrival),
+    ) -> Result<(), LabError> {
+        let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
+        let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
+        let scenario = check(job, self.registry)?;
+        let opened = workload::open(&scenario, self.registry, capacity);
+        let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
+        while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            visit(&arrival);
+        }
+        Ok(())
+    }
+}
+
+fn failure(job: &Job, error: &dyn std::fmt::Display) -> LabError {
+    LabError::Failed(format!("{}: {error}", job.name))
+}
+
+fn check(job: &Job, registry: &Registry) -> Result<Scenario, LabError> {
+    let source = SourceText { name: job.name.clone(), text: job.text.clone() };
+    let (base, sets) = (job.base.clone(), job.sets.clone());
+    let input = Input { source, base, sets, trace: None };
+    Scenario::check(input, registry).map_err(|problems| failure(job, &problems))
+}
+
+/// Collects what jobs ask for.
+#[derive(Default)]
+struct Kept {
+    latencies: bool,
+    numbers: bool,
+    list: Vec<(Op, u64)>,
+    told: Vec<(f64, u8, u64)>,
+}
+
+impl EventSink for Kept {
+    fn take(&mut self, events: &[EventRecord]) {
+        for stamped in events {
+            match stamped.event() {
+                Some(CommonEvent::Completed { op, latency, .. }) if self.latencies => {
+                    self.list.push((op, latency.as_ns()));
+                }
+                CommonEvent::Custom { name, value } if self.numbers => {
+                    self.told.push((stamped.time.as_ns() as f64 / 1e9, name, value));
+                }
+                _ => {}
+            }
+        }
+    }
+}
