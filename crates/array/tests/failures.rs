@@ -244,7 +244,7 @@ fn one_failure_too_many_is_told_and_never_wrong() {
             assert!(!reported(&seen.events, "unserved_sectors").is_empty(), "{name}");
             assert_eq!(reported(&seen.events, "member_failed").len(), failures.len());
             let host_told = seen.events.iter().any(|record| {
-                record.component.0 == 0
+                record.component().0 == 0
                     && matches!(record.event(), Some(CommonEvent::Custom { .. }))
             });
             assert!(host_told, "the host tells of requests that failed");

@@ -7,7 +7,7 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Checked, Load, Rig};
 use hybridsim_engine::CommonEvent;
-use hybridsim_engine::{Event, Op, Request};
+use hybridsim_engine::{EventRecord, Op, Request};
 use support::{Asked, entry, failing, read, reported, run, settings, write};
 
 const ARRAYS: [&str; 6] = ["raid1", "raid10", "raid4", "raid5", "raid6", "declustered"];
@@ -62,12 +62,12 @@ fn whole_arrays_keep_what_they_acknowledged() {
 
 /// When the last power failure was mended.
 fn mended(seen: &Checked) -> u64 {
-    let last = |is: fn(&Event) -> bool| {
-        let time = seen.events.iter().rfind(|record| is(&record.event)).map(|it| it.time.as_ns());
+    let last = |is: fn(&EventRecord) -> bool| {
+        let time = seen.events.iter().rfind(|record| is(record)).map(|it| it.time.as_ns());
         time.expect("reported")
     };
-    let cut = last(|event| matches!(event, CommonEvent::PowerCut { .. }));
-    let ended = last(|event| matches!(event, CommonEvent::Custom { name: 8, .. }));
+    let cut = last(|event| matches!(event.event(), Some(CommonEvent::PowerCut { .. })));
+    let ended = last(|event| matches!(event.event(), Some(CommonEvent::Custom { name: 8, .. })));
     assert!(ended > cut, "the last resync came to its end");
     ended
 }

@@ -10,7 +10,10 @@ use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     Arrival, ComponentTree, Lba, Machine, Op, Request, SimDuration, SimTime, Source, Stream,
 };
-use hybridsim_host::scheduler::{clook, fcfs, look, sptf, sstf};
+use hybridsim_host::scheduler::fcfs::Fcfs;
+use hybridsim_host::scheduler::nearest::Nearest;
+use hybridsim_host::scheduler::shortest_first::{Cost, Estimate, ShortestFirst};
+use hybridsim_host::scheduler::sweep::Sweep;
 use hybridsim_host::{Host, HostOptions};
 
 /// Random reads without end, in bursts that keep a queue waiting.
@@ -51,11 +54,11 @@ fn a_request_takes_no_memory_once_warm() {
     let counted = allocation_counter::measure(|| drop(std::hint::black_box(vec![1u8])));
     assert_eq!(counted.count_total, 1, "allocations are counted");
     let schedulers: [fn() -> Box<dyn Scheduler>; 5] = [
-        || Box::new(fcfs::Fcfs::default()),
-        || Box::new(sstf::Sstf::default()),
-        || Box::new(look::Look::default()),
-        || Box::new(clook::CLook::default()),
-        || Box::new(sptf::Sptf::new(256, hybridsim_host::scheduler::least::Measure::Positioning)),
+        || Box::new(Fcfs::default()),
+        || Box::new(Nearest::default()),
+        || Box::new(Sweep::default()),
+        || Box::new(Sweep::c_look()),
+        || Box::new(ShortestFirst::new(256, Cost::Time(Estimate::Positioning))),
     ];
     for make in schedulers {
         let waiting = HostOptions { outstanding: 40, ..HostOptions::closed(8) };

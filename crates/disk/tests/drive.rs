@@ -3,10 +3,10 @@
 mod common;
 
 use common::{build_at, machine, one_by_one};
-use hybridsim_disk::DiskEvent;
+use hybridsim_disk::{DiskCacheOutcome, DiskEvent};
 use hybridsim_engine::reference_model::ReferenceModel;
 use hybridsim_engine::{
-    Event, Flags, LatencyPhase, Lba, Op, Request, SimDuration, SimTime, Stream,
+    EventRecord, Flags, LatencyPhase, Lba, Op, Request, SimDuration, SimTime, Stream,
 };
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -45,11 +45,11 @@ fn write(lba: u64, sectors: u32) -> Request {
 
 fn outcomes(text: &str, work: Vec<(SimDuration, Request)>) -> Vec<DiskCacheOutcome> {
     let (_, events) = one_by_one(text, work);
-    let outcome = |event: Event| match event {
-        DiskEvent::DiskCache { outcome, .. } => Some(outcome),
+    let outcome = |event: &EventRecord| match event.event() {
+        Some(DiskEvent::DiskCache { outcome, .. }) => Some(outcome),
         _ => None,
     };
-    events.iter().filter_map(|stamped| outcome(stamped.event)).collect()
+    events.iter().filter_map(outcome).collect()
 }
 
 #[test]
@@ -113,7 +113,9 @@ fn flush_and_fua_wait_for_the_medium() {
     assert!(done[2].breakdown.get(LatencyPhase::Seek) > SimDuration::ZERO);
     let moved: u32 = events
         .iter()
-        .map(|f| if let DiskEvent::MediaTransfer { sectors, .. } = f.event { sectors } else { 0 })
+        .map(|f| {
+            if let Some(DiskEvent::MediaTransfer { sectors, .. }) = f.event() { sectors } else { 0 }
+        })
         .sum();
     assert_eq!(moved, 16);
     let (done, _) = one_by_one(DRIVE, vec![(ms(0), write(9_000, 8)), (ms(1_000), flush)]);

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{build, build_at, machine, one_by_one, one_by_one_on};
-use hybridsim_disk::DiskEvent;
-use hybridsim_engine::CommonEvent;
+use hybridsim_disk::{DiskCacheOutcome, DiskEvent};
 use hybridsim_engine::Lba;
 use hybridsim_engine::{
-    Completion, Event, Flags, LatencyPhase, Op, PowerState, Request, SimDuration, Stream,
+    CommonEvent, Completion, EventRecord, Flags, LatencyPhase, Op, PowerState, Request,
+    SimDuration, Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,11 +38,11 @@ fn served(text: &str, work: &[(u64, Op, u64, u32)]) -> (Vec<Completion>, Vec<Dis
     let of =
         |&(wait, op, lba, sectors): &(u64, Op, u64, u32)| (ms(wait), request(op, lba, sectors));
     let (done, events) = one_by_one(text, work.iter().map(of).collect());
-    let outcome = |event: Event| match event {
-        DiskEvent::DiskCache { outcome, .. } => Some(outcome),
+    let outcome = |event: &EventRecord| match event.event() {
+        Some(DiskEvent::DiskCache { outcome, .. }) => Some(outcome),
         _ => None,
     };
-    let outcomes = events.iter().filter_map(|stamped| outcome(stamped.event)).collect();
+    let outcomes = events.iter().filter_map(outcome).collect();
     (done, outcomes)
 }
 
@@ -161,10 +161,10 @@ fn the_spindle_stops_when_the_energy_of_a_start_is_used_up() {
            spin_down_time = \"1.5s\"\n";
     let started = |wait| {
         let (_, events) = one_by_one(&text, vec![(wait, request(Op::Read, 0, 1))]);
-        let up = |event: Event| {
-            matches!(event, CommonEvent::StateTime { state: PowerState::SpinUp, .. })
+        let up = |event: &EventRecord| {
+            matches!(event.event(), Some(CommonEvent::StateTime { state: PowerState::SpinUp, .. }))
         };
-        events.iter().any(|stamped| up(stamped.event))
+        events.iter().any(up)
     };
     assert!(!started(SimDuration::from_ms(15_200)));
     assert!(started(SimDuration::from_ms(15_211)));
@@ -245,11 +245,11 @@ fn a_mems_store_keeps_data_and_accounts_for_its_time() {
     let waits: u64 = work.iter().map(|(wait, _)| wait.as_ns()).sum();
     let (done, events) = one_by_one(text, work);
     let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
-    let spent = |event: Event| match event {
-        CommonEvent::StateTime { duration: time, .. } => time.as_ns(),
+    let spent = |event: &EventRecord| match event.event() {
+        Some(CommonEvent::StateTime { duration: time, .. }) => time.as_ns(),
         _ => 0,
     };
-    assert_eq!(events.iter().map(|stamped| spent(stamped.event)).sum::<u64>(), run);
+    assert_eq!(events.iter().map(spent).sum::<u64>(), run);
     for done in &done {
         let breakdown: SimDuration =
             LatencyPhase::ALL.iter().map(|&part| done.breakdown.get(part)).sum();

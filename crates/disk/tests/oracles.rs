@@ -4,9 +4,9 @@ mod common;
 
 use common::one_by_one;
 use hybridsim_disk::DiskEvent;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Completion, EventRecord, Flags, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, Stream,
+    CommonEvent, Completion, EventRecord, Flags, LatencyPhase, Lba, Op, PowerState, Request,
+    SimDuration, Stream,
 };
 
 /// A drive without buffer, overheads or link time, for exact figures.
@@ -66,7 +66,11 @@ fn the_mean_random_seek_is_the_integral_of_the_curve() {
     let told: u64 = events
         .iter()
         .map(|event| {
-            if let DiskEvent::Seek { duration: time, .. } = event.event { time.as_ns() } else { 0 }
+            if let Some(DiskEvent::Seek { duration: time, .. }) = event.event() {
+                time.as_ns()
+            } else {
+                0
+            }
         })
         .sum();
     close(told as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
@@ -183,7 +187,7 @@ fn state_times_add_up_to_the_run_time() {
         let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
         let mut by_state = [0; PowerState::COUNT];
         for stamped in &events {
-            if let CommonEvent::StateTime { state, duration: time } = stamped.event {
+            if let Some(CommonEvent::StateTime { state, duration: time }) = stamped.event() {
                 by_state[state as usize] += time.as_ns();
             }
         }

@@ -3,9 +3,9 @@
 mod common;
 
 use common::machine;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Command, Event, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, SimTime,
+    Command, CommonEvent, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration,
+    SimTime,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -81,11 +81,13 @@ fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<EventRecord>) 
 }
 
 fn seconds(events: &[EventRecord], wanted: PowerState) -> f64 {
-    let time = |event: &Event| match event {
-        CommonEvent::StateTime { state, duration: time } if *state == wanted => time.as_s_f64(),
+    let time = |event: &EventRecord| match event.event() {
+        Some(CommonEvent::StateTime { state, duration: time }) if state == wanted => {
+            time.as_s_f64()
+        }
         _ => 0.0,
     };
-    events.iter().map(|stamped| time(&stamped.event)).sum()
+    events.iter().map(time).sum()
 }
 
 fn joules(events: &[EventRecord]) -> f64 {

@@ -4,9 +4,9 @@ mod common;
 
 use common::{build, machine, one_by_one};
 use hybridsim_disk::DiskEvent;
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Completion, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration, Stream,
+    CommonEvent, Completion, EventRecord, LatencyPhase, Lba, Op, PowerState, Request, SimDuration,
+    Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -354,7 +354,7 @@ fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
         let sought: f64 = events
             .iter()
             .map(|it| {
-                if let DiskEvent::Seek { duration: time, .. } = it.event {
+                if let Some(DiskEvent::Seek { duration: time, .. }) = it.event() {
                     time.as_ns() as f64
                 } else {
                     0.0

@@ -68,7 +68,7 @@ impl EventSink for Operations {
         for record in events {
             match record.event() {
                 Some(FlashEvent::Program { .. }) => self.programs += 1,
-                FlashEvent::Read { .. } | FlashEvent::Erase { .. } => self.others += 1,
+                Some(FlashEvent::Read { .. } | FlashEvent::Erase { .. }) => self.others += 1,
                 _ => {}
             }
         }

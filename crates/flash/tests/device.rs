@@ -178,8 +178,10 @@ fn check_events(events: &[EventRecord], end: SimTime) {
     let mut states = SimDuration::ZERO;
     let (mut erased, mut worn, mut programs) = (0, 0, 0);
     for record in events {
+        if let Some(CommonEvent::StateTime { duration, .. }) = record.event() {
+            states += duration;
+        }
         match record.event() {
-            Some(CommonEvent::StateTime { duration: time, .. }) => states += time,
             Some(FlashEvent::Erase { .. }) => erased += 1,
             Some(FlashEvent::Program { .. }) => programs += 1,
             Some(FlashEvent::Wear { erases, blocks }) => {

@@ -50,7 +50,7 @@ fn erased(settings: &Settings, requests: Vec<(SimTime, Request)>, blocks: u32) -
     end.expect("a run without a fault");
     let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
     for record in events {
-        if let FlashEvent::Erase { block, erases, .. } = record.event {
+        if let Some(FlashEvent::Erase { block, erases, .. }) = record.event() {
             counts.insert(block, erases);
         }
     }

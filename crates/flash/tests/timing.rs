@@ -100,7 +100,7 @@ fn registers_and_memory_are_charged_once_each_way() {
 }
 
 /// Two dies of two planes on one channel, with copy-back within `reach`.
-fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
+fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
     let shape = Shape {
         channels: 1,
         dies_per_channel: 2,
@@ -133,7 +133,7 @@ fn two_dies(reach: CopyReach) -> (Geometry, Delays) {
 }
 
 /// A copy of a page from block 0 to block `target`, timed by `clock`.
-fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
+fn copied(geometry: Geometry, clock: &mut TimingModel, target: u32) -> Timed {
     let mut flash = FlashOps::new(Array::new(geometry, ProgramOrder::Any, 10));
     flash.host_program(Ppn(0), Lpn(0), After::NOTHING);
     flash.clear();
@@ -145,7 +145,7 @@ fn copied(geometry: Geometry, clock: &mut Clock, target: u32) -> Timed {
 }
 
 /// The duration of a copy from block 0 to `target` in microseconds.
-fn copy(clock: &str, reach: CopyReach, target: u32) -> u64 {
+fn copy(clock: &str, reach: CopyBack, target: u32) -> u64 {
     let (geometry, delays) = two_dies(reach);
     let mut clock = match clock {
         "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, delays))),
@@ -203,13 +203,13 @@ fn copies_take_the_shortest_path_of_the_chip() {
     // other plane of die 0 (flashsim, algorithm 2: merges inside planes and inside dies).
     for clock in ["interleaved", "serial"] {
         let table = [
-            (CopyReach::Plane, 1, 310 + 2),
-            (CopyReach::Die, 1, 310 + 2),
-            (CopyReach::Die, 8, 320 + 2),
-            // Out and in: read, control twice and data, then the same into the register.
-            (CopyReach::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyReach::Nowhere, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
-            (CopyReach::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::Plane, 1, 310 + 2),
+            (CopyBack::Die, 1, 310 + 2),
+            (CopyBack::Die, 8, 320 + 2),
+            // Out and in again: read, control twice and data, then the same into the register.
+            (CopyBack::Plane, 8, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::None, 1, 25 + 1 + 2 + 10 + 1 + 10 + 300),
+            (CopyBack::Die, 4, 25 + 1 + 2 + 10 + 1 + 10 + 300),
         ];
         for (reach, target, expected) in table {
             assert_eq!(copy(clock, reach, target), expected, "{clock} {reach:?} {target}");
@@ -431,7 +431,9 @@ fn units_do_one_thing_at_a_time_and_every_operation_is_reported() {
             match record.event() {
                 Some(FlashEvent::Program { cause, .. }) => asked[0][cause as usize] += 1,
                 Some(FlashEvent::Erase { cause, .. }) => asked[1][cause as usize] += 1,
-                Some(FlashBusy { unit, act, cause, begin, end }) => {
+                Some(event) => {
+                    let Some(busy) = event.busy() else { continue };
+                    let FlashBusy { unit, act, cause, begin, end } = busy;
                     assert!(begin < end);
                     pieces.entry(unit).or_default().push((begin, end));
                     match (unit, act) {
@@ -440,7 +442,7 @@ fn units_do_one_thing_at_a_time_and_every_operation_is_reported() {
                         (_, FlashAct::Program | FlashAct::Copy) => shown[0][cause as usize] += 1,
                     }
                 }
-                None => {}
+                _ => {}
             }
         }
         if timing == "queued" {

@@ -8,9 +8,10 @@ use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Load;
 use hybridsim_disk::constant::{ConstantDevice, Timing};
-use hybridsim_engine::CommonEvent;
 use hybridsim_engine::source::ListSource;
-use hybridsim_engine::{Arrival, Component, ComponentTree, Machine, SimDuration, SimTime, Stream};
+use hybridsim_engine::{
+    Arrival, CommonEvent, Component, ComponentTree, Machine, SimDuration, SimTime, Stream,
+};
 use hybridsim_host::{Host, HostOptions};
 
 fn device(path: &str, capacity: u64, us: u64) -> ComponentTree {
@@ -63,11 +64,17 @@ fn check(build: impl Fn() -> ComponentTree, sectors_max: u64) {
             .run(&mut events, &mut |_| true)
             .expect("every read returns the last write");
         assert_eq!(
-            common::count(&events, |event| matches!(event, CommonEvent::Completed { .. })),
+            common::count(&events, |event| matches!(
+                event.event(),
+                Some(CommonEvent::Completed { .. })
+            )),
             count
         );
         assert!(
-            common::count(&events, |event| matches!(event, CacheEvent::CleanupEnded { .. })) > 5
+            common::count(&events, |event| matches!(
+                event.event(),
+                Some(CacheEvent::CleanupEnded { .. })
+            )) > 5
         );
     }
 }

@@ -50,12 +50,13 @@ fn every_policy_returns_what_was_written() {
                     let rig = rig(&settings, &registry, &[64, 400], seed);
                     let seen = rig.check_random(&load, depth).expect("conforms");
                     cleanings += count(&seen.events, |event| {
-                        matches!(event, CacheEvent::CleanupEnded { .. })
+                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
                     });
-                    let begun =
-                        count(&seen.events, |event| matches!(event, CacheEvent::CleanupStarted));
+                    let begun = count(&seen.events, |event| {
+                        matches!(event.event(), Some(CacheEvent::CleanupStarted))
+                    });
                     let ended = count(&seen.events, |event| {
-                        matches!(event, CacheEvent::CleanupEnded { .. })
+                        matches!(event.event(), Some(CacheEvent::CleanupEnded { .. }))
                     });
                     assert!(begun - ended <= 1, "at most one is running at the end");
                     assert!(ended > 3, "{} was not tried", cleaner.description.name);

@@ -10,7 +10,7 @@ use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::{Load, Rig};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Arrival, ComponentTree, Event, EventRecord, Lba, Machine, Op, PowerFailureInjector, Request,
+    Arrival, ComponentTree, EventRecord, Lba, Machine, Op, PowerFailureInjector, Request,
     SimDuration, SimTime, Source, Stream,
 };
 use hybridsim_host::{Host, HostOptions};
@@ -35,7 +35,9 @@ fn every_scheme_returns_what_was_written() {
                         seed,
                     };
                     let seen = rig.check_random(&load, depth).expect("conforms");
-                    let is = |event: &Event| matches!(event, CacheEvent::Destaged { .. });
+                    let is = |event: &EventRecord| {
+                        matches!(event.event(), Some(CacheEvent::Destaged { .. }))
+                    };
                     destages += count(&seen.events, is);
                 }
             }
@@ -63,8 +65,9 @@ fn any_replacement_serves_and_costs_may_be_observed() {
             };
             let load = Load { requests: 1500, sectors_max: 40, seed: 3 };
             let seen = rig.check_random(&load, 8).expect("conforms");
-            let destages =
-                count(&seen.events, |event| matches!(event, CacheEvent::Destaged { .. }));
+            let destages = count(&seen.events, |event| {
+                matches!(event.event(), Some(CacheEvent::Destaged { .. }))
+            });
             assert!(destages > 10, "{name} {scheme}: {destages}");
         }
     }
@@ -286,5 +289,8 @@ fn writing_ahead_waits_for_pages_in_use() {
         .and("write_ahead_pause", Value::Duration(SimDuration::from_us(1)));
     let host = Host::plain(HostOptions::open(4), Staged { sent: 0 });
     let (events, _) = observe(&settings, host, None);
-    assert_eq!(count(&events, |event| matches!(event, CacheEvent::Destaged { .. })), 1);
+    assert_eq!(
+        count(&events, |event| matches!(event.event(), Some(CacheEvent::Destaged { .. }))),
+        1
+    );
 }

@@ -85,7 +85,8 @@ fn small_writes_go_to_flash_and_are_read_from_there() {
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
     // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
     assert!(events.iter().any(|stamped| {
-        stamped.component == ComponentId(1) && stamped.event == CacheEvent::DirtyPages { pages: 2 }
+        stamped.component() == ComponentId(1)
+            && stamped.event() == Some(CacheEvent::DirtyPages { pages: 2 })
     }));
 }
 
@@ -99,7 +100,9 @@ fn a_read_of_both_media_takes_as_long_as_the_slower() {
 fn large_writes_go_round_unless_part_of_them_is_cached() {
     let settings = settings(8).and("admission", threshold(31));
     let bypassed = |events: &[EventRecord]| {
-        count(events, |event| matches!(event, CacheEvent::Bypassed { op: Op::Write, sectors: 32 }))
+        count(events, |event| {
+            matches!(event.event(), Some(CacheEvent::Bypassed { op: Op::Write, sectors: 32 }))
+        })
     };
     let events = run(&settings, 100, &[(0, write(7, 4)), (20_000, read(7, 4))]);
     assert_eq!((latencies(&events), bypassed(&events)), (vec![DISK_US, DISK_US], 1));
@@ -121,9 +124,15 @@ fn a_full_cache_is_cleaned_completely_while_everybody_waits() {
     assert_eq!(latencies(&events)[10], cleaning + FLASH_US);
     assert_eq!(latencies(&events)[11], cleaning - 1 + DISK_US, "the read waits, too");
     assert_eq!(spent(&events, LatencyPhase::Destage), 2 * cleaning - 1);
-    assert_eq!(count(&events, |event| *event == CacheEvent::CleanupStarted), 1);
-    assert_eq!(count(&events, |event| *event == CacheEvent::CleanupEnded { pages: 10 }), 1);
-    assert_eq!(count(&events, |event| *event == CacheEvent::Destaged { sectors: 8 }), 10);
+    assert_eq!(count(&events, |event| event.event() == Some(CacheEvent::CleanupStarted)), 1);
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::CleanupEnded { pages: 10 })),
+        1
+    );
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: 8 })),
+        10
+    );
 }
 
 #[test]
@@ -133,8 +142,9 @@ fn neighbouring_pages_are_written_back_as_one_run() {
     requests.push((0, Request::new(Op::Write, Lba(48), 4)));
     requests.push((1000, write(500, 1)));
     let events = run(&settings(8), 6, &requests);
-    let destaged =
-        |wanted| count(&events, |event| *event == CacheEvent::Destaged { sectors: wanted });
+    let destaged = |wanted| {
+        count(&events, |event| event.event() == Some(CacheEvent::Destaged { sectors: wanted }))
+    };
     assert_eq!((destaged(36), destaged(8)), (1, 1));
 }
 
@@ -188,7 +198,10 @@ fn trims_forget_and_flushes_reach_both_media() {
         &[(0, write(7, 2)), (200, trim), (20_000, read(7, 2)), (40_000, flush)],
     );
     assert_eq!(latencies(&events), [FLASH_US, DISK_US, DISK_US, DISK_US]);
-    assert_eq!(count(&events, |event| *event == CacheEvent::DirtyPages { pages: 0 }), 1);
+    assert_eq!(
+        count(&events, |event| event.event() == Some(CacheEvent::DirtyPages { pages: 0 })),
+        1
+    );
 }
 
 #[test]

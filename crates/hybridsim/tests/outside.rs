@@ -7,6 +7,7 @@ use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options};
 use hybridsim_simulation::scenario::Scenario;
 use hybridsim_sweep::{Job, Outcome, Plan, Vary};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// Evicts the page with the highest number.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct HighestFirst(Vec<CachedPage>);
 
 impl Replacement for HighestFirst {

@@ -71,26 +71,28 @@ fn run_with(
 fn is_comparable(system: &str, event: &EventRecord) -> bool {
     // The hybrid SSD's wear by medium, reported at the end.
     let wear = |name| system.contains("slc-mlc-ssd") && [13, 14].contains(&name);
-    match event.event() {
-        CommonEvent::StateTime { .. } | DiskEvent::MediaTransfer { .. } => false,
-        FlashEvent::Wear { .. } | FlashEvent::FreeBlocks { .. } => false,
-        Some(CommonEvent::Custom { name, .. }) => !wear(name),
-        _ => true,
-    }
+    let in_portions = match event.event() {
+        Some(CommonEvent::StateTime { .. }) => true,
+        Some(CommonEvent::Custom { name, .. }) => wear(name),
+        _ => matches!(event.event(), Some(DiskEvent::MediaTransfer { .. })),
+    };
+    let at_the_ends =
+        matches!(event.event(), Some(FlashEvent::Wear { .. } | FlashEvent::FreeBlocks { .. }));
+    !in_portions && !at_the_ends
 }
 
 /// Time by component and power state, and sectors and time by component that passed a medium.
 fn totals<'a>(events: impl IntoIterator<Item = &'a EventRecord>) -> BTreeMap<(u16, u8), u64> {
     let mut totals = BTreeMap::new();
-    for EventRecord { node, event, .. } in events {
-        let mut add = |key: u8, value: u64| *totals.entry((node.0, key)).or_default() += value;
-        match *event {
-            CommonEvent::StateTime { state, duration: time } => add(state as u8, time.as_ns()),
-            DiskEvent::MediaTransfer { sectors, duration: time } => {
-                add(u8::MAX, u64::from(sectors));
-                add(u8::MAX - 1, time.as_ns());
-            }
-            _ => {}
+    for record in events {
+        let component = record.component().0;
+        let mut add = |key: u8, value: u64| *totals.entry((component, key)).or_default() += value;
+        if let Some(CommonEvent::StateTime { state, duration }) = record.event() {
+            add(state as u8, duration.as_ns());
+        }
+        if let Some(DiskEvent::MediaTransfer { sectors, duration }) = record.event() {
+            add(u8::MAX, u64::from(sectors));
+            add(u8::MAX - 1, duration.as_ns());
         }
     }
     totals

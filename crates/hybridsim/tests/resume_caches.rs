@@ -6,7 +6,7 @@ use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{EventRecord, Loader, SimTime, Stream};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
-use hybridsim_simulation::scenario::resolve;
+use hybridsim_simulation::scenario::resolve::Resolved;
 use hybridsim_simulation::scenario::{Input, Scenario};
 use hybridsim_simulation::state;
 use std::fmt::Write;
@@ -54,7 +54,8 @@ fn run_with(
     let done = done.unwrap_or_else(|error| panic!("{system}\n{error}"));
     assert_eq!(done.fault, None, "{system}");
     let bytes = done.state.as_ref().expect("a run without a fault saves its state");
-    let bytes = state::unpack(bytes, &resolve::system(&scenario, &registry)).expect("as packed");
+    let bytes =
+        state::unpack(bytes, &Resolved::new(&scenario, &registry).system()).expect("as packed");
     let saved_at = Loader::new(&bytes).take().expect("a state begins with its time");
     (done, events, saved_at)
 }

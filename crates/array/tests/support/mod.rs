@@ -161,7 +161,7 @@ pub fn reported(events: &[EventRecord], name: &str) -> Vec<u64> {
     let custom = hybridsim_array::rebuild::CUSTOM;
     let index = custom.iter().position(|known| *known == name).expect("a known name") as u8;
     let value = |record: &EventRecord| match record.event() {
-        Some(CommonEvent::Custom { name, value }) if name == index && record.component.0 == 1 => {
+        Some(CommonEvent::Custom { name, value }) if name == index && record.component().0 == 1 => {
             Some(value)
         }
         _ => None,

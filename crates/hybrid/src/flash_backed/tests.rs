@@ -8,7 +8,7 @@ use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
-    Arrival, ComponentTree, Event, Fault, Op, PowerFailure, PowerFailureInjector,
+    Arrival, ComponentTree, EventRecord, Fault, Op, PowerFailure, PowerFailureInjector,
 };
 use hybridsim_host::HostOptions;
 use proptest::prelude::*;
@@ -173,13 +173,13 @@ fn compare(scheduler: &FlashBacked, drive: &NvCacheDisk) {
     assert!(used <= scheduler.fqueue.size());
 }
 
-fn total(events: &[hybridsim_engine::EventRecord], what: Metric) -> u64 {
-    let value = |event: &Event| match event {
-        CommonEvent::Custom { name, value } if *name == what as u8 => *value,
+fn total(events: &[EventRecord], what: Metric) -> u64 {
+    let value = |event: &EventRecord| match event.event() {
+        Some(CommonEvent::Custom { name, value }) if name == what as u8 => value,
         _ => 0,
     };
     // The drive below reports a number 0 of its own; the tests do not use that number.
-    events.iter().map(|stamped| value(&stamped.event)).sum()
+    events.iter().map(|stamped| value(stamped)).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
@@ -351,7 +351,7 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
                 flushes.push((foreground, level));
                 foreground = 0;
             }
-            CommonEvent::Completed { .. } => foreground += 1,
+            Some(CommonEvent::Completed { .. }) => foreground += 1,
             _ => {}
         }
     }
@@ -390,7 +390,7 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     assert_eq!(fault, None);
     let redirected = Metric::Redirected as u8;
     let long = events.iter().filter(
-        |stamped| matches!(stamped.event, CommonEvent::Custom { name, value: 10 } if name == redirected),
+        |stamped| matches!(stamped.event(), Some(CommonEvent::Custom { name, value: 10 }) if name == redirected),
     );
     assert!(long.count() > 2);
 }

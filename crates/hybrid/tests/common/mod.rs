@@ -7,7 +7,7 @@ pub mod heard;
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{EntryChoice, Settings, Value};
 use hybridsim_config::registry::Registry;
-use hybridsim_engine::{Event, EventRecord, SimDuration};
+use hybridsim_engine::{EventRecord, SimDuration};
 
 /// Everything a hybrid disk can be chosen together from.
 pub fn registry() -> Registry {
@@ -96,6 +96,6 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
 }
 
 /// How many events are so.
-pub fn count(events: &[EventRecord], is: impl Fn(&Event) -> bool) -> usize {
-    events.iter().filter(|stamped| is(&stamped.event)).count()
+pub fn count(events: &[EventRecord], is: impl Fn(&EventRecord) -> bool) -> usize {
+    events.iter().filter(|stamped| is(stamped)).count()
 }
