@@ -139,14 +139,14 @@ class Totals:
 class Buffer:
     """Requests by what a drive's buffer did."""
 
-    medium: int
-    """Miss: the medium was accessed."""
-    full: int
-    """Hit: all data were in the buffer."""
-    ahead: int
-    """Partial hit: served by a read-ahead in progress."""
-    taken: int
-    """Buffered: a write acknowledged from the buffer."""
+    miss: int = field(metadata={"formerly": "medium"})
+    """The medium was accessed."""
+    hit: int = field(metadata={"formerly": "full"})
+    """All data were in the buffer."""
+    partial: int = field(metadata={"formerly": "ahead"})
+    """Served by a read-ahead in progress."""
+    buffered: int = field(metadata={"formerly": "taken"})
+    """A write acknowledged from the buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// What the caller knows of a run beyond its events.
+/// What identifies the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
-    /// Name shown beside the run's figures.
+    /// Name of the run in tables and charts.
     pub title: String,
     /// Scenario file or preset.
     pub scenario: String,
-    /// Trace or generator.
+    /// Trace file or generator.
     pub trace: String,
     /// Seed of all random streams.
     pub seed: u64,
-    /// Versions of the program and what it was built from, by name.
+    /// Version of the program (`hybridsim`) and a hash of the code it was built from (`sources`).
     pub versions: BTreeMap<String, String>,
 }
 
@@ -36,58 +36,60 @@ pub struct Cost {
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// The summary.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResults {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this format; increases when a key changes its meaning or is removed.
     pub schema_version: u32,
     /// Name, scenario, trace, seed, versions.
     #[serde(flatten)]
     pub label: Label,
-    /// Whether the run reached its end.
+    /// `true` when the run reached its end, `false` when it stopped early.
     pub complete: bool,
-    /// Requests completed in the whole run.
+    /// Requests completed in the whole run, warm-up included.
     pub requests: u64,
-    /// Length of the whole run.
+    /// Simulated time of the whole run.
     pub simulated_ns: u64,
-    /// Events the machine handled.
+    /// Messages and timers the simulator processed.
     pub events: u64,
-    /// Events that components emitted.
+    /// Events emitted by all components.
     #[serde(alias = "facts")]
     pub event_records: u64,
-    /// Seconds the run took.
+    /// Elapsed real time in seconds.
     pub wall_s: f64,
-    /// Requests per second of these.
+    /// `requests` divided by `wall_s`.
     pub requests_per_wall_s: Option<f64>,
-    /// Greatest memory in use.
+    /// Peak resident memory of the process, where the system reports it; in a sweep, of all
+    /// concurrent points.
     pub peak_rss_bytes: Option<u64>,
-    /// 16 hexadecimal digits; equal runs have equal ones.
+    /// Hash of all events, 16 hexadecimal digits; equal runs have equal fingerprints on every
+    /// platform and in every build mode, whatever else is observed.
     pub fingerprint: String,
-    /// Power failures.
+    /// Power failures (`[run] power_cut_every`).
     #[serde(default)]
     pub power_cuts: u64,
     /// Requests in flight at a power failure, which never complete.
     #[serde(default)]
     pub requests_lost: u64,
-    /// The warm-up, excluded from the statistics below.
+    /// The part of the run excluded from the statistics.
     pub warmup: WarmupResult,
-    /// Latencies of requests completed after the warm-up.
+    /// Latency from arrival to completion, of requests completed in the measured window.
     pub latency_ns: ByKind<LatencyResult>,
-    /// Work done per simulated second after the warm-up.
+    /// Work completed per simulated second.
     pub throughput: Throughput,
-    /// Mean time per request by phase.
+    /// Mean latency by phase.
     pub breakdown_ns: BreakdownResult,
-    /// Sums over all components.
+    /// Sums over all components; flash keys are `null` without flash.
     pub totals: Totals,
-    /// Metrics by component path.
+    /// Metrics by component path, such as `hybrid/flash`.
     pub components: BTreeMap<String, Component>,
-    /// Remarks on the validity of the figures.
+    /// Conditions that affect how the results should be read, in sentences.
     pub warnings: Vec<String>,
-    /// Violated invariants; empty in a correct run.
+    /// Violated invariants, in sentences; empty in a sound run.
     pub violations: Vec<String>,
 }
 
-/// What was left out of the statistics.
+/// The part of the run excluded from the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmupResult {
     /// Requests completed before the measured window.
@@ -96,10 +98,10 @@ pub struct WarmupResult {
     pub ns: u64,
 }
 
-/// Something for all requests, and for each operation.
+/// All requests, and each operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByKind<T> {
-    /// All requests.
+    /// All requests; with many flushes their mean is neither that of reads nor that of writes.
     pub all: T,
     /// Reads.
     pub read: T,
@@ -112,18 +114,19 @@ pub struct ByKind<T> {
     pub flush: T,
 }
 
-/// Latencies in ns.
+/// Latency statistics in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyResult {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
     /// Exact mean.
     pub mean: Option<f64>,
     /// Standard deviation of the population.
     pub stddev: Option<f64>,
-    /// Shortest.
+    /// Minimum.
     pub min: Option<u64>,
-    /// Median, as all percentiles within 0.1 %.
+    /// Median; like all percentiles within 0.1 %, and of little meaning with fewer than 10 requests
+    /// beyond it.
     pub p50: Option<u64>,
     /// 90th percentile.
     pub p90: Option<u64>,
@@ -135,14 +138,14 @@ pub struct LatencyResult {
     pub p999: Option<u64>,
     /// 99.99th percentile.
     pub p9999: Option<u64>,
-    /// Longest.
+    /// Maximum.
     pub max: Option<u64>,
 }
 
-/// Work done after the warm-up.
+/// Work completed in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Requests per simulated second.
+    /// Requests of every kind, flushes and trims included, per simulated second.
     pub iops: Option<f64>,
     /// Bytes read and written per simulated second.
     pub bytes_per_s: Option<f64>,
@@ -154,7 +157,7 @@ pub struct Throughput {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Bytes trimmed, which are not in `bytes_per_s`.
+    /// Bytes trimmed; not part of `bytes_per_s`.
     #[serde(default)]
     pub trim_bytes: u64,
 }
@@ -162,7 +165,7 @@ pub struct Throughput {
 /// Mean time per request in ns, by phase.
 pub type PartTimes = BTreeMap<String, f64>;
 
-/// Where the time went.
+/// Mean latency per request in ns, by phase; the phases sum to the mean latency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BreakdownResult {
     /// All requests.
@@ -171,27 +174,27 @@ pub struct BreakdownResult {
     pub read: PartTimes,
     /// Writes.
     pub write: PartTimes,
-    /// About the slowest 1 % of all requests.
+    /// About the slowest 1 % of all requests; more where many share a latency class of 12.5 %.
     pub slowest: SlowestResult,
 }
 
 /// The slowest requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowestResult {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// They took at least this long.
+    /// Their minimum latency.
     pub threshold_ns: Option<u64>,
-    /// Mean time per such request.
+    /// Mean time per such request, by phase.
     pub parts: PartTimes,
 }
 
 /// Sums over all components.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Energy of all components that draw power, after the warm-up.
+    /// Energy of all components whose power is given; a warning names the others.
     pub energy_j: Option<f64>,
-    /// The same per request.
+    /// `energy_j` per request.
     pub energy_j_per_request: Option<f64>,
     /// Flash pages programmed for the host.
     pub host_programs: Option<u64>,
@@ -199,39 +202,40 @@ pub struct Totals {
     pub programs: Option<u64>,
     /// Flash blocks erased.
     pub erases: Option<u64>,
-    /// `programs` over `host_programs`.
+    /// `programs` divided by `host_programs`.
     pub write_amplification: Option<f64>,
-    /// Share of cache pages found, where caches lie side by side and are of one kind.
+    /// Hit ratio of all caches together; `null` unless they lie side by side and are of one kind,
+    /// as in an array of hybrid disks.
     pub hit_ratio: Option<f64>,
 }
 
-/// Metrics of one component. Groups that do not apply are absent.
+/// Metrics of one component; groups that do not apply are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Component {
     /// Registered name of its kind.
     pub kind: String,
-    /// Constants of its model.
+    /// Constants of its model, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f64>,
     /// Time and energy.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
-    /// What a disk did.
+    /// Disk mechanics.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     /// Flash operations.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub flash: Option<Flash>,
-    /// What a cache did.
+    /// Cache accesses and destaging.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// A queue.
+    /// Queue depth.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Recoveries after power failures.
+    /// Recovery from power failures.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// Custom numbers of the component.
+    /// Statistics that only this kind of component has, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<String, CustomResult>,
 }

@@ -89,38 +89,38 @@ impl CacheFold {
     }
 }
 
-/// What a cache did.
+/// Cache accesses and destaging.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
-    /// Requests whose pages were looked up.
+    /// Requests that looked up the cache.
     pub lookups: u64,
-    /// Pages found.
+    /// Page hits.
     pub hits: u64,
-    /// Pages not found.
+    /// Page misses.
     pub misses: u64,
-    /// `hits` over both.
+    /// `hits` divided by `hits` plus `misses`.
     pub hit_ratio: Option<f64>,
-    /// Pages found by reads.
+    /// Page hits of reads.
     pub read_hits: u64,
-    /// Pages not found by reads.
+    /// Page misses of reads.
     pub read_misses: u64,
-    /// Pages found by writes.
+    /// Page hits of writes.
     pub write_hits: u64,
-    /// Pages not found by writes.
+    /// Page misses of writes.
     pub write_misses: u64,
-    /// Requests that bypassed it.
+    /// Requests that bypassed the cache.
     pub bypasses: u64,
-    /// Bytes of these.
+    /// Bytes of requests that bypassed the cache.
     pub bypassed_bytes: u64,
-    /// Writes back to the medium below.
+    /// Writes of dirty pages to the slower medium.
     pub destages: u64,
-    /// Bytes of these.
+    /// Bytes destaged.
     pub destaged_bytes: u64,
     /// Cleanups started.
     pub cleanups: u64,
-    /// Pages freed by them.
+    /// Pages freed by cleanups.
     pub cleaned_pages: u64,
-    /// Most dirty pages.
+    /// Maximum number of dirty pages.
     pub dirty_pages_max: Option<u64>,
     /// Dirty pages at the end.
     pub dirty_pages_end: Option<u64>,

@@ -78,50 +78,50 @@ impl DiskFold {
     }
 }
 
-/// A disk's mechanics.
+/// Disk mechanics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Arm movements.
+    /// Seeks.
     pub seeks: u64,
-    /// Time spent in them.
+    /// Time spent seeking.
     pub seek_ns: u64,
-    /// Mean of one.
+    /// Mean seek time.
     pub seek_ns_mean: Option<f64>,
-    /// Mean distance.
+    /// Mean seek distance in cylinders.
     pub seek_cylinders_mean: Option<f64>,
-    /// Waits for a sector to come under the head.
+    /// Rotational delays.
     pub rotations: u64,
-    /// Time spent in them.
+    /// Time spent in rotational delays.
     pub rotation_ns: u64,
-    /// Mean of one.
+    /// Mean rotational latency.
     pub rotation_ns_mean: Option<f64>,
     /// Transfers between medium and buffer.
     pub transfers: u64,
-    /// Time spent in them.
+    /// Time spent in transfers.
     pub transfer_ns: u64,
-    /// Bytes moved by them.
+    /// Bytes transferred.
     pub media_bytes: u64,
-    /// Reads by outcome in the buffer.
+    /// Reads by what the drive's buffer did.
     pub buffer_reads: BufferResult,
-    /// Writes by outcome in the buffer.
+    /// Writes by what the drive's buffer did.
     pub buffer_writes: BufferResult,
     /// Spin-ups.
     pub spin_ups: u64,
 }
 
-/// Requests by outcome in a disk's buffer.
+/// Requests by what a drive's buffer did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BufferResult {
-    /// Served from the medium.
+    /// The medium was accessed.
     #[serde(alias = "medium")]
     pub miss: u64,
-    /// Served entirely from the buffer.
+    /// All data were in the buffer.
     #[serde(alias = "full")]
     pub hit: u64,
     /// Served by a read-ahead in progress.
     #[serde(alias = "ahead")]
     pub partial: u64,
-    /// Writes accepted into the buffer.
+    /// A write acknowledged from the buffer.
     #[serde(alias = "taken")]
     pub buffered: u64,
 }

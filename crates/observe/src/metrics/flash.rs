@@ -136,7 +136,8 @@ fn erase_count(wear: &BTreeMap<u32, u64>) -> Option<EraseCount> {
     })
 }
 
-/// Flash operations.
+/// Flash operations; causes are `host`, `gc`, `wear` (levelling), `mapping` (translation pages,
+/// scans), `merge` (of log and data blocks) and `partial` (the rest of a partly written page).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
     /// Pages programmed for the host.
@@ -149,7 +150,7 @@ pub struct Flash {
     pub reads: u64,
     /// Blocks erased in all.
     pub erases: u64,
-    /// `programs` over `host_programs`.
+    /// `programs` divided by `host_programs`.
     pub write_amplification: Option<f64>,
     /// Pages read, by cause.
     pub reads_by_cause: BTreeMap<String, u64>,
@@ -157,72 +158,74 @@ pub struct Flash {
     pub programs_by_cause: BTreeMap<String, u64>,
     /// Blocks erased, by cause.
     pub erases_by_cause: BTreeMap<String, u64>,
-    /// Erase counts of all blocks over the device's life; `null` when not reported.
+    /// Erase counts of all blocks over the device's life, preconditioning included; `null` when the
+    /// device does not report them.
     pub erase_count: Option<EraseCount>,
-    /// Erases after the warm-up of the units of each level: `device`, `package` (what hangs on one
+    /// Erases in the measured window per unit of each level: `device`, `package` (the dies of one
     /// channel), `die`, `plane`, `block`.
     #[serde(default)]
     pub erases_by_level: BTreeMap<String, EraseSpread>,
-    /// How long it will last at this pace; `null` when nothing was erased.
+    /// Projected lifetime at the rates of the measured window; `null` when nothing was erased.
     #[serde(default)]
     pub lifetime: Option<Lifetime>,
-    /// How busy its channels and dies were; `null` unless observed in full detail.
+    /// Utilisation of channels and dies; `null` without `--out` and with `timing = "none"`.
     #[serde(default)]
     pub utilisation: Option<Utilisation>,
-    /// Pages read that hold no data: never written, or trimmed.
+    /// Reads of pages never written, or trimmed, which take no flash operation; a warning names
+    /// devices where they exceed a fifth of all pages read.
     #[serde(default)]
     pub unwritten_reads: u64,
-    /// Searches for a victim to collect.
+    /// Victim searches, by policies that search.
     #[serde(default)]
     pub victim_searches: u64,
-    /// Blocks examined in them.
+    /// Blocks examined in victim searches.
     #[serde(default)]
     pub searched_blocks: u64,
-    /// Joules spent on them.
+    /// Energy of victim searches; part of `energy_j`.
     #[serde(default)]
     pub search_energy_j: f64,
-    /// Fewest free blocks.
+    /// Minimum number of free (erased) blocks.
     pub free_blocks_min: Option<u64>,
     /// Free blocks at the end.
     pub free_blocks_end: Option<u64>,
 }
 
-/// How busy the channels and dies of a flash device were, by number.
+/// Utilisation of channels and dies, by number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
-    /// Its channels: commands and data on the wire.
+    /// Channels: busy while commands or data are transferred.
     pub channels: Vec<Busy>,
-    /// Its dies: from a command until the die can take the next one.
+    /// Dies: busy from a command until the die accepts the next one.
     pub dies: Vec<Busy>,
 }
 
-/// How busy one of them was.
+/// Utilisation of one channel or die.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Busy {
-    /// Share of the time.
+    /// Share of the measured window.
     pub busy_fraction: Option<f64>,
     /// The same by cause; causes that took no time are left out.
     pub busy_by_cause: BTreeMap<String, f64>,
 }
 
-/// How erases spread over the units of a level.
+/// Distribution of erases over the units of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EraseSpread {
-    /// Units.
+    /// Number of units.
     pub units: u64,
-    /// Erases of them all; the same at every level.
+    /// Erases of all units; equal at every level.
     pub sum: u64,
-    /// Erases of the unit with the fewest.
+    /// Minimum.
     pub min: u64,
-    /// Mean over the units.
+    /// Mean.
     pub mean: f64,
-    /// Erases of the unit with the most.
+    /// Maximum.
     pub max: u64,
-    /// Standard deviation over the units.
+    /// Standard deviation of the population.
     pub stddev: f64,
 }
 
-/// How long a flash device will last if it goes on as after the warm-up.
+/// Projected lifetime of a flash device at the rates of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Erases its blocks have left in all.
@@ -231,24 +234,24 @@ pub struct Lifetime {
     pub erases_per_day: f64,
     /// Bytes programmed for the host per day.
     pub host_bytes_per_day: f64,
-    /// Bytes it can still take from the host if all blocks wear alike.
+    /// Bytes the host can still write if all blocks wear evenly.
     pub host_bytes_left: f64,
-    /// Days until the last erase if all blocks wear alike.
+    /// Days until the last erase if all blocks wear evenly.
     pub days_even: f64,
-    /// Days until the most worn block is worn out if it wears as fast as the fastest one does.
+    /// Days until the most worn block wears out if it is erased as often as the fastest one.
     pub days_first_block: Option<f64>,
 }
 
 /// Erase counts of the blocks of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EraseCount {
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Least.
+    /// Minimum.
     pub min: u64,
     /// Mean.
     pub mean: f64,
-    /// Greatest.
+    /// Maximum.
     pub max: u64,
     /// Standard deviation of the population.
     pub stddev: f64,

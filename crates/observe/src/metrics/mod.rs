@@ -202,38 +202,38 @@ fn constants(info: &ComponentInfo) -> BTreeMap<String, f64> {
     finite.map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Recoveries after power failures.
+/// Recovery from power failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// Their number.
+    /// Number of recoveries.
     pub recoveries: u64,
-    /// Mean time from power-on to ready.
+    /// Mean time from the return of power to service.
     pub recovery_ns_mean: Option<f64>,
-    /// Longest such time.
+    /// Maximum time from the return of power to service.
     pub recovery_ns_max: u64,
 }
 
-/// A request queue.
+/// Queue depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Time-weighted mean depth.
+    /// Mean number of queued requests, over time.
     pub queue_depth_mean: Option<f64>,
-    /// Greatest depth.
+    /// Maximum number of queued requests.
     pub queue_depth_max: u64,
 }
 
-/// A custom number of a component.
+/// A statistic that only this kind of component has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CustomResult {
-    /// How often it was emitted.
+    /// Number of samples.
     pub count: u64,
-    /// Mean of the values.
+    /// Mean of the samples.
     pub mean: Option<f64>,
-    /// Least.
+    /// Minimum.
     pub min: u64,
-    /// Greatest.
+    /// Maximum.
     pub max: u64,
-    /// Last.
+    /// Last sample.
     pub last: u64,
 }
 

@@ -99,13 +99,15 @@ impl PowerFold {
 /// Time by power state, and energy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Power {
-    /// Time by state, without states never entered.
+    /// Time by power state; states never entered are left out. Sums to the measured window.
     pub state_ns: BTreeMap<String, u64>,
-    /// Share of the time neither idle nor in standby.
+    /// Utilisation: share of the window neither idle nor in standby.
     pub busy_fraction: Option<f64>,
-    /// Energy of states, operations and spin-ups.
+    /// Power of each state times its time, plus energy per flash operation and per spin-up.
     pub energy_j: Option<f64>,
-    /// The same, by state, by kind of operation, and by what draws power at all times.
+    /// Energy by state (`idle`, `active`, ...), by operation (`flash_reads`, `flash_programs`,
+    /// `flash_erases`, `spin_ups`), of the mapping memory (`mapping_ram`) and of victim searches
+    /// (`victim_search`).
     #[serde(default)]
     pub energy_by_j: BTreeMap<String, f64>,
 }
