@@ -13,9 +13,10 @@ be written in Python: derive from `Ftl` or `Replacement`.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
-from . import facts, testing, units
+from . import events, testing, units
 from ._core import VERSION as __version__
 from ._core import Device, Flash
 from ._plot import plot
@@ -93,6 +94,8 @@ _FORMER = {"Beat": "RunProgress", "Part": "ComponentSpec"}
 
 
 def __getattr__(name: str) -> object:
+    if name == "facts":
+        return importlib.import_module(".facts", __name__)
     if name in _FORMER:
         warnings.warn(f"use hybridsim.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
         return globals()[_FORMER[name]]

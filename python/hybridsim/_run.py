@@ -76,7 +76,7 @@ def run(
     ``detail="bare"`` omits the data of charts, such as `Result.series`, and is faster.
 
     `progress` shows progress on standard error, or calls a function repeatedly. `observe` is
-    called with every fact, in batches; `hybridsim.facts` describes them. `requests` names a file
+    called with every event, in batches; `hybridsim.events` describes them. `requests` names a file
     for the list of all requests (``requests.csv`` in `docs/results.md`). `plugins` are policies to
     register first.
 
@@ -89,7 +89,7 @@ def run(
         raise ValueError(f'detail is "bare" or "full", not {detail!r}')
     sets = _sets(overrides, seed, verify)
     source = _source(scenario)
-    observer = None if observe is None else facts.batches(observe)
+    observer = None if observe is None else events.batches(observe)
     replaced = None if trace is None else path_text(trace)
     with _progress(progress) as report:
         listed = None if requests is None else path_text(requests)

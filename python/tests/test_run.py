@@ -106,11 +106,11 @@ def test_observers_do_not_change_the_run(ssd):
         hybridsim.run(ssd, verify=True),
     ]
     assert len({run.fingerprint for run in runs}) == 1
-    facts = np.concatenate(seen)
-    # What dies and channels do, and reads of nothing, are told beside the facts of the run.
-    beside = [code for name, code in hybridsim.facts.CODES.items() if name in BESIDE]
-    assert len(facts) - np.isin(facts["fact"], beside).sum() == runs[0].event_records
-    completed = facts[facts["fact"] == hybridsim.facts.CODES["completed"]]
+    events = np.concatenate(seen)
+    # Activity of dies and channels, and reads of unwritten pages, are not part of the fingerprint.
+    detailed = [code for name, code in hybridsim.events.CODES.items() if name in DETAILED]
+    assert len(events) - np.isin(events["event"], detailed).sum() == runs[0].event_records
+    completed = hybridsim.events.of(events, "completed")
     assert len(completed) == 3000
     assert completed["latency_ns"].mean() == pytest.approx(runs[0].latency_ns.all.mean)
     programs = hybridsim.events.of(events, "flash_program")
