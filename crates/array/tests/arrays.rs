@@ -197,7 +197,7 @@ fn a_request_for_everything_is_worked_off_a_window_at_a_time() {
 }
 
 #[test]
-fn wrong_parameters_are_all_told() {
+fn all_wrong_parameters_are_reported() {
     let problems = |name: &str, settings: &Settings, children: &[u64]| -> String {
         use hybridsim_config::build::{BuildInput, ChildView};
         let view = |(at, capacity): (usize, &u64)| ChildView {

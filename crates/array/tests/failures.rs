@@ -229,7 +229,7 @@ fn a_member_lost_during_a_rebuild_is_borne_by_double_parity_only() {
 }
 
 #[test]
-fn one_failure_too_many_is_told_and_never_wrong() {
+fn one_failure_too_many_is_reported_and_never_wrong() {
     for (name, failures) in [
         ("raid1", vec![(0, 0), (1, 0), (2, 2_000_000), (3, 0), (4, 0), (5, 0)]),
         ("raid10", vec![(2, 2_000_000), (3, 1_000_000)]),
@@ -243,11 +243,11 @@ fn one_failure_too_many_is_told_and_never_wrong() {
             assert_eq!(reported(&seen.events, "beyond_redundancy").len(), 1, "{name}");
             assert!(!reported(&seen.events, "unserved_sectors").is_empty(), "{name}");
             assert_eq!(reported(&seen.events, "member_failed").len(), failures.len());
-            let host_told = seen.events.iter().any(|record| {
+            let host_reported = seen.events.iter().any(|record| {
                 record.component().0 == 0
                     && matches!(record.event(), Some(CommonEvent::Custom { .. }))
             });
-            assert!(host_told, "the host tells of requests that failed");
+            assert!(host_reported, "the host reports failed requests");
         }
     }
 }

@@ -108,7 +108,7 @@ fn copies_survive_with_one_missing_or_being_filled() {
 /// What a stripe without one of its members had, a power failure may take: an update that was
 /// interrupted leaves parity that stands for nothing. The array says so.
 #[test]
-fn the_write_hole_is_told_and_never_wrong() {
+fn the_write_hole_is_reported_and_never_wrong() {
     for name in ["raid4", "raid5", "raid6", "declustered"] {
         let mut refused = 0;
         for member in [0, 3, 5] {
@@ -149,7 +149,7 @@ fn arrays_that_mend_nothing_are_found_out() {
         assert_eq!(found_out(name, &with(none(&[]), "read_choice", "primary")), 0, "{name}");
     }
     for name in ["raid4", "raid5", "raid6", "declustered"] {
-        assert_eq!(found_out(name, &none(&[])), 0, "{name}: whole, nobody asks for parity");
+        assert_eq!(found_out(name, &none(&[])), 0, "{name}: whole: no parity is computed");
         let found = found_out(name, &none(&[(1, 3_000_000)]));
         assert!(found >= 6, "{name}: {found} of 12 times parity that does not match");
         let trusts = with(failing(4, 0, &[(1, 0)]), "unsynced_parity", "trust");

@@ -86,7 +86,7 @@ fn a_request_costs_each_member_one_request_and_the_slowest_counts() {
 }
 
 #[test]
-fn wrong_parameters_are_all_told() {
+fn all_wrong_parameters_are_reported() {
     let registry = Registry::default();
     let problems = |name: &str, bytes: u64, children: &[u64]| {
         let settings = Settings::default().and("chunk", Value::Bytes(bytes));

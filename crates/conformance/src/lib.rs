@@ -219,8 +219,8 @@ pub struct Checked {
 fn check_events(events: &[EventRecord], expected: usize) -> Result<(), String> {
     let (mut arrived, mut completed) = (0, 0);
     let mut spent = SimDuration::ZERO;
-    for stamped in events {
-        match stamped.event() {
+    for record in events {
+        match record.event() {
             Some(CommonEvent::Arrived { .. }) => arrived += 1,
             Some(CommonEvent::PowerCut { lost }) => completed += lost as usize,
             Some(CommonEvent::PhaseTime { duration: time, .. }) => spent += time,

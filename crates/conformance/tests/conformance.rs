@@ -18,7 +18,7 @@ const ANSWERED: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,
-    /// Tells that a write is done when it has just been sent.
+    /// Completes a write that has only been issued.
     EarlyAnswer,
     /// Reads from the second child what was written to the first, now and then.
     StaleRead,
@@ -82,9 +82,9 @@ impl Component for Canary {
             let mut part = request.part(skip, 1, Lba(lba));
             if early {
                 // The request's own data are gone once it is answered.
-                let stamp = ctx.data().versions(part.data, 1)[0];
+                let version = ctx.data().versions(part.data, 1)[0];
                 part.data = ctx.take_data(1);
-                ctx.data().versions_mut(part.data, 1)[0] = stamp;
+                ctx.data().versions_mut(part.data, 1)[0] = version;
             }
             ctx.issue(child, part, tag);
         }

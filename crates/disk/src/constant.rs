@@ -143,9 +143,9 @@ impl ConstantDevice {
         let Request { lba, sectors, data, .. } = *request;
         if ctx.power_may_fail() && request.op == Op::Write {
             let now = ctx.now();
-            let stamps = ctx.data().versions(data, sectors);
+            let versions = ctx.data().versions(data, sectors);
             let durable = Durable::At(end);
-            self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
+            self.undo.note(&self.contents, lba.0, versions, durable, now, |_| false);
         }
         match request.op {
             Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),

@@ -157,12 +157,12 @@ impl CurveDisk {
             Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
             Op::Write => {
                 let (keeps, now) = (ctx.power_may_fail(), ctx.now());
-                let stamps = ctx.data().versions(data, sectors);
+                let versions = ctx.data().versions(data, sectors);
                 if keeps {
                     let durable = Durable::At(end);
-                    self.undo.note(&self.contents, lba.0, stamps, durable, now, |_| false);
+                    self.undo.note(&self.contents, lba.0, versions, durable, now, |_| false);
                 }
-                self.contents.write(lba.0, stamps);
+                self.contents.write(lba.0, versions);
             }
             Op::Trim | Op::Flush => {}
         }

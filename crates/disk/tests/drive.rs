@@ -144,14 +144,16 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
         let now = ctx.now();
         if let Some(done) = completion {
             let at = flying.iter().position(|f| f.0 == done.tag).expect("issued");
-            let (_, request, began, stamp) = flying.swap_remove(at);
+            let (_, request, began, version) = flying.swap_remove(at);
             let oldest = flying.iter().map(|f| f.2).min().unwrap_or(now);
             match request.op {
                 Op::Read => {
-                    let stamps = ctx.data().versions(request.data, request.sectors);
-                    reference.check_read(request.lba, stamps, began).expect("the last write");
+                    let versions = ctx.data().versions(request.data, request.sectors);
+                    reference.check_read(request.lba, versions, began).expect("the last write");
                 }
-                Op::Write => reference.write_ends(request.lba, request.sectors, stamp, now, oldest),
+                Op::Write => {
+                    reference.write_ends(request.lba, request.sectors, version, now, oldest)
+                }
                 Op::Trim | Op::Flush => {}
             }
             ctx.data().give_back(request.data);
@@ -165,12 +167,12 @@ fn verified(text: &str, seed: u64, depth: u32, requests: u32, range: u64) -> u32
                 request.flags = Flags::FUA;
             }
             request.data = ctx.take_data(sectors);
-            let stamp = if op == Op::Write { reference.next_version() } else { 0 };
+            let version = if op == Op::Write { reference.next_version() } else { 0 };
             if op == Op::Write {
-                ctx.data().versions_mut(request.data, sectors).fill(stamp);
-                reference.write_begins(request.lba, sectors, stamp, now);
+                ctx.data().versions_mut(request.data, sectors).fill(version);
+                reference.write_begins(request.lba, sectors, version, now);
             }
-            flying.push((u64::from(issued), request, now, stamp));
+            flying.push((u64::from(issued), request, now, version));
             ctx.issue(0, request, u64::from(issued));
             issued += 1;
         }
@@ -215,7 +217,7 @@ proptest! {
 }
 
 #[test]
-fn shortest_positioning_beats_arrival_order_at_depth_32() {
+fn shortest_positioning_is_faster_than_arrival_order_at_depth_32() {
     let total = |scheduler: &str| {
         let text = format!("{DRIVE}scheduler = \"{scheduler}\"\nqueue_depth = 32\n")
             .replace("cache_segments = 4", "cache_segments = 0");

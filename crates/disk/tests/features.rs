@@ -272,31 +272,32 @@ fn an_idle_drive_reads_on_behind_a_hit_if_asked_to() {
     let text = format!("{DRIVE}read_ahead_max = 20\n");
     // Sectors 0 to 29 are in the buffer after the first read, up to 39 or not after the second.
     let work = [(0, Op::Read, 0, 10), (50, Op::Read, 10, 10), (50, Op::Read, 30, 8)];
-    let told = |text: &str| served(text, &work).1;
-    assert_eq!(told(&format!("{text}read_ahead_on_hit = true\n")), [Miss, Hit, Hit]);
-    assert_eq!(told(&text), [Miss, Hit, Miss]);
+    let reported = |text: &str| served(text, &work).1;
+    assert_eq!(reported(&format!("{text}read_ahead_on_hit = true\n")), [Miss, Hit, Hit]);
+    assert_eq!(reported(&text), [Miss, Hit, Miss]);
     // What is there of a read goes out at once, the rest when it has come.
     let partly = [(0, Op::Read, 0, 10), (50, Op::Read, 25, 10)];
     let quick = "read_hit_overhead = \"1us\"\nread_miss_overhead = \"5us\"\n\
                  host_rate = \"5.12MB/s\"\n";
-    let (done, told) = served(&format!("{text}{quick}"), &partly);
-    assert_eq!(told, [Miss, Partial]);
+    let (done, reported) = served(&format!("{text}{quick}"), &partly);
+    assert_eq!(reported, [Miss, Partial]);
     // The medium's last sector and its way over the link, or all of it over the link.
     assert!(done[1].latency >= SimDuration::from_us(5 + 100), "{:?}", done[1].latency);
 }
 
 #[test]
-fn schedulers_are_told_what_the_buffer_would_serve() {
+fn schedulers_know_what_the_buffer_would_serve() {
     let (read, write) = (
         |lba, sectors| request(Op::Read, lba, sectors),
         |lba, sectors| request(Op::Write, lba, sectors),
     );
-    let told = |text: &str, work: Vec<(SimDuration, Request)>, asked: &[Request]| -> Vec<bool> {
-        let drive = build(text);
-        let estimates = drive.positioner().expect("a drive has estimates");
-        one_by_one_on(drive, work);
-        asked.iter().map(|request| estimates.is_buffered(request)).collect()
-    };
+    let reported =
+        |text: &str, work: Vec<(SimDuration, Request)>, asked: &[Request]| -> Vec<bool> {
+            let drive = build(text);
+            let estimates = drive.positioner().expect("a drive has estimates");
+            one_by_one_on(drive, work);
+            asked.iter().map(|request| estimates.is_buffered(request)).collect()
+        };
     let quiet = format!("{DRIVE}read_ahead = \"none\"\ncache_write_segments = 1\n");
     let asked = [
         read(50, 8),
@@ -306,17 +307,17 @@ fn schedulers_are_told_what_the_buffer_would_serve() {
         Request { flags: Flags::FUA, ..write(50, 8) },
         write(50, 80),
     ];
-    let told_after = |text: &str, op| told(text, vec![(ms(0), request(op, 50, 8))], &asked);
-    assert_eq!(told_after(&quiet, Op::Read), [true, false, false, true, false, false]);
+    let buffered_after = |text: &str, op| reported(text, vec![(ms(0), request(op, 50, 8))], &asked);
+    assert_eq!(buffered_after(&quiet, Op::Read), [true, false, false, true, false, false]);
     let through = format!("{quiet}write_cache = false\n");
-    assert_eq!(told_after(&through, Op::Read), [true, false, false, false, false, false]);
+    assert_eq!(buffered_after(&through, Op::Read), [true, false, false, false, false, false]);
     // The only segment for writes is taken until it is on the medium: then what adds to it fits.
     let held = format!("{quiet}destage_delay = \"10s\"\n");
     let asked = [write(58, 8), write(500, 8), read(50, 8)];
-    assert_eq!(told(&held, vec![(ms(0), write(50, 8))], &asked), [true, false, true]);
+    assert_eq!(reported(&held, vec![(ms(0), write(50, 8))], &asked), [true, false, true]);
     let written = format!("{quiet}destage_delay = \"0us\"\n");
     let work = vec![(ms(0), write(50, 8)), (ms(100), read(9_000, 8))];
-    assert_eq!(told(&written, work, &asked), [true, true, true]);
+    assert_eq!(reported(&written, work, &asked), [true, true, true]);
 }
 
 #[test]

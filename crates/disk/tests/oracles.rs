@@ -63,7 +63,7 @@ fn the_mean_random_seek_is_the_integral_of_the_curve() {
     let text = BARE.replace("zone_count = 4", "zone_count = 1");
     let (done, events) = random_reads(&text, 40_000, 1);
     close(mean(&done, LatencyPhase::Seek), 8e6, 0.01);
-    let told: u64 = events
+    let reported: u64 = events
         .iter()
         .map(|event| {
             if let Some(DiskEvent::Seek { duration: time, .. }) = event.event() {
@@ -73,7 +73,7 @@ fn the_mean_random_seek_is_the_integral_of_the_curve() {
             }
         })
         .sum();
-    close(told as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
+    close(reported as f64 / done.len() as f64, mean(&done, LatencyPhase::Seek), 1e-9);
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn state_times_add_up_to_the_run_time() {
         let (done, events) = one_by_one(&text, work);
         let run = waits + done.iter().map(|done| done.latency.as_ns()).sum::<u64>();
         let mut by_state = [0; PowerState::COUNT];
-        for stamped in &events {
-            if let Some(CommonEvent::StateTime { state, duration: time }) = stamped.event() {
+        for record in &events {
+            if let Some(CommonEvent::StateTime { state, duration: time }) = record.event() {
                 by_state[state as usize] += time.as_ns();
             }
         }

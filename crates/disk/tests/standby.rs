@@ -39,7 +39,7 @@ spin_down_time = "1s"
 
 #[derive(Clone, Copy)]
 enum Step {
-    Tell(Command),
+    Send(Command),
     Ask(Op, u64),
 }
 
@@ -47,7 +47,7 @@ enum Step {
 type Done = Rc<RefCell<Vec<(usize, SimTime, SimDuration)>>>;
 
 /// Sends every step at its time (ms) and goes on until `end` (s). When the steps were done, in
-/// their order, the time each waited for the spindle, and what was told.
+/// their order, the time each waited for the spindle, and what was reported.
 fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<EventRecord>) {
     let done = Done::default();
     let (seen, steps) = (Rc::clone(&done), steps.to_vec());
@@ -61,7 +61,7 @@ fn play(steps: &[(u64, Step)], end: u64) -> (Vec<(u64, u64)>, Vec<EventRecord>) 
         while let Some((ms, step)) = steps.get(next).filter(|step| at(step.0) <= ctx.now()) {
             assert_eq!(at(*ms), ctx.now());
             match *step {
-                Step::Tell(command) => ctx.command(0, command, (Lba(0), 0), next as u64),
+                Step::Send(command) => ctx.command(0, command, (Lba(0), 0), next as u64),
                 Step::Ask(op, lba) => ctx.issue(0, Request::new(op, Lba(lba), 8), next as u64),
             };
             next += 1;
@@ -97,11 +97,11 @@ fn joules(events: &[EventRecord]) -> f64 {
 
 #[test]
 fn standby_and_idle_take_the_time_and_energy_of_the_spindle() {
-    use Step::Tell;
+    use Step::Send;
     let steps = [
-        (10_000, Tell(Command::Standby)),
-        (20_000, Tell(Command::Idle)),
-        (25_000, Tell(Command::Idle)),
+        (10_000, Send(Command::Standby)),
+        (20_000, Send(Command::Idle)),
+        (25_000, Send(Command::Idle)),
     ];
     let (done, events) = play(&steps, 30);
     assert_eq!(done, [(11_000, 0), (22_000, 2_000), (25_000, 0)]);
@@ -111,15 +111,15 @@ fn standby_and_idle_take_the_time_and_energy_of_the_spindle() {
 
 #[test]
 fn a_command_while_the_spindle_moves_waits_for_it() {
-    use Step::{Ask, Tell};
+    use Step::{Ask, Send};
     let steps = [
-        (1_000, Tell(Command::Standby)),
-        (1_500, Tell(Command::Standby)),
+        (1_000, Send(Command::Standby)),
+        (1_500, Send(Command::Standby)),
         // Stops until 2 s, starts until 4 s.
-        (1_600, Tell(Command::Idle)),
-        (3_000, Tell(Command::Idle)),
+        (1_600, Send(Command::Idle)),
+        (3_000, Send(Command::Idle)),
         // Stops from 4 s to 5 s: the start is not broken off.
-        (3_500, Tell(Command::Standby)),
+        (3_500, Send(Command::Standby)),
         (4_200, Ask(Op::Read, 0)),
     ];
     let (done, events) = play(&steps, 10);
@@ -134,10 +134,10 @@ fn a_command_while_the_spindle_moves_waits_for_it() {
 
 #[test]
 fn the_buffer_is_written_before_the_spindle_stops_and_serves_reads_when_it_stands() {
-    use Step::{Ask, Tell};
+    use Step::{Ask, Send};
     let steps = [
         (100, Ask(Op::Write, 40)),
-        (200, Tell(Command::Standby)),
+        (200, Send(Command::Standby)),
         (5_000, Ask(Op::Read, 40)),
         (6_000, Ask(Op::Flush, 0)),
         (7_000, Ask(Op::Write, 60)),

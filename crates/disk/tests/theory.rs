@@ -94,7 +94,7 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     let watts = build(&text).info().watts.expect("a drive draws power");
     let joules: f64 = events
         .iter()
-        .map(|stamped| match stamped.event() {
+        .map(|record| match record.event() {
             Some(CommonEvent::StateTime { state, duration: time }) => {
                 watts[state as usize] * time.as_s_f64()
             }
@@ -113,7 +113,7 @@ fn joules_add_up_over_a_stop_a_start_and_a_read() {
     close(joules, expected, 1e-6);
     let spun: u64 = events
         .iter()
-        .map(|stamped| match stamped.event() {
+        .map(|record| match record.event() {
             Some(CommonEvent::StateTime { state: PowerState::Standby, duration: time }) => {
                 time.as_ns()
             }
@@ -366,7 +366,7 @@ fn presets_wait_half_a_turn_and_seek_the_integral_of_their_curve() {
     }
 }
 
-/// M/G/1 again, with the service times of real drives: sampled with nobody waiting.
+/// M/G/1 again, with the service times of real drives: sampled without queueing.
 #[test]
 fn presets_wait_as_pollaczek_and_khinchine_say() {
     for name in PRESETS {

@@ -337,7 +337,10 @@ macro_rules! events {
             $(
                 $(#[doc = $doc:literal])*
                 $variant:ident = $kind:literal $name:literal
-                $({ $( $(#[$field_meta:meta])* $field:ident: $field_type:ty => $slot:ident ),+ $(,)? })?,
+                $({
+                    $( $(#[$field_meta:meta])* $field:ident: $field_type:ty => $slot:ident ),+
+                    $(,)?
+                })?,
             )*
         }
     ) => {

@@ -27,7 +27,7 @@ pub struct ReferenceModel {
     sectors: FxHashMap<u64, Vec<Written>>,
     /// Ranges (first, end) of the trims in flight.
     trims: Vec<(u64, u64)>,
-    next_stamp: u64,
+    last_version: u64,
     /// Ranges (first, sectors) of the writes in flight, by version.
     open: FxHashMap<u64, (u64, u32)>,
 }
@@ -54,8 +54,8 @@ impl Written {
 impl ReferenceModel {
     /// The version for the next write.
     pub fn next_version(&mut self) -> u64 {
-        self.next_stamp += 1;
-        self.next_stamp
+        self.last_version += 1;
+        self.last_version
     }
 
     /// A write of `version` to `sectors` sectors from `lba` on starts.
@@ -92,7 +92,8 @@ impl ReferenceModel {
         self.trim_ends(lba, sectors, now);
     }
 
-    /// A trim makes the content of the range undefined until the next write: version 0 becomes valid
+    /// A trim makes the content of the range undefined until the next write: version 0 becomes
+    /// valid
     /// too, also for writes that complete while the trim is in flight.
     pub fn trim_begins(&mut self, lba: Lba, sectors: u32) {
         self.trims.push((lba.0, lba.offset(u64::from(sectors)).0));
@@ -178,7 +179,8 @@ fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
     })
 }
 
-/// A read returned `got`. If that is the data of a write interrupted by a power failure, or what was
+/// A read returned `got`. If that is the data of a write interrupted by a power failure, or what
+/// was
 /// there before it, later reads have to agree.
 fn resolve_lost(writes: &mut Vec<Written>, got: u64) {
     if !writes.iter().any(|write| write.lost) {

@@ -142,7 +142,8 @@ pub enum Command {
     },
     /// Leave the NV cache power mode.
     LeavePowerMode,
-    /// STANDBY IMMEDIATE: stop the spindle. Completes when it has stopped; the next access starts it.
+    /// STANDBY IMMEDIATE: stop the spindle. Completes when it has stopped; the next access starts
+    /// it.
     Standby,
     /// IDLE IMMEDIATE: become ready. Completes when the spindle turns.
     Idle,
@@ -164,7 +165,8 @@ impl Command {
         }
     }
 
-    /// Whether it concerns the spindle: every device accepts it; it has no effect without a spindle.
+    /// Whether it concerns the spindle: every device accepts it; it has no effect without a
+    /// spindle.
     pub const fn is_about_spindle(self) -> bool {
         matches!(self, Self::Standby | Self::Idle)
     }

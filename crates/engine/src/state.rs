@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_in_order_and_truncation_is_told() {
+    fn values_come_back_in_order_and_truncation_is_reported() {
         let mut saver = Saver::default();
         saver.put(&(7u64, &[1u32, u32::MAX][..], "name"));
         saver.put(&crate::SimTime::from_ns(u64::MAX));

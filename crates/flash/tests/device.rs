@@ -203,10 +203,10 @@ fn idle_time_is_used_if_enabled() {
         done.iter().map(|done| done.breakdown.get(LatencyPhase::Gc)).sum::<SimDuration>()
     };
     let blocking = settings().and("precondition", text("steady"));
-    let mut plug = blocking.entry("ftl").clone();
-    plug.settings.set("gc_pace", text("blocking"));
-    plug.settings.set("gc_free_blocks", Value::Count(2));
-    let blocking = blocking.and("ftl", Value::Entry(plug));
+    let mut choice = blocking.entry("ftl").clone();
+    choice.settings.set("gc_pace", text("blocking"));
+    choice.settings.set("gc_free_blocks", Value::Count(2));
+    let blocking = blocking.and("ftl", Value::Entry(choice));
     assert!(collected(&blocking) > SimDuration::from_ms(10));
     assert_eq!(collected(&blocking.and("idle_after", us(100))), SimDuration::ZERO);
 }
@@ -241,9 +241,9 @@ fn searches_and_the_mapping_memory_cost_energy() {
     let registry = hybridsim_flash::defaults::registry();
     let mut layer = settings().entry("ftl").settings.clone();
     layer.set("gc", hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry));
-    let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
+    let choice = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
     let settings = settings()
-        .and("ftl", Value::Entry(plug))
+        .and("ftl", Value::Entry(choice))
         .and("precondition", text("steady"))
         .and("ram_power", Value::Number(0.5))
         .and("search_energy", Value::Number(2e-6));
@@ -301,8 +301,8 @@ fn a_request_waits_for_the_search_it_causes() {
     let registry = hybridsim_flash::defaults::registry();
     let gc = hybridsim_flash::defaults::entry("gc-policy", "partial-search", &registry);
     let layer = settings().entry("ftl").settings.clone().and("gc", gc);
-    let plug = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
-    let settings = settings().and("ftl", Value::Entry(plug)).and("precondition", text("steady"));
+    let choice = hybridsim_config::param::EntryChoice { name: "page".to_owned(), settings: layer };
+    let settings = settings().and("ftl", Value::Entry(choice)).and("precondition", text("steady"));
     for timing in ["serial", "interleaved"] {
         let measure = |search_ns| {
             let search = Value::Duration(SimDuration::from_ns(search_ns));
@@ -339,8 +339,8 @@ fn wear_is_the_same_with_and_without_timing() {
         if ftl == "raw" {
             continue; // Overwriting is an error there.
         }
-        let plug = hybridsim_flash::defaults::entry("ftl", ftl, &registry);
-        let settings = settings().and("ftl", plug).and("program_order", text("any"));
+        let choice = hybridsim_flash::defaults::entry("ftl", ftl, &registry);
+        let settings = settings().and("ftl", choice).and("program_order", text("any"));
         let mut stream = Stream::new(3, "requests");
         let mut draw = |number: u64| {
             let op = [Op::Write, Op::Write, Op::Read, Op::Trim][stream.below(4) as usize];

@@ -37,9 +37,9 @@ fn run(
 
 /// (completion in us, latency in us, lba) of every request, in order of completion.
 fn completions(events: &[EventRecord]) -> Vec<(u64, u64, u64)> {
-    let completed = |stamped: &EventRecord| match stamped.event() {
+    let completed = |record: &EventRecord| match record.event() {
         Some(CommonEvent::Completed { latency, lba, .. }) => {
-            Some((stamped.time.as_ns() / 1000, latency.as_ns() / 1000, lba.0))
+            Some((record.time.as_ns() / 1000, latency.as_ns() / 1000, lba.0))
         }
         _ => None,
     };
@@ -55,7 +55,7 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
     assert_eq!(end.time, SimTime::from_ns(110_000));
     let queued: SimDuration = events
         .iter()
-        .filter_map(|stamped| match stamped.event() {
+        .filter_map(|record| match record.event() {
             Some(CommonEvent::PhaseTime { phase: LatencyPhase::Queue, duration: time, .. }) => {
                 Some(time)
             }
@@ -65,7 +65,7 @@ fn open_loop_keeps_recorded_times_and_counts_waiting_as_latency() {
     assert_eq!(queued, us(5 + 14));
     let depths: Vec<u32> = events
         .iter()
-        .filter_map(|stamped| match stamped.event() {
+        .filter_map(|record| match record.event() {
             Some(CommonEvent::QueueDepth { depth }) => Some(depth),
             _ => None,
         })

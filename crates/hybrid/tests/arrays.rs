@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cleanup, hybrid_disk, plug, registry, settings};
+use common::{cleanup, entry_choice, hybrid_disk, registry, settings};
 use hybridsim_cache::CacheEvent;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
@@ -103,7 +103,7 @@ fn stacked_layers_conform() {
     let hybrid_of_hybrid = || {
         let members = vec![hybrid("top/disk/a", complete), device("top/disk/b", 300, 500)];
         let disk = over(&entry("stripe"), &chunk, "top/disk", members);
-        let small = settings(4).and("admission", plug("always", Settings::default()));
+        let small = settings(4).and("admission", entry_choice("always", Settings::default()));
         over(hybrid_disk(), &small, "top", vec![device("top/flash", 40, 50), disk])
     };
     check(hybrid_of_hybrid, 50);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
+use common::{cleanup, count, entry_choice, hybrid_disk, registry, settings, threshold};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::{admission, cleanup as cleanups, replacement};
 use hybridsim_config::param::{Settings, Value};
@@ -39,11 +39,11 @@ fn every_policy_returns_what_was_written() {
             for admit in admission::ENTRIES {
                 let mut settings = settings(8)
                     .and("cleanup", cleanup(cleaner.description.name))
-                    .and("replacement", plug(order.description.name, Settings::default()))
+                    .and("replacement", entry_choice(order.description.name, Settings::default()))
                     .and("admission", threshold(20));
                 if admit.description.name != "threshold" {
                     let name = admit.description.name;
-                    settings.set("admission", plug(name, defaults(name)));
+                    settings.set("admission", entry_choice(name, defaults(name)));
                 }
                 for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
                     let load = Load { requests: 1500, sectors_max: 40, seed };

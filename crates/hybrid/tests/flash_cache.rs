@@ -3,7 +3,7 @@
 mod common;
 
 use common::heard::{Notes, heard};
-use common::{count, flash_cache, plug, registry};
+use common::{count, entry_choice, flash_cache, registry};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Settings, Value};
@@ -53,7 +53,7 @@ fn any_replacement_serves_and_costs_may_be_observed() {
         let name = entry.description.name;
         for scheme in ["fp", "rw", "op"] {
             let settings = flash_cache(scheme, 0.7, true)
-                .and("replacement", plug(name, Settings::default()))
+                .and("replacement", entry_choice(name, Settings::default()))
                 .and("costs", Value::Text("observed".to_owned()))
                 .and("write_ahead", Value::Count(10));
             let rig = Rig {
@@ -133,7 +133,7 @@ fn a_system_that_is_never_idle_adjusts_if_asked_to() {
     let given_up = |adjust| {
         let (events, asked) = busy(adjust, true, None);
         let done =
-            |stamped: &&EventRecord| matches!(stamped.event(), Some(CommonEvent::Completed { .. }));
+            |record: &&EventRecord| matches!(record.event(), Some(CommonEvent::Completed { .. }));
         let last = events.iter().rfind(done).expect("some").time;
         let before = |note: &&(SimTime, Request)| note.1.op == Op::Trim && note.0 < last;
         let asked = asked.borrow();
@@ -250,7 +250,7 @@ fn what_was_written_back_ahead_makes_room_at_once() {
         let source = Bursts { stream: Stream::new(1, "bursts"), sent: 0 };
         let host = Host::plain(HostOptions::open(64), source);
         let (events, _) = observe(&settings, host, None);
-        let latency = |stamped: &EventRecord| match stamped.event() {
+        let latency = |record: &EventRecord| match record.event() {
             Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns() / 1000),
             _ => None,
         };

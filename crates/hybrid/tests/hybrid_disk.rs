@@ -3,7 +3,7 @@
 mod common;
 
 use common::heard::heard;
-use common::{cleanup, count, hybrid_disk, plug, registry, settings, threshold};
+use common::{cleanup, count, entry_choice, hybrid_disk, registry, settings, threshold};
 use hybridsim_cache::CacheEvent;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_conformance::Rig;
@@ -53,7 +53,7 @@ fn write(page: u64, pages: u32) -> Request {
 
 /// Latencies in us, in order of completion.
 fn latencies(events: &[EventRecord]) -> Vec<u64> {
-    let latency = |stamped: &EventRecord| match stamped.event() {
+    let latency = |record: &EventRecord| match record.event() {
         Some(CommonEvent::Completed { latency, .. }) => Some(latency.as_ns() / 1000),
         _ => None,
     };
@@ -62,7 +62,7 @@ fn latencies(events: &[EventRecord]) -> Vec<u64> {
 
 /// Total time of one part, in us.
 fn spent(events: &[EventRecord], wanted: LatencyPhase) -> u64 {
-    let time = |stamped: &EventRecord| match stamped.event() {
+    let time = |record: &EventRecord| match record.event() {
         Some(CommonEvent::PhaseTime { phase, duration: time, .. }) if phase == wanted => {
             Some(time.as_ns() / 1000)
         }
@@ -77,16 +77,16 @@ fn small_writes_go_to_flash_and_are_read_from_there() {
     assert_eq!(latencies(&events), [FLASH_US, FLASH_US, DISK_US]);
     let lookups: Vec<_> = events
         .iter()
-        .filter_map(|stamped| match stamped.event() {
+        .filter_map(|record| match record.event() {
             Some(CacheEvent::CacheLookup { op, hits, misses }) => Some((op, hits, misses)),
             _ => None,
         })
         .collect();
     assert_eq!(lookups, [(Op::Write, 0, 2), (Op::Read, 2, 0), (Op::Read, 0, 1)]);
     // ComponentTree 1 is the hybrid: host, hybrid, flash, disk.
-    assert!(events.iter().any(|stamped| {
-        stamped.component() == ComponentId(1)
-            && stamped.event() == Some(CacheEvent::DirtyPages { pages: 2 })
+    assert!(events.iter().any(|record| {
+        record.component() == ComponentId(1)
+            && record.event() == Some(CacheEvent::DirtyPages { pages: 2 })
     }));
 }
 
@@ -219,7 +219,7 @@ fn all_wrong_parameters_are_reported() {
     assert!(both.contains("flash: has 0 pages") && both.contains("destage_bytes"), "{both}");
     assert!(problems(&settings(1), &[u64::MAX, 800]).contains("flash: has"));
     let marks = Settings::default().and("low", Value::Number(0.5)).and("high", Value::Number(0.1));
-    let marks = settings(8).and("cleanup", common::plug("low-watermark", marks));
+    let marks = settings(8).and("cleanup", common::entry_choice("low-watermark", marks));
     assert!(problems(&marks, &[80, 800]).contains("high: must not be less"));
 }
 
@@ -228,7 +228,7 @@ fn what_policies_know_is_lost_with_the_power() {
     const SECOND: u64 = 1_000_000;
     let registry = registry();
     let remembered = Settings::default().and("remembered", Value::Count(1000));
-    let settings = settings(8).and("admission", plug("second-touch", remembered));
+    let settings = settings(8).and("admission", entry_choice("second-touch", remembered));
     let children = [8_000, 100_000];
     let rig = Rig {
         entry: hybrid_disk(),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cleanup, flash_cache, hybrid_disk, plug, registry, settings};
+use common::{cleanup, entry_choice, flash_cache, hybrid_disk, registry, settings};
 use hybridsim_cache::cleanup::ENTRIES;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
@@ -81,7 +81,7 @@ fn choosing_victims_takes_no_memory_once_warm() {
     for entry in hybridsim_cache::replacement::ENTRIES {
         let policy = entry.description.name;
         let settings = settings(8)
-            .and("replacement", plug(policy, Settings::default()))
+            .and("replacement", entry_choice(policy, Settings::default()))
             .and("cleanup", cleanup("on-demand-partial"));
         check(policy, hybrid_disk(), &settings);
     }
@@ -136,7 +136,7 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
         .and("entry_time", time(us(1)))
         .and("unpin", text("discard"));
     let drive = part(&registry, "nv-cache-disk", &commands, vec![flash, disk]);
-    let scheduler = plug("c-look", Settings::default().and("by", text("lbn")));
+    let scheduler = entry_choice("c-look", Settings::default().and("by", text("lbn")));
     let settings = Settings::default()
         .and("scheduler", scheduler)
         .and("redirect", flag(true))

@@ -35,7 +35,7 @@ fn mixed(requests: u32, kib: u32) -> String {
     load(requests, kib).replace("\"randtrimwrite\"", "\"randrw\", rwmixread = 40")
 }
 
-/// As [`mixed`], of two sizes and with a Zipf popularity: what policies tell hot from cold by.
+/// As [`mixed`], of two sizes and with a Zipf popularity: so that there are hot and cold pages.
 fn skewed(requests: u32, kib: u32) -> String {
     mixed(requests, kib)
         .replace("bs = \"4KiB\"", "bssplit = \"4k/70:32k/30\", random_distribution = \"zipf:1.1\"")

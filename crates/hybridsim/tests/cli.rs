@@ -495,7 +495,7 @@ fn a_reproduction_prints_every_row_and_writes_its_page() {
     let rows = document["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 10);
     for row in rows {
-        for key in ["id", "artefact", "claim", "unit", "tolerance", "verdict"] {
+        for key in ["id", "experiment", "claim", "unit", "tolerance", "verdict"] {
             assert!(row[key].is_string(), "{key} in {row}");
         }
         assert_eq!(row["verdict"], "given", "{row}");

@@ -232,7 +232,8 @@ fn with_shared_and_held_buses_and_queues() {
 /// An SSD with `more` keys.
 fn ssd(more: &str) -> String {
     format!(
-        "[component.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\nblocks_per_plane = 12\n\
+        "[component.ssd]\nkind = \"ssd\"\nchannels = 2\ndies_per_channel = 2\n\
+         blocks_per_plane = 12\n\
          pages_per_block = 32\nover_provisioning = 0.5\nread_time = \"25us\"\n\
          program_time = \"200us\"\nerase_time = \"1.5ms\"\nchannel_rate = \"100MB/s\"\n\
          program_order = \"any\"\n{more}"

@@ -347,8 +347,8 @@ fn copy(ctx: &mut Ctx<'_>, from: &Request, to: &Request) {
     let (first, end) = (from.lba.max(to.lba).0, from.end().min(to.end()).0);
     for sector in first..end {
         let source = from.data.skip((sector - from.lba.0) as u32);
-        let stamp = ctx.data().versions(source, 1)[0];
-        ctx.data().versions_mut(to.data.skip((sector - to.lba.0) as u32), 1)[0] = stamp;
+        let version = ctx.data().versions(source, 1)[0];
+        ctx.data().versions_mut(to.data.skip((sector - to.lba.0) as u32), 1)[0] = version;
     }
 }
 

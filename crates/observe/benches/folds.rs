@@ -1,6 +1,6 @@
 //! What observing costs per request: `cargo bench -p hybridsim-observe`.
 //!
-//! Two streams as the devices tell them: eleven events per disk request, ten per flash write.
+//! Two streams as devices emit them: eleven events per disk request, ten per flash write.
 
 use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{

@@ -131,15 +131,15 @@ impl EventSink for Breakdown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ns, stamp};
+    use crate::testing::{ns, record};
     use hybridsim_engine::Lba;
 
     fn request(fold: &mut Breakdown, op: Op, breakdown: &[(LatencyPhase, u64)]) {
         let spent =
-            |&(phase, time)| stamp(0, 0, CommonEvent::PhaseTime { op, phase, duration: ns(time) });
+            |&(phase, time)| record(0, 0, CommonEvent::PhaseTime { op, phase, duration: ns(time) });
         let mut events: Vec<EventRecord> = breakdown.iter().map(spent).collect();
         let latency = ns(breakdown.iter().map(|phase| phase.1).sum());
-        events.push(stamp(0, 0, CommonEvent::Completed { op, sectors: 1, lba: Lba(0), latency }));
+        events.push(record(0, 0, CommonEvent::Completed { op, sectors: 1, lba: Lba(0), latency }));
         fold.take(&events);
     }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_are_told_apart() {
+    fn the_slowest_are_distinguished() {
         let mut fold = Breakdown::default();
         (0..990).for_each(|_| request(&mut fold, Op::Read, &[(LatencyPhase::FlashRead, 100)]));
         (0..10).for_each(|_| request(&mut fold, Op::Read, &[(LatencyPhase::Gc, 5000)]));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_told_again_and_again_still_add_up() {
+    fn phases_reported_repeatedly_still_add_up() {
         let mut fold = Breakdown::default();
         let breakdown: Vec<(LatencyPhase, u64)> =
             (0..100).map(|_| (LatencyPhase::Queue, 1)).collect();

@@ -252,18 +252,18 @@ impl EventSink for BusyFold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ns, stamp};
+    use crate::testing::{ns, record};
     use hybridsim_engine::{Lba, SimTime};
 
     fn busy(now: u64, unit: FlashUnit, cause: Cause, begin: u64, end: u64) -> EventRecord {
         let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
         let busy = FlashBusy { unit, act: FlashAct::Program, cause, begin, end };
-        stamp(now, 1, busy)
+        record(now, 1, busy)
     }
 
     fn done(now: u64, latency: u64) -> EventRecord {
         let (op, lba) = (Op::Write, Lba(0));
-        stamp(now, 0, CommonEvent::Completed { op, sectors: 8, lba, latency: ns(latency) })
+        record(now, 0, CommonEvent::Completed { op, sectors: 8, lba, latency: ns(latency) })
     }
 
     fn nodes() -> Vec<(String, ComponentInfo)> {

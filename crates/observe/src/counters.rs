@@ -120,7 +120,7 @@ impl EventSink for Counters {
 mod tests {
     use super::*;
     use crate::results::Component;
-    use crate::testing::{every_event, ns, stamp};
+    use crate::testing::{every_event, ns, record};
     use hybridsim_cache::CacheEvent;
     use hybridsim_disk::{DiskCacheOutcome, DiskEvent};
     use hybridsim_engine::{ComponentInfo, Event, PowerState};
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn every_event_is_counted_at_its_component() {
         fn one(event: impl Event) -> Component {
-            let counters = fold(2, 0, &[stamp(100, 1, event)]);
+            let counters = fold(2, 0, &[record(100, 1, event)]);
             counters.components()[1].results(&ComponentInfo::default(), 1, 100)
         }
         let disk = one(DiskEvent::Seek { distance: 7, duration: ns(9) }).disk.expect("a disk");
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(of(FlashEvent::Program { cause: Cause::Gc, die: 3 }).gc_programs, 1);
         let wear = of(FlashEvent::Wear { erases: 3, blocks: 10 }).erase_count.expect("its wear");
         assert_eq!((wear.blocks, wear.max), (10, 3));
-        let search = fold(2, 0, &[stamp(100, 1, FlashEvent::VictimSearch { blocks: 9 })]);
+        let search = fold(2, 0, &[record(100, 1, FlashEvent::VictimSearch { blocks: 9 })]);
         assert_eq!(search.components()[1].flash.count("victim_search"), 9);
         let (cause, block) = (Cause::Gc, u32::MAX);
         assert_eq!(of(FlashEvent::Erase { cause, die: 0, block, erases: 7 }).erases, 1);
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn spans_told_together_count_from_where_the_window_begins() {
+    fn spans_reported_together_count_from_the_start_of_the_window() {
         let span =
-            |now, state, time| stamp(now, 0, CommonEvent::StateTime { state, duration: ns(time) });
+            |now, state, time| record(now, 0, CommonEvent::StateTime { state, duration: ns(time) });
         let (idle, seek, read) = (PowerState::Idle, PowerState::Seek, PowerState::Read);
         let mut counters = fold(1, 0, &[span(20, read, 20)]);
         counters = counters.measured_from(SimTime::from_ns(70));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_level_goes_on_where_the_warm_up_left_it() {
-        let depth = |now, depth| stamp(now, 0, CommonEvent::QueueDepth { depth });
+        let depth = |now, depth| record(now, 0, CommonEvent::QueueDepth { depth });
         let mut counters = fold(1, 0, &[depth(10, 90), depth(20, 8)]);
         counters = counters.measured_from(SimTime::from_ns(50));
         let queue = |counters: &Counters, end| {
@@ -195,14 +195,15 @@ mod tests {
         assert_eq!((before.queue_depth_max, before.queue_depth_mean), (8, Some(8.0)));
         counters.take(&[depth(60, 2)]);
         assert_eq!(queue(&counters, 70).queue_depth_mean, Some(5.0));
-        let failed = fold(1, 0, &[stamp(1, 0, CommonEvent::PowerCut { lost: 3 })]);
+        let failed = fold(1, 0, &[record(1, 0, CommonEvent::PowerCut { lost: 3 })]);
         let failed = failed.measured_from(SimTime::from_ns(50));
         assert_eq!((failed.power_cuts, failed.requests_lost), (1, 3));
     }
 
     #[test]
-    fn a_spin_up_told_in_pieces_is_one() {
-        let state = |time, state| stamp(time, 0, CommonEvent::StateTime { state, duration: ns(1) });
+    fn a_spin_up_reported_in_intervals_is_one() {
+        let state =
+            |time, state| record(time, 0, CommonEvent::StateTime { state, duration: ns(1) });
         let (up, idle) = (PowerState::SpinUp, PowerState::Idle);
         let events = [state(1, up), state(2, up), state(3, idle), state(4, up)];
         assert_eq!(fold(1, 0, &events).components()[0].power.spin_ups, 2);

@@ -124,7 +124,7 @@ fn fold(x: u64, y: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::events::kinds;
-    use crate::testing::stamp;
+    use crate::testing::record;
     use hybridsim_engine::event::Slot;
     use hybridsim_engine::{CommonEvent, EventKind, Lba, Op, SimDuration};
 
@@ -144,10 +144,10 @@ mod tests {
     fn known_streams_have_known_fingerprints() {
         assert_eq!(of(&[]), 0);
         let arrived = CommonEvent::Arrived { op: Op::Write, sectors: 8, lba: Lba(1000) };
-        assert_eq!(of(&[stamp(5, 0, arrived)]), 0xf716_1068_8012_3205);
+        assert_eq!(of(&[record(5, 0, arrived)]), 0xf716_1068_8012_3205);
         let (op, latency) = (Op::Write, SimDuration::from_ns(900));
         let completed = CommonEvent::Completed { op, sectors: 8, lba: Lba(1000), latency };
-        assert_eq!(of(&[stamp(5, 0, arrived), stamp(905, 3, completed)]), 0x7bf5_ed9c_0230_f29f);
+        assert_eq!(of(&[record(5, 0, arrived), record(905, 3, completed)]), 0x7bf5_ed9c_0230_f29f);
     }
 
     #[test]

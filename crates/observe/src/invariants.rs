@@ -161,24 +161,24 @@ impl EventSink for Invariants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ns, stamp};
+    use crate::testing::{ns, record};
     use hybridsim_engine::{LatencyPhase, Lba, Op, PowerState};
 
     const OP: Op = Op::Read;
 
     fn arrived(time: u64) -> EventRecord {
-        stamp(time, 0, CommonEvent::Arrived { op: OP, sectors: 8, lba: Lba(0) })
+        record(time, 0, CommonEvent::Arrived { op: OP, sectors: 8, lba: Lba(0) })
     }
     fn spent(time: u64, phase: LatencyPhase, length: u64) -> EventRecord {
-        stamp(time, 0, CommonEvent::PhaseTime { op: OP, phase, duration: ns(length) })
+        record(time, 0, CommonEvent::PhaseTime { op: OP, phase, duration: ns(length) })
     }
     fn completed(time: u64, latency: u64) -> EventRecord {
         let event =
             CommonEvent::Completed { op: OP, sectors: 8, lba: Lba(0), latency: ns(latency) };
-        stamp(time, 0, event)
+        record(time, 0, event)
     }
     fn state(time: u64, length: u64) -> EventRecord {
-        stamp(time, 1, CommonEvent::StateTime { state: PowerState::Idle, duration: ns(length) })
+        record(time, 1, CommonEvent::StateTime { state: PowerState::Idle, duration: ns(length) })
     }
 
     #[track_caller]

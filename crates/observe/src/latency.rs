@@ -196,7 +196,7 @@ impl EventSink for LatencyFold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ns, stamp};
+    use crate::testing::{ns, record as event_record};
     use hybridsim_engine::Lba;
     use proptest::prelude::*;
 
@@ -250,7 +250,7 @@ mod tests {
         for (op, latency) in [(Op::Read, 10), (Op::Write, 30), (Op::Read, 20)] {
             let event =
                 CommonEvent::Completed { op, sectors: 1, lba: Lba(0), latency: ns(latency) };
-            fold.take(&[stamp(100, 0, event)]);
+            fold.take(&[event_record(100, 0, event)]);
         }
         assert_eq!(fold.of(Op::Read).mean(), Some(15.0));
         assert_eq!(fold.of(Op::Write).count(), 1);

@@ -387,7 +387,7 @@ fn heat_map(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{every_event, ns, stamp};
+    use crate::testing::{every_event, ns, record};
     use hybridsim_engine::{PowerState, SECTOR_BYTES};
 
     fn requests(gap_ns: u64, count: u64) -> Vec<EventRecord> {
@@ -396,7 +396,7 @@ mod tests {
             let arrived = CommonEvent::Arrived { op, sectors, lba };
             let completed = CommonEvent::Completed { op, sectors, lba, latency: ns(gap_ns / 2) };
             let start = at * gap_ns;
-            [stamp(start, 0, arrived), stamp(start + gap_ns / 2, 0, completed)]
+            [record(start, 0, arrived), record(start + gap_ns / 2, 0, completed)]
         };
         (0..count).flat_map(pair).collect()
     }
@@ -425,9 +425,9 @@ mod tests {
         let mut fold = SeriesFold::default();
         fold.take(&every_event());
         let state = CommonEvent::StateTime { state: PowerState::Idle, duration: ns(u64::MAX) };
-        fold.take(&[stamp(u64::MAX, 3, state)]);
+        fold.take(&[record(u64::MAX, 3, state)]);
         let far = CommonEvent::Arrived { op: Op::Write, sectors: u32::MAX, lba: Lba(u64::MAX) };
-        fold.take(&[stamp(u64::MAX, 0, far)]);
+        fold.take(&[record(u64::MAX, 0, far)]);
         let series = fold.finish(SimTime::NEVER, &[]);
         assert!(series.reads.len() <= COLUMNS);
         assert_eq!(series.write_map.bounds.last(), Some(&u64::MAX));
@@ -437,9 +437,9 @@ mod tests {
     fn every_cache_has_its_own_hits() {
         let mut fold = SeriesFold::default();
         let lookup = |hits, misses| CacheEvent::CacheLookup { op: Op::Read, hits, misses };
-        fold.take(&[stamp(1, 1, lookup(3, 1)), stamp(1, 2, lookup(0, 1))]);
+        fold.take(&[record(1, 1, lookup(3, 1)), record(1, 2, lookup(0, 1))]);
         // Long after, so that buckets were joined.
-        fold.take(&[stamp(3_000_000, 1, lookup(5, 0))]);
+        fold.take(&[record(3_000_000, 1, lookup(5, 0))]);
         let paths = ["host", "a", "a/b"].map(str::to_owned);
         let caches = fold.finish(SimTime::from_ns(3_000_000), &paths).caches;
         let sums = |at: usize| {
@@ -451,10 +451,10 @@ mod tests {
     }
 
     #[test]
-    fn seek_distances_are_told_by_octave() {
+    fn seek_distances_are_reported_by_octave() {
         let mut fold = SeriesFold::default();
         for distance in [0, 1, 2, 3, 4, u32::MAX] {
-            fold.take(&[stamp(1, 0, DiskEvent::Seek { distance, duration: ns(1) })]);
+            fold.take(&[record(1, 0, DiskEvent::Seek { distance, duration: ns(1) })]);
         }
         let series = fold.finish(SimTime::from_ns(2), &[]);
         assert_eq!(series.seek_distances[..4], [(0, 1), (1, 1), (2, 2), (4, 1)]);

@@ -97,7 +97,7 @@ pub fn named(phases_ns: &[u64; LatencyPhase::COUNT]) -> impl Iterator<Item = (&'
 #[derive(Clone, Debug, Default)]
 struct Memory {
     /// Power states have been reported up to this time.
-    told_ns: u64,
+    reported_ns: u64,
     cleaning_since: Option<u64>,
     levels: [Option<u64>; LevelKind::ALL.len()],
 }
@@ -195,9 +195,9 @@ impl SpanFold {
             }
             Some(Common(CommonEvent::StateTime { state, duration: time })) => {
                 let memory = self.memory(node);
-                let start = memory.told_ns;
-                memory.told_ns = start.saturating_add(time.as_ns());
-                let end = memory.told_ns;
+                let start = memory.reported_ns;
+                memory.reported_ns = start.saturating_add(time.as_ns());
+                let end = memory.reported_ns;
                 // A resting device needs no mark.
                 if state != PowerState::Idle {
                     self.add_span(node, start, end, SpanEvent::State(state));
@@ -246,7 +246,7 @@ impl EventSink for SpanFold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{every_event, ns, stamp};
+    use crate::testing::{every_event, ns, record};
     use hybridsim_engine::SimTime;
 
     fn spans(from: u64, to: u64, events: &[EventRecord]) -> Vec<(u64, u64, SpanEvent)> {
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn states_lie_end_to_end_and_are_cut_at_the_window() {
         let state =
-            |now, state, time| stamp(now, 1, CommonEvent::StateTime { state, duration: ns(time) });
+            |now, state, time| record(now, 1, CommonEvent::StateTime { state, duration: ns(time) });
         // Drives report several spans at one instant.
         let events = [
             state(30, PowerState::Idle, 10),
@@ -280,7 +280,7 @@ mod tests {
             let (op, lba) = (Op::Read, Lba(8));
             let spent = CommonEvent::PhaseTime { op, phase, duration: ns(latency) };
             let done = CommonEvent::Completed { op, sectors: 1, lba, latency: ns(latency) };
-            [stamp(now, 0, spent), stamp(now, 0, done)]
+            [record(now, 0, spent), record(now, 0, done)]
         };
         let events = [
             request(10, LatencyPhase::Seek, 10),
@@ -296,21 +296,22 @@ mod tests {
     }
 
     #[test]
-    fn flash_lies_where_it_works_and_not_where_it_was_told() {
+    fn flash_operations_are_shown_when_they_execute() {
         let (unit, act, cause) = (FlashUnit::Die(2), FlashAct::Copy, Cause::Gc);
         let busy = |now, begin, end| {
             let (begin, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
-            stamp(now, 1, FlashBusy { unit, act, cause, begin, end })
+            record(now, 1, FlashBusy { unit, act, cause, begin, end })
         };
         let event = SpanEvent::Flash { unit, act, cause };
-        // Reported before the window and lying in it, reported in it and lying before, across its end.
+        // Reported before the window and lying in it, reported in it and lying before, across its
+        // end.
         let events = [busy(1, 12, 15), busy(11, 2, 9), busy(13, 18, 25), busy(14, 30, 40)];
         assert_eq!(spans(10, 20, &events), [(12, 15, event), (18, 20, event)]);
     }
 
     #[test]
-    fn a_level_that_was_told_before_the_window_is_known_in_it() {
-        let level = |now, depth| stamp(now, 2, CommonEvent::QueueDepth { depth });
+    fn a_level_that_was_reported_before_the_window_is_known_in_it() {
+        let level = |now, depth| record(now, 2, CommonEvent::QueueDepth { depth });
         let kind = LevelKind::QueueDepth;
         let found = spans(10, 20, &[level(1, 4), level(5, 7), level(12, 8), level(20, 9)]);
         assert_eq!(

@@ -4,7 +4,7 @@ use crate::events::kinds;
 use hybridsim_engine::{ComponentId, Event, EventKind, EventRecord, SimDuration, SimTime};
 
 /// The record of `event` at `time` ns in component number `component`.
-pub fn stamp(time: u64, component: u16, event: impl Event) -> EventRecord {
+pub fn record(time: u64, component: u16, event: impl Event) -> EventRecord {
     EventRecord::new(SimTime::from_ns(time), ComponentId(component), event)
 }
 

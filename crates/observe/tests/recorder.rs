@@ -104,10 +104,10 @@ fn the_summary_is_worked_out_by_hand() {
     assert_eq!(run.throughput.bytes_per_s, Some(4096e6));
     assert_eq!(run.breakdown_ns.all["flash_program"], 104.5);
     let flash = &run.components["host/flash"];
-    let programs = flash.flash.as_ref().expect("it told of programs");
+    let programs = flash.flash.as_ref().expect("programs were reported");
     assert_eq!((programs.host_programs, programs.gc_programs), (1000, 500));
     assert_eq!(programs.write_amplification, Some(1.5));
-    let power = flash.power.as_ref().expect("it told of states");
+    let power = flash.power.as_ref().expect("states were reported");
     assert_eq!(power.busy_fraction, Some(0.1045));
     // 104.5 us at 5 W, 895.5 us at 2 W, 1500 programs of 2 uJ; 1 ms at 0.25 W, 500 steps of 3 uJ.
     let by = [
@@ -163,7 +163,7 @@ fn a_warm_up_is_left_out_to_the_event() {
 }
 
 #[test]
-fn a_warm_up_longer_than_the_run_is_told() {
+fn a_warm_up_longer_than_the_run_causes_a_warning() {
     for warmup in [Warmup::Requests(51), Warmup::Time(SimDuration::MAX)] {
         let run = finish(&events(50), 50, Detail::Full, warmup, 256).results;
         assert_eq!((run.requests, run.latency_ns.all.count), (50, 0));
@@ -172,9 +172,9 @@ fn a_warm_up_longer_than_the_run_is_told() {
 }
 
 #[test]
-fn a_system_that_falls_behind_is_told_of() {
+fn a_system_that_falls_behind_causes_a_warning() {
     // A request each microsecond that takes `service` ns of the one server.
-    let told = |service: u64, count: u64| {
+    let warned = |service: u64, count: u64| {
         let mut recorder = Recorder::new(nodes(), Detail::Bare, Warmup::None);
         let (op, sectors, mut free) = (Op::Read, 8, 0);
         let mut events: Vec<EventRecord> = Vec::new();
@@ -203,16 +203,16 @@ fn a_system_that_falls_behind_is_told_of() {
             );
             emit(&mut events, free, 0, CommonEvent::Completed { op, sectors, lba, latency });
         }
-        events.sort_by_key(|stamped| stamped.time);
+        events.sort_by_key(|record| record.time);
         recorder.take(&events);
         let ending = Ending { time: SimTime::from_ns(free), events: 1, complete: true };
         recorder.finish(ending, Label::default(), Cost::default(), Vec::new()).behind
     };
-    assert_eq!(told(900, 1000), None, "it keeps up");
-    assert_eq!(told(1_020, 1000), None, "by and large");
-    let behind = told(1_500, 1000).expect("half of the time is missing");
+    assert_eq!(warned(900, 1000), None, "it keeps up");
+    assert_eq!(warned(1_020, 1000), None, "by and large");
+    let behind = warned(1_500, 1000).expect("half of the time is missing");
     assert!(behind.contains("501.000 us after") && behind.contains("time_scale"), "{behind}");
-    assert_eq!(told(1_500, 50), None, "a burst");
+    assert_eq!(warned(1_500, 50), None, "a burst");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const HOST: ComponentId = ComponentId(0);
 const DISK: ComponentId = ComponentId(1);
 const FLASH: ComponentId = ComponentId(2);
 
-/// A queue with one server, told as events.
+/// A queue with one server, as a stream of events.
 struct Server {
     events: Vec<EventRecord>,
     stream: Stream,
@@ -47,7 +47,7 @@ impl Server {
         }
     }
 
-    fn tell(&mut self, time_ns: u64, node: ComponentId, event: impl Event) {
+    fn emit(&mut self, time_ns: u64, node: ComponentId, event: impl Event) {
         self.events.push(EventRecord::new(SimTime::from_ns(time_ns), node, event));
     }
 
@@ -60,14 +60,14 @@ impl Server {
         let since = std::mem::replace(idle, end);
         if start > since {
             let time = SimDuration::from_ns(start - since);
-            self.tell(
+            self.emit(
                 start,
                 node,
                 CommonEvent::StateTime { state: PowerState::Idle, duration: time },
             );
         }
         let time = SimDuration::from_ns(end - start);
-        self.tell(end, node, CommonEvent::StateTime { state, duration: time });
+        self.emit(end, node, CommonEvent::StateTime { state, duration: time });
     }
 
     /// The disk serves the request from `start` on; the time of each part.
@@ -81,14 +81,14 @@ impl Server {
         let ns = SimDuration::from_ns;
         let (positioned, end) = (start + seek + rotate, start + seek + rotate + transfer);
         if seek > 0 {
-            self.tell(
+            self.emit(
                 start + seek,
                 DISK,
                 DiskEvent::Seek { distance: cylinders, duration: ns(seek) },
             );
         }
-        self.tell(positioned, DISK, DiskEvent::Rotate { duration: ns(rotate) });
-        self.tell(end, DISK, DiskEvent::MediaTransfer { sectors, duration: ns(transfer) });
+        self.emit(positioned, DISK, DiskEvent::Rotate { duration: ns(rotate) });
+        self.emit(end, DISK, DiskEvent::MediaTransfer { sectors, duration: ns(transfer) });
         self.state(DISK, PowerState::Seek, start, start + seek);
         self.state(DISK, PowerState::Active, start + seek, end);
         vec![
@@ -102,10 +102,10 @@ impl Server {
         let (begin_at, end) = (SimTime::from_ns(begin), SimTime::from_ns(end));
         let unit = FlashUnit::Die(die);
         let busy = FlashBusy { unit, act, cause, begin: begin_at, end };
-        self.tell(begin, FLASH, busy);
+        self.emit(begin, FLASH, busy);
         let (unit, end) = (FlashUnit::Channel(die / 4), SimTime::from_ns(begin + 20_000));
         let busy = FlashBusy { unit, act, cause, begin: begin_at, end };
-        self.tell(begin, FLASH, busy);
+        self.emit(begin, FLASH, busy);
     }
 
     fn flash(&mut self, start: u64, op: Op, at: u64, sectors: u32) -> Vec<(LatencyPhase, u64)> {
@@ -113,7 +113,7 @@ impl Server {
         let bus = u64::from(pages) * 20_000;
         if op == Op::Read {
             let event = FlashEvent::Read { cause: Cause::Host, die };
-            (0..pages).for_each(|_| self.tell(start, FLASH, event));
+            (0..pages).for_each(|_| self.emit(start, FLASH, event));
             self.state(FLASH, PowerState::Read, start, start + 60_000 + bus);
             self.busy(die, FlashAct::Read, Cause::Host, start, start + 60_000 + bus);
             return vec![(LatencyPhase::FlashBus, bus), (LatencyPhase::FlashRead, 60_000)];
@@ -122,20 +122,20 @@ impl Server {
         let gc = if collecting { 2_000_000 + self.below(3_000_000) } else { 0 };
         if at.is_multiple_of(16) {
             self.free_blocks -= u32::from(self.free_blocks > 20);
-            self.tell(start, FLASH, FlashEvent::FreeBlocks { free: self.free_blocks });
+            self.emit(start, FLASH, FlashEvent::FreeBlocks { free: self.free_blocks });
         }
         if collecting {
             let (cause, moved) = (Cause::Gc, 8 + self.below(24));
             (0..moved).for_each(|_| {
-                self.tell(start, FLASH, FlashEvent::Read { cause, die });
-                self.tell(start, FLASH, FlashEvent::Program { cause, die });
+                self.emit(start, FLASH, FlashEvent::Read { cause, die });
+                self.emit(start, FLASH, FlashEvent::Program { cause, die });
             });
             let block = self.below(4096) as u32;
-            self.tell(start, FLASH, FlashEvent::Erase { cause, die, block, erases: 3 });
+            self.emit(start, FLASH, FlashEvent::Erase { cause, die, block, erases: 3 });
             self.free_blocks += u32::from(self.free_blocks < 60) * 2;
         }
         let event = FlashEvent::Program { cause: Cause::Host, die };
-        (0..pages).for_each(|_| self.tell(start, FLASH, event));
+        (0..pages).for_each(|_| self.emit(start, FLASH, event));
         self.state(FLASH, PowerState::Write, start, start + 220_000 + bus + gc);
         if collecting {
             self.busy(die, FlashAct::Copy, Cause::Gc, start, start + gc * 3 / 4);
@@ -162,14 +162,14 @@ impl Server {
         let hit = op == Op::Write || self.stream.chance(learned);
         let pages = sectors.div_ceil(8);
         let (hits, misses) = if hit { (pages, 0) } else { (0, pages) };
-        self.tell(start, HOST, CacheEvent::CacheLookup { op, hits, misses });
+        self.emit(start, HOST, CacheEvent::CacheLookup { op, hits, misses });
         if op == Op::Write {
             self.dirty += pages;
             if self.dirty > 12_000 {
                 self.dirty -= 4_000;
-                self.tell(start, HOST, CacheEvent::Destaged { sectors: 32_000 });
+                self.emit(start, HOST, CacheEvent::Destaged { sectors: 32_000 });
             }
-            self.tell(start, HOST, CacheEvent::DirtyPages { pages: self.dirty });
+            self.emit(start, HOST, CacheEvent::DirtyPages { pages: self.dirty });
         }
         if hit { self.flash(start, op, at, sectors) } else { self.disk(start, lba, sectors) }
     }
@@ -184,11 +184,11 @@ impl Server {
         let lba = if sequential { sweep } else { self.below(spread) };
         let sectors = 8 << self.below(5);
         let (arrival, start) = (self.arrival_ns, self.arrival_ns.max(self.free_ns));
-        self.tell(arrival, HOST, CommonEvent::Arrived { op, sectors, lba: Lba(lba) });
+        self.emit(arrival, HOST, CommonEvent::Arrived { op, sectors, lba: Lba(lba) });
         while self.waiting.front().is_some_and(|&done| done <= arrival) {
             self.waiting.pop_front();
         }
-        self.tell(arrival, HOST, CommonEvent::QueueDepth { depth: self.waiting.len() as u32 });
+        self.emit(arrival, HOST, CommonEvent::QueueDepth { depth: self.waiting.len() as u32 });
         let breakdown = match kind {
             "disk" => self.disk(start, lba, sectors),
             "ssd" => self.flash(start, op, at, sectors),
@@ -198,11 +198,11 @@ impl Server {
         for (phase, ns) in breakdown.into_iter().chain([(LatencyPhase::Queue, start - arrival)]) {
             if ns > 0 {
                 let time = SimDuration::from_ns(ns);
-                self.tell(end, HOST, CommonEvent::PhaseTime { op, phase, duration: time });
+                self.emit(end, HOST, CommonEvent::PhaseTime { op, phase, duration: time });
             }
         }
         let latency = SimDuration::from_ns(end - arrival);
-        self.tell(end, HOST, CommonEvent::Completed { op, sectors, lba: Lba(lba), latency });
+        self.emit(end, HOST, CommonEvent::Completed { op, sectors, lba: Lba(lba), latency });
         self.waiting.push_back(end);
         self.free_ns = end;
     }
@@ -221,11 +221,11 @@ impl Server {
                 let off = (f64::from(erases) - peak) / 8.0;
                 let blocks = (500.0 * (-off * off / 2.0).exp()) as u32;
                 if blocks > 0 {
-                    self.tell(end, FLASH, FlashEvent::Wear { erases, blocks });
+                    self.emit(end, FLASH, FlashEvent::Wear { erases, blocks });
                 }
             }
         }
-        self.events.sort_by_key(|stamped| stamped.time);
+        self.events.sort_by_key(|record| record.time);
         end
     }
 }

@@ -26,7 +26,7 @@ const SCRIPTS: [&str; 6] = [
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Study {
     /// Name on the command line, such as `flashsim/fig6`.
-    pub artefact: String,
+    pub experiment: String,
     pub title: String,
     /// Method and assumptions.
     pub method: String,
@@ -40,7 +40,7 @@ pub struct Row {
     /// Id of the claim, such as `F25`.
     pub id: String,
     /// Figure or table it belongs to.
-    pub artefact: String,
+    pub experiment: String,
     /// The statement of the source.
     pub claim: String,
     /// The published value.
@@ -178,7 +178,7 @@ pub fn tally_sentence(studies: &[Study]) -> String {
 pub fn terminal(studies: &[Study], style: Style) -> String {
     let mut out = String::new();
     for study in studies {
-        let head = format!("{}  {}", study.artefact, study.title);
+        let head = format!("{}  {}", study.experiment, study.title);
         let _ = writeln!(out, "{}", style.paint("1", &clean(&head)));
         for row in &study.rows {
             terminal_row(&mut out, row, style);
@@ -281,7 +281,8 @@ fn shown(study: &Study) -> Value {
         })
         .collect();
     context! {
-        artefact => &study.artefact, title => &study.title, method => &study.method, rows => rows,
+        experiment => &study.experiment, title => &study.title, method => &study.method,
+            rows => rows,
     }
 }
 
@@ -292,7 +293,7 @@ mod tests {
     fn study() -> Study {
         let row = |id: &str, verdict, reason: Option<&str>| Row {
             id: id.to_owned(),
-            artefact: "009/fig1".to_owned(),
+            experiment: "009/fig1".to_owned(),
             claim: "a < b".to_owned(),
             published: Some(Quantity::Number(1.5)),
             ours: Some(Quantity::Words("a\u{1b}[31m 1 < b 2".to_owned())),
@@ -302,7 +303,7 @@ mod tests {
             reason: reason.map(str::to_owned),
         };
         Study {
-            artefact: "009/fig1".to_owned(),
+            experiment: "009/fig1".to_owned(),
             title: "<script>alert(1)</script>".to_owned(),
             method: "none".to_owned(),
             rows: vec![

@@ -257,7 +257,7 @@ fn the_page_of_a_reproduction_is_drawn() {
         ],
     };
     let study = Study {
-        artefact: "konanki/fig0".to_owned(),
+        experiment: "konanki/fig0".to_owned(),
         title: "A figure".to_owned(),
         method: "Made up.".to_owned(),
         rows: Vec::new(),

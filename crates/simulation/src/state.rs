@@ -97,7 +97,7 @@ fn unpack_from(mut from: impl Read + Seek, belongs_to: &str) -> Result<Vec<u8>, 
     let (format, version): (u32, String) = loader.take()?;
     if (format, version.as_str()) != (FORMAT, VERSION) {
         let message = format!(
-            "it was saved by hybridsim {version}, this is {VERSION}; save it again with this version"
+            "it was saved by hybridsim {version}, this is {VERSION}; save it again with this one"
         );
         return Err(StateError(message));
     }

@@ -5,7 +5,7 @@ use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::{Description, Entry, Registry};
 use hybridsim_engine::SimDuration;
 
-/// Distributions are all a workload plugs in.
+/// Distributions are the only entries that a generator chooses.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.add_all(distribution::ENTRIES);
@@ -85,7 +85,7 @@ fn read_value(param: &Param, value: &toml::Value) -> Value {
             assert!(words.contains(&text()), "{} is not one of {words:?}", text());
             Value::Text(text().to_owned())
         }
-        Kind::Entry(slot) => read_plug(slot, value),
+        Kind::Entry(slot) => read_entry(slot, value),
         Kind::Counts => Value::Counts(list().iter().map(count).collect()),
         Kind::Numbers => Value::Numbers(list().iter().map(number).collect()),
         Kind::Tables(params) => {
@@ -98,7 +98,7 @@ fn read_value(param: &Param, value: &toml::Value) -> Value {
     }
 }
 
-fn read_plug(slot: &str, value: &toml::Value) -> Value {
+fn read_entry(slot: &str, value: &toml::Value) -> Value {
     assert_eq!(slot, DistributionEntry::CATEGORY);
     let mut table = value.as_table().expect("a table").clone();
     let kind = table.remove("kind").expect("a kind");

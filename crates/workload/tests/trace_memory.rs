@@ -8,7 +8,7 @@ use std::io::Write;
 const BOMB_BYTES: usize = 24 << 20;
 const GROWTH_BYTES_MAX: u64 = 12 << 20;
 
-/// Peak resident memory of this process so far, where the system tells.
+/// Peak resident memory of this process so far, where the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -44,7 +44,7 @@ fn gzip_bombs_need_constant_memory() {
         (Some(before), Some(after)) => {
             assert!(after - before < GROWTH_BYTES_MAX, "{} MiB", (after - before) >> 20);
         }
-        _ => println!("skipped: this system does not tell the peak of memory"),
+        _ => println!("skipped: this system does not report peak memory"),
     }
 }
 

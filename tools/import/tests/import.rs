@@ -1,4 +1,4 @@
-//! Small machines in full, hostile files, and files nobody would write.
+//! Small machines in full, hostile files, and implausible files.
 
 use hybridsim_import::{
     FileSource, ImportError, Imported, Override, Request, TABLES, Trace, disksim,
@@ -194,7 +194,7 @@ fn implausible_values_are_rejected_with_their_location() {
     check("devices = [ d0 .. d1 ]", "devices = [ d0, d0 ]", "belongs to two");
     check("devices = [ d0 .. d1 ]", "devices = [ ]", "has no devices");
     check("devices = [ d0 .. d1 ]", "devices = [ d0, d9 ]", "`d9` is not in the topology");
-    check("devices = [ org0 ]", "devices = [ nobody ]", "not a device of the system");
+    check("devices = [ org0 ]", "devices = [ nothing ]", "not a device of the system");
     check("Scheduling policy = 3", "Scheduling policy = 29", "a whole number from 1 to 28");
     check("[ exponential, 0.0, 25.0 ]", "[ exponential, 0.0 ]", "expected [ uniform");
     check("[ exponential, 0.0, 25.0 ]", "[ cauchy, 0.0, 1.0 ]", "expected [ uniform");
@@ -265,7 +265,7 @@ proptest! {
     }
 }
 
-/// What a controller with a memory cache holds back, and in which order it gives room.
+/// What a controller with a memory cache defers, and its eviction order.
 #[test]
 fn a_controller_with_a_memory_cache_becomes_a_part() {
     let check = |limit: u32, allocation: u32, scheme: u32, prefetch: u32, expect: [&str; 4]| {

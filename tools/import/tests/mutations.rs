@@ -1,4 +1,4 @@
-//! Parameter files that somebody broke: every parameter dropped, given twice, misspelled, of
+//! Broken parameter files: every parameter dropped, given twice, misspelled, of
 //! another type, nested or absurd; files cut short; files that source themselves. The answer is
 //! one located error, or a scenario that says what it left out; never a panic, a hang or a silent
 //! change.
@@ -123,7 +123,7 @@ fn is_known(name: &str) -> bool {
     rows(name).next().is_some()
 }
 
-/// Whether a parameter of this name may be nonsense and nobody notices: it stands for nothing here,
+/// Whether a parameter of this name may be nonsense without a message: it stands for nothing here,
 /// or the file has others that leave it without meaning.
 fn may_be_silent(name: &str, is_specimen: bool) -> bool {
     let queues = TABLES.iter().filter(|table| table.kind == "disksim_ioqueue");
@@ -178,7 +178,7 @@ const CHANGES: &[(&str, Change)] = &[
 ];
 
 /// Breaks every parameter of `file`, `every` so many of them, in every way. Answers the changes
-/// nobody would have noticed.
+/// went unnoticed.
 fn break_parameters(main: &str, file: &str, shelf: &Shelf, every: usize) -> Vec<String> {
     let text = &shelf.texts[file];
     let whole = import(main, &mut shelf.clone()).expect("it imports before it is broken");

@@ -303,7 +303,7 @@ impl Claim {
         let notes: Vec<String> = [reason, claim.remark].into_iter().flatten().collect();
         Row {
             id: claim.row,
-            artefact: experiment.to_owned(),
+            experiment: experiment.to_owned(),
             claim: claim.claim,
             published: claim.published,
             ours: claim.ours,

@@ -1,7 +1,8 @@
 //! Published figures and measured drives, each beside our result.
 //!
 //! One file per experiment (a figure, a table, a set of drives): it selects the scenarios to
-//! run, computes what has to be computed, and draws the curves. Scenarios and claims are in `papers/`.
+//! run, computes what has to be computed, and draws the curves. Scenarios and claims are in
+//! `papers/`.
 //! An experiment never judges with a number tuned to pass: tolerances are those of the checklist
 //! the project was begun with, parameters come from the paper or a datasheet, and where a claim
 //! does not hold, the row says `differs` and why.
@@ -73,7 +74,8 @@ fn with_key(id: &str) -> String {
     format!("{key}{rest}")
 }
 
-/// The experiments `ids` name: a whole source (`flashsim`) or one of its experiments (`flashsim/fig6`);
+/// The experiments `ids` name: a whole source (`flashsim`) or one of its experiments
+/// (`flashsim/fig6`);
 /// all without any. The former number of a paper (`002`) stands for its key.
 ///
 /// # Errors
@@ -107,7 +109,7 @@ pub fn run(experiment: &Experiment, runner: &Runner) -> Result<Study, Experiment
         other => other?,
     };
     Ok(Study {
-        artefact: experiment.id.to_owned(),
+        experiment: experiment.id.to_owned(),
         title: experiment.title().to_owned(),
         method: experiment.method().to_owned(),
         rows: findings.rows.into_iter().map(|claim| claim.judged(experiment.id)).collect(),
@@ -121,7 +123,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ids_select_sources_and_artefacts() {
+    fn ids_select_sources_and_experiments() {
         let check = |ids: &[&str]| {
             let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
             select(&ids).map(|found| found.len())

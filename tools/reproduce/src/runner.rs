@@ -25,7 +25,7 @@ pub enum ExperimentError {
     /// A scenario did not run.
     #[error("{0}")]
     Failed(String),
-    /// Somebody asked to stop.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -140,7 +140,8 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A runner that stops when `interrupted` is set, reports finished runs to `progress`, and finds
+    /// A runner that stops when `interrupted` is set, reports finished runs to `progress`, and
+    /// finds
     /// measured data below the folder `HYBRIDSIM_DATA` names.
     pub fn new(
         registry: &'a Registry,
@@ -175,7 +176,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Tells of work on `name` that is done outside of scenarios.
+    /// Reports work on `name` outside of scenarios.
     ///
     /// # Errors
     /// [`ExperimentError::Interrupted`] when there should be no more.
@@ -297,13 +298,13 @@ struct Kept {
 
 impl EventSink for Kept {
     fn take(&mut self, events: &[EventRecord]) {
-        for stamped in events {
-            match stamped.event() {
+        for record in events {
+            match record.event() {
                 Some(CommonEvent::Completed { op, latency, .. }) if self.latencies => {
                     self.list.push((op, latency.as_ns()));
                 }
                 Some(CommonEvent::Custom { name, value }) if self.numbers => {
-                    self.numbers_seen.push((stamped.time.as_ns() as f64 / 1e9, name, value));
+                    self.numbers_seen.push((record.time.as_ns() as f64 / 1e9, name, value));
                 }
                 _ => {}
             }

@@ -98,8 +98,8 @@ impl MemoryCache {
             }
         }
         if ctx.verifying() {
-            let stamps = ctx.data().versions_mut(request.data, request.sectors);
-            self.contents.read(request.lba.0, stamps);
+            let versions = ctx.data().versions_mut(request.data, request.sectors);
+            self.contents.read(request.lba.0, versions);
         }
         self.finish(ctx, index, Outcome::Done);
     }
@@ -123,8 +123,8 @@ impl MemoryCache {
         // Pinned until here: cached sectors may be newer than those fetched during a write-back.
         self.unpin(index);
         if ctx.verifying() {
-            let stamps = ctx.data().versions_mut(request.data, request.sectors);
-            self.contents.read(request.lba.0, stamps);
+            let versions = ctx.data().versions_mut(request.data, request.sectors);
+            self.contents.read(request.lba.0, versions);
         }
         ctx.data().give_back(fetch.data);
         self.finish(ctx, index, Outcome::Done);

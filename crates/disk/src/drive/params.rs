@@ -259,10 +259,11 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Pr
     let layout = Layout::read(settings).map_err(|more| problems.extend(more)).ok();
     let cylinders = layout.as_ref().map_or(2, Layout::cylinders);
     let seeks = seeks(input, cylinders).map_err(|more| problems.extend(more)).ok();
-    let (scheduler, plug) = input.chosen::<SchedulerEntry>("scheduler");
+    let (scheduler, settings_of_entry) = input.chosen::<SchedulerEntry>("scheduler");
     let name_scheduler = |more: Vec<Problem>| more.into_iter().map(|p| within("scheduler", &p));
-    let scheduler =
-        (scheduler.build)(plug).map_err(|more| problems.extend(name_scheduler(more))).ok();
+    let scheduler = (scheduler.build)(settings_of_entry)
+        .map_err(|more| problems.extend(name_scheduler(more)))
+        .ok();
     let (Some(layout), Some(seeks), Some(scheduler), true) =
         (layout, seeks, scheduler, problems.is_empty())
     else {
@@ -396,8 +397,8 @@ fn within(param: &'static str, problem: &Problem) -> Problem {
 }
 
 fn seeks(input: &BuildInput<'_>, cylinders: u32) -> Result<SeekTable, Vec<Problem>> {
-    let (entry, plug) = input.chosen::<SeekEntry>("seek");
-    (entry.build)(plug, cylinders)
+    let (entry, settings_of_entry) = input.chosen::<SeekEntry>("seek");
+    (entry.build)(settings_of_entry, cylinders)
         .and_then(|model| SeekTable::new(&*model, cylinders))
         .map_err(|problems| problems.iter().map(|problem| within("seek", problem)).collect())
 }

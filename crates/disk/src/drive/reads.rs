@@ -26,8 +26,8 @@ impl HardDisk {
     pub(super) fn read_arrived(&mut self, ctx: &mut Ctx<'_>, item: Queued) {
         let request = &item.request;
         if ctx.verifying() {
-            let stamps = ctx.data().versions_mut(request.data, request.sectors);
-            self.contents.read(request.lba.0, stamps);
+            let versions = ctx.data().versions_mut(request.data, request.sectors);
+            self.contents.read(request.lba.0, versions);
         }
         let found = if forced(request) { None } else { self.buffer.borrow().find(request.lba.0) };
         match found {

@@ -16,13 +16,13 @@ impl HardDisk {
         let request = &item.request;
         if ctx.verifying() {
             let (now, may_fail) = (ctx.now(), ctx.power_may_fail());
-            let stamps = ctx.data().versions(request.data, request.sectors);
+            let versions = ctx.data().versions(request.data, request.sectors);
             if may_fail {
                 let (buffer, durable) = (self.buffer.borrow(), Durable::Served(item.key));
                 let buffered = |sector| buffer.is_unwritten(sector);
-                self.undo.note(&self.contents, request.lba.0, stamps, durable, now, buffered);
+                self.undo.note(&self.contents, request.lba.0, versions, durable, now, buffered);
             }
-            self.contents.write(request.lba.0, stamps);
+            self.contents.write(request.lba.0, versions);
         }
         let sectors = u64::from(request.sectors);
         if !self.write_cache || forced(request) || !self.buffer.borrow().fits(sectors) {

@@ -121,10 +121,11 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
                        `tip_sector_bits` and `servo_bits`";
         problems.push(Problem::new("", message));
     }
-    let (scheduler, plug) = input.chosen::<SchedulerEntry>("scheduler");
+    let (scheduler, settings_of_entry) = input.chosen::<SchedulerEntry>("scheduler");
     let inside =
         |more: Vec<Problem>| more.into_iter().map(|p| Problem::new("scheduler", p.message));
-    let scheduler = (scheduler.build)(plug).map_err(|more| problems.extend(inside(more))).ok();
+    let scheduler =
+        (scheduler.build)(settings_of_entry).map_err(|more| problems.extend(inside(more))).ok();
     let (Some(sled), Some(scheduler), true) = (sled, scheduler, problems.is_empty()) else {
         return Err(problems);
     };
@@ -266,11 +267,11 @@ impl Component for Mems {
             }
             Op::Read | Op::Write => {
                 if ctx.verifying() && request.op == Op::Write {
-                    let stamps = ctx.data().versions(request.data, request.sectors);
-                    self.contents.write(request.lba.0, stamps);
+                    let versions = ctx.data().versions(request.data, request.sectors);
+                    self.contents.write(request.lba.0, versions);
                 } else if ctx.verifying() {
-                    let stamps = ctx.data().versions_mut(request.data, request.sectors);
-                    self.contents.read(request.lba.0, stamps);
+                    let versions = ctx.data().versions_mut(request.data, request.sectors);
+                    self.contents.read(request.lba.0, versions);
                 }
                 let item = Queued { key: u64::from(id.0), request: *request, since: now };
                 if self.scheduler.len() < self.depth {

@@ -165,12 +165,16 @@ fn convert(registry: &Registry, value: &toml::Value, kind: Kind) -> Result<Value
             let row = |v: &toml::Value| read(registry, v.as_table().expect("a table"), params);
             Value::Tables(list()?.iter().map(row).collect::<Result<_, _>>()?)
         }
-        Kind::Entry(slot) => Value::Entry(plug(registry, value, slot)?),
+        Kind::Entry(slot) => Value::Entry(entry_choice(registry, value, slot)?),
         other => return Err(format!("{other:?} is not read here")),
     })
 }
 
-fn plug(registry: &Registry, value: &toml::Value, slot: &str) -> Result<EntryChoice, String> {
+fn entry_choice(
+    registry: &Registry,
+    value: &toml::Value,
+    slot: &str,
+) -> Result<EntryChoice, String> {
     let mut table = value.as_table().cloned().unwrap_or_default();
     let name = match value.as_str() {
         Some(name) => name.to_owned(),

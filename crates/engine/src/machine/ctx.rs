@@ -113,7 +113,8 @@ impl Ctx<'_> {
         id
     }
 
-    /// Forwards the parent's command `id`, which applies to the whole device, to all children, or to
+    /// Forwards the parent's command `id`, which applies to the whole device, to all children, or
+    /// to
     /// the target it addresses. It completes with the last of them; without children, immediately.
     pub fn broadcast(&mut self, id: RequestId, command: Command) {
         let core = &mut *self.core;

@@ -54,7 +54,8 @@ pub struct RunEnd {
 }
 
 impl Machine {
-    /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data versions.
+    /// Numbers the components of `root` in depth-first order; with `verify`, requests carry data
+    /// versions.
     pub fn new(root: ComponentTree, verify: bool) -> Self {
         let mut machine = Self {
             core: Core {
@@ -181,7 +182,8 @@ impl Machine {
         self.finishes_requests = true;
     }
 
-    /// To be called before the run: components also emit their detailed events, which are not part of the
+    /// To be called before the run: components also emit their detailed events, which are not part
+    /// of the
     /// fingerprint ([`EventRecord::FIRST_DETAIL_KIND`](crate::EventRecord::FIRST_DETAIL_KIND)).
     pub fn enable_detailed_events(&mut self) {
         self.core.detailed_events = true;

@@ -281,7 +281,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
 /// Map, reverse map and page states, rounded up.
 const TABLE_BYTES_PER_PAGE: u64 = 10;
 
-/// Rejects a device whose tables do not fit in memory before allocating them. `param` sets the size.
+/// Rejects a device whose tables do not fit in memory before allocating them. `param` sets the
+/// size.
 pub(crate) fn check_memory(param: &'static str, bytes: u64) -> Result<(), Vec<Problem>> {
     let mut probe: Vec<u8> = Vec::new();
     if usize::try_from(bytes).is_ok_and(|bytes| probe.try_reserve_exact(bytes).is_ok()) {

@@ -47,7 +47,8 @@ fn build(input: &GcInput<'_>) -> BuiltPolicy {
 
 /// Twice the benefit over the cost of a block with `valid` of `pages` pages valid, as a fraction.
 fn benefit_over_cost(age: u64, valid: u32, pages: u32) -> (u128, u128) {
-    // One more than the age, so that a block that has just changed still beats a full one.
+    // One more than the age, so that a block that has just changed is still preferred to a full
+    // one.
     (u128::from(age + 1) * u128::from(pages - valid), u128::from(valid))
 }
 

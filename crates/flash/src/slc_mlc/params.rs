@@ -25,7 +25,7 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "slc-mlc-ssd",
         summary: "A hybrid SSD: a circular SLC log for hot data in front of MLC flash.",
-        origin: "chang-slc-mlc (L.-P. Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
+        origin: "chang-slc-mlc (Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
         params: PARAMS,
     },
     build,

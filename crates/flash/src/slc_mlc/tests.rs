@@ -81,7 +81,7 @@ fn variants(registry: &Registry) -> Vec<(String, Settings)> {
         with("mlc_page_size", Value::Bytes(512)).and("slc_pages_per_block", Value::Count(1));
     all.push(("pages of a sector", narrow.and("slc_page_size", Value::Bytes(4096))));
     let level = defaults::entry("wear-levelling", "dual-pool", registry);
-    let Value::Entry(mut level) = level else { panic!("a plug") };
+    let Value::Entry(mut level) = level else { panic!("an entry") };
     level.settings.set("threshold", Value::Count(2));
     all.push(("eager levelling", with("wear_levelling", Value::Entry(level))));
     all.into_iter().map(|(name, settings)| (name.to_owned(), settings)).collect()

@@ -42,9 +42,9 @@ impl Check {
             }
             request.data = ctx.take_data(sectors);
             if request.op == Op::Write {
-                let stamp = self.reference.next_version();
-                ctx.data().versions_mut(request.data, sectors).fill(stamp);
-                self.reference.write_begins(lba, sectors, stamp, now);
+                let version = self.reference.next_version();
+                ctx.data().versions_mut(request.data, sectors).fill(version);
+                self.reference.write_begins(lba, sectors, version, now);
             }
         }
     }
@@ -59,12 +59,12 @@ impl Check {
             (Op::Trim, _) => self.reference.trim_ends(lba, sectors, now),
             // A failed write may have reached the medium or not: it stays in flight.
             (Op::Write, Outcome::Done) => {
-                let stamp = ctx.data().versions(data, 1)[0];
-                self.reference.write_ends(lba, sectors, stamp, now, oldest);
+                let version = ctx.data().versions(data, 1)[0];
+                self.reference.write_ends(lba, sectors, version, now, oldest);
             }
             (Op::Read, Outcome::Done) => {
-                let stamps = ctx.data().versions(data, sectors);
-                if let Err(wrong) = self.reference.check_read(lba, stamps, began) {
+                let versions = ctx.data().versions(data, sectors);
+                if let Err(wrong) = self.reference.check_read(lba, versions, began) {
                     ctx.fault(Fault::WrongData {
                         lba: wrong.lba,
                         time: ctx.now(),

@@ -3,7 +3,8 @@
 //! Time from arrival to issue counts as [`LatencyPhase::Queue`]; the device reports the rest. At
 //! most `queue_depth` requests are at the device, the others are queued in the scheduler.
 //!
-//! Invariant: no request is read from the workload before it is due, except for a look-ahead of one,
+//! Invariant: no request is read from the workload before it is due, except for a look-ahead of
+//! one,
 //! or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice. Memory
 //! grows with the requests outstanding, never with the workload.
 
@@ -105,7 +106,8 @@ impl Host {
         Self::new(options, Box::new(source), Box::new(scheduler::fcfs::Fcfs::default()))
     }
 
-    /// Gives the scheduler the positioning estimates of the device ([`Component::positioner`] of the child).
+    /// Gives the scheduler the positioning estimates of the device ([`Component::positioner`] of
+    /// the child).
     #[must_use]
     pub fn with_positioner(mut self, positioner: Option<Rc<dyn Positioner>>) -> Self {
         self.positioner = positioner;
@@ -398,7 +400,8 @@ impl Component for Host {
 }
 
 impl PowerFailure for Host {
-    /// The host loses power too: requests that had not completed are lost, and the workload continues
+    /// The host loses power too: requests that had not completed are lost, and the workload
+    /// continues
     /// after them.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         if self.reacts {

@@ -22,7 +22,7 @@ pub const PARAMS: &[Param] = &[
     Param::optional(
         "outstanding",
         Kind::Count { min: 1, max: 1_000_000 },
-        "Closed loop: requests kept outstanding, those beyond queue_depth are queued in the scheduler; \
+        "Closed loop: requests kept outstanding, those beyond queue_depth wait in the scheduler; \
          default queue_depth",
     ),
     Param::with(
@@ -41,7 +41,7 @@ pub const PARAMS: &[Param] = &[
         "outstanding_max",
         Kind::Count { min: 1, max: 100_000_000 },
         "1000000",
-        "Open loop: the run ends with an error when this many requests are outstanding, because the \
+        "Open loop: the run ends with an error when this many requests are outstanding, as the \
          workload asks for more than the system can serve",
     ),
 ];

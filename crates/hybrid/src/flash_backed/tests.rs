@@ -75,9 +75,9 @@ impl Positioner for Linear {
 
 fn settings(scheduler: &str) -> Settings {
     let text = |value: &str| Value::Text(value.to_owned());
-    let plug = EntryChoice { name: scheduler.to_owned(), settings: Settings::default() };
+    let entry_choice = EntryChoice { name: scheduler.to_owned(), settings: Settings::default() };
     Settings::default()
-        .and("scheduler", Value::Entry(by_address(plug)))
+        .and("scheduler", Value::Entry(by_address(entry_choice)))
         .and("redirect", Value::Flag(true))
         .and("access", text("exact"))
         .and("flash_latency", Value::Duration(SimDuration::from_us(100)))
@@ -94,8 +94,11 @@ fn settings(scheduler: &str) -> Settings {
         .and("order", text("safe"))
 }
 
-fn by_address(plug: EntryChoice) -> EntryChoice {
-    EntryChoice { settings: plug.settings.and("by", Value::Text("lbn".to_owned())), ..plug }
+fn by_address(entry_choice: EntryChoice) -> EntryChoice {
+    EntryChoice {
+        settings: entry_choice.settings.and("by", Value::Text("lbn".to_owned())),
+        ..entry_choice
+    }
 }
 
 fn registry() -> Registry {
@@ -179,7 +182,7 @@ fn total(events: &[EventRecord], what: Metric) -> u64 {
         _ => 0,
     };
     // The drive below reports a number 0 of its own; the tests do not use that number.
-    events.iter().map(|stamped| value(stamped)).sum()
+    events.iter().map(|record| value(record)).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
@@ -342,8 +345,8 @@ fn flushing_alternates_with_requests_down_to_the_low_watermark() {
     let mut flushes = Vec::new();
     let mut foreground = 0;
     let mut level = 0;
-    for stamped in &events {
-        match stamped.event() {
+    for record in &events {
+        match record.event() {
             Some(CommonEvent::Custom { name, value }) if name == Metric::Level as u8 => {
                 level = value
             }
@@ -389,9 +392,10 @@ fn a_write_too_long_for_what_is_free_makes_room_for_those_to_come() {
     let Outcome { fault, events } = play(system, arrivals, HostOptions::open(64), None);
     assert_eq!(fault, None);
     let redirected = Metric::Redirected as u8;
-    let long = events.iter().filter(
-        |stamped| matches!(stamped.event(), Some(CommonEvent::Custom { name, value: 10 }) if name == redirected),
-    );
+    let long = events.iter().filter(|record| {
+        matches!(record.event(), Some(CommonEvent::Custom { name, value: 10 })
+            if name == redirected)
+    });
     assert!(long.count() > 2);
 }
 
@@ -412,7 +416,7 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     assert!(total(&events, Metric::IdleSynced) > 100);
     assert_eq!(total(&events, Metric::FlushedBack), 0);
     // A disk write takes 400 to 800 µs, an unpin 11: no request waits for more than one of them.
-    let longest = events.iter().filter_map(|stamped| match stamped.event() {
+    let longest = events.iter().filter_map(|record| match record.event() {
         Some(CommonEvent::PhaseTime {
             phase: hybridsim_engine::LatencyPhase::Queue,
             duration: time,

@@ -127,7 +127,7 @@ struct Script {
 
 #[derive(Clone, Copy)]
 enum Step {
-    Tell(Command, u64, u32),
+    Send(Command, u64, u32),
     Ask(Op, Flags, u64, u32),
 }
 
@@ -137,7 +137,7 @@ type Seen = (u64, bool, Vec<(u64, u64)>);
 impl Script {
     fn next(&mut self, ctx: &mut Ctx<'_>) {
         match self.steps.get(self.at) {
-            Some(Step::Tell(command, lba, sectors)) => {
+            Some(Step::Send(command, lba, sectors)) => {
                 ctx.command(0, *command, (Lba(*lba), *sectors), 0);
             }
             Some(Step::Ask(op, flags, lba, sectors)) => {
@@ -200,29 +200,29 @@ const POPULATE: Command = Command::Pin { populate: true };
 
 #[test]
 fn commands_take_microseconds_and_do_what_they_say() {
-    use Step::{Ask, Tell};
+    use Step::{Ask, Send};
     let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
     let steps = [
-        (Tell(Command::QuerySize, 0, 0), (11, true, vec![(0, 50)])),
-        (Tell(PIN, 100, 10), (11, true, vec![])),
+        (Send(Command::QuerySize, 0, 0), (11, true, vec![(0, 50)])),
+        (Send(PIN, 100, 10), (11, true, vec![])),
         // Reserved, but the data are still on the disk.
-        (Tell(Command::QueryPinned, 0, 0), (10, true, vec![])),
+        (Send(Command::QueryPinned, 0, 0), (10, true, vec![])),
         (Ask(read, none, 100, 10), (300, true, vec![])),
         (Ask(write, none, 104, 4), (30, true, vec![])),
-        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(104, 4)])),
+        (Send(Command::QueryPinned, 0, 0), (11, true, vec![(104, 4)])),
         (Ask(read, none, 104, 4), (30, true, vec![])),
         (Ask(read, none, 100, 10), (300, true, vec![])),
         (Ask(write, Flags::PAST_CACHE, 104, 4), (300, true, vec![])),
         // Populate reads from the disk (two gaps) and writes to flash.
-        (Tell(POPULATE, 100, 10), (11 + 2 * 330, true, vec![])),
-        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(100, 10)])),
+        (Send(POPULATE, 100, 10), (11 + 2 * 330, true, vec![])),
+        (Send(Command::QueryPinned, 0, 0), (11, true, vec![(100, 10)])),
         // No room for 41 more.
-        (Tell(PIN, 500, 41), (11, false, vec![])),
-        (Tell(PIN, 500, 40), (11, true, vec![])),
-        (Tell(Command::Unpin, 100, 5), (11, true, vec![])),
-        (Tell(Command::QueryPinned, 0, 0), (11, true, vec![(105, 5)])),
+        (Send(PIN, 500, 41), (11, false, vec![])),
+        (Send(PIN, 500, 40), (11, true, vec![])),
+        (Send(Command::Unpin, 100, 5), (11, true, vec![])),
+        (Send(Command::QueryPinned, 0, 0), (11, true, vec![(105, 5)])),
         (Ask(read, none, 100, 5), (300, true, vec![])),
-        (Tell(PIN, 700, 5), (11, true, vec![])),
+        (Send(PIN, 700, 5), (11, true, vec![])),
     ];
     let seen = play("discard", &steps.each_ref().map(|step| step.0));
     for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
@@ -233,29 +233,29 @@ fn commands_take_microseconds_and_do_what_they_say() {
 
 #[test]
 fn the_power_mode_caches_writes_and_flushes_its_own_set() {
-    use Step::{Ask, Tell};
+    use Step::{Ask, Send};
     let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
     let steps = [
         (Ask(write, none, 10, 8), (300, true, vec![])),
-        (Tell(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0), (10, true, vec![])),
+        (Send(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0), (10, true, vec![])),
         (Ask(write, none, 10, 8), (30, true, vec![])),
         (Ask(write, none, 30, 40), (30, true, vec![])),
         (Ask(read, none, 10, 8), (30, true, vec![])),
         // Its own sectors are not the host's.
-        (Tell(Command::QueryPinned, 0, 0), (10, true, vec![])),
-        (Tell(PIN, 300, 10), (11, false, vec![])),
+        (Send(Command::QueryPinned, 0, 0), (10, true, vec![])),
+        (Send(PIN, 300, 10), (11, false, vec![])),
         // The oldest go first.
-        (Tell(Command::FlushUnpinned, 0, 10), (10 + 330, true, vec![])),
+        (Send(Command::FlushUnpinned, 0, 10), (10 + 330, true, vec![])),
         // The disk turns, so the others follow.
         (Ask(read, none, 10, 8), (300, true, vec![])),
-        (Tell(PIN, 300, 10), (11, true, vec![])),
+        (Send(PIN, 300, 10), (11, true, vec![])),
         (Ask(read, none, 30, 40), (330 - 311 + 300, true, vec![])),
         (Ask(write, none, 10, 8), (30, true, vec![])),
         // 33 sectors do not fit: the disk, and then its own set.
         (Ask(write, none, 200, 33), (300, true, vec![])),
         (Ask(read, none, 10, 8), (330 + 300, true, vec![])),
         (Ask(write, none, 10, 8), (30, true, vec![])),
-        (Tell(Command::LeavePowerMode, 0, 0), (10 + 330, true, vec![])),
+        (Send(Command::LeavePowerMode, 0, 0), (10 + 330, true, vec![])),
     ];
     let seen = play("keep", &steps.each_ref().map(|step| step.0));
     for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
@@ -279,7 +279,7 @@ fn hits_and_misses_are_sectors_however_scattered() {
     let options = hybridsim_host::HostOptions::closed(1);
     let arrivals = vec![request(Op::Write), request(Op::Read)];
     let events = crate::testing::play(system, arrivals, options, None).events;
-    let looked = events.iter().filter_map(|stamped| match stamped.event() {
+    let looked = events.iter().filter_map(|record| match record.event() {
         Some(CacheEvent::CacheLookup { op, hits, misses }) => Some((op, hits, misses)),
         _ => None,
     });
@@ -312,12 +312,12 @@ impl Component for NoWrites {
 
 #[test]
 fn a_write_that_fails_leaves_no_reservation_behind() {
-    use Step::{Ask, Tell};
+    use Step::{Ask, Send};
     let steps = [
-        Tell(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0),
+        Send(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0),
         Ask(Op::Write, Flags::NONE, 10, 40),
         // All of the cache is free again.
-        Tell(PIN, 300, 50),
+        Send(PIN, 300, 50),
     ];
     let flash = ComponentTree::leaf("host/s/nv/flash", NoWrites(50));
     let seen = play_on("keep", &steps, flash);

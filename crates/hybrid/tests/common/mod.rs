@@ -23,8 +23,8 @@ pub fn hybrid_disk() -> &'static ComponentEntry {
     &hybridsim_hybrid::hybrid_disk::ENTRY
 }
 
-/// A plug with these settings.
-pub fn plug(name: &str, settings: Settings) -> Value {
+/// A choice of the entry `name` with these settings.
+pub fn entry_choice(name: &str, settings: Settings) -> Value {
     Value::Entry(EntryChoice { name: name.to_owned(), settings })
 }
 
@@ -35,12 +35,12 @@ pub fn cleanup(name: &str) -> Value {
         .and("low", Value::Number(0.3))
         .and("high", Value::Number(0.5))
         .and("idle", Value::Duration(SimDuration::from_us(50)));
-    plug(name, settings)
+    entry_choice(name, settings)
 }
 
 /// Writes longer than this many sectors bypass the cache.
 pub fn threshold(sectors: u64) -> Value {
-    plug("threshold", Settings::default().and("threshold_sectors", Value::Count(sectors)))
+    entry_choice("threshold", Settings::default().and("threshold_sectors", Value::Count(sectors)))
 }
 
 /// The defaults but for a page size in sectors.
@@ -48,11 +48,11 @@ pub fn settings(page_sectors: u64) -> Settings {
     Settings::default()
         .and("page_size", Value::Bytes(page_sectors * 512))
         .and("admission", threshold(255))
-        .and("replacement", plug("lru", Settings::default()))
+        .and("replacement", entry_choice("lru", Settings::default()))
         .and("cleanup", cleanup("on-demand-complete"))
         .and("flash_queue_depth", Value::Count(32))
         .and("disk_queue_depth", Value::Count(32))
-        .and("disk_scheduler", plug("fcfs", Settings::default()))
+        .and("disk_scheduler", entry_choice("fcfs", Settings::default()))
         .and("destage_bytes", Value::Bytes(128 * 1024))
         .and("destage_depth", Value::Count(8))
         .and("merge_writes", Value::Flag(false))
@@ -90,12 +90,12 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("adjust", Value::Text("idle".into()))
         .and("write_ahead", Value::Count(0))
         .and("write_ahead_pause", us(300))
-        .and("replacement", plug("lru", Settings::default()))
+        .and("replacement", entry_choice("lru", Settings::default()))
         .and("costs", Value::Text("given".to_owned()))
         .and("mapping", Value::Flag(mapping))
 }
 
 /// How many events are so.
 pub fn count(events: &[EventRecord], is: impl Fn(&EventRecord) -> bool) -> usize {
-    events.iter().filter(|stamped| is(stamped)).count()
+    events.iter().filter(|record| is(record)).count()
 }

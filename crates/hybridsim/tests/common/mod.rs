@@ -47,15 +47,15 @@ pub fn system_around(kind: &str) -> String {
             format!("{card}{disk}"),
         ),
         "nv-cache-host" => (
-            "kind = \"nv-cache-host\"\ndrive = \"nv\"\npin = [{ start = \"0B\", size = \"1MiB\" }]\n\
+            "kind = \"nv-cache-host\"\ndrive = \"nv\"\n\
+             pin = [{ start = \"0B\", size = \"1MiB\" }]\n\
              power_mode = true\nspinning_min = \"1s\"\n"
                 .to_owned(),
             format!("{nv}{card}{disk}"),
         ),
-        "flash-backed" => (
-            "kind = \"flash-backed\"\ndrive = \"nv\"\n".to_owned(),
-            format!("{nv}{card}{disk}"),
-        ),
+        "flash-backed" => {
+            ("kind = \"flash-backed\"\ndrive = \"nv\"\n".to_owned(), format!("{nv}{card}{disk}"))
+        }
         "bus" => ("preset = \"scsi-3-ultra-wide\"\ndevices = [\"disk\"]\n".to_owned(), disk),
         "pass-through-controller" | "queueing-controller" => (
             format!("kind = \"{kind}\"\nbuses = [\"scsi\"]\n"),

@@ -23,7 +23,7 @@ hybridsim_config::params! {
         pub seed: u64 = Kind::Count { min: 0, max: u64::MAX }, default "1",
             "Seed of all random numbers of the run.";
         pub verify: bool = Kind::Flag, default "false",
-            "Check that every read returns the last write. Slower, needs memory per written sector.";
+            "Check that every read returns the last write. Slower; needs memory per sector.";
         pub power_cut_every: Option<u64> = Kind::Count { min: 1, max: u64::MAX }, optional,
             "Random power failures, on average one in so many messages between components. With \
              `verify`, the run checks that no acknowledged write is lost.";

@@ -27,7 +27,7 @@ impl LineParser for Alibaba {
         let op = fields.read_or_write("the opcode")?;
         let offset = fields.whole("the offset")?;
         let length = fields.whole("the length")?;
-        let time_ns = fields.scaled("the time stamp", 3)?;
+        let time_ns = fields.scaled("the timestamp", 3)?;
         fields.end()?;
         Ok(ParsedLine::Request(RawRequest::bytes(time_ns, device, op, offset, length)))
     }
@@ -47,6 +47,6 @@ mod tests {
         );
         check("419,R,8192,100,5", "5000 ns, volume 419: read 16+1 widened");
         check("419,Q,8192,100,5", "the opcode is neither read nor write");
-        check("419,R,8192,100,", "the time stamp is missing");
+        check("419,R,8192,100,", "the timestamp is missing");
     }
 }

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_told_apart() {
+    fn units_are_distinguished() {
         let check = |text: &str, pages, sectors, byte_like, whole_times| {
             let statistics = HeadStatistics::of(&FileHead { bytes: text.as_bytes(), whole: true });
             let got = (

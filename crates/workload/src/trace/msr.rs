@@ -34,7 +34,7 @@ impl LineParser for Msr {
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
-        let time_ns = ticks(fields.whole("the time stamp")?, "the time stamp")?;
+        let time_ns = ticks(fields.whole("the timestamp")?, "the timestamp")?;
         let host = self.hosts.number("the host", fields.text())?;
         let disk = fields.whole("the disk number")?;
         if disk > u64::from(u32::MAX) {
@@ -69,7 +69,7 @@ mod tests {
         check("6,src1,7,Read,1024,512,0", "600 ns, volume src1_7: read 2+1 in 0");
         check("6,src1,7,Read,1024,512", "the response time is missing");
         check("6,src1,7,Read,1024,512,1,1", "the line has more columns than this format");
-        check("999999999999999999,a,0,Read,0,512,1", "the time stamp is too large");
+        check("999999999999999999,a,0,Read,0,512,1", "the timestamp is too large");
         check("6,src1,7777777777,Read,1024,512,1", "the disk number is too large");
     }
 }

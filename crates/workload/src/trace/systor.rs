@@ -30,7 +30,7 @@ impl LineParser for Systor {
             return Ok(ParsedLine::NoRequest);
         }
         let mut fields = Commas::new(line);
-        let time_ns = fields.scaled("the time stamp", 9)?;
+        let time_ns = fields.scaled("the timestamp", 9)?;
         let response_ns = match fields.text() {
             b"" => RawRequest::NO_RESPONSE,
             text => number::scaled(text, 9).map_err(|e| LineError::number("the response", e))?,

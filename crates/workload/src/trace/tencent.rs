@@ -25,7 +25,7 @@ impl LineParser for Tencent {
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
         let mut fields = Commas::new(line);
-        let time_ns = fields.scaled("the time stamp", 9)?;
+        let time_ns = fields.scaled("the timestamp", 9)?;
         let start = fields.whole("the offset")?;
         let sectors = fields.whole("the size")?;
         let op = match fields.text() {
@@ -51,6 +51,6 @@ mod tests {
         check("15,42400,128,0,70000", "15000000000 ns, volume 70000: read 42400+128");
         check("15,42400,128,2,70000", "the type is neither 0 (read) nor 1 (write)");
         check("15,42400,128,0", "the volume is missing");
-        check("99999999999999,1,1,0,0", "the time stamp is too large");
+        check("99999999999999,1,1,0,0", "the timestamp is too large");
     }
 }

@@ -21,7 +21,8 @@ pub(super) struct Step {
 }
 
 /// A log to replay. With a fixed angle, the pause before a request is up to half a revolution
-/// longer or shorter (up to a revolution longer after a shorter pause), so that the request arrives at the
+/// longer or shorter (up to a revolution longer after a shorter pause), so that the request arrives
+/// at the
 /// same rotational position whatever the latencies before it. Otherwise every change of a constant
 /// would randomise the angles of all later requests.
 #[derive(Clone, Debug)]

@@ -26,7 +26,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
 fn written(preset: &str, mib: u64) -> Job {
     let text = format!(
         "[host]\nmode = \"closed\"\nqueue_depth = 1\n[workload]\ngenerator = {{ kind = \
-         \"sequence\", phases = [{{ length = \"{mib}MiB\", request = \"1MiB\" }}] }}\n[component.ssd]\n\
+         \"sequence\", phases = [{{ length = \"{mib}MiB\", request = \"1MiB\" }}] }}\n\
+         [component.ssd]\n\
          preset = \"{preset}\"\n"
     );
     Job::new(format!("{preset}, {mib} MiB in sequence"), text)

@@ -97,7 +97,7 @@ impl Demand for Rising {
     }
 }
 
-fn surface(_lab: &Runner) -> Result<Findings, ExperimentError> {
+fn surface(_runner: &Runner) -> Result<Findings, ExperimentError> {
     let costs = published(102.4e-6);
     let grid = DivisionGrid { u_steps: 16, r_steps: 32, u_max: 0.95 };
     let chosen = cheapest(&grid, &costs, &Rising, PAGES, 0.0, None);
