@@ -128,7 +128,7 @@ fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
     let settings = Settings::default()
         .and("device", text("child0"))
         .and("size", Value::Bytes(16 * 512))
-        .and("line_size", Value::Bytes(512))
+        .and("page_size", Value::Bytes(512))
         .and("replacement", text("lru"))
         .and("allocation", text("clean"))
         .and("protected_share", Value::Number(0.5))

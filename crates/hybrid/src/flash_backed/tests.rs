@@ -457,7 +457,7 @@ fn a_device_that_knows_no_commands_says_so() {
         vec![Place::new("disk", DISK, 10).steady()],
     );
     let fault = run(system, &[], 1, None).fault.expect("it is not a drive with an NV cache");
-    assert!(fault.to_string().contains("knows no NV cache commands"), "{fault}");
+    assert!(fault.to_string().contains("does not support the NV cache command"), "{fault}");
 }
 
 #[test]
