@@ -2,7 +2,7 @@
 //! figure of their lists.
 
 use super::{ENTRIES, OpenOptions, OpenTrace, open};
-use crate::record::{Record, RecordReader};
+use crate::record::{Record, RecordReader, Warning};
 use hybridsim_engine::{Op, SimTime};
 use std::path::{Path, PathBuf};
 
@@ -118,7 +118,8 @@ fn check_row(folder: &Path, columns: &[&str]) -> Vec<String> {
     }
     check("footprint", columns[8], footprint_sectors(&records) as f64 * 512.0 / f64::from(1 << 30));
     // The lists count runs in the order of the file.
-    let unsorted = trace.warnings().iter().any(|warning| warning.message.contains("out of time order"));
+    let is_order = |warning: &Warning| warning.message.contains("out of time order");
+    let unsorted = trace.warnings().iter().any(is_order);
     let in_file_order = if unsorted { sequential(&read(&path, 0).1) } else { sequential(&records) };
     check("sequential %", columns[9], 100.0 * in_file_order as f64 / count);
     assert!(records.is_sorted_by_key(|record| record.at), "times never go back");
