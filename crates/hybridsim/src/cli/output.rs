@@ -95,7 +95,7 @@ pub fn report(failure: &Failure, wants_json: bool) -> u8 {
         Failure::ClosedPipe => return 0,
         Failure::Message(exit, message) => (*exit, message.clone(), Some(json!([]))),
         Failure::AfterResults(exit, message) => (*exit, message.clone(), None),
-        Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(problems(&list))),
+        Failure::Scenario(list) => (Exit::Usage, list.to_string(), Some(problems(list))),
     };
     if let Some(problems) = problems.filter(|_| wants_json) {
         document(exit, &message, problems);
