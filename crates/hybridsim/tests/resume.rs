@@ -195,10 +195,8 @@ fn with_an_array_degraded_and_being_rebuilt() {
         ));
     }
     resumed_equals_uninterrupted(&array(
-        &format!(
-            "kind = \"raid5\"\nmembers = [\"m0\", \"m1\", \"m2\"]\nresync = \"bitmap\"\n\
-             bitmap_region = \"1MiB\"\nbitmap_clear_after = \"200ms\"\njournal = \"m3\"\n"
-        ),
+        "kind = \"raid5\"\nmembers = [\"m0\", \"m1\", \"m2\"]\nresync = \"bitmap\"\n\
+             bitmap_region = \"1MiB\"\nbitmap_clear_after = \"200ms\"\njournal = \"m3\"\n",
         4,
     ));
 }

@@ -34,7 +34,7 @@ pub fn one_field_apart() -> Vec<(EventRecord, EventRecord)> {
 pub fn every_event() -> Vec<EventRecord> {
     let record = |(kind, at): (&EventKind, u64)| {
         let record = ones_but(kind, None);
-        EventRecord { time: SimTime::from_ns(at * 10), head: record.head | at % 4, ..record }
+        EventRecord { time: SimTime::from_ns(at * 10), head: record.head | (at % 4), ..record }
     };
     kinds().into_iter().zip(1..).map(record).collect()
 }

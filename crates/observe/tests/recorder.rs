@@ -26,7 +26,6 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
         constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
-        ..ComponentInfo::default()
     };
     let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };
     vec![("host".into(), host), ("host/flash".into(), flash)]

@@ -182,7 +182,7 @@ fn total(events: &[EventRecord], what: Metric) -> u64 {
         _ => 0,
     };
     // The drive below reports a number 0 of its own; the tests do not use that number.
-    events.iter().map(|record| value(record)).sum()
+    events.iter().map(value).sum()
 }
 
 fn option(settings: Settings, name: &'static str, value: &str) -> Settings {
