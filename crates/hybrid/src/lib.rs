@@ -13,7 +13,6 @@ pub mod hybrid_disk;
 pub mod nv_cache;
 pub mod nv_cache_host;
 mod paged_controller;
-mod scheduler_state;
 #[cfg(test)]
 mod testing;
 

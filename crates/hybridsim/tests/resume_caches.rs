@@ -1,6 +1,7 @@
 //! Saved states of caches and their controllers: a run that continues from a saved state emits the
 //! events that an uninterrupted run emits.
 
+use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{EventRecord, Loader, SimTime, Stream};
@@ -131,24 +132,11 @@ fn hybrid_disks_with_every_policy() {
 }
 
 #[test]
-fn a_scheduler_with_a_state_of_its_own_is_not_saved() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut trace = String::new();
-    requests(&mut trace, 0, 1);
-    fs::write(folder.path().join("trace.txt"), trace).expect("a writable folder");
-    let system = over_both("hybrid-disk", "disk_scheduler = \"look\"\n");
-    let text = format!("[workload]\ntrace = \"trace.txt\"\nformat = \"disksim\"\n{system}");
-    let registry = standard();
-    let source = SourceText { name: "test".to_owned(), text };
-    let base = folder.path().to_owned();
-    let input = Input { source, base, sets: Vec::new(), trace: None };
-    let scenario = Scenario::check(input, &registry).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let options = Options { save_state: true, ..Options::default() };
-    let refused = match run::run(&scenario, &registry, options) {
-        Ok(done) => format!("{:?}", done.state.map(|state| state.len())),
-        Err(error) => error.to_string(),
-    };
-    assert!(refused.contains("scheduler `look` cannot save its state"), "{refused}");
+fn a_hybrid_disk_over_every_scheduler() {
+    for entry in standard().iter::<SchedulerEntry>() {
+        let policy = format!("disk_scheduler = \"{}\"\n", entry.description.name);
+        resumed_equals_uninterrupted(&over_both("hybrid-disk", &policy));
+    }
 }
 
 #[test]

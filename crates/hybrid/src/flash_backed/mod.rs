@@ -168,7 +168,6 @@ fn make(input: &BuildInput<'_>) -> Result<FlashBacked, Vec<Problem>> {
         capacity: drive.capacity,
         positioner: drive.positioner.clone(),
         scheduler,
-        scheduler_name: entry.description.name,
         access,
         options,
         fqueue: FQueue::default(),
@@ -260,8 +259,6 @@ pub struct FlashBacked {
     capacity: u64,
     positioner: Option<Rc<dyn Positioner>>,
     scheduler: Box<dyn Scheduler>,
-    /// Registered name of the scheduler.
-    scheduler_name: &'static str,
     access: Access,
     options: Options,
     fqueue: FQueue,
@@ -411,14 +408,13 @@ impl PowerFailure for FlashBacked {
 
 impl Checkpoint for FlashBacked {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        crate::scheduler_state::check_stateless(self.scheduler_name)?;
         if self.active.is_some() || self.redirects.iter().any(Option::is_some) || self.waiting > 0 {
             return Err(StateError("operations are in progress".to_owned()));
         }
         to.put(&(&self.fqueue, self.last.0, self.broken, self.reported_level));
         to.put(&(self.flushing, self.flush_to, self.flush_turn));
         to.put(&(self.idle_since, self.idle_armed));
-        Ok(())
+        self.scheduler.save(to)
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
@@ -427,6 +423,6 @@ impl Checkpoint for FlashBacked {
         (self.flushing, self.flush_to, self.flush_turn) = from.take()?;
         (self.idle_since, self.idle_armed) = from.take()?;
         self.last = Lba(last);
-        Ok(())
+        self.scheduler.restore(from)
     }
 }

@@ -1,6 +1,5 @@
 //! The dispatch queue of one medium: a bounded number of requests at the device, the rest queued.
 
-use crate::scheduler_state::check_stateless;
 use hybridsim_cache::paged::split::Medium;
 use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
 use hybridsim_engine::{Ctx, Lba, Loader, Op, Request, Saver, SimTime, StateError};
@@ -24,8 +23,6 @@ pub struct DispatchQueue {
     last: Lba,
     /// When the scheduler releases the requests it holds.
     held_until: SimTime,
-    /// Registered name of the scheduler.
-    scheduler: &'static str,
 }
 
 /// Token of the timer for held requests.
@@ -34,29 +31,22 @@ pub const HELD: u64 = 1;
 impl DispatchQueue {
     /// A first-in, first-out queue.
     pub fn fifo(medium: Medium, queue_depth: u32) -> Self {
-        let order = DispatchOrder::Fifo(VecDeque::new());
-        Self::new(medium, queue_depth, order, "fcfs")
+        Self::new(medium, queue_depth, DispatchOrder::Fifo(VecDeque::new()))
     }
 
-    /// A queue ordered by the scheduler registered as `name`.
+    /// A queue ordered by `scheduler`.
     pub fn scheduled(
         medium: Medium,
         queue_depth: u32,
-        name: &'static str,
         scheduler: Box<dyn Scheduler>,
         positioner: Option<Rc<dyn Positioner>>,
     ) -> Self {
-        Self::new(medium, queue_depth, DispatchOrder::Scheduled(scheduler, positioner), name)
+        Self::new(medium, queue_depth, DispatchOrder::Scheduled(scheduler, positioner))
     }
 
-    fn new(
-        medium: Medium,
-        queue_depth: u32,
-        order: DispatchOrder,
-        scheduler: &'static str,
-    ) -> Self {
+    fn new(medium: Medium, queue_depth: u32, order: DispatchOrder) -> Self {
         let (outstanding, last, held_until) = (0, Lba(0), SimTime::ZERO);
-        Self { medium, queue_depth, outstanding, order, last, held_until, scheduler }
+        Self { medium, queue_depth, outstanding, order, last, held_until }
     }
 
     /// Queues a sub-request of the request pending in `slot`.
@@ -113,17 +103,22 @@ impl DispatchQueue {
         }
     }
 
-    /// Saves the position of the head.
+    /// Saves the position of the head and the state of the scheduler.
     pub fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        check_stateless(self.scheduler)?;
         to.put(&(self.last.0, self.held_until));
-        Ok(())
+        match &self.order {
+            DispatchOrder::Fifo(_) => Ok(()),
+            DispatchOrder::Scheduled(scheduler, _) => scheduler.save(to),
+        }
     }
 
     /// Restores what [`DispatchQueue::save`] has saved.
     pub fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let (last, held_until) = from.take()?;
         (self.last, self.held_until) = (Lba(last), held_until);
-        Ok(())
+        match &mut self.order {
+            DispatchOrder::Fifo(_) => Ok(()),
+            DispatchOrder::Scheduled(scheduler, _) => scheduler.restore(from),
+        }
     }
 }

@@ -196,7 +196,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         return Err(problems);
     };
     let depth = |name| settings.count(name) as u32;
-    let (name, positioner) = (entry.description.name, disk.positioner.clone());
+    let positioner = disk.positioner.clone();
     let disk_depth = depth("disk_queue_depth");
     Ok(Box::new(HybridDisk {
         core: PagedCore::new(disk.capacity, PageDirectory::new(page_sectors, pages), journal),
@@ -204,7 +204,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         pinned,
         queues: [
             DispatchQueue::fifo(Medium::Flash, depth("flash_queue_depth")),
-            DispatchQueue::scheduled(Medium::Disk, disk_depth, name, scheduler, positioner),
+            DispatchQueue::scheduled(Medium::Disk, disk_depth, scheduler, positioner),
         ],
         policies,
         build_policies,
