@@ -129,21 +129,9 @@ impl BusyFold {
     /// The next event.
     pub(crate) fn add(&mut self, record: &EventRecord) {
         match AnyEvent::of(record) {
-            Some(Flash(event)) if let Some(busy) = event.busy() => {
-                let FlashBusy { unit, act, cause, begin, end } = busy;
-                let (begin, end) = (begin.as_ns(), end.as_ns());
-                let piece = Piece { unit, act, cause, begin, end };
-                let node = usize::from(record.component().0);
-                if node >= self.devices.len() {
-                    self.devices.resize_with(node + 1, Device::default);
-                }
-                self.devices[node].add(piece, record.time.as_ns(), self.from);
-                // Some timing models report afterwards.
-                if let Some(slow) = &mut self.slow
-                    && piece.within(slow.from, slow.to) > 0
-                    && slow.pieces.len() < 2 * RECENT_MAX
-                {
-                    slow.pieces.push((node, piece));
+            Some(Flash(event)) => {
+                if let Some(busy) = event.busy() {
+                    self.add_busy(record, busy);
                 }
             }
             Some(Common(CommonEvent::Completed { op, latency, .. })) => {
@@ -154,6 +142,24 @@ impl BusyFold {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn add_busy(&mut self, record: &EventRecord, busy: FlashBusy) {
+        let FlashBusy { unit, act, cause, begin, end } = busy;
+        let (begin, end) = (begin.as_ns(), end.as_ns());
+        let piece = Piece { unit, act, cause, begin, end };
+        let node = usize::from(record.component().0);
+        if node >= self.devices.len() {
+            self.devices.resize_with(node + 1, Device::default);
+        }
+        self.devices[node].add(piece, record.time.as_ns(), self.from);
+        // Some timing models report afterwards.
+        if let Some(slow) = &mut self.slow
+            && piece.within(slow.from, slow.to) > 0
+            && slow.pieces.len() < 2 * RECENT_MAX
+        {
+            slow.pieces.push((node, piece));
         }
     }
 

@@ -203,20 +203,17 @@ impl SpanFold {
                     self.add_span(node, start, end, SpanEvent::State(state));
                 }
             }
-            Some(Flash(event)) if let Some(busy) = event.busy() => {
-                let FlashBusy { unit, act, cause, begin, end } = busy;
-                self.add_span(
-                    node,
-                    begin.as_ns(),
-                    end.as_ns(),
-                    SpanEvent::Flash { unit, act, cause },
-                );
-            }
             Some(Common(CommonEvent::QueueDepth { depth })) => {
                 self.level(node, now, LevelKind::QueueDepth, depth)
             }
             Some(Flash(FlashEvent::FreeBlocks { free })) => {
                 self.level(node, now, LevelKind::FreeBlocks, free)
+            }
+            Some(Flash(event)) => {
+                if let Some(FlashBusy { unit, act, cause, begin, end }) = event.busy() {
+                    let span = SpanEvent::Flash { unit, act, cause };
+                    self.add_span(node, begin.as_ns(), end.as_ns(), span);
+                }
             }
             Some(Cache(CacheEvent::DirtyPages { pages })) => {
                 self.level(node, now, LevelKind::DirtyPages, pages)

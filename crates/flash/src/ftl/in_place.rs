@@ -99,10 +99,6 @@ impl InPlace {
 }
 
 impl Ftl for InPlace {
-    fn needs_preparation(&self) -> bool {
-        self.prewrite > 0.0
-    }
-
     fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         if self.prewrite == 0.0 {
             return Ok(());

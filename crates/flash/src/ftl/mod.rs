@@ -73,11 +73,6 @@ pub struct WriteRun {
 /// page of the host is read and programmed by [`FlashOps::host_read`] and
 /// [`FlashOps::host_program`], exactly once per call; other operations carry their own cause.
 pub trait Ftl: SavedState {
-    /// Whether [`Ftl::prepare`] does anything.
-    fn needs_preparation(&self) -> bool {
-        false
-    }
-
     /// Brings new flash into the state the FTL starts from. The operations are not timed.
     ///
     /// # Errors

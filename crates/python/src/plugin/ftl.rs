@@ -107,10 +107,6 @@ impl SavedState for PythonFtl {
 }
 
 impl Ftl for PythonFtl {
-    fn needs_preparation(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, flash: &mut FlashOps) -> Result<(), FtlError> {
         self.call("prepare", &[], 0, flash, nothing)
     }
