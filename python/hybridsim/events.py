@@ -76,7 +76,8 @@ def _dtype(fields: list[tuple[str, int, str]]) -> np.dtype[Any]:
         "formats": list(formats),
         "itemsize": _BYTES,
     }
-    return np.dtype(layout)
+    made: np.dtype[Any] = np.dtype(layout)
+    return made
 
 
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -118,8 +119,8 @@ DTYPE: np.dtype[Any] = _dtype(
 
 def of(batch: npt.NDArray[Any], event: str) -> npt.NDArray[Any]:
     """The records of `event` in `batch`, with named fields."""
-    selected = batch[batch["event"] == CODES[event]]
-    return selected.view(_DTYPES[event])
+    selected: npt.NDArray[Any] = batch[batch["event"] == CODES[event]].view(_DTYPES[event])
+    return selected
 
 
 def batches(function: Callable[[npt.NDArray[Any]], object]) -> Callable[[bytes], None]:

@@ -8,9 +8,7 @@ from . import events
 from .events import *  # noqa: F403
 from .events import __all__ as __all__
 
-warnings.warn(
-    "hybridsim.facts is now hybridsim.events", DeprecationWarning, stacklevel=2
-)
+warnings.warn("hybridsim.facts is now hybridsim.events", DeprecationWarning, stacklevel=2)
 
 FACTS = events.EVENTS
 PARTS = events.PHASES

@@ -19,7 +19,9 @@ PACKAGE = pathlib.Path(hybridsim.__file__).parent
 
 
 def modules():
-    return [info.name for info in pkgutil.iter_modules([str(PACKAGE)]) if info.name != "_core"]
+    # Importing `facts`, a former name, warns.
+    left_out = {"_core", "facts"}
+    return [info.name for info in pkgutil.iter_modules([str(PACKAGE)]) if info.name not in left_out]
 
 
 def test_public_names_have_docstrings():
