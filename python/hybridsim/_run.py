@@ -81,7 +81,8 @@ def run(
     register first.
 
     Raises a `ScenarioError`, a `TraceError`, or a `RunError` with the results so far. Other
-    threads continue to run; Ctrl-C interrupts.
+    threads continue to run; Ctrl-C interrupts, and the `KeyboardInterrupt` has the results so far
+    as `result`, too.
     """
     for plugin in plugins:
         _plugins.register(plugin)
@@ -169,7 +170,8 @@ def _raise_fault(done: dict[str, Any], result: Result) -> None:
     error = done["error"]
     if error is not None:
         if not isinstance(error, Exception):
-            raise error  # KeyboardInterrupt, SystemExit
+            error.result = result  # KeyboardInterrupt, SystemExit
+            raise error
         where = traceback.extract_tb(error.__traceback__)
         place = f" ({where[-1].filename}:{where[-1].lineno})" if where else ""
         kind = type(error).__name__

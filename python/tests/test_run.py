@@ -218,8 +218,11 @@ def test_a_signal_interrupts_a_run():
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as raised:
             hybridsim.run(long_run(), detail="bare")
+        result = raised.value.result
+        assert result.requests > 0
+        assert not result.complete
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)

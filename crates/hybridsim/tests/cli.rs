@@ -695,3 +695,24 @@ fn figures_that_mislead_come_with_a_warning() {
     let closed = [&slow[..], &["host.mode=\"closed\""]].concat();
     assert!(!warned(&closed).contains("fell behind"), "{}", warned(&closed));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_terminated_run_prints_the_results_so_far() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let endless = TOY.replace("requests = 500", "requests = 1_000_000_000_000");
+    let path = scenario(&folder, "endless.toml", &endless);
+    for signal in ["-INT", "-TERM"] {
+        let mut command = program(&["run", &path, "--json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("the program starts");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{signal}\n{}", text(&output.stderr));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert!(json["requests"].as_u64() > Some(0), "{signal}");
+        assert_eq!(json["complete"], false, "{signal}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::events::AnyEvent::{self, Common};
 use crate::metrics::ComponentFold;
-use hybridsim_engine::{CommonEvent, EventRecord, EventSink, Op, SimTime};
+use hybridsim_engine::{CommonEvent, ComponentId, EventRecord, EventSink, Op, SimTime};
 
 const OPS: usize = Op::COUNT;
 
@@ -67,8 +67,8 @@ impl Counters {
 
     /// The sums of the component; one the system did not describe is added.
     #[inline]
-    fn component(&mut self, record: &EventRecord) -> &mut ComponentFold {
-        let at = record.component().0 as usize;
+    fn component(&mut self, component: ComponentId) -> &mut ComponentFold {
+        let at = component.0 as usize;
         if at >= self.components.len() {
             self.grow(at);
         }
@@ -104,7 +104,7 @@ impl Counters {
             }
             _ => {
                 let from = self.from;
-                self.component(record).add(record, from);
+                self.component(record.component()).add(record, from);
             }
         }
     }

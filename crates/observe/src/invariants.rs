@@ -75,7 +75,7 @@ impl Invariants {
     }
 
     #[cold]
-    fn check_parts(&mut self, record: &EventRecord, latency_ns: u64) {
+    fn check_parts(&mut self, record: EventRecord, latency_ns: u64) {
         let spent = self.spent_ns;
         self.report(format!(
             "at {}: the phases of {:?} sum to {spent} ns, its latency is {latency_ns} ns",
@@ -85,32 +85,33 @@ impl Invariants {
     }
 
     #[inline]
-    fn state_time(&mut self, record: &EventRecord, time_ns: u64) {
-        let Some(total) = self.state_ns.get_mut(record.component().0 as usize) else {
-            return self.unknown_state(record);
+    fn state_time(&mut self, now: SimTime, component: ComponentId, time_ns: u64) {
+        let Some(total) = self.state_ns.get_mut(component.0 as usize) else {
+            return self.unknown_state(component);
         };
         *total = total.saturating_add(time_ns);
         let total = *total;
-        if total > record.time.as_ns() {
-            self.too_much_state(record, total);
+        if total > now.as_ns() {
+            self.too_much_state(now, component, total);
         }
     }
 
     #[cold]
-    fn unknown_state(&mut self, record: &EventRecord) {
-        let path = self.path(record.component());
+    fn unknown_state(&mut self, component: ComponentId) {
+        let path = self.path(component);
         self.report(format!("{path} emitted a state time"));
     }
 
     #[cold]
-    fn too_much_state(&mut self, record: &EventRecord, total: u64) {
-        let path = self.path(record.component());
-        self.report(format!("{path}: {total} ns of state times by {}", record.time));
+    fn too_much_state(&mut self, now: SimTime, component: ComponentId, total: u64) {
+        let path = self.path(component);
+        self.report(format!("{path}: {total} ns of state times by {now}"));
     }
 }
 
 impl Invariants {
-    /// The next event.
+    /// The next event. No function takes the record by reference: the recorder's copy of it, whose
+    /// kind is a constant, must not need an address.
     #[inline(always)]
     pub(crate) fn add(&mut self, record: &EventRecord) {
         if record.time < self.last {
@@ -125,7 +126,7 @@ impl Invariants {
             Some(CommonEvent::Completed { latency, .. }) => {
                 self.completed += 1;
                 if self.spent_ns != latency.as_ns() {
-                    self.check_parts(record, latency.as_ns());
+                    self.check_parts(*record, latency.as_ns());
                 }
                 self.spent_ns = 0;
                 if self.completed > self.arrived {
@@ -135,7 +136,7 @@ impl Invariants {
             // These will never complete.
             Some(CommonEvent::PowerCut { lost }) => self.completed += u64::from(lost),
             Some(CommonEvent::StateTime { duration: time, .. }) => {
-                self.state_time(record, time.as_ns())
+                self.state_time(record.time, record.component(), time.as_ns())
             }
             _ => {}
         }

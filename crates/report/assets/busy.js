@@ -45,19 +45,30 @@ function svg(tag, attributes, ...children) {
   return made;
 }
 
+// Width of a strip in its own coordinates. Browsers compute them in single precision and clamp them
+// at 2^25, so nanoseconds would not do.
+const STRIP_WIDTH = 1000;
+
 // One row: a strip as wide as the window, with a box per operation.
 function strip(activity, row) {
   const window = activity.to_ns - activity.from_ns, causes = activity.causes.length;
-  const drawing = svg("svg", { viewBox: `0 0 ${window} 1`, preserveAspectRatio: "none", width: "100%", height: "14" });
+  const scaled = time => time / window * STRIP_WIDTH;
+  const drawing = svg("svg", { viewBox: `0 0 ${STRIP_WIDTH} 1`, preserveAspectRatio: "none", width: "100%", height: "14" });
   row.pieces.forEach(([begin, length, kind]) => {
     const act = activity.acts[Math.floor(kind / causes)], cause = activity.causes[kind % causes];
     const height = ACT_HEIGHTS[act] || 1;
-    const box = svg("rect", { x: begin, y: 1 - height, width: length, height, fill: CAUSE_COLOURS[cause] || "#8d99a6" },
+    const box = svg("rect", { x: scaled(begin), y: 1 - height, width: scaled(length), height, fill: CAUSE_COLOURS[cause] || "#8d99a6" },
       svg("title", {}, `${cause} ${act}, ${quantity("ns", length)}, from ${quantity("ns", begin)}`));
     if (act === "erase") box.setAttribute("class", "erase");
     drawing.append(box);
   });
   return drawing;
+}
+
+// Whether a box begins at this share of the width of its drawing, to a pixel.
+function liesAt(box, drawing, share) {
+  const { left, width } = drawing.getBoundingClientRect();
+  return width > 0 && Math.abs(box.getBoundingClientRect().left - left - share * width) <= 1.5;
 }
 
 function activity(grid, runs) {
@@ -89,7 +100,10 @@ function activity(grid, runs) {
       figure: place.figure,
       redraw: () => {},
       show: (index, on) => { if (index === run.index) place.figure.hidden = !on; },
-      inked: () => [...table.querySelectorAll("rect")].some(box => box.getBoundingClientRect().width > .5),
+      inked: () => activity.rows.every((row, number) => {
+        const drawing = table.querySelectorAll("svg")[number], boxes = drawing.querySelectorAll("rect");
+        return row.pieces.every(([begin], piece) => liesAt(boxes[piece], drawing, begin / window));
+      }),
     });
   });
 }

@@ -153,6 +153,29 @@ fn every_chart_is_drawn_without_network_requests() {
     }
 }
 
+/// Browsers clamp the coordinates of a drawing at 2^25, which is 34 ms in nanoseconds.
+#[test]
+fn activity_over_a_long_window_lies_where_it_happened() {
+    let Some(browser) = chromium() else { return };
+    let mut run = sample::run("ssd", "SSD");
+    let pictures = run.pictures.as_mut().expect("a full run has pictures");
+    let activity = pictures.activity.as_mut().expect("an SSD has channels and dies");
+    let scale = 1_000_000_000 / (activity.to_ns - activity.from_ns) + 1;
+    activity.to_ns = activity.from_ns + (activity.to_ns - activity.from_ns) * scale;
+    for (begin, length, _) in activity.rows.iter_mut().flat_map(|row| &mut row.pieces) {
+        (*begin, *length) = (*begin * scale, *length * scale);
+    }
+    let page = html::page("A slow request", &[run]);
+    let none: [&str; 0] = [];
+    assert_eq!(problems(&visit(&browser, &page, "", 1280), 10), none);
+    // In nanoseconds the page finds the drawing wrong.
+    let nanoseconds = page.replace("const STRIP_WIDTH = 1000;", "const STRIP_WIDTH = 1e9;");
+    assert_ne!(page, nanoseconds);
+    let open = nanoseconds.replace("http-equiv=\"Content-Security-Policy\"", "name=\"none\"");
+    let found = problems(&visit(&browser, &open, "", 1280), 10);
+    assert!(found.iter().any(|text| text.contains("a chart is empty")), "{found:?}");
+}
+
 /// The checks can fail: a foreign script is blocked, and that is reported.
 #[test]
 fn a_tampered_page_is_reported() {

@@ -3,6 +3,7 @@
 use hybridsim_engine::{Arrival, Request, SimTime, Source};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// The state of a run, for progress displays.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,25 @@ pub struct RunProgress {
 
 /// Receives the progress of a run; returns `false` to interrupt it.
 pub type OnProgress<'a> = dyn FnMut(&RunProgress) -> bool + 'a;
+
+/// Real time between two reports of progress.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Decides by the real time when progress is reported and interrupts are looked for.
+#[derive(Default)]
+pub(crate) struct ReportTimer(Option<Instant>);
+
+impl ReportTimer {
+    /// Whether a report is due, as is the first.
+    pub fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.0.is_none_or(|last| now.duration_since(last) >= REPORT_EVERY);
+        if due {
+            self.0 = Some(now);
+        }
+        due
+    }
+}
 
 /// The progress of a workload, shared between a [`MeteredSource`] and the run.
 #[derive(Clone, Default)]
@@ -38,7 +58,7 @@ impl WorkloadProgress {
 }
 
 /// Requests between two updates; querying the source for each would cost more than replaying.
-const UPDATE_EVERY: u64 = 1 << 14;
+const UPDATE_EVERY: u64 = 256;
 
 /// A source that reports its progress, and rejects an empty workload.
 pub(crate) struct MeteredSource {

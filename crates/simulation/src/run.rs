@@ -3,7 +3,7 @@
 use crate::build;
 pub use crate::error::RunError;
 use crate::error::section;
-use crate::progress::{MeteredSource, WorkloadProgress};
+use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
 pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::Scenario;
 use crate::scenario::resolve::{self, Resolved};
@@ -35,7 +35,7 @@ const LOST_SHARE_MAX: f64 = 0.1;
 pub struct Options<'a> {
     /// The level of observation.
     pub detail: Detail,
-    /// Called periodically; returning `false` interrupts the run.
+    /// Called about ten times a second; returning `false` interrupts the run.
     pub on_progress: Option<&'a mut OnProgress<'a>>,
     /// Receives every event as well.
     pub sink: Option<&'a mut dyn EventSink>,
@@ -120,12 +120,12 @@ pub fn run(
     let keys = || state_keys(scenario, registry);
     let mut cached = cache.as_ref().map(|cache| CachedStates::new(cache, keys()));
     let prepared = prepare(&mut machine, cached.as_mut(), &mut on_progress);
-    let began = Instant::now();
+    let (began, mut timer) = (Instant::now(), ReportTimer::default());
     let mut plugin_error = registry.take_plugin_error();
     let ended = prepared.and_then(|()| {
         machine.start();
         machine.run(&mut recorder, &mut |now| {
-            let go_on = report(&mut on_progress, &progress.at(now - base));
+            let go_on = !timer.is_due() || report(&mut on_progress, &progress.at(now - base));
             plugin_error = plugin_error.take().or_else(|| registry.take_plugin_error());
             go_on && plugin_error.is_none()
         })

@@ -17,6 +17,9 @@ use crate::timer::TimerQueue;
 use std::collections::VecDeque;
 use traffic::{BROADCAST, Core, Link, Message, Slot, Timer, TreePosition};
 
+/// Events between two calls of a progress function.
+const PROGRESS_EVERY: u64 = 256;
+
 /// Events are passed to the sink in batches of about this many.
 const EVENT_BATCH: usize = 256;
 /// More messages than this at one instant mean that components loop.
@@ -248,7 +251,8 @@ impl Machine {
 
     /// Runs until the root halts the machine or no event is pending.
     ///
-    /// `progress` is called about every million events; returning `false` interrupts the run.
+    /// `progress` is called every 256 events, which may take long where events are expensive;
+    /// returning `false` interrupts the run.
     ///
     /// # Errors
     /// The first [`Fault`] a component reported. Events up to it have been passed to the sink.
@@ -299,7 +303,7 @@ impl Machine {
             self.drain(sink)?;
             self.pass_events(sink);
             *handled += 1;
-            if *handled & 0xF_FFFF == 0 && !progress(self.core.now) {
+            if handled.is_multiple_of(PROGRESS_EVERY) && !progress(self.core.now) {
                 return Err(Fault::Interrupted);
             }
         }

@@ -286,7 +286,7 @@ impl Host {
         let Request { op, sectors, lba, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
         let breakdown = done.breakdown.plus(LatencyPhase::Queue, latency - done.latency);
-        for phase in LatencyPhase::ALL {
+        for &phase in &LatencyPhase::ALL {
             let time = breakdown.get(phase);
             if !time.is_zero() {
                 ctx.emit(CommonEvent::PhaseTime { op, phase, duration: time });
