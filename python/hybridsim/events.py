@@ -18,7 +18,7 @@ holds an index into the names listed there:
 
 ``component`` numbers the components, the host being 0. The phases of a request's latency
 (``phase_time``) precede its ``completed``. ``die_busy`` and ``channel_busy`` are emitted only with
-``detail="full"``; they and ``read_unwritten`` are not part of the fingerprint.
+``detail="full"``; they, ``read_unwritten`` and ``failed`` are not part of the fingerprint.
 """
 
 from __future__ import annotations
