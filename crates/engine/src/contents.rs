@@ -2,8 +2,7 @@
 //!
 //! A version is the number of the write that produced the sector's data; 0 means "never written".
 //! Versions travel with requests exactly as data would: a write's versions are copied to the
-//! medium,
-//! a read's are copied back, a garbage collector moves them from page to page.
+//! medium, a read's are copied back, a garbage collector moves them from page to page.
 
 use rustc_hash::FxHashMap;
 

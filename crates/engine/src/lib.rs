@@ -3,8 +3,7 @@
 //!
 //! A simulated system is a tree. Its root is the host, inner nodes are controllers, caches and
 //! arrays, leaves are devices. Every node is a [`Component`]: it receives a message and a [`Ctx`],
-//! changes
-//! its own state and sends messages. It holds no pointer to parent, child or machine.
+//! changes its own state and sends messages. It holds no pointer to parent, child or machine.
 //!
 //! Components report what they do as [`Event`]s; the engine computes no statistics.
 

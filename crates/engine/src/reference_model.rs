@@ -93,8 +93,7 @@ impl ReferenceModel {
     }
 
     /// A trim makes the content of the range undefined until the next write: version 0 becomes
-    /// valid
-    /// too, also for writes that complete while the trim is in flight.
+    /// valid too, also for writes that complete while the trim is in flight.
     pub fn trim_begins(&mut self, lba: Lba, sectors: u32) {
         self.trims.push((lba.0, lba.offset(u64::from(sectors)).0));
     }
@@ -180,8 +179,7 @@ fn hidden(write: &Written, writes: &[Written], began: SimTime) -> bool {
 }
 
 /// A read returned `got`. If that is the data of a write interrupted by a power failure, or what
-/// was
-/// there before it, later reads have to agree.
+/// was there before it, later reads have to agree.
 fn resolve_lost(writes: &mut Vec<Written>, got: u64) {
     if !writes.iter().any(|write| write.lost) {
         return;

@@ -469,7 +469,8 @@ fn a_key_as_messages_write_it_is_explained() {
         let message = text(&call(&["explain", key]).stdout);
         assert!(message.contains(word), "{key}: {message}");
     }
-    refused(&["explain", "component.a.nonsense"], 2, &["nothing is called `component.a.nonsense`"]);
+    let unknown = "no key, entry or category called `component.a.nonsense`";
+    refused(&["explain", "component.a.nonsense"], 2, &[unknown]);
     refused(&["explain", "GREEDY"], 2, &["did you mean `greedy`?"]);
     refused(&["list", "ftls"], 2, &["did you mean `ftl`?"]);
 }

@@ -190,6 +190,15 @@ fn an_option_for_a_component_that_is_not_there_names_those_that_are() {
 }
 
 #[test]
+fn a_child_with_a_faulty_preset_is_not_reported_as_missing() {
+    let text = "[component.a]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [\"b\"]\n\
+                [component.b]\npreset = \"no-such-preset\"\n";
+    let message = check(text, &[]).expect_err("must be refused");
+    assert!(message.contains("component.b.preset"), "{message}");
+    assert!(!message.contains("no component called"), "{message}");
+}
+
+#[test]
 fn systems_of_absurd_size_are_refused() {
     use std::fmt::Write;
     let mut wide = "[component.top]\nkind = \"toy\"\nsize = \"1MiB\"\nbelow = [".to_owned();
@@ -215,7 +224,10 @@ fn a_component_has_one_parent_and_every_component_is_used() {
     };
     refused(&(part("a", "") + &part("b", "")), &["several components have no parent", "system"]);
     refused(&part("a", "below = [\"a\"]"), &["cycle"]);
-    refused(&part("a", "below = [\"c\"]"), &["no component called `c`"]);
+    refused(
+        &part("a", "below = [\"c\"]"),
+        &["component.a.below: there is no component called `c`", ":4:9"],
+    );
     let twice =
         part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");
     refused(&twice, &["already used"]);

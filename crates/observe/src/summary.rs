@@ -135,9 +135,9 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
     let whole = run.ending.complete && count >= BEHIND_REQUESTS_MIN;
     (behind && whole && queued > rest * BEHIND_SHARE).then(|| {
         format!(
-            "the system fell behind: {} after the last request had arrived it was still \
-             serving what waited, so latencies grow with the length of the run; slow the \
-             workload down (time_scale), or replay it in a closed loop (host.mode)",
+            "the system fell behind: it served queued requests for {} after the last arrival, \
+             so latencies grow with the length of the run; slow the workload down (time_scale) \
+             or replay it in a closed loop (host.mode)",
             SimDuration::from_ns(rest as u64)
         )
     })

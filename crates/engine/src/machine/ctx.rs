@@ -114,8 +114,8 @@ impl Ctx<'_> {
     }
 
     /// Forwards the parent's command `id`, which applies to the whole device, to all children, or
-    /// to
-    /// the target it addresses. It completes with the last of them; without children, immediately.
+    /// to the target it addresses. It completes with the last of them; without children,
+    /// immediately.
     pub fn broadcast(&mut self, id: RequestId, command: Command) {
         let core = &mut *self.core;
         let Slot { request, issued, .. } = core.slots[id.0 as usize];

@@ -186,8 +186,8 @@ impl Machine {
     }
 
     /// To be called before the run: components also emit their detailed events, which are not part
-    /// of the
-    /// fingerprint ([`EventRecord::FIRST_DETAIL_KIND`](crate::EventRecord::FIRST_DETAIL_KIND)).
+    /// of the fingerprint
+    /// ([`EventRecord::FIRST_DETAIL_KIND`](crate::EventRecord::FIRST_DETAIL_KIND)).
     pub fn enable_detailed_events(&mut self) {
         self.core.detailed_events = true;
     }

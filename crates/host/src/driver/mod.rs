@@ -4,9 +4,8 @@
 //! most `queue_depth` requests are at the device, the others are queued in the scheduler.
 //!
 //! Invariant: no request is read from the workload before it is due, except for a look-ahead of
-//! one,
-//! or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice. Memory
-//! grows with the requests outstanding, never with the workload.
+//! one, or of [`AHEAD_MAX`] where the workload allows it; the device receives these as advice.
+//! Memory grows with the requests outstanding, never with the workload.
 
 mod check;
 mod options;
@@ -401,8 +400,7 @@ impl Component for Host {
 
 impl PowerFailure for Host {
     /// The host loses power too: requests that had not completed are lost, and the workload
-    /// continues
-    /// after them.
+    /// continues after them.
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
         if self.reacts {
             return Err(

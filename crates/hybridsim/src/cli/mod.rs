@@ -84,7 +84,7 @@ struct SimulateArgs {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Verify that every read returns the last write
+    /// Verify that every read returns valid data
     #[arg(long)]
     verify: bool,
     /// Precondition devices again instead of restoring cached states
@@ -158,7 +158,7 @@ enum TraceCommand {
 #[derive(Args)]
 struct ListArgs {
     /// A category, such as component, ftl, scheduler, generator, trace-format, preset
-    kind: Option<String>,
+    category: Option<String>,
 }
 
 #[derive(Args)]
@@ -221,7 +221,7 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(registry, &args),
         Command::Trace(TraceCommand::Mrc(args)) => mrc::run(registry, &args),
         Command::Import(import::ImportCommand::Disksim(args)) => import::import(&args),
-        Command::List(args) => inspect::list(registry, args.kind.as_deref()),
+        Command::List(args) => inspect::list(registry, args.category.as_deref()),
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),
         Command::Fuzz(args) => run::fuzz(registry, args.seed, args.runs),

@@ -77,7 +77,7 @@ fn unknown(id: &str) -> Failure {
     let hint = near(id, hybridsim_reproduce::all().map(|experiment| experiment.id));
     let hint = hint.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Failure::usage(format!(
-        "nothing called `{id}` can be reproduced{hint}; see `hybridsim reproduce --list`"
+        "there is no figure, table or source called `{id}`{hint}; see `hybridsim reproduce --list`"
     ))
 }
 

@@ -159,23 +159,29 @@ fn load_preset(name: &str, base: &Path, sources: &mut Vec<SourceText>) -> Result
     Ok(table)
 }
 
-/// Names of the children a component's settings ask for, in order of declaration.
-fn wanted(component: &ScenarioComponent) -> Vec<String> {
-    let mut names = Vec::new();
+/// The children a component's settings name, each with its parameter, in order of declaration.
+fn named_children(component: &ScenarioComponent) -> Vec<(&'static str, String)> {
+    let mut children = Vec::new();
     for param in component.description.params {
-        match param.kind {
+        let names = match param.kind {
             Kind::Component => {
-                names.extend(component.settings.text_opt(param.name).map(str::to_owned))
+                component.settings.text_opt(param.name).map(str::to_owned).into_iter().collect()
             }
-            Kind::Components => {
-                names.extend(
-                    component.settings.texts_opt(param.name).unwrap_or(&[]).iter().cloned(),
-                );
-            }
-            _ => {}
-        }
+            Kind::Components => component.settings.texts_opt(param.name).unwrap_or(&[]).to_vec(),
+            _ => Vec::new(),
+        };
+        children.extend(names.into_iter().map(|name| (param.name, name)));
     }
-    names
+    children
+}
+
+/// The table of component `name` as written.
+fn written<'t>(root: &'t Table, name: &str) -> Option<&'t Table> {
+    let table = |table: &'t Table, key: &str| match &table.get(key)?.value {
+        Datum::Table(inner) => Some(inner),
+        _ => None,
+    };
+    table(table(root, "component")?, name)
 }
 
 /// Finds every component's children and parent, the top part, and an order with children first.
@@ -187,13 +193,20 @@ fn link(
     let names: Vec<String> = components.iter().map(|component| component.name.clone()).collect();
     let mut parent_of: Vec<Option<usize>> = vec![None; components.len()];
     for at in 0..components.len() {
-        let key = join("component", &names[at]);
-        for child in wanted(&components[at]) {
+        let table = written(root, &names[at]);
+        for (param, child) in named_children(&components[at]) {
+            let key = join(&join("component", &names[at]), param);
+            let item = table.and_then(|table| table.get(param));
+            let span = item.map_or(&components[at].span, |item| &item.span);
             let Some(found) = names.iter().position(|name| *name == child) else {
+                if written(root, &child).is_some() {
+                    // It exists, and its own problems have been reported.
+                    continue;
+                }
                 let help = near(&child, names.iter().map(String::as_str))
                     .map(|name| format!("did you mean `{name}`?"));
                 let message = format!("there is no component called `{child}`");
-                checker.problem(Some(&components[at].span), &key, message, help);
+                checker.problem(Some(span), &key, message, help);
                 continue;
             };
             if let Some(other) = parent_of[found] {
@@ -201,7 +214,7 @@ fn link(
                     "component `{child}` is already used by `{}`; a component has one parent",
                     names[other]
                 );
-                checker.problem(Some(&components[at].span), &key, message, None);
+                checker.problem(Some(span), &key, message, None);
                 continue;
             }
             parent_of[found] = Some(at);

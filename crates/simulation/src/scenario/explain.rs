@@ -104,7 +104,7 @@ fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
         }
         let hint = near(&key.to_lowercase(), names.into_iter())
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Err(format!("nothing is called `{key}`{hint}"));
+        return Err(format!("there is no key, entry or category called `{key}`{hint}"));
     }
     Ok(out)
 }
@@ -156,7 +156,7 @@ pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
         let hint = near(&slot.to_lowercase(), slots.iter().copied())
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(format!(
-            "there is no kind of thing called `{slot}`{hint}; there are: {}",
+            "there is no category called `{slot}`{hint}; the categories are: {}",
             slots.join(", ")
         ));
     }
