@@ -226,7 +226,7 @@ fn a_component_has_one_parent_and_every_component_is_used() {
     refused(&part("a", "below = [\"a\"]"), &["cycle"]);
     refused(
         &part("a", "below = [\"c\"]"),
-        &["component.a.below: there is no component called `c`", ":4:9"],
+        &["component.a.below: there is no component called `c`", ":5:9"],
     );
     let twice =
         part("a", "below = [\"c\", \"b\"]") + &part("b", "below = [\"c\"]") + &part("c", "");

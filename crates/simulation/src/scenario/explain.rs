@@ -149,7 +149,7 @@ pub fn list(registry: &Registry, slot: Option<&str>) -> Result<String, String> {
         return Ok(out);
     }
     for entry in registry.descriptions(slot) {
-        out += &format!("{:<20} {}\n", entry.name, entry.summary);
+        out += &format!("{:<24} {}\n", entry.name, entry.summary);
     }
     if out.is_empty() {
         let slots: Vec<&str> = registry.categories().chain(["preset"]).collect();
