@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,11 @@ from .errors import missing
 __all__ = ["HeatMap", "Table"]
 
 
-class Table(Mapping[str, "npt.NDArray[Any]"]):
+class Table(dict[str, "npt.NDArray[Any]"]):
     """Named columns of equal length, as numpy arrays.
 
-    Missing values are NaN, and null in Arrow. pandas, polars, DuckDB and others read a table
-    through the Arrow interface (needs pyarrow).
+    A dict, which the constructors of pandas, polars and Arrow tables take. Missing values are NaN,
+    and null in `to_arrow` and for whatever uses the Arrow interface, such as DuckDB.
 
     >>> table = Table({"time_ns": [0, 1024], "reads": [3, None]})
     >>> table["reads"]
@@ -27,36 +27,24 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
     (2, 2)
     """
 
-    _columns: dict[str, npt.NDArray[Any]]
-
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._columns = {name: _array(values) for name, values in columns.items()}
-        if len({len(values) for values in self._columns.values()}) > 1:
+        super().__init__({name: _array(values) for name, values in columns.items()})
+        if len({len(values) for values in self.values()}) > 1:
             raise ValueError("the columns of a table have equal length")
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """Number of columns."""
-        return len(self._columns)
 
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return next((len(values) for values in self._columns.values()), 0)
+        return next((len(values) for values in self.values()), 0)
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows: {', '.join(self)})"
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """One structured array."""
-        dtype = [(name, values.dtype) for name, values in self._columns.items()]
+        dtype = [(name, values.dtype) for name, values in self.items()]
         array = np.empty(self.rows, dtype)
-        for name, values in self._columns.items():
+        for name, values in self.items():
             array[name] = values
         return array
 
@@ -66,7 +54,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
             import pandas as pd
         except ImportError:
             raise missing("pandas", "pandas") from None
-        return pd.DataFrame(self._columns)
+        return pd.DataFrame(self)
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""
@@ -76,7 +64,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
             raise missing("arrow", "pyarrow") from None
         columns = {
             name: pa.array(values, from_pandas=values.dtype.kind == "f")
-            for name, values in self._columns.items()
+            for name, values in self.items()
         }
         return pa.table(columns)
 

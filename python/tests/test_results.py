@@ -5,6 +5,7 @@ import re
 
 import hybridsim
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hybridsim import results
@@ -97,7 +98,8 @@ def test_tables_convert_to_pandas_arrow_and_numpy(ssd):
     series = hybridsim.run(ssd).series()
     frame = series.to_pandas()
     assert list(frame.columns) == list(series)
-    table = pa.table(series)  # by the Arrow interface
+    pd.testing.assert_frame_equal(pd.DataFrame(series), frame)
+    table = pa.RecordBatchReader.from_stream(series).read_all()  # by the Arrow interface
     assert table.num_rows == series.rows == len(frame)
     assert table.column("reads").to_pylist() == series["reads"].tolist()
     nulls = np.isnan(series["latency_ns_mean"]).sum()

@@ -36,17 +36,46 @@ coded! {
 }
 
 /// A request's latency, split into phases, which sum to the latency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LatencyBreakdown([SimDuration; LatencyPhase::COUNT]);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LatencyBreakdown {
+    times: [SimDuration; LatencyPhase::COUNT],
+    /// The phases time was added to, as bits: most requests have a few of them.
+    present: u32,
+}
+
+impl PartialEq for LatencyBreakdown {
+    fn eq(&self, other: &Self) -> bool {
+        self.times == other.times
+    }
+}
+
+impl Eq for LatencyBreakdown {}
 
 impl LatencyBreakdown {
     /// No time in any phase.
-    pub const NONE: Self = Self([SimDuration::ZERO; LatencyPhase::COUNT]);
+    pub const NONE: Self = Self { times: [SimDuration::ZERO; LatencyPhase::COUNT], present: 0 };
 
     /// Adds `time` to one phase.
     #[inline]
     pub fn add(&mut self, phase: LatencyPhase, time: SimDuration) {
-        self.0[phase as usize] += time;
+        self.times[phase as usize] += time;
+        self.present |= 1 << phase as u32;
+    }
+
+    /// The phases that took time, in their order, and how long.
+    #[inline]
+    pub fn phases(&self) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
+        let mut left = self.present;
+        std::iter::from_fn(move || {
+            while left != 0 {
+                let at = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if !self.times[at].is_zero() {
+                    return Some((LatencyPhase::ALL[at], self.times[at]));
+                }
+            }
+            None
+        })
     }
 
     /// This breakdown with `time` more in one phase.
@@ -58,11 +87,11 @@ impl LatencyBreakdown {
 
     /// The time of one phase.
     pub const fn get(&self, phase: LatencyPhase) -> SimDuration {
-        self.0[phase as usize]
+        self.times[phase as usize]
     }
 
     /// The sum of all phases.
     pub fn total(&self) -> SimDuration {
-        self.0.iter().copied().sum()
+        self.times.iter().copied().sum()
     }
 }

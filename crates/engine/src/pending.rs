@@ -82,8 +82,8 @@ impl LatencyAccount {
     /// Adds `step`, the breakdown of the time up to `now`.
     #[inline]
     pub fn served(&mut self, now: SimTime, step: &LatencyBreakdown) {
-        for phase in LatencyPhase::ALL {
-            self.breakdown.add(phase, step.get(phase));
+        for (phase, time) in step.phases() {
+            self.breakdown.add(phase, time);
         }
         self.until = now;
     }

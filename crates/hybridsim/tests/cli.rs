@@ -717,3 +717,78 @@ fn a_terminated_run_prints_the_results_so_far() {
         assert_eq!(json["complete"], false, "{signal}");
     }
 }
+
+#[test]
+fn new_scenarios_run_as_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for system in ["disk", "ssd", "hybrid", "flash-cache", "raid5"] {
+        let path = folder.path().join(format!("{system}.toml"));
+        let path = path.to_str().expect("UTF-8");
+        let made = call(&["new", path, "--system", system]);
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let small = "workload.generator={ kind = \"zipf\", span = \"64MiB\", requests = 500 }";
+        let sets = if system == "ssd" {
+            // A small, new drive: preconditioning 64 GB takes long here.
+            vec!["--set", "component.ssd.precondition=\"none\"", "--set", small]
+        } else {
+            vec!["--set", small]
+        };
+        let run = call(&[&["run", path, "--json"][..], &sets].concat());
+        assert!(run.status.success(), "{system}: {}", text(&run.stderr));
+        let json: Value = serde_json::from_slice(&run.stdout).expect("one JSON document");
+        assert_eq!(json["requests"], 500, "{system}");
+        let checked = call(&["check", path]);
+        assert!(checked.status.success(), "{system}: {}", text(&checked.stderr));
+        assert!(!text(&checked.stderr).contains("warning"), "{}", text(&checked.stderr));
+    }
+    let disk = folder.path().join("disk.toml");
+    let written = fs::read_to_string(&disk).expect("it was written");
+    let schema = written.strip_prefix("#:schema ./").and_then(|rest| rest.lines().next());
+    let schema = folder.path().join(schema.expect("the first line names the schema"));
+    let schema: Value =
+        serde_json::from_slice(&fs::read(schema).expect("beside it")).expect("JSON");
+    assert!(schema["properties"]["workload"].is_object());
+    refused(&["new", disk.to_str().expect("UTF-8")], 2, &["--force"]);
+}
+
+#[test]
+fn the_cache_of_preconditioned_devices_is_shown_and_cleared() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ssd = scenario(
+        &folder,
+        "ssd.toml",
+        "[workload]\ngenerator = { kind = \"uniform\", requests = 10 }\n[host]\nmode = \"closed\"\n\
+         [component.ssd]\npreset = \"samsung-k9f2g08-slc\"\nprecondition = \"fill\"\n",
+    );
+    let cache = folder.path().join("cache");
+    let with_cache = |args: &[&str]| {
+        let output = program(args).env("HYBRIDSIM_CACHE", &cache).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(with_cache(&["cache"]).contains("0 states"));
+    with_cache(&["run", &ssd]);
+    assert!(with_cache(&["cache"]).contains("1 states"));
+    assert!(with_cache(&["cache", "--clear"]).contains("1 states deleted"));
+    assert!(with_cache(&["cache"]).contains("0 states"));
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let script = call(&["completions", "bash"]);
+    assert!(text(&script.stdout).contains("reproduce"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("man");
+    let made = call(&["man", out.to_str().expect("UTF-8")]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let help = text(&call(&["help"]).stdout);
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Further lines of a description are indented more.
+    let named = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    let commands = named.filter_map(|line| line.split_whitespace().next());
+    for command in commands.filter(|command| *command != "help") {
+        let page = fs::read_to_string(out.join(format!("hybridsim-{command}.1")));
+        assert!(page.expect("a page for each").contains(command));
+    }
+}

@@ -175,6 +175,15 @@ pub struct PreconditionCache {
     pub keep_from: Duration,
 }
 
+/// Size of a [`PreconditionCache`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheUsage {
+    /// Number of states.
+    pub states: usize,
+    /// Total size of their files.
+    pub bytes: u64,
+}
+
 impl PreconditionCache {
     /// The user's cache: `hybridsim` in the platform's cache folder, or `$HYBRIDSIM_CACHE`, where
     /// every state is kept.
@@ -219,8 +228,9 @@ impl PreconditionCache {
         drop(write_by(&self.path(key), fill));
     }
 
-    fn shrink_to(&self, bytes_max: u64) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+    /// Its files with time of last use and length, the least recently used first.
+    fn files(&self) -> Vec<(SystemTime, u64, PathBuf)> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
             .filter_map(|entry| {
                 let entry = entry.ok()?;
@@ -230,6 +240,28 @@ impl PreconditionCache {
             })
             .collect();
         files.sort();
+        files
+    }
+
+    /// Number and size of the cached states.
+    pub fn usage(&self) -> CacheUsage {
+        let files = self.files();
+        let bytes = files.iter().map(|(_, bytes, _)| bytes).sum();
+        CacheUsage { states: files.len(), bytes }
+    }
+
+    /// Deletes all cached states; returns what was deleted.
+    ///
+    /// # Errors
+    /// When a file cannot be deleted.
+    pub fn clear(&self) -> io::Result<CacheUsage> {
+        let usage = self.usage();
+        self.files().into_iter().try_for_each(|(_, _, path)| fs::remove_file(path))?;
+        Ok(usage)
+    }
+
+    fn shrink_to(&self, bytes_max: u64) {
+        let files = self.files();
         let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
         for (_, length, path) in files {
             if bytes <= bytes_max {

@@ -285,11 +285,8 @@ impl Host {
         let Request { op, sectors, lba, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
         let breakdown = done.breakdown.plus(LatencyPhase::Queue, latency - done.latency);
-        for &phase in &LatencyPhase::ALL {
-            let time = breakdown.get(phase);
-            if !time.is_zero() {
-                ctx.emit(CommonEvent::PhaseTime { op, phase, duration: time });
-            }
+        for (phase, duration) in breakdown.phases() {
+            ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
         }
         ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
         if done.outcome == Outcome::Failed {

@@ -304,6 +304,13 @@ impl ShortestFirst {
     pub fn new(window: u64, cost: Cost) -> Self {
         Self { queue: VecDeque::new(), window: window as usize, cost }
     }
+
+    /// Position of the first request in the window that costs least.
+    #[inline(always)]
+    fn cheapest<T: Ord>(&self, cost: impl Fn(&Queued) -> T) -> Option<usize> {
+        let window = self.queue.iter().take(self.window).enumerate();
+        window.min_by_key(|(_, item)| cost(item)).map(|(at, _)| at)
+    }
 }
 
 impl Scheduler for ShortestFirst {
@@ -312,9 +319,14 @@ impl Scheduler for ShortestFirst {
     }
 
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
-        let window = self.queue.iter().take(self.window).enumerate();
-        let (at, _) = window.min_by_key(|(at, item)| (self.cost.of(head, item), *at))?;
-        self.queue.remove(at)
+        let at = match (self.cost, head.positioner) {
+            // The most common cost, decided once instead of for each request.
+            (Cost::Time(Estimate::Positioning), Some(device)) => {
+                self.cheapest(|item| device.positioning(head.now, head.last, &item.request))
+            }
+            _ => self.cheapest(|item| self.cost.of(head, item)),
+        };
+        self.queue.remove(at?)
     }
 
     fn len(&self) -> usize {

@@ -1,10 +1,13 @@
 //! The command line: parses, dispatches and sets the exit code.
 
+mod cache;
 mod calibrate;
 mod export;
+mod generate;
 mod import;
 mod inspect;
 mod mrc;
+mod new;
 mod output;
 mod progress;
 mod reproduce;
@@ -57,6 +60,14 @@ enum Command {
     Schema,
     /// Run random systems under random workloads with all checks enabled
     Fuzz(FuzzArgs),
+    /// Write a commented scenario to start from
+    New(new::NewArgs),
+    /// Show or clear the cached states of preconditioned devices
+    Cache(cache::CacheArgs),
+    /// Print a completion script for a shell
+    Completions(generate::CompletionsArgs),
+    /// Write manual pages
+    Man(generate::ManArgs),
 }
 
 /// Options of the commands that simulate.
@@ -225,5 +236,9 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Explain(args) => inspect::explain(registry, &args.key),
         Command::Schema => inspect::schema(registry),
         Command::Fuzz(args) => run::fuzz(registry, args.seed, args.runs),
+        Command::New(args) => new::new(registry, &args),
+        Command::Cache(args) => cache::cache(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
     }
 }
