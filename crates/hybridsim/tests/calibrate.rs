@@ -35,7 +35,7 @@ impl EventSink for Latencies {
 fn simulate(system: &str, rw: &str, pages: u64, requests: u64) -> (RunOutput, Vec<f64>) {
     let text = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"{rw}\", \
-         bs = \"{}KiB\", size = \"28MiB\", norandommap = true }}\n\
+         bs = \"{}KiB\", span = \"28MiB\", norandommap = true }}\n\
          [host]\nmode = \"closed\"\nqueue_depth = 1\n{system}",
         pages * 2
     );

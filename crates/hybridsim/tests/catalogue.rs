@@ -25,7 +25,7 @@ fn repository() -> PathBuf {
 fn load(requests: u32, kib: u32) -> String {
     format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randtrimwrite\", \
-         bs = \"4KiB\", size = \"{kib}KiB\", norandommap = true, rate_iops = 2000, \
+         bs = \"4KiB\", span = \"{kib}KiB\", norandommap = true, rate_iops = 2000, \
          rate_process = \"poisson\" }}\n"
     )
 }

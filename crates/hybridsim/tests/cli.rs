@@ -663,7 +663,7 @@ fn figures_that_mislead_come_with_a_warning() {
                  read_time = \"25us\"\nprogram_time = \"200us\"\nerase_time = \"1500us\"\n";
     let alone = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", rw = \"randread\", bs = \"4KiB\", \
-         requests = 1200, size = \"4MiB\", rate_iops = 5000 }}\n[component.ssd]\n{drive}"
+         requests = 1200, span = \"4MiB\", rate_iops = 5000 }}\n[component.ssd]\n{drive}"
     );
     let warned_of = |base: &str, sets: &[&str]| {
         let path = scenario(&folder, "ssd.toml", base);

@@ -126,7 +126,7 @@ kind = "stripe"
         let path = folder.path().join(format!("{members}.toml"));
         fs::write(&path, text).expect("a writable folder");
         // As much of each member, so that arms go as far.
-        let size = format!("workload.generator.size=\"{}GiB\"", 2 * members);
+        let size = format!("workload.generator.span=\"{}GiB\"", 2 * members);
         let results = results(&path.display().to_string(), &[size]);
         results["throughput"]["iops"].as_f64().expect("a rate")
     };
@@ -143,7 +143,7 @@ kind = "stripe"
 fn flash_cache(period: u64) -> serde_json::Value {
     let sets = [
         "workload.generator.requests=30000".to_owned(),
-        "workload.generator.size=\"33MiB\"".to_owned(),
+        "workload.generator.span=\"33MiB\"".to_owned(),
         "run.warmup_requests=15000".to_owned(),
         "component.flash.blocks_per_plane=128".to_owned(),
         "component.cache.scheme=\"op\"".to_owned(),

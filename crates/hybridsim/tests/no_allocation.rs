@@ -21,7 +21,7 @@ const BOTH: &str = "[component.ssd]\nkind = \"slc-mlc-ssd\"\ncapacity = \"80MiB\
 fn allocations(system: &str, requests: u64) -> u64 {
     let text = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randrw\", \
-         bs = \"4KiB\", size = \"64MiB\", norandommap = true }}\n\
+         bs = \"4KiB\", span = \"64MiB\", norandommap = true }}\n\
          [host]\nmode = \"closed\"\nqueue_depth = 8\n{system}"
     );
     let registry = standard();

@@ -61,7 +61,7 @@ const SCENARIO: &str = r#"
 system = "hybrid"
 [workload]
 generator = { kind = "fio", requests = 3000, rw = "randrw", bs = "4KiB", norandommap = true,
-              size = "8MiB", rate_iops = 500 }
+              span = "8MiB", rate_iops = 500 }
 [component.hybrid]
 kind = "hybrid-disk"
 flash = "flash"

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 fn run(system: &str, requests: u64, every: u64) -> RunOutput {
     let text = format!(
         "[workload]\ngenerator = {{ kind = \"fio\", requests = {requests}, rw = \"randrw\", \
-         bssplit = \"512/20:4k/40:12k/40\", size = \"2MiB\", norandommap = true }}\n\
+         bssplit = \"512/20:4k/40:12k/40\", span = \"2MiB\", norandommap = true }}\n\
          [host]\nmode = \"closed\"\nqueue_depth = 8\n\
          [run]\nverify = true\npower_cut_every = {every}\n{system}"
     );

@@ -114,7 +114,7 @@ impl<'a> Draw<'a> {
         let rate = self.pick(&[100, 2_000, 50_000]);
         format!(
             "{{ kind = \"fio\", requests = 2000, rw = \"{mix}\", rwmixread = {read}, \
-             bs = \"{sizes}\", size = \"{space_kib}KiB\", norandommap = true, \
+             bs = \"{sizes}\", span = \"{space_kib}KiB\", norandommap = true, \
              rate_iops = {rate}, rate_process = \"poisson\" }}"
         )
     }

@@ -62,7 +62,7 @@ pub const SYNTHGEN: ParameterTable = ParameterTable {
     kind: "disksim_synthgen",
     becomes: "an entry of `processes`",
     rows: &[
-        row("Storage capacity per device", Sectors("size")),
+        row("Storage capacity per device", Sectors("span")),
         row("devices", Described("`volumes`")),
         row("Blocking factor", Sectors("blocking")),
         row("Probability of sequential access", Number("sequential")),
@@ -346,7 +346,7 @@ fn process(block: &Block, scale: f64, system: &System, log: &mut ImportLog) -> R
         volumes.push(target.to_string());
     }
     Ok(format!(
-        "volumes = [{}], size = \"{}B\", blocking = \"{}B\",\n          \
+        "volumes = [{}], span = \"{}B\", blocking = \"{}B\",\n          \
          sequential = {}, local = {}, read = {}, critical = {}, limited = {},\n          \
          general_ms = {},\n          sequential_ms = {},\n          \
          local_ms = {},\n          limited_ms = {},\n          \

@@ -6,11 +6,12 @@ use hybridsim_engine::sample::{Zipf, standard_normal};
 use hybridsim_engine::{SECTOR_BYTES, Stream};
 
 const START: Param = Param::with("start", Kind::Bytes, "\"0B\"", "First byte of the region used.");
-const SIZE: Param = Param::optional(
-    "size",
+const SPAN: Param = Param::optional(
+    "span",
     Kind::Bytes,
-    "Bytes of the region used; up to the end of the device when absent.",
-);
+    "Bytes of the region used (not of a request); up to the end of the device when absent.",
+)
+.formerly(&["size"]);
 
 /// A range of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Region {
 }
 
 /// The parameters of a region.
-pub(crate) const REGION: &[Param] = &[START, SIZE];
+pub(crate) const REGION: &[Param] = &[START, SPAN];
 
 impl Region {
     pub const fn whole(sectors: u64) -> Self {
@@ -33,7 +34,7 @@ impl Region {
         self.start + self.sectors
     }
 
-    /// Reads `start` and `size`. Where the region is not within the device or smaller than
+    /// Reads `start` and `span`. Where the region is not within the device or smaller than
     /// `request_sectors`, adds a problem and returns the whole device.
     pub(crate) fn from_settings(
         input: &GeneratorInput<'_>,
@@ -42,21 +43,21 @@ impl Region {
     ) -> Self {
         let capacity = input.capacity_sectors;
         let start = input.settings.bytes("start");
-        let size = input.settings.bytes_opt("size");
-        for (name, bytes) in [("start", Some(start)), ("size", size)] {
+        let span = input.settings.bytes_opt("span");
+        for (name, bytes) in [("start", Some(start)), ("span", span)] {
             if bytes.is_some_and(|bytes| !bytes.is_multiple_of(SECTOR_BYTES)) {
                 problems.push(Problem::new(name, "must be a multiple of 512 bytes"));
             }
         }
         let start = start / SECTOR_BYTES;
-        let sectors = size.map_or(capacity.saturating_sub(start), |bytes| bytes / SECTOR_BYTES);
+        let sectors = span.map_or(capacity.saturating_sub(start), |bytes| bytes / SECTOR_BYTES);
         let whole = Self::whole(capacity);
         if start.checked_add(sectors).is_none_or(|end| end > capacity) {
             let message = format!(
                 "the region of {sectors} sectors from {start} is not within the device of \
                  {capacity} sectors"
             );
-            problems.push(Problem::new("size", message));
+            problems.push(Problem::new("span", message));
             return whole;
         }
         if sectors < request_sectors.max(1) {
@@ -64,7 +65,7 @@ impl Region {
                 "the region has {sectors} sectors, the largest request {request_sectors}: use a \
                  larger region or device, or smaller requests"
             );
-            problems.push(Problem::new("size", message));
+            problems.push(Problem::new("span", message));
             return whole;
         }
         Self { start, sectors }

@@ -433,7 +433,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     }
     let extent = extent.max(longest);
     let mut region = Region::from_settings(input, extent, &mut problems);
-    if ext3 && !settings.has("size") {
+    if ext3 && !settings.has("span") {
         region.sectors = region.sectors.min(EXT3_SECTORS);
     }
     let (mean, stddev) =

@@ -33,7 +33,8 @@ const PROCESS: &[Param] = &[
         Kind::Counts,
         "Indices of the `volume_starts` it uses, from 0; all if absent.",
     ),
-    Param::optional("size", Kind::Bytes, "Bytes used of each volume; up to the next if absent."),
+    Param::optional("span", Kind::Bytes, "Bytes used of each volume; up to the next if absent.")
+        .formerly(&["size"]),
     Param::with("blocking", Kind::Bytes, "\"4KiB\"", "Sizes and addresses are multiples of it."),
     Param::with("sequential", SHARE, "0", "Probability of a sequential request."),
     Param::with("local", SHARE, "0", "Probability of a local request."),
@@ -159,11 +160,11 @@ impl Reader<'_> {
             self.problem("no volume is used");
             room = 1;
         }
-        let Some(size) = entry.bytes_opt("size").map(|bytes| bytes / SECTOR_BYTES) else {
+        let Some(size) = entry.bytes_opt("span").map(|bytes| bytes / SECTOR_BYTES) else {
             return (starts, room);
         };
         if size > room {
-            self.problem(format!("size is {size} sectors, but a volume has {room}"));
+            self.problem(format!("span is {size} sectors, but a volume has {room}"));
         }
         (starts, size)
     }

@@ -117,7 +117,7 @@ proptest! {
             "trimwrite", "randtrimwrite"];
         let kinds = ["random", "zipf:0.8", "pareto:0.1", "normal:30", "zoned:50/10:50/90"];
         let text = format!(
-            "rw = {:?}\nrandom_distribution = {:?}\nstart = \"{}B\"\nsize = \"{}B\"\n\
+            "rw = {:?}\nrandom_distribution = {:?}\nstart = \"{}B\"\nspan = \"{}B\"\n\
              bssplit = \"1k/50:5k/25:20k/25\"\nnorandommap = true\nrequests = 500",
             modes[mode], kinds[distribution], start * 512, size * 512
         );
@@ -261,7 +261,7 @@ fn disksim_shares_come_out() {
 
 #[test]
 fn a_random_map_accesses_every_block_once_per_pass() {
-    let text = "rw = \"randwrite\"\nsize = \"4MiB\"\nrequests = 2048";
+    let text = "rw = \"randwrite\"\nspan = \"4MiB\"\nrequests = 2048";
     let list = drain(build("fio", text));
     for pass in list.chunks(1024) {
         let mut blocks: Vec<u64> = pass.iter().map(|arrival| arrival.request.lba.0 / 8).collect();
@@ -289,7 +289,7 @@ fn fio_mixes_and_sizes_come_out() {
 
 #[test]
 fn hot_blocks_have_their_share() {
-    let text = "hot_fraction = 0.1\nhot_probability = 0.9\nrequests = 50000\nsize = \"1GiB\"";
+    let text = "hot_fraction = 0.1\nhot_probability = 0.9\nrequests = 50000\nspan = \"1GiB\"";
     let list = drain(build("hotcold", text));
     let hot = share(&list, |arrival| arrival.request.lba.0 < GIB / 10);
     assert!((hot - 0.9).abs() < 0.01, "{hot}");
@@ -393,10 +393,10 @@ fn invalid_parameters_are_named() {
     check_problem("uniform", "bytes = \"100B\"", "bytes");
     check_problem("uniform", "requests = 1\nblock = \"100B\"", "block");
     check_problem("uniform", "requests = 1\nblock = \"2TiB\"", "block");
-    check_problem("uniform", "requests = 1\nstart = \"2GiB\"", "size");
-    check_problem("uniform", "requests = 1\nsize = \"1KiB\"", "size");
-    check_problem("uniform", "requests = 1\nsize = \"1000B\"", "size");
-    check_problem("uniform", "requests = 1\nstart = \"16000TiB\"\nsize = \"1GiB\"", "size");
+    check_problem("uniform", "requests = 1\nstart = \"2GiB\"", "span");
+    check_problem("uniform", "requests = 1\nspan = \"1KiB\"", "span");
+    check_problem("uniform", "requests = 1\nspan = \"1000B\"", "span");
+    check_problem("uniform", "requests = 1\nstart = \"16000TiB\"\nspan = \"1GiB\"", "span");
     check_problem("histogram", "requests = 1", "mix");
     check_problem("histogram", "requests = 1\nsizes_sectors = [8]", "weights");
     check_problem("histogram", "requests = 1\nsizes_sectors = [8]\nweights = [1, 2]", "weights");
@@ -425,7 +425,7 @@ fn invalid_parameters_are_named() {
     check_problem("sequence", "phases = []", "phases");
     check_problem("sequence", "phases = [{ length = \"2GiB\" }]", "phases");
     check_problem("fill", "start_sector = 18446744073709551", "length");
-    check_problem("server", "volumes = 65536", "size");
+    check_problem("server", "volumes = 65536", "span");
     check_problem("desktop", "hot = \"2GiB\"", "hot");
     check_problem("desktop", "interarrival_stddev_ms = 3", "interarrival_stddev_ms");
     check_problem("desktop", "hot_cluster = 3\nhot_run = 2\nhot_area = \"12KiB\"", "hot_area");
@@ -478,7 +478,7 @@ fn invalid_processes_are_rejected() {
     check("processes = []", "0 processes");
     check(&format!("processes = [{{ {general}, volumes = [1] }}]"), "volume 1 of 1");
     check(&format!("processes = [{{ {general}, volumes = [] }}]"), "no volume");
-    check(&format!("processes = [{{ {general}, size = \"1GiB\" }}]"), "but a volume has");
+    check(&format!("processes = [{{ {general}, span = \"1GiB\" }}]"), "but a volume has");
     check(&format!("processes = [{{ {general}, blocking = \"1000B\" }}]"), "multiple of 512");
     check(&format!("processes = [{{ {general}, sequential = 0.7, local = 0.7 }}]"), "more than 1");
     check(&format!("volume_starts = [5, 5]\nprocesses = [{{ {general} }}]"), "must ascend");
@@ -490,7 +490,7 @@ fn invalid_processes_are_rejected() {
 /// the loss of processors.
 fn as_disksim() -> Box<dyn Source> {
     let text = "requests = 10000\nprocessors = 5\nidle_processors = \"lost\"\n\
-                drand48_seed = 42\nprocesses = [{ count = 5, size = \"1052676096B\", \
+                drand48_seed = 42\nprocesses = [{ count = 5, span = \"1052676096B\", \
                 sequential = 0.2, local = 0.3, read = 0.66, critical = 0.2, limited = 0.3, \
                 general_ms = { kind = \"exponential\", mean = 50 }, \
                 limited_ms = { kind = \"normal\", mean = 30, stddev = 100 }, \

@@ -310,7 +310,7 @@ fn build(
     let machine = *MACHINES.iter().find(|machine| machine.name == name).unwrap_or(&MACHINES[0]);
     // At least the journal and a block group.
     let mut region = Region::from_settings(input, 4096, &mut problems);
-    if let Some(disk) = machine.disk.filter(|_| !input.settings.has("size")) {
+    if let Some(disk) = machine.disk.filter(|_| !input.settings.has("span")) {
         region.sectors = region.sectors.min(disk);
     }
     let room = region.sectors - JOURNAL.min(region.sectors / 4);

@@ -31,7 +31,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     for device in ["curve", "mechanics", "flash"] {
         let job = |mib: u64| {
             let job = Job::paper("bisson-fqueue/access.toml").named(format!("{device}, {mib} MiB"));
-            on(device, job).set("workload.generator.size", format!("\"{mib}MiB\""))
+            on(device, job).set("workload.generator.span", format!("\"{mib}MiB\""))
         };
         let ran = runner.run(&PARTS.map(job))?;
         let times: Vec<f64> = ran.iter().map(crate::JobOutput::mean_ms).collect();
@@ -66,7 +66,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         on(device, Job::paper("bisson-fqueue/access.toml").named(format!("{device}, sequential")))
             .set("workload.generator.rw", "\"write\"")
             .set("workload.generator.bs", "\"1MiB\"")
-            .set("workload.generator.size", "\"1GiB\"")
+            .set("workload.generator.span", "\"1GiB\"")
             .set("workload.generator.requests", 500)
     });
     let ran = runner.run(&jobs)?;

@@ -64,7 +64,7 @@ fn run(runner: &Runner, application: &Application) -> Result<Systems, Experiment
             .named(format!("{}, {name}", application.mix))
             .set(&format!("{generator}.mix"), format!("\"{}\"", application.mix))
             .set(&format!("{generator}.requests"), application.requests)
-            .set(&format!("{generator}.size"), format!("\"{}\"", application.range))
+            .set(&format!("{generator}.span"), format!("\"{}\"", application.range))
             .set(&format!("{generator}.interarrival_ms.probability"), 1.0 / application.burst)
     };
     let hybrid = |ftl: &str| {

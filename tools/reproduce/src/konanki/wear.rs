@@ -67,7 +67,7 @@ fn one_pass(runner: &Runner) -> Result<Findings, ExperimentError> {
         ("workload.generator.start", "\"32256B\""),
         ("workload.generator.bs", "\"120KiB\""),
         // Whole requests.
-        ("workload.generator.size", "\"87000KiB\""),
+        ("workload.generator.span", "\"87000KiB\""),
         ("workload.generator.bytes", "\"87000KiB\""),
     ];
     let found = wear(runner, &LAYERS[..3], &sets)?;

@@ -38,7 +38,7 @@ enum Expect {
 const FINANCIAL_WORKLOAD: Workload = Workload {
     name: "Financial",
     scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"financial-24\", size = \"264MiB\", \
+    generator: "{ kind = \"server\", preset = \"financial-24\", span = \"264MiB\", \
                 requests = 200000, interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
     expect: Expect::Writes,
     level: "a page missed costs 4 to 8 ms on the one disk, and a tenth of flash finds 39 % of the \
@@ -49,7 +49,7 @@ const FINANCIAL_WORKLOAD: Workload = Workload {
 const SEARCH_WORKLOAD: Workload = Workload {
     name: "Search Engine",
     scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"websearch\", size = \"2GiB\", requests = 200000, \
+    generator: "{ kind = \"server\", preset = \"websearch\", span = \"2GiB\", requests = 200000, \
                 interarrival_ms = { kind = \"exponential\", mean = 20.0 } }",
     expect: Expect::Reads,
     level: "the rate is assumed: the disk is busy a third of the time, so hardly anybody waits for \
@@ -62,7 +62,7 @@ const EXCHANGE_WORKLOAD: Workload = Workload {
     name: "Exchange",
     scenario: "op-fcl/config2.toml",
     generator: "{ kind = \"server\", preset = \"custom\", sizes_sectors = [16], weights = [1.0], \
-                read = 0.4, sequential = 0.05, volumes = 4, size = \"600MiB\", requests = 200000, \
+                read = 0.4, sequential = 0.05, volumes = 4, span = \"600MiB\", requests = 200000, \
                 interarrival_ms = { kind = \"exponential\", mean = 4.0 } }",
     expect: Expect::Writes,
     level: "the rate is assumed: each disk is busy a third of the time, so hardly anybody waits \
