@@ -24,7 +24,7 @@ pub enum Fault {
     /// A request lies outside the device.
     #[error(
         "request for sectors {first}..{end} exceeds the {capacity} sectors of {device}; \
-         choose `address = \"wrap\"` or `\"scale\"` under [workload], or a larger device"
+         choose `workload.address` = \"remap\", \"scale\" or \"wrap\", or a larger device"
     )]
     OutOfRange {
         /// First sector requested.
@@ -55,6 +55,9 @@ pub enum Fault {
     /// The workload cannot continue (a broken trace).
     #[error("{0}")]
     Workload(String),
+    /// The workload asks for more than the system can serve.
+    #[error("{0}")]
+    Overload(String),
     /// The simulator violated one of its own invariants.
     #[error("invariant broken: {0}; this is a defect of the simulator, please report it")]
     Invariant(String),

@@ -25,6 +25,11 @@ pub trait Source {
         None
     }
 
+    /// Whether requests have arrival times; otherwise all arrive at time 0, for a closed loop.
+    fn has_times(&self) -> bool {
+        true
+    }
+
     /// Whether requests are independent of [`Source::completed`] and of when they are read, so that
     /// several may be read ahead.
     fn reads_ahead(&self) -> bool {

@@ -195,6 +195,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::OutOfRange { .. } => "out-of-range",
         Fault::Device { .. } | Fault::PowerFailureUnsupported { .. } => "device",
         Fault::Workload(_) => "workload",
+        Fault::Overload(_) => "overload",
         Fault::Invariant(_) => "invariant",
         Fault::Interrupted => "interrupted",
     }

@@ -11,7 +11,7 @@ use std::fmt;
 pub enum RunError {
     /// The scenario's components do not fit together.
     Scenario(Diagnostics),
-    /// The trace cannot be opened.
+    /// The trace cannot be opened, or does not fit the device.
     Trace(String),
 }
 

@@ -8,15 +8,17 @@ pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::Scenario;
 use crate::scenario::resolve::{self, Resolved};
 use crate::state::{self, CachedStates, PreconditionCache};
-use crate::workload;
+use crate::workload::{self, Opened};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::Diagnostics;
+use hybridsim_config::param::Problem;
 use hybridsim_config::registry::Registry;
+use hybridsim_engine::schedule::Scheduler;
 use hybridsim_engine::{
     ComponentTree, EventSink, Fault, Machine, PowerFailureInjector, PreparedStates, SimTime,
-    StateError, Stream,
+    Source, StateError, Stream,
 };
-use hybridsim_host::{Host, HostOptions};
+use hybridsim_host::{Host, HostOptions, Mode};
 use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
@@ -94,7 +96,7 @@ pub fn run(
     drop(registry.take_plugin_error());
     let resolved = Resolved::new(scenario, registry);
     let progress = WorkloadProgress::default();
-    let (root, warnings) = assemble(scenario, registry, &progress)?;
+    let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
     let mut machine = Machine::new(root, scenario.run.verify);
     if let Some(every) = scenario.run.power_cut_every {
         let stream = Stream::new(scenario.seed(), "power");
@@ -144,7 +146,7 @@ pub fn run(
         warnings.push(format!("the run ended early: {fault}"));
     }
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
-    let open = scenario.host.text("mode") == "open";
+    let open = mode == Mode::Open;
     finished.results.warnings.extend(finished.behind.filter(|_| open));
     finished.results.warnings.extend(unwritten_reads(&finished.results));
     finished.results.warnings.extend(failed_requests(finished.failed_requests));
@@ -271,12 +273,42 @@ fn unwritten_reads(results: &RunResults) -> Option<String> {
     ))
 }
 
-/// Builds the tree of host and system; returns it with the warnings of the workload.
-fn assemble(
-    scenario: &Scenario,
-    registry: &Registry,
-    progress: &WorkloadProgress,
-) -> Result<(ComponentTree, workload::Warnings), RunError> {
+/// Checks everything that [`run`] checks before it simulates, and reads the first request.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(scenario: &Scenario, registry: &Registry) -> Result<Checked, RunError> {
+    let parts = parts(scenario, registry)?;
+    let mut source = MeteredSource::new(parts.source, WorkloadProgress::default());
+    let read = source.next();
+    read.map_err(|reason| RunError::Trace(format!("{}: {reason}", workload::name(scenario))))?;
+    Ok(Checked {
+        capacity_sectors: parts.system.component.capacity(),
+        system: parts.system.path,
+        warnings: parts.warnings.list(),
+    })
+}
+
+/// A scenario that can run.
+pub struct Checked {
+    /// The path of its top component.
+    pub system: String,
+    pub capacity_sectors: u64,
+    /// Warnings about its workload.
+    pub warnings: Vec<String>,
+}
+
+/// What a run consists of.
+struct Parts {
+    system: ComponentTree,
+    host: HostOptions,
+    scheduler: Box<dyn Scheduler>,
+    source: Box<dyn Source>,
+    warnings: workload::Warnings,
+}
+
+/// Builds the system and the scheduler, and opens the workload.
+fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
     let system = build::system(scenario, registry)?;
     let host = HostOptions::read(&scenario.host).map_err(|list| section(scenario, "host", list))?;
     let scheduler = scenario.host.entry("scheduler");
@@ -286,10 +318,43 @@ fn assemble(
     let scheduler =
         (entry.build)(&scheduler.settings).map_err(|list| section(scenario, "host", list))?;
     let capacity = system.component.capacity();
-    let (source, warnings) = workload::open(scenario, registry, capacity)?;
+    let Opened { source, mut warnings, one_at_a_time } =
+        workload::open(scenario, registry, capacity)?;
+    let host = match host.mode {
+        Mode::Open if one_at_a_time => HostOptions::closed(1),
+        Mode::Open if !source.has_times() && is_untimed(scenario) => {
+            let message = "neither the workload nor the system has times (`timing = \"none\"`): \
+                           requests follow each other in a closed loop";
+            warnings.before.push(message.to_owned());
+            HostOptions::closed(host.queue_depth)
+        }
+        _ => host,
+    };
+    if host.mode == Mode::Closed && source.waits() {
+        let message = "this workload waits for completions itself: use \"open\"";
+        let problem = Problem::new("mode", message);
+        return Err(section(scenario, "host", vec![problem]).into());
+    }
+    Ok(Parts { system, host, scheduler, source, warnings })
+}
+
+/// Builds the tree of host and system; returns it with the warnings of the workload and the mode.
+fn assemble(
+    scenario: &Scenario,
+    registry: &Registry,
+    progress: &WorkloadProgress,
+) -> Result<(ComponentTree, workload::Warnings, Mode), RunError> {
+    let Parts { system, host, scheduler, source, warnings } = parts(scenario, registry)?;
+    let mode = host.mode;
     let source = Box::new(MeteredSource::new(source, progress.clone()));
     let host = Host::new(host, source, scheduler).with_positioner(system.component.positioner());
-    Ok((ComponentTree::inner("host", host, vec![system]), warnings))
+    Ok((ComponentTree::inner("host", host, vec![system]), warnings, mode))
+}
+
+/// Whether no device of the scenario models time.
+fn is_untimed(scenario: &Scenario) -> bool {
+    let mut devices = scenario.components.iter().filter(|device| device.children.is_empty());
+    devices.all(|device| device.settings.text_opt("timing") == Some("none"))
 }
 
 fn warmup(scenario: &Scenario) -> Warmup {

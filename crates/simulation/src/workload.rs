@@ -10,38 +10,61 @@ use hybridsim_workload::shape::{self, ReplayError};
 use hybridsim_workload::synthetic::{GeneratorEntry, GeneratorInput};
 use hybridsim_workload::trace::{self, FormatEntry, OpenOptions};
 
+/// Regions smaller than this were probably meant as the size of a request.
+const SPAN_BYTES_MIN: u64 = 1 << 20;
+
 /// The warnings of a workload, during and after a run.
-pub struct Warnings(Option<shape::Warnings>);
+#[derive(Default)]
+pub struct Warnings {
+    trace: Option<shape::Warnings>,
+    /// Those known before the run.
+    pub(crate) before: Vec<String>,
+}
 
 impl Warnings {
     /// One sentence per kind of warning.
     pub fn list(&self) -> Vec<String> {
-        let list = self.0.as_ref().map(shape::Warnings::list).unwrap_or_default();
-        list.iter()
-            .map(|warning| {
-                let times = match warning.count {
-                    1 => String::new(),
-                    count => format!(" ({count} times)"),
-                };
-                format!("trace{}: {}{times}", warning.location, warning.message)
-            })
-            .collect()
+        let list = self.trace.as_ref().map(shape::Warnings::list).unwrap_or_default();
+        let of_trace = list.iter().map(|warning| {
+            let times = match warning.count {
+                1 => String::new(),
+                count => format!(" ({count} times)"),
+            };
+            format!("trace{}: {}{times}", warning.location, warning.message)
+        });
+        self.before.iter().cloned().chain(of_trace).collect()
     }
+}
+
+/// An opened workload.
+pub struct Opened {
+    pub source: Box<dyn Source>,
+    pub warnings: Warnings,
+    /// Whether a closed loop of one request replaces the host's open loop.
+    pub one_at_a_time: bool,
 }
 
 /// Opens the workload for a system of `capacity` sectors.
 ///
 /// # Errors
 /// A generator or replay that does not fit, or a trace that cannot be opened.
-pub fn open(
-    scenario: &Scenario,
-    registry: &Registry,
-    capacity: u64,
-) -> Result<(Box<dyn Source>, Warnings), RunError> {
-    match &scenario.source.generator {
-        Some(choice) => Ok((generator(scenario, registry, choice, capacity)?, Warnings(None))),
-        None => trace(scenario, registry, capacity),
-    }
+pub fn open(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
+    let Some(choice) = &scenario.source.generator else {
+        return trace(scenario, registry, capacity);
+    };
+    let source = generator(scenario, registry, choice, capacity)?;
+    let before = small_span(choice).into_iter().collect();
+    let warnings = Warnings { trace: None, before };
+    Ok(Opened { source, warnings, one_at_a_time: false })
+}
+
+/// The warning about a generator that accesses next to nothing.
+fn small_span(choice: &EntryChoice) -> Option<String> {
+    let span = choice.settings.bytes_opt("span").filter(|span| *span < SPAN_BYTES_MIN)?;
+    Some(format!(
+        "all requests access the same {span} bytes: `workload.generator.span` is the extent of the \
+         addresses, not the size of a request"
+    ))
 }
 
 fn generator(
@@ -64,11 +87,7 @@ fn generator(
         .map_err(|list| RunError::Scenario(section(scenario, "workload.generator", list)))
 }
 
-fn trace(
-    scenario: &Scenario,
-    registry: &Registry,
-    capacity: u64,
-) -> Result<(Box<dyn Source>, Warnings), RunError> {
+fn trace(scenario: &Scenario, registry: &Registry, capacity: u64) -> Result<Opened, RunError> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
     let (path, options) = (scenario.trace_path(), open_options(scenario));
     let reopen = move || -> Result<Box<dyn RecordReader>, TraceError> {
@@ -78,28 +97,41 @@ fn trace(
         shape::replay(&scenario.workload, reopen, capacity).map_err(|error| match error {
             ReplayError::Settings(list) => RunError::Scenario(section(scenario, "workload", list)),
             ReplayError::Trace(error) => RunError::Trace(error.to_string()),
+            ReplayError::DoesNotFit(message) => {
+                RunError::Trace(format!("{}: {message}", scenario.trace_path().display()))
+            }
         })?;
-    if !replay.has_times() && scenario.host.text("mode") == "open" {
+    let mut before = Vec::new();
+    let one_at_a_time = !replay.has_times() && scenario.host.text("mode") == "open";
+    if one_at_a_time && !scenario.workload.flag("fit") {
         let message = format!(
             "{} has no arrival times, so it can only be replayed in a closed loop; write \
-             `mode = \"closed\"` under [host], or pass --set host.mode=closed",
+             `mode = \"closed\"` under [host], or pass --set host.mode=closed, or --fit \
+             (`workload.fit = true`) for one request at a time",
             name(scenario)
         );
         return Err(RunError::Scenario(crate::scenario::Diagnostics::single(message)));
     }
-    let warnings = Warnings(Some(replay.warnings()));
-    Ok((Box::new(replay), warnings))
+    if one_at_a_time {
+        let message = "fit: the trace has no arrival times; it is replayed in a closed loop of one \
+                       request (host.mode = \"closed\", host.queue_depth = 1)";
+        before.push(message.to_owned());
+    }
+    let warnings = Warnings { trace: Some(replay.warnings()), before };
+    Ok(Opened { source: Box::new(replay), warnings, one_at_a_time })
 }
 
 /// How the scenario's trace is opened.
 pub fn open_options(scenario: &Scenario) -> OpenOptions {
+    let skip_bad_lines = scenario.source.skip_bad_lines;
     match &scenario.source.format {
         Some(choice) => OpenOptions {
             format: Some(choice.name.clone()),
             settings: choice.settings.clone(),
+            skip_bad_lines,
             ..OpenOptions::default()
         },
-        None => OpenOptions::default(),
+        None => OpenOptions { skip_bad_lines, ..OpenOptions::default() },
     }
 }
 

@@ -265,7 +265,7 @@ impl<'a> Runner<'a> {
         let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let scenario = check(job, self.registry)?;
         let opened = workload::open(&scenario, self.registry, capacity);
-        let (mut source, _) = opened.map_err(|error| failure(job, &error))?;
+        let mut source = opened.map_err(|error| failure(job, &error))?.source;
         while let Some(arrival) = source.next().map_err(|error| failure(job, &error))? {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(ExperimentError::Interrupted);

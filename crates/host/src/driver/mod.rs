@@ -228,7 +228,7 @@ impl Host {
         let (now, max) = (ctx.now(), self.options.outstanding_max);
         self.next = None;
         self.exhausted = true;
-        ctx.fault(Fault::Workload(format!(
+        ctx.fault(Fault::Overload(format!(
             "overload: more than {max} requests are outstanding at {now}, the workload asks for \
              more than the system can serve; slow the workload down, use `mode = \"closed\"`, or \
              raise `outstanding_max` under [host]"

@@ -5,18 +5,24 @@ use super::{CheckArgs, DrawArgs};
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::build;
 use hybridsim_simulation::draw::svg;
+use hybridsim_simulation::run;
 use hybridsim_simulation::scenario::resolve::resolve;
 use hybridsim_simulation::scenario::{Scenario, explain, schema};
 
 pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
     for path in &args.scenarios {
         let scenario = Scenario::read(path, &args.sets, registry)?;
-        let system = build::system(&scenario, registry)?;
+        let checked = run::check(&scenario, registry)?;
+        let notes = scenario.notes.iter().map(|text| format!("note: {}: {text}", path.display()));
+        notes.for_each(|text| note(&text));
+        for text in &checked.warnings {
+            note(&format!("warning: {}: {text}", path.display()));
+        }
         if args.resolved {
             print(&resolve(&scenario, registry))?;
         } else {
-            let gib = system.component.capacity() as f64 * 512.0 / f64::from(1 << 30);
-            note(&format!("{}: valid; `{}` has {gib:.1} GiB", path.display(), system.path));
+            let gib = checked.capacity_sectors as f64 * 512.0 / f64::from(1 << 30);
+            note(&format!("{}: valid; `{}` has {gib:.1} GiB", path.display(), checked.system));
         }
     }
     Ok(())

@@ -76,6 +76,16 @@ struct SimulateArgs {
     /// Replay this trace instead of the scenario's workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// The trace's format, where its content is ambiguous: a name, or { kind = "name", ... }
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Make the trace fit: map its addresses onto the device, replay it in a closed loop of one
+    /// request if it has no times
+    #[arg(long)]
+    fit: bool,
+    /// Leave out records of the trace that cannot be read, and report their number
+    #[arg(long)]
+    skip_bad_lines: bool,
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -104,6 +114,24 @@ struct SimulateArgs {
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = progress::When::Auto)]
     progress: progress::When,
+}
+
+impl SimulateArgs {
+    /// The options that stand for scenario keys, as `key=value`.
+    fn key_options(&self) -> impl Iterator<Item = String> {
+        let flags = [
+            (self.fit, "workload.fit=true"),
+            (self.skip_bad_lines, "workload.skip_bad_lines=true"),
+            (self.verify, "run.verify=true"),
+        ];
+        let format = self.format.as_ref().map(|format| {
+            let is_table = format.trim_start().starts_with('{');
+            let value = if is_table { format.clone() } else { format!("{format:?}") };
+            format!("workload.format={value}")
+        });
+        let set = flags.into_iter().filter_map(|(given, set)| given.then(|| set.to_owned()));
+        set.chain(format)
+    }
 }
 
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! Standard output, standard error and exit codes.
 
 use hybridsim_config::diagnostic::{Diagnostic, Diagnostics};
+use hybridsim_simulation::run::RunError;
 use hybridsim_simulation::state;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
@@ -53,6 +54,15 @@ impl Failure {
 impl From<Diagnostics> for Failure {
     fn from(diagnostics: Diagnostics) -> Self {
         Self::Scenario(diagnostics)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Trace(message) => Self::Message(Exit::Trace, message),
+            RunError::Scenario(problems) => problems.into(),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use hybridsim_fuzz::Verdict;
 use hybridsim_observe::{Detail, RunResults};
 use hybridsim_report::Run;
 use hybridsim_report::terminal::Style;
-use hybridsim_simulation::run::{self, Options, RunError, RunOutput};
+use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, STANDARD_INPUT, Scenario};
 use hybridsim_simulation::state::{self, PreconditionCache};
 use hybridsim_simulation::workload;
@@ -118,9 +118,7 @@ fn read_all(
     for path in paths {
         let mut input = Input::read(path, &args.sets)?;
         input.trace.clone_from(&args.trace);
-        if args.verify {
-            input.sets.push("run.verify=true".to_owned());
-        }
+        input.sets.extend(args.key_options());
         let scenario = Scenario::check(input, registry)?;
         scenario.notes.iter().for_each(|text| note(&format!("note: {}: {text}", path.display())));
         scenarios.push(scenario);
@@ -223,10 +221,7 @@ fn one(
     let options = Options { detail, on_progress: Some(&mut on_progress), sink, save_state, cache };
     let done = run::run(scenario, registry, options);
     progress.finish();
-    done.map_err(|error| match error {
-        RunError::Trace(message) => Failure::Message(Exit::Trace, message),
-        RunError::Scenario(problems) => problems.into(),
-    })
+    Ok(done?)
 }
 
 fn save(folder: &Path, done: &RunOutput) -> Result<(), Failure> {

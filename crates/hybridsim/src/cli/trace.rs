@@ -27,6 +27,9 @@ pub struct OpenArgs {
     /// The format, where the content is ambiguous: a name, or { kind = "name", ... } with options
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
+    /// Leave out records that cannot be read, and report their number
+    #[arg(long)]
+    skip_bad_lines: bool,
     /// Show a progress bar
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub(super) progress: When,
@@ -108,6 +111,7 @@ pub(super) fn options(
     args: &OpenArgs,
     mut options: OpenOptions,
 ) -> Result<OpenOptions, Failure> {
+    options.skip_bad_lines = args.skip_bad_lines;
     if let Some(format) = &args.format {
         let settings = entry_option(registry, FORMAT, format)?;
         let choice = settings.entry("format");
@@ -117,9 +121,10 @@ pub(super) fn options(
     Ok(options)
 }
 
-fn open(registry: &Registry, args: &OpenArgs, start: OpenOptions) -> Result<OpenTrace, Failure> {
+fn open(registry: &Registry, args: &OpenArgs) -> Result<OpenTrace, Failure> {
     let formats: Vec<FormatEntry> = registry.iter::<FormatEntry>().collect();
-    Ok(trace::open_with(&formats, &args.file, &options(registry, args, start)?)?)
+    let options = options(registry, args, OpenOptions::default())?;
+    Ok(trace::open_with(&formats, &args.file, &options)?)
 }
 
 pub(super) fn warn(path: &Path, warnings: &[Warning]) {
@@ -137,7 +142,7 @@ pub(super) fn warn(path: &Path, warnings: &[Warning]) {
 
 /// Reads a trace to its end, which finds what is wrong with it, and says how much there was.
 pub fn check(registry: &Registry, args: &CheckArgs) -> Result<(), Failure> {
-    let mut reader = open(registry, &args.open, OpenOptions::default())?;
+    let mut reader = open(registry, &args.open)?;
     let progress = Progress::new(args.open.progress, "reading");
     let result = count(&mut reader, &progress);
     progress.finish();
@@ -166,9 +171,7 @@ fn count(reader: &mut OpenTrace, progress: &Progress) -> Result<u64, TraceError>
 }
 
 pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
-    // Sequentiality is a matter of the file's own order.
-    let in_order = OpenOptions { reorder_records: 0, ..OpenOptions::default() };
-    let mut reader = open(registry, &args.open, in_order)?;
+    let mut reader = open(registry, &args.open)?;
     let progress = Progress::new(args.open.progress, "profiling");
     let result = profile::profile(&mut reader, &mut |fraction| {
         progress.update(&RunProgress {
@@ -182,18 +185,35 @@ pub fn info(registry: &Registry, args: &InfoArgs) -> Result<(), Failure> {
     warn(&args.open.file, reader.warnings());
     let profile = result?;
     let format = reader.format.name;
+    let others: Vec<_> = reader
+        .detection
+        .others
+        .iter()
+        .map(|other| json!({ "reading": other.reading, "effect": other.effect }))
+        .collect();
     if args.json {
         let document = json!({
             "file": args.open.file.display().to_string(),
             "format": format,
             "packing": reader.compression,
+            "reading": reader.detection.reading,
+            "guess": reader.detection.is_guess(),
+            "evidence": reader.detection.evidence,
+            "other_readings": others,
             "also_possible": reader.also,
             "profile": profile,
         });
         return print(&serde_json::to_string_pretty(&document).expect("plain data is JSON"));
     }
     let packed = reader.compression.map_or_else(String::new, |packing| format!(", {packing}"));
-    let mut out = format!("{:<20} {format}{packed}\n", "format");
+    let mut out = format!("{:<20} {}{packed}\n", "format", reader.detection.reading);
+    if reader.detection.is_guess() {
+        out += &format!("{:<20} a guess: {}\n", "", reader.detection.evidence);
+    }
+    for other in &reader.detection.others {
+        let label = "also possible";
+        out += &format!("{label:<20} {}: {}\n", other.reading, other.effect);
+    }
     for (label, value) in profile.rows() {
         out += &format!("{label:<20} {value}\n");
     }
@@ -206,7 +226,7 @@ pub fn convert(registry: &Registry, args: &ConvertArgs) -> Result<(), Failure> {
         let message = format!("{} exists; add --force to replace it", args.out.display());
         return Err(Failure::usage(message));
     }
-    let mut reader = open(registry, &args.open, OpenOptions::default())?;
+    let mut reader = open(registry, &args.open)?;
     let header =
         Header { has_times: reader.has_times(), notes: notes(&args.notes)?, ..Header::default() };
     let partial = args.out.with_extension("partial");

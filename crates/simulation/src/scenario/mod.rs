@@ -47,6 +47,9 @@ hybridsim_config::params! {
             "A trace file, relative to the scenario. Its format is detected from its content.";
         pub format: Option<EntryChoice> = Kind::Entry("trace-format"), optional,
             "The trace's format, where its content is ambiguous or options are needed.";
+        pub skip_bad_lines: bool = Kind::Flag, default "false",
+            "Leave out records of the trace that cannot be read, and report their number, instead \
+             of ending the run at the first.";
         pub generator: Option<EntryChoice> = Kind::Entry("generator"), optional,
             "A generator of requests, instead of a trace.";
     }

@@ -37,6 +37,8 @@ pub struct Profile {
     pub footprint_bytes: u64,
     /// Fraction of the address space sampled for the footprint; 1 is exact.
     pub footprint_sampled_fraction: f64,
+    /// Size of the device that a replay needs, with volumes one after the other.
+    pub device_bytes: u64,
     /// Share of requests that start where the previous one on the same volume ended.
     pub sequential_fraction: f64,
     /// Whether the requests carry arrival times.

@@ -5,6 +5,7 @@ use super::quantiles::Quantiles;
 use super::reuse::{BLOCK_BYTES, Popularity, StackDistances};
 use super::{Profile, SizeClass, UpdateClass, Volume};
 use crate::record::{Record, RecordReader, TraceError};
+use crate::shape::volumes::{VolumeLayout, VolumeSelection};
 use hybridsim_engine::{Op, Request, SECTOR_BYTES, SimTime};
 
 /// Maximum chunks of 2 MiB of the footprint: exact up to 512 GiB of dense accesses, 150 MB of
@@ -179,6 +180,9 @@ impl Profiler {
         }));
         profile.hot_spots = self.popularity.finish();
         profile.reuse = self.distances.finish();
+        let ends: Vec<u64> = self.volumes.iter().map(|volume| volume.extent_sectors).collect();
+        let end = VolumeLayout::Starts(Vec::new()).set_volume_ends(&ends, &VolumeSelection::all());
+        profile.device_bytes = end.saturating_mul(SECTOR_BYTES);
         profile.volumes = volumes(&self.volumes, names);
         profile
     }

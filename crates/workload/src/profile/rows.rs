@@ -49,6 +49,8 @@ impl Profile {
         row("mean request", format!("{:.2} KiB", self.request_bytes_mean / 1024.0));
         let sampled = sample(self.footprint_sampled_fraction);
         row("footprint", format!("{}{sampled}", bytes(self.footprint_bytes)));
+        let device = bytes(self.device_bytes);
+        row("device needed", format!("{device} (less with --fit: the footprint)"));
         row("sequential", percent(self.sequential_fraction));
         match &self.interarrival_ns {
             Some(gaps) => {

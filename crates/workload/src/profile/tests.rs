@@ -49,6 +49,8 @@ fn a_small_trace_counted_by_hand() {
     assert_eq!(sizes, [512, 4096, 8192, 65536]);
     assert_eq!((profile.volumes[0].name.as_str(), profile.volumes[1].requests), ("a", 2));
     assert_eq!(profile.volumes[1].extent_bytes, 132 * 512);
+    // Volume 1 begins at the next MiB.
+    assert_eq!(profile.device_bytes, (1 << 20) + 132 * 512);
     // Blocks used: 0 and 1 and 2 of volume 0, 2 and 3 of volume 1; uses 3, 2, 1, 1, 1.
     assert_eq!(profile.hot_spots.blocks, 5);
     assert!((profile.hot_spots.top_percent_fraction - 3.0 / 8.0).abs() < 1e-12);

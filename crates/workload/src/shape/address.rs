@@ -9,9 +9,17 @@ pub const ADDRESS: Param = Param::with(
     Kind::Choice(&["error", "wrap", "scale", "remap"]),
     "\"error\"",
     "Addresses beyond the device: `error` ends the run; `wrap` takes them modulo the capacity; \
-     `scale` scales the trace's address range to the device by whole granules (the trace is read \
-     twice); `remap` maps every granule to the next free one on its first access, so that the \
-     footprint alone must fit the device.",
+     `scale` scales the trace's address range to the device by whole granules; `remap` maps the \
+     granules with accesses to consecutive ones in order of address, so that the footprint alone \
+     must fit the device. The trace is read twice for `scale` and `remap`.",
+);
+pub const FIT: Param = Param::with(
+    "fit",
+    Kind::Flag,
+    "false",
+    "Makes the trace fit: with addresses beyond the device as `address = \"remap\"`, with smaller \
+     granules if necessary; without arrival times in a closed loop of one request. Results report \
+     what was changed.",
 );
 pub const GRANULE: Param = Param::with(
     "granule",
@@ -21,6 +29,8 @@ pub const GRANULE: Param = Param::with(
 );
 
 const GRANULE_BYTES_MIN: u64 = 64 << 10;
+/// The smallest granule of `fit`.
+const FIT_BYTES_MIN: u64 = 4 << 10;
 
 /// Maps addresses of the trace to addresses of the device.
 #[derive(Clone, Debug)]
@@ -56,13 +66,8 @@ pub enum GranuleMap {
         /// Granules of the device.
         device: u64,
     },
-    /// In order of first touch.
-    Remap {
-        /// Granules mapped so far, at most as many as the device has.
-        mapped: FxHashMap<u64, u64>,
-        /// Granules of the device.
-        device: u64,
-    },
+    /// Those with accesses, in order of address. Empty before the first pass.
+    Remap(FxHashMap<u64, u64>),
 }
 
 /// A contiguous extent of a request on the device.
@@ -89,14 +94,14 @@ impl AddressMap {
         let address = match kind {
             "wrap" => Self::Wrap { capacity },
             "scale" => granules(GranuleMap::Scale { trace: 0, device }),
-            "remap" => granules(GranuleMap::Remap { mapped: FxHashMap::default(), device }),
+            "remap" => granules(GranuleMap::Remap(FxHashMap::default())),
             _ => Self::Error { capacity },
         };
-        if matches!(address, Self::Granules { .. }) {
+        if matches!(address, Self::Granules { .. }) || settings.flag("fit") {
             if bytes < GRANULE_BYTES_MIN || !bytes.is_multiple_of(SECTOR_BYTES) {
                 let message = "must be a multiple of 512 bytes, and at least 64 KiB";
                 problems.push(Problem::new("granule", message));
-            } else if device == 0 {
+            } else if device == 0 && !settings.flag("fit") {
                 problems.push(Problem::new("granule", "is larger than the device"));
             }
         }
@@ -109,15 +114,95 @@ impl AddressMap {
     }
 
     /// Whether a first pass must determine the trace's address range.
-    pub const fn needs_first_pass(&self) -> bool {
+    pub const fn needs_address_range(&self) -> bool {
         matches!(self, Self::Granules { to: GranuleMap::Scale { .. }, .. })
     }
 
+    /// Whether a first pass must find the granules with accesses.
+    pub const fn needs_granules(&self) -> bool {
+        self.maps_volumes()
+    }
+
     /// Sets the end of the trace's address range.
-    pub fn set_trace_end(&mut self, end: u64) {
-        if let Self::Granules { granule, to: GranuleMap::Scale { trace, .. }, .. } = self {
-            *trace = end.div_ceil(*granule);
+    ///
+    /// # Errors
+    /// When addresses are beyond the device and the map does not allow that.
+    pub fn set_trace_end(&mut self, end: u64) -> Result<(), String> {
+        match self {
+            Self::Granules { granule, to: GranuleMap::Scale { trace, .. }, .. } => {
+                *trace = end.div_ceil(*granule);
+            }
+            Self::Error { capacity } if end > *capacity => {
+                return Err(format!(
+                    "the trace needs a device of {end} sectors ({}), this one has {capacity} \
+                     ({}): {REMEDY}",
+                    gib(end),
+                    gib(*capacity)
+                ));
+            }
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Maps the granules with accesses, which `find` returns in order of address if there are not
+    /// more than its second argument.
+    ///
+    /// # Errors
+    /// Those of `find`, or that the device is too small.
+    pub fn set_granules<E>(
+        &mut self,
+        find: impl Fn(u64, u64) -> Result<Option<Vec<u64>>, E>,
+    ) -> Result<Result<(), String>, E> {
+        let Self::Granules { capacity, granule, to: GranuleMap::Remap(ranks) } = self else {
+            return Ok(Ok(()));
+        };
+        let device = *capacity / *granule;
+        let Some(found) = find(*granule, device)? else {
+            return Ok(Err(format!(
+                "the trace accesses more than the {device} granules of the device: use a larger \
+                 device, a smaller `workload.granule`, --fit (`workload.fit = true`), or \
+                 `workload.address = \"wrap\"`"
+            )));
+        };
+        *ranks = found.into_iter().zip(0..).collect();
+        Ok(Ok(()))
+    }
+
+    /// For `fit`: as [`AddressMap::set_granules`], with the largest granule that fits.
+    ///
+    /// # Errors
+    /// As [`AddressMap::set_granules`].
+    pub fn fit<E>(
+        &mut self,
+        granule_bytes: u64,
+        find: impl Fn(u64, u64) -> Result<Option<Vec<u64>>, E>,
+    ) -> Result<Result<String, String>, E> {
+        let Self::Error { capacity } = *self else { return Ok(Ok(String::new())) };
+        let mut bytes = granule_bytes;
+        while bytes >= FIT_BYTES_MIN {
+            let granule = bytes / SECTOR_BYTES;
+            let device = capacity / granule;
+            if let Some(found) = find(granule, device)? {
+                let note = format!(
+                    "fit: the trace's addresses reach beyond the device of {}; the {} granules of \
+                     {} KiB with accesses are mapped to consecutive ones in order of address",
+                    gib(capacity),
+                    found.len(),
+                    bytes >> 10
+                );
+                let ranks = found.into_iter().zip(0..).collect();
+                *self = Self::Granules { capacity, granule, to: GranuleMap::Remap(ranks) };
+                return Ok(Ok(note));
+            }
+            bytes = bytes / 4 / SECTOR_BYTES * SECTOR_BYTES;
+        }
+        Ok(Err(format!(
+            "`fit`: the footprint of the trace exceeds the device of {capacity} sectors ({}) even \
+             in granules of 4 KiB: use a larger device, fewer `workload.volumes`, a part of the \
+             trace (`workload.count`), or `workload.address = \"wrap\"`",
+            gib(capacity)
+        )))
     }
 
     /// Maps the longest prefix of `sectors` sectors from `lba` that is contiguous on the device.
@@ -127,10 +212,10 @@ impl AddressMap {
             Self::Error { capacity } => {
                 if lba.checked_add(u64::from(sectors)).is_none_or(|end| end > *capacity) {
                     return Err(format!(
-                        "sectors {lba} to {} lie beyond the device of {capacity} sectors: use a \
-                         larger device, fewer `volumes`, or `address` = \"remap\", \"scale\" or \
-                         \"wrap\"",
-                        lba.saturating_add(u64::from(sectors)).saturating_sub(1)
+                        "sectors {lba} to {} lie beyond the device of {capacity} sectors ({}): \
+                         {REMEDY}",
+                        lba.saturating_add(u64::from(sectors)).saturating_sub(1),
+                        gib(*capacity)
                     ));
                 }
                 Ok(MappedExtent { lba, sectors, wrapped: false })
@@ -148,54 +233,36 @@ impl AddressMap {
     }
 }
 
+/// What to do about addresses beyond the device.
+const REMEDY: &str = "use a larger device, fewer `workload.volumes`, --fit (`workload.fit = \
+                      true`), or `workload.address` = \"remap\", \"scale\" or \"wrap\"";
+
+/// Sectors as GiB.
+fn gib(sectors: u64) -> String {
+    format!("{:.1} GiB", sectors as f64 * SECTOR_BYTES as f64 / f64::from(1 << 30))
+}
+
+/// Requests stay contiguous: `remap` keeps adjacent granules adjacent, and `scale` applies to the
+/// first granule of a request.
 fn map_granules(
     capacity: u64,
     granule: u64,
-    to: &mut GranuleMap,
+    to: &GranuleMap,
     lba: u64,
     sectors: u32,
 ) -> Result<MappedExtent, String> {
-    if let GranuleMap::Scale { trace, device } = to {
-        let fits = trace.saturating_mul(granule) <= capacity || *trace <= *device;
-        if fits && lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity) {
-            return Ok(MappedExtent { lba, sectors, wrapped: false });
-        }
-    }
+    let unknown = || "its address was not in the first pass over the trace".to_owned();
     let (first, within) = (lba / granule, lba % granule);
-    let target = to.map(first)?;
-    let mut together = granule - within;
-    let mut next = 1;
-    while together < u64::from(sectors) && to.map(first + next)? == target + next {
-        together += granule;
-        next += 1;
-    }
-    let sectors = together.min(u64::from(sectors)) as u32;
-    Ok(MappedExtent { lba: target * granule + within, sectors, wrapped: false })
-}
-
-impl GranuleMap {
-    fn map(&mut self, granule: u64) -> Result<u64, String> {
-        match self {
-            Self::Scale { trace, device } => {
-                let to = u128::from(granule) * u128::from(*device) / u128::from(*trace).max(1);
-                u64::try_from(to).ok().filter(|to| to < device).ok_or_else(|| {
-                    "its address was not in the first pass over the trace".to_owned()
-                })
-            }
-            Self::Remap { mapped, device } => {
-                let next = mapped.len() as u64;
-                if let Some(to) = mapped.get(&granule) {
-                    return Ok(*to);
-                }
-                if next == *device {
-                    return Err(format!(
-                        "the trace accesses more than the {device} granules of the device: \
-                         use a larger device, a smaller `granule`, or `address` = \"wrap\""
-                    ));
-                }
-                mapped.insert(granule, next);
-                Ok(next)
-            }
+    let at = match to {
+        GranuleMap::Scale { trace, .. } if trace.saturating_mul(granule) <= capacity => lba,
+        GranuleMap::Scale { trace, device } => {
+            let to = u128::from(first) * u128::from(*device) / u128::from(*trace).max(1);
+            let to = u64::try_from(to).ok().filter(|to| to < device).ok_or_else(unknown)?;
+            to * granule + within
         }
-    }
+        GranuleMap::Remap(ranks) => ranks.get(&first).ok_or_else(unknown)? * granule + within,
+    };
+    let sectors = u64::from(sectors).min(capacity);
+    let lba = at.min(capacity - sectors);
+    Ok(MappedExtent { lba, sectors: sectors as u32, wrapped: false })
 }

@@ -32,6 +32,7 @@ pub const PARAMS: &[Param] = &[
     volumes::STRIDE,
     address::ADDRESS,
     address::GRANULE,
+    address::FIT,
     replay::REQUEST_MAX,
 ];
 

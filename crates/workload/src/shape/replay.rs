@@ -3,7 +3,7 @@
 use super::address::AddressMap;
 use super::rescale::Rescale;
 use super::slice::{Slice, SliceDecision};
-use super::survey::volume_ends;
+use super::survey::{granules, volume_ends};
 use super::times::{ArrivalTimes, CompletionPacing};
 use super::volumes::{VolumeLayout, VolumeSelection};
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
@@ -31,12 +31,15 @@ pub const REQUEST_MAX: Param = Param::optional(
 pub enum ReplayError {
     Settings(Vec<Problem>),
     Trace(TraceError),
+    /// The trace does not fit the device, and the remedy.
+    DoesNotFit(String),
 }
 
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trace(error) => error.fmt(f),
+            Self::DoesNotFit(message) => f.write_str(message),
             Self::Settings(problems) => {
                 for (index, problem) in problems.iter().enumerate() {
                     write!(f, "{}{problem}", if index == 0 { "" } else { "; " })?;
@@ -66,14 +69,14 @@ impl Warnings {
     }
 
     fn add(&self, number: u64, message: &str) {
+        self.add_at(SourceLocation::Record(number), message);
+    }
+
+    fn add_at(&self, location: SourceLocation, message: &str) {
         let mut list = self.0.borrow_mut();
         match list.iter_mut().find(|warning| warning.message == message) {
             Some(warning) => warning.count += 1,
-            None => list.push(Warning {
-                location: SourceLocation::Record(number),
-                count: 1,
-                message: message.to_owned(),
-            }),
+            None => list.push(Warning { location, count: 1, message: message.to_owned() }),
         }
     }
 
@@ -147,12 +150,12 @@ pub fn replay(
     if !problems.is_empty() {
         return Err(ReplayError::Settings(problems));
     }
-    if layout.needs_first_pass() || address.needs_first_pass() {
-        let ends = volume_ends(&mut *open()?, slice.clone(), &selection)?;
-        address.set_trace_end(layout.set_volume_ends(&ends, &selection));
+    let warnings = Warnings::default();
+    let trace = FirstPass { open: &open, slice: &slice, selection: &selection };
+    if let Some(note) = trace.lay_out(settings, &mut layout, &mut address)? {
+        warnings.add_at(SourceLocation::File, &note);
     }
     let reader = open()?;
-    let warnings = Warnings::default();
     let mut times = ArrivalTimes::new(settings);
     if !reader.has_times() && !matches!(times, ArrivalTimes::AtOnce) {
         warnings.add(1, "the trace has no times: all requests arrive at once");
@@ -180,6 +183,47 @@ pub fn replay(
         ended: false,
         warnings,
     })
+}
+
+/// What the first pass over a trace needs.
+struct FirstPass<'a> {
+    open: &'a dyn Fn() -> Result<Box<dyn RecordReader>, TraceError>,
+    slice: &'a Slice,
+    selection: &'a VolumeSelection,
+}
+
+impl FirstPass<'_> {
+    /// Lays out volumes and maps addresses, reading the trace as often as necessary. Returns what
+    /// `fit` did, if anything.
+    fn lay_out(
+        &self,
+        settings: &Settings,
+        layout: &mut VolumeLayout,
+        address: &mut AddressMap,
+    ) -> Result<Option<String>, ReplayError> {
+        let fit = settings.flag("fit") && matches!(address, AddressMap::Error { .. });
+        if layout.needs_first_pass() || address.needs_address_range() || fit {
+            let ends = volume_ends(&mut *(self.open)()?, self.slice.clone(), self.selection)?;
+            let end = layout.set_volume_ends(&ends, self.selection);
+            match address.set_trace_end(end) {
+                Ok(()) => return Ok(None),
+                Err(message) if !fit => return Err(ReplayError::DoesNotFit(message)),
+                Err(_) => {}
+            }
+        }
+        if fit && layout.needs_first_pass() {
+            *layout = VolumeLayout::Virtual;
+        }
+        let find = |granule: u64, max: u64| {
+            let volumes = (self.selection, &*layout);
+            granules(&mut *(self.open)()?, self.slice.clone(), volumes, granule, max)
+        };
+        let done = match fit {
+            true => address.fit(settings.bytes("granule"), find)?.map(Some),
+            false => address.set_granules(find)?.map(|()| None),
+        };
+        done.map_err(ReplayError::DoesNotFit)
+    }
 }
 
 impl Replay {

@@ -141,7 +141,7 @@ fn wrapping_keeps_every_sector_and_warns() {
 }
 
 #[test]
-fn remapping_packs_what_is_touched() {
+fn remapping_packs_what_is_accessed_in_order_of_address() {
     // Granules of 64 KiB are 128 sectors.
     let text = "address = \"remap\"\ngranule = \"64KiB\"";
     let rows = &[
@@ -153,16 +153,35 @@ fn remapping_packs_what_is_touched() {
     ];
     let (out, _) = replayed(rows, text, 128 * 7).expect("a replay");
     let within = 1_000_000 % 128;
+    // Granules 0 to 3, then 7812 and 7813, then that of volume 3: every request stays whole.
     let expect = [
-        (0, 0, within, 8),
-        (1, 3, 128 + within, 8),
-        (2, 0, within + 60, 4),
-        (2, 0, 256, 4),
-        (3, 0, 384 + 5, 8),
-        (4, 0, 384 + 120, 300),
+        (0, 0, 4 * 128 + within, 8),
+        (1, 3, 6 * 128 + within, 8),
+        (2, 0, 4 * 128 + within + 60, 8),
+        (3, 0, 5, 8),
+        (4, 0, 120, 300),
     ];
     assert_eq!(out, expect);
-    check_error(rows, text, 128 * 6, &["record 5", "6 granules"]);
+    check_error(rows, text, 128 * 6, &["6 granules", "workload.granule", "--fit"]);
+}
+
+#[test]
+fn fit_changes_only_what_does_not_fit() {
+    let rows = &[(0, 0, 1_000_000, 8), (1, 1, 5_000_000, 16), (2, 0, 1_000_008, 8)];
+    let (out, warnings) = replayed(rows, "fit = true", 1 << 23).expect("a replay");
+    assert_eq!((out[0].2, warnings.list().len()), (1_000_000, 0), "it fits as it is");
+    let (out, warnings) = replayed(rows, "fit = true", 5_000).expect("a replay");
+    let within = 1_000_000 % 2048;
+    assert_eq!(out[0], (0, 0, within, 8));
+    assert_eq!(out[1], (1, 1, 2048 + 5_000_000 % 2048, 16));
+    assert_eq!(out[2], (2, 0, within + 8, 8));
+    let notes: Vec<_> = warnings.list().iter().map(|w| w.message.clone()).collect();
+    assert!(notes[0].starts_with("fit: ") && notes[0].contains("2 granules of 1024 KiB"));
+    // Smaller granules where the device is small.
+    let (_, warnings) = replayed(rows, "fit = true", 1_500).expect("a replay");
+    assert!(warnings.list()[0].message.contains("2 granules of 256 KiB"));
+    check_error(rows, "fit = true", 12, &["`fit`", "4 KiB", "larger device"]);
+    check_error(rows, "", 5_000, &["needs a device of", "workload.address", "--fit"]);
 }
 
 #[test]
@@ -175,6 +194,10 @@ fn scaling_squeezes_by_whole_granules() {
     }
     let (same, _) = replayed(&rows, text, 128 * 100).expect("a replay");
     assert_eq!(same, rows);
+    // Requests across granules stay whole.
+    let rows: Vec<Row> = (0..100).map(|index| (index, 0, index * 128 + 100, 90)).collect();
+    let (out, _) = replayed(&rows, text, 128 * 10).expect("a replay");
+    assert!(out.len() == 100 && out.iter().all(|row| row.3 == 90 && row.2 + 90 <= 1280));
 }
 
 #[test]
@@ -216,6 +239,7 @@ fn parameters_that_make_no_sense_are_refused() {
     check_error(ROWS, "request_max = \"100B\"", 100, &["request_max"]);
     check_error(ROWS, "address = \"remap\"\ngranule = \"4KiB\"", 1 << 20, &["granule"]);
     check_error(ROWS, "address = \"remap\"", 100, &["granule"]);
+    check_error(ROWS, "fit = true\ngranule = \"4KiB\"", 100, &["granule"]);
     check_error(
         ROWS,
         "request_max = \"0B\"\nvolumes = []",
@@ -241,7 +265,9 @@ proptest! {
             "address = {mode:?}\ngranule = \"64KiB\"\nloops = {loops}\nrequest_max = \"100KiB\""
         );
         match replayed(&rows, &text, capacity) {
-            Err(error) => prop_assert!(mode == "remap" && error.contains("granules"), "{error}"),
+            Err(error) => {
+                prop_assert!(mode == "remap" && error.contains("granules"), "{error}");
+            },
             Ok((out, _)) => {
                 let total = |rows: &[Row]| rows.iter().map(|row| u64::from(row.3)).sum::<u64>();
                 prop_assert_eq!(total(&out), total(&rows) * loops);

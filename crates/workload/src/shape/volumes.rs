@@ -41,6 +41,11 @@ impl VolumeSelection {
         Self(Some(chosen))
     }
 
+    /// All volumes.
+    pub const fn all() -> Self {
+        Self(None)
+    }
+
     #[inline]
     pub fn contains(&self, volume: u16) -> bool {
         self.0.as_ref().is_none_or(|chosen| chosen.contains(&volume))

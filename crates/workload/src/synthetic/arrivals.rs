@@ -16,6 +16,11 @@ pub trait Generator {
         None
     }
 
+    /// Whether [`Generator::interarrival`] determines the arrivals.
+    fn sets_times(&self) -> bool {
+        false
+    }
+
     /// Whether the generator has no more requests.
     fn ended(&self) -> bool {
         false
@@ -145,6 +150,10 @@ impl<G: Generator> GeneratedWorkload<G> {
 }
 
 impl<G: Generator> Source for GeneratedWorkload<G> {
+    fn has_times(&self) -> bool {
+        self.generator.sets_times() || !matches!(self.gaps, Interarrival::None)
+    }
+
     fn reads_ahead(&self) -> bool {
         true
     }

@@ -110,6 +110,10 @@ impl Generator for DiskSim {
         request
     }
 
+    fn sets_times(&self) -> bool {
+        true
+    }
+
     fn interarrival(&mut self) -> Option<SimDuration> {
         let own = match self.locality {
             Locality::Sequential => self.sequential_gap_ms.as_ref(),

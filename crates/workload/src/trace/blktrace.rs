@@ -26,7 +26,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     open: |input| {
         let event = choice(&input.settings, &EVENT).to_owned();
         let source = BlkTrace::new(input.file, &event)?;
-        Ok(Box::new(NormalisedReader::new(source, input.reorder_records)))
+        Ok(Box::new(NormalisedReader::new(source, input.reorder_records, input.warnings)))
     },
     same_as: &[],
     sample: b"\x07tae\x01\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\x10\0\0\x07\0\x41\0\

@@ -1,8 +1,12 @@
 //! The family of text traces with five columns, `time device address size op`, which differ only in
 //! units: DiskSim, FlashSim, MQSim, SSDsim, and a replayer of Microsoft's production traces.
 
+mod weigh;
+
+pub(crate) use weigh::{Reading, readings};
+
 use super::bytes::FileHead;
-use super::lines::{Blanks, LineError, LineParser, ParsedLine, head_lines, open_lines};
+use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines};
 use super::normalise::RawRequest;
 use super::number;
 use super::{Confidence, FormatEntry, FormatInput, choice};
@@ -10,6 +14,11 @@ use crate::record::{RecordReader, TraceError};
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
+use weigh::HeadStatistics;
+
+/// All formats of the family.
+pub(crate) const NAMES: &[&str] =
+    &["disksim", "flashsim", "mqsim", "replayer-bytes", "replayer-sectors", "ssdsim"];
 
 const fn time_unit(default: &'static str) -> Param {
     const UNITS: Kind = Kind::Choice(&["s", "ms", "us", "ns", "ps"]);
@@ -33,16 +42,7 @@ pub(super) const DISKSIM: FormatEntry = FormatEntry {
         origin: "DiskSim 4.0 reference manual, section on input traces",
         params: &[MILLISECONDS],
     },
-    sniff: |head| {
-        sniff(head, |found| {
-            let known = !found.whole_times && found.bad == 0;
-            if known && !found.byte_like && found.sectors() {
-                Confidence::Likely
-            } else {
-                Confidence::Possible
-            }
-        })
-    },
+    sniff: |head| sniff(head, |_| true),
     open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::HexFlags),
     same_as: &["replayer-sectors"],
     sample: b"13.190000\t30\t0\t5\t1\n17.820000\t20\t57001\t6\t1\n25.910000\t18\t28600\t12\t1c\n",
@@ -57,12 +57,7 @@ pub(super) const FLASHSIM: FormatEntry = FormatEntry {
         origin: "traces shipped with FlashSim; units found from runs of sequential requests",
         params: &[MILLISECONDS, PAGE],
     },
-    sniff: |head| {
-        sniff(head, |found| {
-            let paged = found.pages() && !found.whole_times && found.bad == 0;
-            if paged { Confidence::Likely } else { Confidence::Possible }
-        })
-    },
+    sniff: |head| sniff(head, |_| true),
     open: |input| {
         let page_bytes = input.settings.bytes_opt(PAGE.name).unwrap_or(PAGE_BYTES);
         open(input, MILLISECONDS, Unit::Pages(page_bytes / SECTOR_BYTES), OpColumn::HexFlags)
@@ -79,7 +74,7 @@ pub(super) const MQSIM: FormatEntry = FormatEntry {
         origin: "MQSim (FAST 2018), trace-based IO flows",
         params: &[NANOSECONDS],
     },
-    sniff: sniff_nanoseconds,
+    sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
     open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["ssdsim"],
     sample: b"938000000 4 26470 16 0\n938500000 3 19757 16 0\n938900000 13 93230 32 1\n",
@@ -92,7 +87,7 @@ pub(super) const SSDSIM: FormatEntry = FormatEntry {
         origin: "SSDsim (Hu et al., ICS 2011)",
         params: &[NANOSECONDS],
     },
-    sniff: sniff_nanoseconds,
+    sniff: |head| sniff(head, |found| found.plain_ops && found.whole_times),
     open: |input| open(input, NANOSECONDS, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["mqsim"],
     sample: b"0 0 4000 7 0\n0 1 90 6 0\n30000000 0 4007 7 1\n",
@@ -107,13 +102,7 @@ pub(super) const REPLAYER_BYTES: FormatEntry = FormatEntry {
         origin: REPLAYER_ORIGIN,
         params: &[MILLISECONDS],
     },
-    sniff: |head| {
-        sniff(head, |found| match found.plain_ops {
-            false => Confidence::No,
-            true if found.whole_times || found.bad > 0 || !found.byte_like => Confidence::Possible,
-            true => Confidence::Likely,
-        })
-    },
+    sniff: |head| sniff(head, |found| found.plain_ops),
     open: |input| open(input, MILLISECONDS, Unit::Bytes, OpColumn::OneIsRead),
     same_as: &[],
     sample: b"0.000 0 2048000 4096 0\n223.400 0 31457280 36864 1\n24290.625 0 512 7680 0\n",
@@ -126,14 +115,7 @@ pub(super) const REPLAYER_SECTORS: FormatEntry = FormatEntry {
         origin: REPLAYER_ORIGIN,
         params: &[MILLISECONDS],
     },
-    sniff: |head| {
-        sniff(head, |found| match found.plain_ops {
-            false => Confidence::No,
-            true if found.whole_times || found.bad > 0 => Confidence::Possible,
-            true if found.byte_like || !found.sectors() => Confidence::Possible,
-            true => Confidence::Likely,
-        })
-    },
+    sniff: |head| sniff(head, |found| found.plain_ops),
     open: |input| open(input, MILLISECONDS, Unit::Sectors, OpColumn::OneIsRead),
     same_as: &["disksim"],
     sample: b"0.000 5 17400 16 1\n0.250 5 16200 16 1\n0.600 5 17488 16 0\n",
@@ -181,18 +163,14 @@ fn open(
     open_lines(input, FiveColumns { shift, size, op })
 }
 
-fn sniff(head: &FileHead<'_>, judge: impl Fn(&HeadStatistics) -> Confidence) -> Confidence {
+/// All formats of the family accept the same lines; [`readings`] weighs them.
+fn sniff(head: &FileHead<'_>, accepts: impl Fn(&HeadStatistics) -> bool) -> Confidence {
     let found = HeadStatistics::of(head);
-    if found.rows > found.bad { judge(&found) } else { Confidence::No }
-}
-
-/// Whole numbers as times: nanoseconds, not DiskSim's milliseconds.
-fn sniff_nanoseconds(head: &FileHead<'_>) -> Confidence {
-    sniff(head, |found| match found.plain_ops && found.whole_times {
+    match found.rows > found.bad && accepts(&found) {
         false => Confidence::No,
         true if found.bad == 0 => Confidence::Likely,
         true => Confidence::Possible,
-    })
+    }
 }
 
 impl LineParser for FiveColumns {
@@ -225,89 +203,9 @@ impl LineParser for FiveColumns {
     }
 }
 
-/// Properties of the first lines that distinguish the formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct HeadStatistics {
-    rows: usize,
-    bad: usize,
-    /// All times are whole numbers.
-    whole_times: bool,
-    /// The last column is always 0 or 1.
-    plain_ops: bool,
-    /// All addresses and sizes are multiples of 512.
-    byte_like: bool,
-    /// Requests that start where the previous one would end if sizes were sectors ...
-    sector_runs: usize,
-    /// ... and if they were pages of 4 KiB.
-    page_runs: usize,
-}
-
-impl HeadStatistics {
-    fn of(head: &FileHead<'_>) -> Self {
-        let mut found =
-            Self { whole_times: true, plain_ops: true, byte_like: true, ..Self::default() };
-        let mut columns =
-            FiveColumns { shift: Some(6), size: Unit::Sectors, op: OpColumn::HexFlags };
-        let mut before = None;
-        for (line, doubtful) in head_lines(head) {
-            let Ok(ParsedLine::Request(row)) = columns.parse(line) else {
-                found.bad += usize::from(!doubtful);
-                continue;
-            };
-            let mut fields = Blanks::new(line);
-            found.rows += 1;
-            found.whole_times &= fields.text().iter().all(u8::is_ascii_digit);
-            let last = line.trim_ascii_end();
-            found.plain_ops &= last.ends_with(b"\t0")
-                || last.ends_with(b"\t1")
-                || last.ends_with(b" 0")
-                || last.ends_with(b" 1");
-            found.byte_like &=
-                row.start.is_multiple_of(512) && row.sectors.is_multiple_of(512) && row.sectors > 0;
-            if let Some((volume, start, size)) = before
-                && volume == row.volume
-                && size > 0
-            {
-                found.sector_runs += usize::from(row.start == start + size);
-                found.page_runs += usize::from(row.start == start + size * 8);
-            }
-            before = Some((row.volume, row.start.min(1 << 60), row.sectors.min(1 << 40)));
-        }
-        found
-    }
-
-    /// Whether sequential runs show that sizes are pages.
-    const fn pages(&self) -> bool {
-        self.page_runs >= 3 && self.page_runs * 2 > self.sector_runs
-    }
-
-    /// Whether sequential runs do not contradict sizes in sectors.
-    const fn sectors(&self) -> bool {
-        !self.pages() || self.sector_runs * 2 > self.page_runs
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn units_are_distinguished() {
-        let check = |text: &str, pages, sectors, byte_like, whole_times| {
-            let statistics = HeadStatistics::of(&FileHead { bytes: text.as_bytes(), whole: true });
-            let got = (
-                statistics.pages(),
-                statistics.sectors(),
-                statistics.byte_like,
-                statistics.whole_times,
-            );
-            assert_eq!(got, (pages, sectors, byte_like, whole_times), "{text}");
-        };
-        check("1.0 0 7 1 1\n2.0 0 15 1 1\n3.0 0 23 2 1\n4.0 0 39 1 0\n", true, false, false, false);
-        check("1.0 0 7 8 1\n2.0 0 15 8 1\n3.0 0 23 8 1\n4.0 0 31 8 0\n", false, true, false, false);
-        check("1 0 512 4096 1\n2 0 1024 512 1\n", false, true, true, true);
-        check("1.5 0 512 4096 1\n2 0 1024 0 1\n", false, true, false, false);
-    }
 
     #[test]
     fn lines() {

@@ -1,7 +1,8 @@
 //! Hostile input, for every registered format: a located error or a valid prefix with a warning,
 //! never a panic, a hang or unbounded memory.
 
-use super::{Confidence, ENTRIES, FileHead, FormatEntry, OpenOptions, choose, open, open_with};
+use super::detect::choose;
+use super::{Confidence, ENTRIES, FileHead, FormatEntry, OpenOptions, open, open_with};
 use crate::record::{Record, RecordReader, SourceLocation, TraceError};
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_engine::Stream;
@@ -89,6 +90,10 @@ fn samples_are_read_and_found_by_content() {
         let (named, end) = read(&path, Some(name));
         assert!(end.is_ok(), "{name}: {end:?}");
         assert!(named.len() >= 2, "{name}: a sample has some records");
+        if name == "binary" {
+            // Described by the user, never found.
+            continue;
+        }
         let found = open(&path, &OpenOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let same = found.format.name == name || entry.same_as.contains(&found.format.name);
         assert!(same, "{name} was found to be {}", found.format.name);
@@ -122,6 +127,12 @@ fn line_ends_do_not_matter() {
     }
 }
 
+/// Every position of a sample, except in the middle of a long header.
+fn positions(sample: &[u8]) -> impl Iterator<Item = usize> {
+    let length = sample.len();
+    (0..length).filter(move |at| length < 1000 || *at < 64 || at + 200 > length)
+}
+
 #[test]
 fn truncated_at_every_byte() {
     let folder = TempFolder::new();
@@ -131,7 +142,7 @@ fn truncated_at_every_byte() {
         let format = Some(name.to_owned());
         let options = OpenOptions { format, reorder_records: 0, ..OpenOptions::default() };
         let whole = read_with(&folder.file(entry.sample), &options).0;
-        for length in 0..entry.sample.len() {
+        for length in positions(entry.sample) {
             let path = folder.file(&entry.sample[..length]);
             let _ = read(&path, None);
             let (records, end) = read_with(&path, &options);
@@ -217,7 +228,7 @@ fn implausible_numbers_in_every_column() {
 fn implausible_binary_numbers() {
     let folder = TempFolder::new();
     for entry in ENTRIES.iter().filter(|entry| !entry.sample.is_ascii()) {
-        for at in 0..entry.sample.len() {
+        for at in positions(entry.sample) {
             for (fill, width) in [(0xff, 4), (0xff, 8), (0, 4), (0, 8), (0x7f, 4), (0x80, 1)] {
                 let mut bytes = entry.sample.to_vec();
                 let end = (at + width).min(bytes.len());
@@ -264,7 +275,8 @@ fn truncated_gzip() {
     for entry in ENTRIES {
         let name = entry.description.name;
         let whole = gzip(entry.sample);
-        assert!(read(&folder.file(&whole), None).1.is_ok(), "{name}");
+        let unnamed = (name != "binary").then_some(()).map_or(Some(name), |()| None);
+        assert!(read(&folder.file(&whole), unnamed).1.is_ok(), "{name}");
         for length in 2..whole.len() {
             let path = folder.file(&whole[..length]);
             let error = read(&path, Some(name)).1.expect_err("a cut file").message;
@@ -285,10 +297,8 @@ fn ambiguous_content_is_an_error() {
     ];
     let head = FileHead { bytes: b"x", whole: true };
     let error = choose(&entries, &head).err().expect("ambiguous");
-    assert_eq!(
-        error,
-        "the content matches several formats; give the name of the right one: alibaba, arc"
-    );
+    assert!(error.starts_with("the content matches several formats"), "{error}");
+    assert!(error.ends_with("with --format (`format`): alibaba, arc"), "{error}");
     let folder = TempFolder::new();
     let path = folder.file(b"1 2 3 4\n");
     assert!(open_with(&entries, &path, &OpenOptions::default()).is_err());
@@ -297,7 +307,8 @@ fn ambiguous_content_is_an_error() {
     let both = "0.5 0 8 1 1\n1.5 0 9 8 1\n1.5 0 17 8 0\n1.5 0 25 1 1\n1.5 0 33 1 1\n1.5 0 41 1 1\n\
                 1.5 0 49 1 1\n1.5 0 50 1 1\n1.5 0 51 1 0\n";
     let error = read(&folder.file(both.as_bytes()), None).1.expect_err("ambiguous").message;
-    assert!(error.contains("disksim, flashsim, replayer-sectors"), "{error}");
+    assert!(error.contains("no reading stands out: disksim (one request every"), "{error}");
+    assert!(error.contains(", flashsim (one request every"), "{error}");
 }
 
 #[test]

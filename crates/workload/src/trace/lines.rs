@@ -1,7 +1,7 @@
 //! Text formats: each has a parser for one line, all else is here.
 
 use super::bytes::{FileHead, TraceFile};
-use super::normalise::{RawRequest, RequestSource, WarningLog};
+use super::normalise::{NormalisedReader, RawRequest, RequestSource, WarningLog};
 use super::number::{self, NumberError};
 use super::{Confidence, FormatEntry, FormatInput};
 use crate::record::{RecordReader, SourceLocation, TraceError};
@@ -138,6 +138,8 @@ pub(crate) struct LineSource<P> {
     file: TraceFile,
     parser: P,
     line: u64,
+    /// Whether any line was a request.
+    read: bool,
 }
 
 const HEADER: &str = "the first line is not a request; taken as a header";
@@ -148,7 +150,7 @@ const CUT: &str = "the last line is truncated; left out";
 impl<P: LineParser> LineSource<P> {
     pub fn new(mut file: TraceFile, parser: P) -> Result<Self, TraceError> {
         file.skip_byte_order_mark()?;
-        Ok(Self { file, parser, line: 0 })
+        Ok(Self { file, parser, line: 0, read: false })
     }
 }
 
@@ -181,7 +183,10 @@ impl<P: LineParser> RequestSource for LineSource<P> {
             }
             let location = SourceLocation::Line(self.line);
             match self.parser.parse(line) {
-                Ok(ParsedLine::Request(raw)) => return Ok(Some(raw)),
+                Ok(ParsedLine::Request(raw)) => {
+                    self.read = true;
+                    return Ok(Some(raw));
+                }
                 Ok(ParsedLine::NoRequest) => {}
                 Ok(ParsedLine::Skipped(message)) => warnings.add(location, message),
                 Err(_) if self.line == 1 && may_be_header(line) => warnings.add(location, HEADER),
@@ -192,7 +197,7 @@ impl<P: LineParser> RequestSource for LineSource<P> {
                 Err(bad) => {
                     let shown = excerpt(line);
                     let message = format!("{} {} in \"{shown}\"", bad.column, bad.problem);
-                    return Err(self.file.error(location, message));
+                    warnings.bad_record(self.file.error(location, message), self.read)?;
                 }
             }
         }
@@ -229,11 +234,9 @@ pub(crate) fn open_lines<P: LineParser + 'static>(
     input: FormatInput,
     parser: P,
 ) -> Result<Box<dyn RecordReader>, TraceError> {
-    let FormatInput { file, reorder_records, .. } = input;
-    Ok(Box::new(super::normalise::NormalisedReader::new(
-        LineSource::new(file, parser)?,
-        reorder_records,
-    )))
+    let FormatInput { file, reorder_records, warnings, .. } = input;
+    let source = LineSource::new(file, parser)?;
+    Ok(Box::new(NormalisedReader::new(source, reorder_records, warnings)))
 }
 
 /// A format whose parser accepts no lines of other formats and has no parameters.

@@ -5,18 +5,23 @@
 
 mod alibaba;
 mod arc;
+mod binary;
+mod biosnoop;
 mod biotracer;
 mod blkparse;
 mod blktrace;
 mod bytes;
 mod clock;
+mod columns;
 pub(crate) mod csv;
+mod detect;
 mod diskmon;
 mod disksim_validate;
 mod events;
 mod fio;
 mod fiu;
 mod five_columns;
+mod lcs;
 mod lines;
 mod msr;
 mod names;
@@ -34,10 +39,13 @@ mod volumes;
 mod vscsi;
 
 pub use bytes::{FileHead, TraceFile};
+pub use detect::{Detection, OtherReading};
 
 use crate::record::{Record, RecordReader, SourceLocation, TraceError, Warning};
+use detect::{Choice, choose};
 use hybridsim_config::param::{Kind, Param, Settings, Value};
 use hybridsim_config::registry::{Description, Entry};
+use normalise::WarningLog;
 use std::path::Path;
 
 /// How likely it is that some content is in a format.
@@ -81,17 +89,27 @@ pub struct OpenOptions {
     /// Size of the window, in records, within which unsorted records are sorted by time. A record
     /// later than that gets the time of the record before it. 0 keeps the file's order.
     pub reorder_records: usize,
+    /// Whether records that cannot be read are left out and counted; otherwise the first ends the
+    /// trace.
+    pub skip_bad_lines: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, settings: Settings::default(), reorder_records: 4096 }
+        Self {
+            format: None,
+            settings: Settings::default(),
+            reorder_records: 4096,
+            skip_bad_lines: false,
+        }
     }
 }
 
 /// An open trace.
 pub struct OpenTrace {
     pub format: Description,
+    /// How it was found.
+    pub detection: Detection,
     /// Formats that could also read it, less likely.
     pub also: Vec<&'static str>,
     /// Its compression, such as `gzip`.
@@ -124,15 +142,19 @@ pub struct FormatInput {
     pub settings: Settings,
     /// As [`OpenOptions::reorder_records`].
     pub reorder_records: usize,
+    pub(crate) warnings: WarningLog,
 }
 
 /// The built-in formats.
 pub const ENTRIES: &[FormatEntry] = &[
     alibaba::ENTRY,
     arc::ENTRY,
+    binary::ENTRY,
+    biosnoop::ENTRY,
     biotracer::ENTRY,
     blkparse::ENTRY,
     blktrace::ENTRY,
+    columns::ENTRY,
     csv::ENTRY,
     diskmon::ENTRY,
     five_columns::DISKSIM,
@@ -141,6 +163,7 @@ pub const ENTRIES: &[FormatEntry] = &[
     fio::ENTRY,
     fiu::ENTRY,
     five_columns::FLASHSIM,
+    lcs::ENTRY,
     five_columns::MQSIM,
     msr::ENTRY,
     native::ENTRY,
@@ -180,19 +203,33 @@ pub fn open_with(
     if head.bytes.is_empty() {
         return Err(file.error(SourceLocation::File, "decompresses to nothing: it has no requests"));
     }
-    let (entry, also) = match named {
-        Some(entry) => (entry, Vec::new()),
-        None => {
-            let choice = choose(entries, &head);
-            choice.map_err(|message| file.error(SourceLocation::File, message))?
-        }
+    let choice = match named {
+        Some(entry) => Ok(Choice {
+            entry,
+            settings: Settings::default(),
+            detection: Detection {
+                reading: entry.description.name.to_owned(),
+                ..Default::default()
+            },
+            also: Vec::new(),
+        }),
+        None => choose(entries, &head),
     };
+    let Choice { entry, mut settings, detection, also } =
+        choice.map_err(|message| file.error(SourceLocation::File, message))?;
     check_settings(&entry.description, &options.settings)
         .map_err(|message| file.error(SourceLocation::File, message))?;
+    for (name, value) in options.settings.iter() {
+        settings.set(name, value.clone());
+    }
     let compression = file.compression();
-    let settings = options.settings.clone();
-    let input = FormatInput { file, settings, reorder_records: options.reorder_records };
-    Ok(OpenTrace { format: entry.description, also, compression, reader: (entry.open)(input)? })
+    let mut warnings = WarningLog::new(options.skip_bad_lines);
+    if let Some(message) = detection.warning() {
+        warnings.add(SourceLocation::File, &message);
+    }
+    let input = FormatInput { file, settings, reorder_records: options.reorder_records, warnings };
+    let reader = (entry.open)(input)?;
+    Ok(OpenTrace { format: entry.description, detection, also, compression, reader })
 }
 
 fn names(entries: &[FormatEntry]) -> String {
@@ -204,38 +241,6 @@ fn named<'a>(entries: &'a [FormatEntry], name: &str) -> Result<&'a FormatEntry, 
     entries.iter().find(|entry| entry.description.name == name).ok_or_else(|| {
         format!("there is no trace format \"{name}\"; the formats are {}", names(entries))
     })
-}
-
-/// The most likely format of `head`, and the other possible ones.
-fn choose<'a>(
-    entries: &'a [FormatEntry],
-    head: &FileHead<'_>,
-) -> Result<(&'a FormatEntry, Vec<&'static str>), String> {
-    let candidates: Vec<_> = entries.iter().map(|entry| ((entry.sniff)(head), entry)).collect();
-    let best = candidates.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
-    if best == Confidence::No {
-        return Err(format!(
-            "the content matches no known trace format; name it if it is one of {}",
-            names(entries)
-        ));
-    }
-    let top: Vec<_> =
-        candidates.iter().filter(|(c, _)| *c == best).map(|(_, entry)| *entry).collect();
-    let agree = |entry: &&FormatEntry| {
-        let same = |other: &&FormatEntry| entry.same_as.contains(&other.description.name);
-        top.iter().all(|other| same(other) || other.description.name == entry.description.name)
-    };
-    let Some(chosen) = top.iter().copied().find(agree) else {
-        let names: Vec<_> = top.iter().map(|entry| entry.description.name).collect();
-        return Err(format!(
-            "the content matches several formats; give the name of the right one: {}",
-            names.join(", ")
-        ));
-    };
-    let others = candidates
-        .iter()
-        .filter(|(c, e)| *c > Confidence::No && e.description.name != chosen.description.name);
-    Ok((chosen, others.map(|(_, entry)| entry.description.name).collect()))
 }
 
 /// The settings of a format detected by content cannot be checked earlier.
@@ -251,9 +256,12 @@ fn check_settings(description: &Description, settings: &Settings) -> Result<(), 
         };
         let fits = match (&param.kind, value) {
             (Kind::Choice(words), Value::Text(word)) => words.contains(&word.as_str()),
-            (Kind::Bytes, Value::Bytes(bytes)) => {
+            (Kind::Bytes, Value::Bytes(bytes)) if param.name.ends_with("_bytes") => {
                 (512..=1 << 30).contains(bytes) && bytes.is_multiple_of(512)
             }
+            (Kind::Bytes, Value::Bytes(bytes)) => (1..=1 << 30).contains(bytes),
+            (Kind::Text, Value::Text(_)) => true,
+            (Kind::Count { min, max }, Value::Count(count)) => (min..=max).contains(&count),
             _ => false,
         };
         if !fits {

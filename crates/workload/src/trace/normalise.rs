@@ -66,17 +66,51 @@ impl RawRequest {
     }
 }
 
-/// Warnings so far, one per kind.
+/// Warnings so far, one per kind, and what happens to records that cannot be read.
 #[derive(Debug, Default)]
-pub(crate) struct WarningLog(Vec<Warning>);
+pub(crate) struct WarningLog {
+    list: Vec<Warning>,
+    /// Whether bad records are left out and counted; otherwise the first ends the trace.
+    skip_bad: bool,
+    /// Index in `list` of the warning that counts them.
+    bad: Option<usize>,
+}
 
 impl WarningLog {
+    pub const fn new(skip_bad: bool) -> Self {
+        Self { list: Vec::new(), skip_bad, bad: None }
+    }
+
     pub fn add(&mut self, location: SourceLocation, message: &str) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.message == message) {
+        if let Some(known) = self.list.iter_mut().find(|known| known.message == message) {
             known.count += 1;
         } else {
-            self.0.push(Warning { location, count: 1, message: message.to_owned() });
+            self.list.push(Warning { location, count: 1, message: message.to_owned() });
         }
+    }
+
+    /// Leaves a bad record out, or returns its error. `read` is whether any record before it could
+    /// be read: if not, the format is doubtful.
+    #[cold]
+    pub fn bad_record(&mut self, mut error: TraceError, read: bool) -> Result<(), TraceError> {
+        if !self.skip_bad {
+            error.message += if read {
+                "; correct it, or leave such records out with --skip-bad-lines (`skip_bad_lines`)"
+            } else {
+                "; nothing before it could be read: is this the format? Name another with \
+                 --format (`format`)"
+            };
+            return Err(error);
+        }
+        match self.bad {
+            Some(at) => self.list[at].count += 1,
+            None => {
+                self.bad = Some(self.list.len());
+                let message = format!("bad records left out; the first: {}", error.message);
+                self.list.push(Warning { location: error.location, count: 1, message });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -134,14 +168,16 @@ pub(crate) struct NormalisedReader<S> {
     end: Option<Result<(), TraceError>>,
     first_ns: Option<u64>,
     last: SimTime,
+    /// Whether any request was read.
+    read: bool,
 }
 
 impl<S: RequestSource> NormalisedReader<S> {
-    pub fn new(source: S, reorder_records: usize) -> Self {
+    pub fn new(source: S, reorder_records: usize, warnings: WarningLog) -> Self {
         let window_max = if source.has_times() { reorder_records.min(1 << 20) } else { 0 };
         Self {
             source,
-            warnings: WarningLog::default(),
+            warnings,
             clock: Clock::default(),
             far: Vec::new(),
             accepted: Vec::new(),
@@ -151,6 +187,7 @@ impl<S: RequestSource> NormalisedReader<S> {
             end: None,
             first_ns: None,
             last: SimTime::ZERO,
+            read: false,
         }
     }
 
@@ -172,7 +209,12 @@ impl<S: RequestSource> NormalisedReader<S> {
                 self.warnings.add(self.source.location(), EMPTY);
                 continue;
             }
+            if let Some(error) = self.out_of_range(&raw) {
+                self.warnings.bad_record(error, self.read)?;
+                continue;
+            }
             let mut record = self.record(&raw)?;
+            self.read = true;
             if !self.source.has_times() {
                 return Ok(Some(record));
             }
@@ -230,17 +272,13 @@ impl<S: RequestSource> NormalisedReader<S> {
         }
     }
 
-    /// The record of `raw`, without its time.
+    /// The record of `raw`, which is in range, without its time.
     fn record(&mut self, raw: &RawRequest) -> Result<Record, TraceError> {
         let volume = match self.volumes.number(raw.volume) {
             Some(volume) => volume,
             None => self.add_volume(raw.volume)?,
         };
-        let fits = raw.start.checked_add(raw.sectors).is_some_and(|end| end <= SECTORS_MAX);
-        let sectors = match u32::try_from(raw.sectors) {
-            Ok(sectors) if fits => sectors,
-            _ => return Err(self.out_of_range(raw)),
-        };
+        let sectors = u32::try_from(raw.sectors).unwrap_or(u32::MAX);
         if raw.rounded {
             self.warnings.add(self.source.location(), ROUNDED);
         }
@@ -265,9 +303,14 @@ impl<S: RequestSource> NormalisedReader<S> {
         })
     }
 
-    #[cold]
-    fn out_of_range(&self, raw: &RawRequest) -> TraceError {
+    /// The error of a request that no device could serve.
+    #[inline]
+    fn out_of_range(&self, raw: &RawRequest) -> Option<TraceError> {
         let (start, sectors) = (raw.start, raw.sectors);
+        let fits = start.checked_add(sectors).is_some_and(|end| end <= SECTORS_MAX);
+        if fits && sectors <= u64::from(u32::MAX) {
+            return None;
+        }
         let message = if sectors > u64::from(u32::MAX) {
             format!(
                 "a request of {sectors} sectors (2 TiB or more) is implausible; check the format"
@@ -275,7 +318,7 @@ impl<S: RequestSource> NormalisedReader<S> {
         } else {
             format!("sector {start} is beyond any device (2^55 sectors); check the format")
         };
-        self.source.file().error(self.source.location(), message)
+        Some(self.source.file().error(self.source.location(), message))
     }
 
     /// Fills the window; records how the trace ended.
@@ -318,7 +361,7 @@ impl<S: RequestSource> NormalisedReader<S> {
             SourceLocation::Record(count) => format!(" in {count} records"),
         };
         let mut message = format!("no requests{seen}");
-        for warning in &self.warnings.0 {
+        for warning in &self.warnings.list {
             message += &format!("; {} times: {}", warning.count, warning.message);
         }
         self.source.file().error(SourceLocation::File, message)
@@ -345,7 +388,7 @@ impl<S: RequestSource> RecordReader for NormalisedReader<S> {
     }
 
     fn warnings(&self) -> &[Warning] {
-        &self.warnings.0
+        &self.warnings.list
     }
 
     fn progress(&self) -> Option<f64> {

@@ -4,12 +4,12 @@
 use super::normalise::RawRequest;
 use super::records::{ParsedRecord, RecordParser, open_records, u32_at, u64_at};
 use super::{Confidence, FileHead, FormatEntry, choice};
-use hybridsim_config::param::{Kind, Param};
+use hybridsim_config::param::{Kind, Param, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Op, SECTOR_BYTES};
 use rustc_hash::FxHashMap;
 
-const OBJECTS: Param = Param::with(
+pub(super) const OBJECTS: Param = Param::with(
     "objects",
     Kind::Choice(&["sector", "byte", "dense"]),
     "\"sector\"",
@@ -27,11 +27,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     },
     sniff,
     open: |input| {
-        let objects = match choice(&input.settings, &OBJECTS) {
-            "dense" => Objects::Dense { extents: FxHashMap::default(), end: 0 },
-            "byte" => Objects::Byte,
-            _ => Objects::Sector,
-        };
+        let objects = Objects::new(&input.settings);
         Ok(open_records(input, objects))
     },
     same_as: &[],
@@ -42,7 +38,8 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 
 const BYTES: usize = 24;
 
-enum Objects {
+/// What the number of an object means.
+pub(super) enum Objects {
     Sector,
     Byte,
     /// First sector and sectors by object.
@@ -74,24 +71,22 @@ fn sniff(head: &FileHead<'_>) -> Confidence {
     }
 }
 
-impl RecordParser for Objects {
-    fn bytes(&self) -> usize {
-        BYTES
+impl Objects {
+    pub fn new(settings: &Settings) -> Self {
+        match choice(settings, &OBJECTS) {
+            "dense" => Self::Dense { extents: FxHashMap::default(), end: 0 },
+            "byte" => Self::Byte,
+            _ => Self::Sector,
+        }
     }
 
-    fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String> {
-        let time_ns = u64::from(u32_at(record, 0)) * 1_000_000_000;
-        let (object, size) = (u64_at(record, 4), u64::from(u32_at(record, 12)));
+    /// First sector, sectors, and whether the range was extended to whole sectors.
+    pub fn locate(&mut self, object: u64, size: u64) -> Result<(u64, u64, bool), String> {
         let sectors = size.div_ceil(SECTOR_BYTES);
         let start = match self {
             Self::Byte => {
-                return Ok(ParsedRecord::Request(RawRequest::bytes(
-                    time_ns,
-                    0,
-                    Op::Read,
-                    object,
-                    size,
-                )));
+                let raw = RawRequest::bytes(0, 0, Op::Read, object, size);
+                return Ok((raw.start, raw.sectors, raw.rounded));
             }
             Self::Sector if object >= 1 << 55 => {
                 return Err(format!(
@@ -104,12 +99,27 @@ impl RecordParser for Objects {
                 if extent.1 < sectors {
                     // New, or grown: it gets a new extent.
                     *extent = (*end, sectors);
-                    *end += sectors;
+                    *end = end.saturating_add(sectors);
                 }
                 extent.0
             }
         };
-        Ok(ParsedRecord::Request(RawRequest::sectors(time_ns, 0, Op::Read, start, sectors)))
+        Ok((start, sectors, false))
+    }
+}
+
+impl RecordParser for Objects {
+    fn bytes(&self) -> usize {
+        BYTES
+    }
+
+    fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String> {
+        let time_ns = u64::from(u32_at(record, 0)) * 1_000_000_000;
+        let (object, size) = (u64_at(record, 4), u64::from(u32_at(record, 12)));
+        let (start, sectors, rounded) = self.locate(object, size)?;
+        let mut raw = RawRequest::sectors(time_ns, 0, Op::Read, start, sectors);
+        raw.rounded = rounded;
+        Ok(ParsedRecord::Request(raw))
     }
 }
 

@@ -15,6 +15,10 @@ pub(crate) enum ParsedRecord {
 pub(crate) trait RecordParser {
     /// Length of a record.
     fn bytes(&self) -> usize;
+    /// Whether records have times.
+    fn has_times(&self) -> bool {
+        true
+    }
     /// Parses a record of that many bytes. The error names the problem.
     fn parse(&mut self, record: &[u8]) -> Result<ParsedRecord, String>;
 }
@@ -24,6 +28,8 @@ struct RecordSource<P> {
     file: TraceFile,
     parser: P,
     record: u64,
+    /// Whether any record was a request.
+    read: bool,
 }
 
 pub(crate) const CUT: &str = "the last record is truncated; left out";
@@ -50,9 +56,14 @@ impl<P: RecordParser> RequestSource for RecordSource<P> {
             self.file.consume(bytes);
             self.record += 1;
             match record {
-                Ok(ParsedRecord::Request(raw)) => return Ok(Some(raw)),
+                Ok(ParsedRecord::Request(raw)) => {
+                    self.read = true;
+                    return Ok(Some(raw));
+                }
                 Ok(ParsedRecord::Skipped(message)) => warnings.add(location, message),
-                Err(message) => return Err(self.file.error(location, message)),
+                Err(message) => {
+                    warnings.bad_record(self.file.error(location, message), self.read)?;
+                }
             }
         }
     }
@@ -64,14 +75,19 @@ impl<P: RecordParser> RequestSource for RecordSource<P> {
     fn file(&self) -> &TraceFile {
         &self.file
     }
+
+    fn has_times(&self) -> bool {
+        self.parser.has_times()
+    }
 }
 
 pub(crate) fn open_records<P: RecordParser + 'static>(
     input: FormatInput,
     parser: P,
 ) -> Box<dyn RecordReader> {
-    let FormatInput { file, reorder_records, .. } = input;
-    Box::new(NormalisedReader::new(RecordSource { file, parser, record: 0 }, reorder_records))
+    let FormatInput { file, reorder_records, warnings, .. } = input;
+    let source = RecordSource { file, parser, record: 0, read: false };
+    Box::new(NormalisedReader::new(source, reorder_records, warnings))
 }
 
 /// Little-endian numbers at an offset of a record.

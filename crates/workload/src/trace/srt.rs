@@ -22,7 +22,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     },
     open: |input| {
         let source = Srt::new(input.file)?;
-        Ok(Box::new(NormalisedReader::new(source, input.reorder_records)))
+        Ok(Box::new(NormalisedReader::new(source, input.reorder_records, input.warnings)))
     },
     same_as: &[],
     sample: b"$$TR_IOREC-1.3 (sample)\0\nversion = 1.3;\nsectorsize  = 256,\n\x0c\

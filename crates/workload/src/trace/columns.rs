@@ -1,0 +1,336 @@
+//! Any CSV or other table of text, described by the user: which column holds what, in which unit.
+
+use super::bytes::HEAD_BYTES;
+use super::lines::{LineError, LineParser, ParsedLine, open_lines};
+use super::names::NameTable;
+use super::normalise::RawRequest;
+use super::number;
+use super::{Confidence, FileHead, FormatEntry, FormatInput, choice};
+use crate::record::{RecordReader, SourceLocation, TraceError};
+use hybridsim_config::param::{Kind, Param, Settings};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{Op, SECTOR_BYTES};
+
+const TIME: Param = Param::with(
+    "time",
+    Kind::Text,
+    "\"time\"",
+    "Column of the arrival time: its number, counted from 1, or its name in the first line. \"\" if \
+     there is none.",
+);
+const TIME_UNIT: Param = Param::with(
+    "time_unit",
+    Kind::Choice(&["s", "ms", "us", "100ns", "ns"]),
+    "\"s\"",
+    "Unit of the times: s, ms, us, 100ns or ns.",
+);
+const OP: Param = Param::with(
+    "op",
+    Kind::Text,
+    "\"op\"",
+    "Column of the operation, which begins with R, W, D or T (discard, trim) or F (flush) unless \
+     `read` is given. \"\" if all requests are reads.",
+);
+const READ: Param = Param::optional(
+    "read",
+    Kind::Text,
+    "The text in the column of the operation that means a read, such as 1; all others are writes.",
+);
+const OFFSET: Param =
+    Param::with("offset", Kind::Text, "\"offset\"", "Column of the address within its volume.");
+const SIZE: Param = Param::with("size", Kind::Text, "\"size\"", "Column of the length.");
+const VOLUME: Param = Param::optional(
+    "volume",
+    Kind::Text,
+    "Column of the volume, a number or a name; one volume when absent.",
+);
+const UNIT: Param =
+    Param::with("unit", Kind::Bytes, "\"1B\"", "Unit of the addresses, such as 512B or 4KiB.");
+const SIZE_UNIT: Param = Param::optional(
+    "size_unit",
+    Kind::Bytes,
+    "Unit of the lengths; that of the addresses if absent.",
+);
+const SEPARATOR: Param = Param::with(
+    "separator",
+    Kind::Choice(&["auto", "comma", "semicolon", "tab", "blanks"]),
+    "\"auto\"",
+    "What separates columns; `auto` takes tab, comma, semicolon or blanks, whichever comes first \
+     in this list and is in the first line.",
+);
+
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    description: Description {
+        name: "columns",
+        summary: "Any table of text whose columns you describe: time, op, offset, size, volume.",
+        origin: "docs/traces.md",
+        params: &[TIME, TIME_UNIT, OP, READ, OFFSET, SIZE, VOLUME, UNIT, SIZE_UNIT, SEPARATOR],
+    },
+    sniff,
+    open,
+    same_as: &[],
+    sample: b"time,op,offset,size\n0.5,R,4096,8192\n0.75,write,1048576,512\n1.5,Read,0,4096\n",
+};
+
+/// A table whose first line has the default names.
+fn sniff(head: &FileHead<'_>) -> Confidence {
+    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let separator = separator(first, "auto");
+    let has =
+        |name: &str| split(first, separator).any(|text| text.eq_ignore_ascii_case(name.as_bytes()));
+    match ["time", "op", "offset", "size"].into_iter().all(has) {
+        true => Confidence::Likely,
+        false => Confidence::No,
+    }
+}
+
+/// The byte that separates columns; a blank stands for runs of blanks.
+fn separator(line: &[u8], choice: &str) -> u8 {
+    match choice {
+        "comma" => b',',
+        "semicolon" => b';',
+        "tab" => b'\t',
+        "blanks" => b' ',
+        _ => *[b'\t', b',', b';'].iter().find(|byte| line.contains(byte)).unwrap_or(&b' '),
+    }
+}
+
+/// The columns of a line, without quotation marks and blanks around them.
+fn split(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let blanks = separator == b' ';
+    line.split(move |byte| *byte == separator || (blanks && *byte == b'\t'))
+        .filter(move |text| !(blanks && text.is_empty()))
+        .map(|text| {
+            let text = text.trim_ascii();
+            text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text)
+        })
+}
+
+/// Columns counted from 0.
+struct Columns {
+    separator: u8,
+    /// Column, decimal places to nanoseconds, and a factor (the ticks of 100 ns).
+    time: Option<(usize, usize, u64)>,
+    op: Option<usize>,
+    read: Option<Vec<u8>>,
+    offset: usize,
+    size: usize,
+    volume: Option<usize>,
+    unit: u64,
+    size_unit: u64,
+    names: NameTable,
+    /// Whether the first line has names.
+    header: bool,
+    /// Where the columns of a line begin and end.
+    found: Vec<(usize, usize)>,
+}
+
+fn open(mut input: FormatInput) -> Result<Box<dyn RecordReader>, TraceError> {
+    let head = input.file.head()?;
+    if !head.whole && !head.bytes.contains(&b'\n') {
+        // Reports what truncates the first line.
+        input.file.peek(HEAD_BYTES, SourceLocation::Line(1))?;
+    }
+    let head = input.file.head()?;
+    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let parser = Columns::new(&input.settings, first);
+    let parser = parser.map_err(|message| input.file.error(SourceLocation::Line(1), message))?;
+    open_lines(input, parser)
+}
+
+impl Columns {
+    fn new(settings: &Settings, first: &[u8]) -> Result<Self, String> {
+        let separator = separator(first, choice(settings, &SEPARATOR));
+        let mut header = false;
+        let mut column = |param: &Param| -> Result<Option<usize>, String> {
+            let text = choice(settings, param);
+            if text.is_empty() {
+                return Ok(None);
+            }
+            if let Ok(number) = text.parse::<usize>() {
+                return match number.checked_sub(1).filter(|at| *at < 10_000) {
+                    Some(at) => Ok(Some(at)),
+                    None => Err(format!("`{}`: columns are counted from 1", param.name)),
+                };
+            }
+            header = true;
+            let named = |name: &[u8]| name.eq_ignore_ascii_case(text.as_bytes());
+            match split(first, separator).position(named) {
+                Some(at) => Ok(Some(at)),
+                None => Err(format!(
+                    "`{}`: the first line has no column called \"{text}\"; give its name or number",
+                    param.name
+                )),
+            }
+        };
+        let (time, op, volume) = (column(&TIME)?, column(&OP)?, column(&VOLUME)?);
+        let needed = |at: Option<usize>, name| at.ok_or(format!("`{name}` needs a column"));
+        let offset = needed(column(&OFFSET)?, "offset")?;
+        let size = needed(column(&SIZE)?, "size")?;
+        let (shift, ticks) = match choice(settings, &TIME_UNIT) {
+            "ms" => (6, 1),
+            "us" => (3, 1),
+            "100ns" => (0, 100),
+            "ns" => (0, 1),
+            _ => (9, 1),
+        };
+        let unit = settings.bytes_opt(UNIT.name).unwrap_or(1);
+        Ok(Self {
+            separator,
+            time: time.map(|at| (at, shift, ticks)),
+            op,
+            read: settings.text_opt(READ.name).map(|text| text.as_bytes().to_vec()),
+            offset,
+            size,
+            volume,
+            unit,
+            size_unit: settings.bytes_opt(SIZE_UNIT.name).unwrap_or(unit),
+            names: NameTable::default(),
+            header,
+            found: Vec::new(),
+        })
+    }
+}
+
+/// The operation that a word begins with, or that is not the word for reads.
+fn op(text: &[u8], read: Option<&[u8]>) -> Result<Op, LineError> {
+    let first = text.first().map(u8::to_ascii_uppercase);
+    match (read, first) {
+        (_, None) => Err(LineError::new("the operation", "is missing")),
+        (Some(read), _) if text.eq_ignore_ascii_case(read) => Ok(Op::Read),
+        (Some(_), _) | (None, Some(b'W')) => Ok(Op::Write),
+        (None, Some(b'R')) => Ok(Op::Read),
+        (None, Some(b'D' | b'T')) => Ok(Op::Trim),
+        (None, Some(b'F')) => Ok(Op::Flush),
+        (None, Some(_)) => Err(LineError::new(
+            "the operation",
+            "does not begin with R, W, D, T or F: name the text that means a read with `read`",
+        )),
+    }
+}
+
+impl LineParser for Columns {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, LineError> {
+        if std::mem::take(&mut self.header) {
+            return Ok(ParsedLine::NoRequest);
+        }
+        let base = line.as_ptr() as usize;
+        self.found.clear();
+        self.found.extend(split(line, self.separator).map(|text| {
+            let start = text.as_ptr() as usize - base;
+            (start, start + text.len())
+        }));
+        let at = |column: usize| match self.found.get(column) {
+            Some(&(start, end)) => &line[start..end],
+            None => b"",
+        };
+        let time_ns = match self.time {
+            Some((column, shift, ticks)) => {
+                let time = number::scaled(at(column), shift);
+                let time = time.map_err(|error| LineError::number("the time", error))?;
+                time.checked_mul(ticks).ok_or(LineError::new("the time", "is too large"))?
+            }
+            None => 0,
+        };
+        let op = match self.op {
+            Some(column) => op(at(column), self.read.as_deref())?,
+            None => Op::Read,
+        };
+        let bytes = |name, text, unit| -> Result<u64, LineError> {
+            let number = number::whole(text).map_err(|error| LineError::number(name, error))?;
+            number.checked_mul(unit).ok_or(LineError::new(name, "is too large"))
+        };
+        let volume = match self.volume {
+            Some(column) => self.names.number("the volume", at(column))?,
+            None => 0,
+        };
+        if op == Op::Flush {
+            return Ok(ParsedLine::Request(RawRequest::sectors(time_ns, volume, op, 0, 0)));
+        }
+        // Addresses in sectors or larger units may be beyond 2^64 bytes.
+        if self.unit.is_multiple_of(SECTOR_BYTES) && self.size_unit.is_multiple_of(SECTOR_BYTES) {
+            let start = bytes("the offset", at(self.offset), self.unit / SECTOR_BYTES)?;
+            let sectors = bytes("the size", at(self.size), self.size_unit / SECTOR_BYTES)?;
+            return Ok(ParsedLine::Request(RawRequest::sectors(
+                time_ns, volume, op, start, sectors,
+            )));
+        }
+        let offset = bytes("the offset", at(self.offset), self.unit)?;
+        let length = bytes("the size", at(self.size), self.size_unit)?;
+        Ok(ParsedLine::Request(RawRequest::bytes(time_ns, volume, op, offset, length)))
+    }
+
+    fn label(&self, volume: u64) -> String {
+        if self.volume.is_some() { self.names.name(volume) } else { volume.to_string() }
+    }
+
+    fn has_times(&self) -> bool {
+        self.time.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::lines::check_line;
+    use hybridsim_config::param::Value;
+
+    fn columns(first: &str, list: &[(&'static str, &str)]) -> Result<Columns, String> {
+        let mut settings = Settings::default();
+        for &(name, text) in list {
+            let value = match text.parse() {
+                Ok(bytes) if name.ends_with("unit") => Value::Bytes(bytes),
+                _ => Value::Text(text.to_owned()),
+            };
+            settings.set(name, value);
+        }
+        Columns::new(&settings, first.as_bytes())
+    }
+
+    #[test]
+    fn columns_by_name_and_by_number() {
+        let mut named = columns("Size;TIME;\"op\";offset;vm", &[("volume", "vm")]).unwrap();
+        check_line(&mut named, "Size;TIME;\"op\";offset;vm", "no request");
+        check_line(&mut named, "512;0.5;Read;1024;web", "500000000 ns, volume web: read 2+1");
+        check_line(&mut named, "512;0.5;flush;;web", "500000000 ns, volume web: flush 0+0");
+        check_line(
+            &mut named,
+            "512;0.5;x;1024;web",
+            "the operation does not begin with R, W, D, T or F: name the text that means a read with `read`",
+        );
+        check_line(&mut named, "512;0.5;R", "the volume is missing");
+        let list = [
+            ("time", "2"),
+            ("op", "1"),
+            ("offset", "4"),
+            ("size", "3"),
+            ("read", "0"),
+            ("unit", "4096"),
+            ("size_unit", "512"),
+            ("time_unit", "100ns"),
+        ];
+        let mut numbered = columns("1 7 8 2", &list).unwrap();
+        check_line(&mut numbered, "1 7 8   2", "700 ns, volume 0: write 16+8");
+        check_line(&mut numbered, "0 7 8 2", "700 ns, volume 0: read 16+8");
+        check_line(&mut numbered, "0 -7 8 2", "the time is negative");
+        check_line(&mut numbered, "0 7 8", "the offset is missing");
+        let large = "0 7 8 18446744073709551615";
+        check_line(&mut numbered, large, "the offset is too large");
+    }
+
+    #[test]
+    fn descriptions_that_do_not_fit() {
+        let check = |list: &[(&'static str, &str)], expect: &str| {
+            let error = columns("time,op,offset,length", list).err().expect("an error");
+            assert!(error.contains(expect), "{error}");
+        };
+        check(&[], "`size`: the first line has no column called \"size\"");
+        check(&[("size", "0")], "columns are counted from 1");
+        check(&[("size", "")], "`size` needs a column");
+        let mut untimed =
+            columns("time,op,offset,length", &[("size", "4"), ("time", ""), ("op", "")]).unwrap();
+        assert!(!untimed.has_times());
+        check_line(&mut untimed, "time,op,offset,length", "no request");
+        check_line(&mut untimed, "x,x,512,512", "0 ns, volume 0: read 1+1");
+    }
+}
