@@ -80,6 +80,46 @@ fn every_real_trace_replays_on_every_system() {
     }
 }
 
+/// Replays at most `count` records of `trace` on the example `system` as it is, with `fit` alone.
+fn fitted(registry: &Registry, system: &str, trace: &Path, count: u64) -> RunResults {
+    let mut sets = vec!["workload.fit=true".to_owned(), format!("workload.count={count}")];
+    if system == "ssd" {
+        // As above.
+        sets.push("component.ssd.precondition=none".to_owned());
+    }
+    let mut input = Input::read(&examples().join(format!("{system}.toml")), &sets).expect("valid");
+    input.trace = Some(trace.to_owned());
+    let scenario = Scenario::check(input, registry).unwrap_or_else(|problems| panic!("{problems}"));
+    let what = format!("{system} {}", trace.display());
+    let done = run::run(&scenario, registry, Options::default());
+    let done = done.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(done.fault, None, "{what}");
+    done.results
+}
+
+#[test]
+fn every_real_trace_replays_on_every_example_with_fit() {
+    let Some(data) = std::env::var_os("HYBRIDSIM_DATA").map(PathBuf::from) else {
+        println!("skipped: HYBRIDSIM_DATA is not set");
+        return;
+    };
+    let folder = data.join("traces");
+    let registry = standard();
+    let (mut runs, mut changed) = (0, 0);
+    for (file, &count) in &manifest(&folder) {
+        let expected = count.min(3_000);
+        for system in SYSTEMS {
+            let results = fitted(&registry, system, &folder.join(file), expected);
+            assert_eq!(results.requests, expected, "{file} on {system}");
+            let fit = results.warnings.iter().filter(|warning| warning.contains("fit: "));
+            changed += usize::from(fit.count() > 0);
+            runs += 1;
+        }
+    }
+    assert!(runs >= 87 && changed > 0 && changed < runs, "{changed} of {runs} needed `fit`");
+    println!("{runs} replays, {changed} of them changed by `fit`");
+}
+
 #[test]
 fn every_bundled_recording_replays_on_every_system() {
     let folder = examples().join("../workloads");

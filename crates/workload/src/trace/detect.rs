@@ -4,7 +4,7 @@ use super::five_columns::{self, Reading};
 use super::{Confidence, FileHead, FormatEntry};
 use hybridsim_config::param::{Settings, Value};
 
-/// Readings whose scores are closer than this cannot be told apart: the user must choose.
+/// Readings whose scores are closer than this cannot be distinguished: the user must choose.
 const UNDECIDED: f64 = 0.75;
 /// Readings that score lower than the best by this much are ruled out.
 const RULED_OUT: f64 = 2.0;
@@ -105,7 +105,7 @@ fn single<'a>(top: &[&'a FormatEntry], confidence: Confidence) -> Result<Chosen<
     };
     let evidence = match confidence {
         Confidence::Certain => "",
-        Confidence::Likely => "its fields have plausible values, but nothing marks the format",
+        Confidence::Likely => "its first records have plausible values, but nothing marks it",
         _ => "most of its first lines can be read, and as no other format",
     };
     let (reading, evidence) = (entry.description.name.to_owned(), evidence.to_owned());

@@ -6,7 +6,7 @@ mod weigh;
 pub(crate) use weigh::{Reading, readings};
 
 use super::bytes::FileHead;
-use super::lines::{Blanks, LineError, LineParser, ParsedLine, open_lines};
+use super::lines::{Blanks, FEW_BAD, LineError, LineParser, ParsedLine, open_lines};
 use super::normalise::RawRequest;
 use super::number;
 use super::{Confidence, FormatEntry, FormatInput, choice};
@@ -168,7 +168,7 @@ fn sniff(head: &FileHead<'_>, accepts: impl Fn(&HeadStatistics) -> bool) -> Conf
     let found = HeadStatistics::of(head);
     match found.rows > found.bad && accepts(&found) {
         false => Confidence::No,
-        true if found.bad == 0 => Confidence::Likely,
+        true if found.bad * FEW_BAD <= found.rows => Confidence::Likely,
         true => Confidence::Possible,
     }
 }

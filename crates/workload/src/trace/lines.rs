@@ -289,6 +289,9 @@ pub(crate) fn try_lines<P: LineParser>(head: &FileHead<'_>, parser: &mut P) -> (
     (requests, bad)
 }
 
+/// One bad line in so many leaves a format likely.
+pub(crate) const FEW_BAD: usize = 10;
+
 /// `best` when the parser accepts all lines of the head, less when it accepts most.
 pub(crate) fn sniff_lines<P: LineParser>(
     head: &FileHead<'_>,
@@ -298,6 +301,7 @@ pub(crate) fn sniff_lines<P: LineParser>(
     match try_lines(head, parser) {
         (0, _) => Confidence::No,
         (_, 0) => best,
+        (requests, bad) if bad * FEW_BAD <= requests => best.min(Confidence::Likely),
         (requests, bad) if requests > bad => Confidence::Possible,
         _ => Confidence::No,
     }

@@ -278,6 +278,8 @@ fn choice<'a>(settings: &'a Settings, param: &Param) -> &'a str {
 }
 
 #[cfg(test)]
+mod ambiguous;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod real;

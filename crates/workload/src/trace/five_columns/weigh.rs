@@ -2,7 +2,7 @@
 //!
 //! A score counts decades of evidence. The documented unit of a format is worth half a decade;
 //! rates and sizes outside the usual range cost what they are outside it; alignment and sequential
-//! runs tell sectors, pages and bytes apart.
+//! runs distinguish sectors, pages and bytes.
 
 use super::{FiveColumns, OpColumn, Unit};
 use crate::trace::bytes::FileHead;
