@@ -311,8 +311,9 @@ fn a_request_beyond_the_device_names_the_remedy() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{message}");
     assert!(message.contains("wrap") && message.contains("larger device"), "{message}");
-    let json: Value = serde_json::from_slice(&output.stdout).expect("what was done is kept");
-    assert_eq!(json["complete"], false);
+    assert!(message.contains("workload.address") && message.contains("--fit"), "{message}");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(json["error"]["exit_code"], 3, "known before the run");
     let output =
         call(&["run", &toy, "--trace", &trace, "--set", "workload.address=wrap", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));

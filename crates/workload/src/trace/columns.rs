@@ -15,8 +15,8 @@ const TIME: Param = Param::with(
     "time",
     Kind::Text,
     "\"time\"",
-    "Column of the arrival time: its number, counted from 1, or its name in the first line. \"\" if \
-     there is none.",
+    "Column of the arrival time: its number, counted from 1, or its name in the first line. \"\" \
+     if there is none.",
 );
 const TIME_UNIT: Param = Param::with(
     "time_unit",
@@ -296,7 +296,8 @@ mod tests {
         check_line(
             &mut named,
             "512;0.5;x;1024;web",
-            "the operation does not begin with R, W, D, T or F: name the text that means a read with `read`",
+            "the operation does not begin with R, W, D, T or F: name the text that means a read \
+             with `read`",
         );
         check_line(&mut named, "512;0.5;R", "the volume is missing");
         let list = [

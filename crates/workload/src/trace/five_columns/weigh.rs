@@ -1,6 +1,6 @@
 //! Weighs the readings of five columns by what the columns would mean.
 //!
-//! A score counts decades of evidence. The documented unit of a format is worth half a decade;
+//! A score counts decades of evidence. The documented unit of a format counts half a decade;
 //! rates and sizes outside the usual range cost what they are outside it; alignment and sequential
 //! runs distinguish sectors, pages and bytes.
 
@@ -176,7 +176,7 @@ impl HeadStatistics {
         if self.whole_times && unit_ns == 1e6 {
             reading.add(-0.5, "whole milliseconds");
         }
-        if !self.whole_times || gap_ns > 0.0 {
+        if gap_ns > 0.0 {
             reading.score -= outside(gap_ns, GAP_NS);
         }
         let tick_ns = self.tick as f64 / 1e6 * unit_ns;
@@ -294,6 +294,8 @@ mod tests {
         assert!(format == "flashsim" && margin > 0.75, "{format} {margin}");
         let (format, _, margin) = best(lines(100, 9, 512, 0, &[4096, 512, 1536]));
         assert!(format == "replayer-bytes" && margin > 2.0, "{format} {margin}");
+        let (format, _, margin) = best("0.5 0 8 8 1\n".to_owned());
+        assert!(format == "disksim" && margin > 0.75, "one line: {format} {margin}");
         // Small sizes at any sector: sectors or pages.
         assert!(best(lines(100, 9, 1, 0, &[1, 2, 3])).2 < 0.75);
     }
