@@ -129,8 +129,8 @@ impl SimulateArgs {
             let value = if is_table { format.clone() } else { format!("{format:?}") };
             format!("workload.format={value}")
         });
-        let set = flags.into_iter().filter_map(|(given, set)| given.then(|| set.to_owned()));
-        set.chain(format)
+        let given = flags.into_iter().filter(|(given, _)| *given);
+        given.map(|(_, set)| set.to_owned()).chain(format)
     }
 }
 

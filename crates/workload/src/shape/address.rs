@@ -134,9 +134,8 @@ impl AddressMap {
             }
             Self::Error { capacity } if end > *capacity => {
                 return Err(format!(
-                    "addresses lie beyond the device: the trace needs a device of {end} sectors ({}), this \
-                     one has {capacity} \
-                     ({}): {REMEDY}",
+                    "addresses lie beyond the device: the trace needs a device of {end} sectors \
+                     ({}), this one has {capacity} ({}): {REMEDY}",
                     gib(end),
                     gib(*capacity)
                 ));
