@@ -59,13 +59,19 @@ fn read_with(path: &Path, options: &OpenOptions) -> (Vec<Record>, Result<usize, 
     (records, Ok(trace.warnings().len()))
 }
 
-/// Reads `bytes` as `entry` and by content; neither may panic.
+/// Reads `bytes` as `entry`, with and without bad records, and by content; none may panic.
 fn read_both(folder: &TempFolder, entry: &FormatEntry, bytes: &[u8]) {
     let path = folder.file(bytes);
     let _ = read(&path, None);
-    let (_, end) = read(&path, Some(entry.description.name));
-    if let Err(error) = end {
+    let (strict, end) = read(&path, Some(entry.description.name));
+    if let Err(error) = &end {
         assert!(!error.message.is_empty());
+    }
+    let skipping = OpenOptions { skip_bad_lines: true, ..named(entry.description.name) };
+    let (lenient, _) = read_with(&path, &skipping);
+    assert!(lenient.len() >= strict.len(), "{}", entry.description.name);
+    if end.is_ok() {
+        assert_eq!(lenient, strict, "nothing was bad");
     }
 }
 
