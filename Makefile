@@ -8,7 +8,7 @@ DEMO   := demo-out
 .PHONY: demo test test-rust test-python lint bench docs clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid of the two
-	$(CARGO) run --release --locked --quiet --package hybridsim -- compare \
+	$(CARGO) run --profile demo --locked --package hybridsim -- compare \
 		examples/disk.toml examples/ssd.toml examples/hybrid.toml --out $(DEMO) --force
 
 test: lint test-rust test-python ## run all tests
@@ -18,7 +18,7 @@ test-rust:
 	$(CARGO) test --locked --workspace --exclude hybridsim-python
 
 test-python: $(VENV)/.ready
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --locked --quiet
 	$(VENV)/bin/python -m pytest -q
 
 lint:
