@@ -18,12 +18,21 @@ pub struct Mechanics {
     pub rotation: Rotation,
     /// Time to change to another surface of the same cylinder.
     pub head_switch: SimDuration,
-    /// Time to settle after the arm or head moved, before a write.
-    pub write_settle: SimDuration,
+    /// How movements before a write differ.
+    pub before_write: WriteMoves,
     /// Whether a track is read from wherever the head arrives.
     pub zero_latency: bool,
     /// The last position a scheduler asked about: it compares many requests from the same one.
     asked: Cell<(u64, u32, u32)>,
+}
+
+/// How movements before a write differ from those before a read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteMoves {
+    /// Time to settle after the arm or head moved.
+    pub settle: SimDuration,
+    /// By how much they are shorter, down to nothing.
+    pub reduction: SimDuration,
 }
 
 /// Position of the arm.
@@ -95,7 +104,7 @@ impl Mechanics {
         seeks: SeekTable,
         rotation: Rotation,
         head_switch: SimDuration,
-        write_settle: SimDuration,
+        before_write: WriteMoves,
         zero_latency: bool,
     ) -> Self {
         let first = layout.locate(Lba(0));
@@ -104,7 +113,7 @@ impl Mechanics {
             seeks,
             rotation,
             head_switch,
-            write_settle,
+            before_write,
             zero_latency,
             asked: Cell::new((0, first.cylinder, first.head)),
         }
@@ -120,7 +129,11 @@ impl Mechanics {
         if from.head != to.head {
             time = time.max(self.head_switch);
         }
-        if write { time + self.write_settle } else { time }
+        if write {
+            (time + self.before_write.settle).saturating_sub(self.before_write.reduction)
+        } else {
+            time
+        }
     }
 
     /// Moves the sectors of `run`, which must lie within the drive, the arm leaving `from` at

@@ -3,7 +3,7 @@
 use crate::source::{FileSource, LocatedError, Result, quote};
 use crate::syntax::{Block, Item};
 use crate::table::Conversion::{Count, Described, Ms};
-use crate::table::{ImportLog, ParameterTable, TomlTable, convert, ms, ms_of, row};
+use crate::table::{ImportLog, MS_MAX, ParameterTable, TomlTable, convert, ms, ms_of, row};
 use crate::{indexed, zoned};
 use std::fmt::Write;
 
@@ -44,7 +44,10 @@ pub const MECHANICS: ParameterTable = ParameterTable {
             Described("`seek`, if `Seek type` is `hpl` or `hplplus10`"),
         ),
         row("First ten seek times", Described("`seek`, if `Seek type` is `hplplus10`")),
-        row("Add. write settling delay", Ms("write_settle")),
+        row(
+            "Add. write settling delay",
+            Described("`write_settle`; `write_seek_reduction` where it is negative"),
+        ),
         row("Head switch time", Ms("head_switch")),
         row("Rotation speed (in rpms)", Described("`rpm`")),
         row("Percent error in rpms", Described("nothing: the speed is exact")),
@@ -65,6 +68,7 @@ pub(crate) fn lines(
     lines.from("rpm", format!("\"{rpm}rpm\""), ("Rotation speed (in rpms)", speed), log);
     convert(&DM_DISK, model, lines, log)?;
     convert(&MECHANICS, mechanics, lines, log)?;
+    settle(mechanics, lines, log)?;
     seek(mechanics, files, lines, log)?;
     let layout = model.need("Layout Model")?;
     let block = layout.block()?;
@@ -103,6 +107,16 @@ fn access_time(mechanics: &Block, log: &mut ImportLog) -> Result<()> {
             return Err(LocatedError::new(item.location, message));
         }
     }
+    Ok(())
+}
+
+/// The settling time before a write. DiskSim adds a negative one like any other.
+fn settle(mechanics: &Block, lines: &mut TomlTable, log: &ImportLog) -> Result<()> {
+    const KEY: &str = "Add. write settling delay";
+    let Some(item) = mechanics.get(KEY) else { return Ok(()) };
+    let delay = item.number_in(-MS_MAX, MS_MAX)?;
+    let key = if delay < 0.0 { "write_seek_reduction" } else { "write_settle" };
+    lines.from(key, ms(delay.abs()), (KEY, item), log);
     Ok(())
 }
 
@@ -250,8 +264,12 @@ fn cylinders(model: &Block, layout: &Block, log: &mut ImportLog) -> Result<()> {
 fn capacity(model: &Block, held: i64, lines: &mut TomlTable, log: &mut ImportLog) -> Result<()> {
     let Some(item) = model.get("Block count") else { return Ok(()) };
     let wanted = item.whole_in(1, 1 << 50)?;
-    if held < wanted {
-        let message = format!("`Block count` is {wanted}, but the layout has only {held} sectors");
+    if held != wanted {
+        let only = if held < wanted { "only " } else { "" };
+        let message = format!(
+            "`Block count` is {wanted}, but the layout has {only}{held} sectors: one of them does \
+             not describe the drive, and sectors may be on other tracks than they are there"
+        );
         log.warn(item.location, message);
     }
     lines.from("sectors", wanted.min(held).to_string(), ("Block count", item), log);

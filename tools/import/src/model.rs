@@ -110,6 +110,9 @@ impl Model {
         let item = reading.value(&over.value, &shown)?;
         let error = |message: String| LocatedError::nowhere(format!("{shown}: {message}"));
         let wanted = over.component.trim();
+        if let Some(drive) = self.only_drive(wanted) {
+            return replace(drive, &over.parameter, &item).map_err(&error);
+        }
         let names: Vec<String> = match (wanted.split_once(".."), wanted.strip_suffix('*')) {
             (Some((first, last)), _) => names_between(first.trim(), last.trim()).map_err(&error)?,
             (_, Some(prefix)) => {
@@ -131,6 +134,19 @@ impl Model {
             replace(block, &over.parameter, &item).map_err(&error)?;
         }
         Ok(())
+    }
+}
+
+impl Model {
+    /// The drive that a file without instances describes, if `wanted` stands for drives (`disk0`,
+    /// `disk*`, `disk0 .. disk5`) and is no block: the same overrides fit it and its `.parv` file.
+    fn only_drive(&mut self, wanted: &str) -> Option<&mut Block> {
+        let named = self.blocks.iter().any(|block| block.name == wanted);
+        if named || !wanted.starts_with("disk") || !self.instances.is_empty() {
+            return None;
+        }
+        let mut drives = self.blocks.iter_mut().filter(|block| block.kind == "disksim_disk");
+        drives.next().filter(|_| drives.next().is_none())
     }
 }
 

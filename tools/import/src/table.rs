@@ -166,7 +166,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// A day; a longer time in a parameter file is a mistaken unit.
-const MS_MAX: f64 = 86_400_000.0;
+pub(crate) const MS_MAX: f64 = 86_400_000.0;
 
 /// Milliseconds as a TOML duration.
 pub(crate) fn ms(ms: f64) -> String {

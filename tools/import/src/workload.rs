@@ -152,6 +152,9 @@ fn warm_up(item: &Item, lines: &mut TomlTable, log: &ImportLog) -> Result<()> {
     Ok(())
 }
 
+/// The format of measured logs, which holds the pause after each completion.
+const CLOSED_FORMAT: &str = "disksim-validate";
+
 pub(crate) fn replay(
     model: &Model,
     trace: &Trace,
@@ -162,6 +165,10 @@ pub(crate) fn replay(
     lines.set("trace", string(&trace.path), "");
     if let Some(format) = &trace.format {
         lines.set("format", string(format), "");
+    }
+    if trace.format.as_deref() == Some(CLOSED_FORMAT) {
+        let why = "DiskSim replays this format one request at a time, with the pauses of the log";
+        lines.set("times", "\"after-completions\"", why);
     }
     for block in model.of_kind("disksim_iosim") {
         convert(&IOSIM, block, &mut lines, log)?;

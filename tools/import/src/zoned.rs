@@ -109,20 +109,40 @@ struct Sparing {
 
 impl Sparing {
     /// Data sectors of a zone with the given cylinders and sectors per track.
-    fn held(self, (cylinders, track): (i64, i64), reserved: i64, spares: i64, slips: usize) -> i64 {
-        let cylinder = self.heads.saturating_mul(track);
-        let all = cylinders.saturating_mul(cylinder);
+    fn held(self, (cylinders, track): (i64, i64), reserved: i64, spares: i64, bad: &[i64]) -> i64 {
+        let cylinder = self.heads * track;
+        let all = cylinders * cylinder;
         let (unit, kept) = match self.scheme {
             1 => (all, spares.saturating_mul(track)),
             2 | 4 | 5 | 6 => (cylinder, spares),
             3 => (track, spares),
-            7 => (all, spares.saturating_add(slips as i64)),
-            8 => (cylinder.saturating_mul(self.range).min(all), spares),
+            8 => (cylinder * self.range.min(cylinders), spares),
             _ => (all, spares),
         };
-        // Every unit with data has its own spares.
-        let units = all.div_euclid(unit) + i64::from(all % unit > 0) - (reserved / unit);
-        (all - reserved).saturating_sub(units.max(0).saturating_mul(kept)).max(0)
+        let whole = kept == 0 && bad.is_empty();
+        let unit = if whole { all } else { unit };
+        // Where tracks or cylinders have spares, empty space is counted in data sectors.
+        let in_data = (2..=6).contains(&self.scheme) && !whole;
+        let (begin, empty) = if in_data { (0, reserved) } else { (reserved, 0) };
+        let size = if self.scheme == 1 { track } else { 1 };
+        let data = |number: i64| {
+            let (from, to) = ((number * unit).max(begin), (number * unit).saturating_add(unit));
+            let (to, sector) = (to.min(all), |at: i64| at.saturating_mul(size));
+            let low = bad.partition_point(|&at| sector(at) < from);
+            let slips = bad[low..].partition_point(|&at| sector(at) < to) as i64;
+            let lost = if self.scheme == 7 { slips } else { 0 };
+            let free = (to - from).saturating_sub(kept.saturating_add(lost));
+            free.min(to - from - slips * size).max(0)
+        };
+        let (first, end) = (begin.min(all) / unit, (all + unit - 1) / unit);
+        let slipped = bad.iter().map(|at| at.saturating_mul(size) / unit);
+        // The other units are alike.
+        let mut unlike: Vec<i64> = slipped.chain([first, end - 1]).collect();
+        unlike.retain(|number| (first..end).contains(number));
+        unlike.sort_unstable();
+        unlike.dedup();
+        let alike = (end - first - unlike.len() as i64) * unit.saturating_sub(kept).max(0);
+        (alike + unlike.into_iter().map(data).sum::<i64>() - empty).max(0)
     }
 }
 
@@ -161,7 +181,15 @@ fn zone(block: &Block, sparing: Sparing, out: &mut String, log: &mut ImportLog) 
         }
     }
     out.push_str(" },\n");
-    let slips = block.get("slips").map_or(Ok(0), |item| Ok(item.list()?.len()))?;
+    let mut bad = match block.get("slips") {
+        Some(item) => {
+            let numbers = item.list()?.iter().map(|value| value.whole_in(0, 1 << 40));
+            numbers.collect::<Result<Vec<i64>>>()?
+        }
+        None => Vec::new(),
+    };
+    bad.sort_unstable();
+    bad.dedup();
     let (reserved, spares) = (or_none("Empty space at zone front")?, or_none("Number of spares")?);
-    Ok(sparing.held((last - first + 1, per_track), reserved, spares, slips))
+    Ok(sparing.held((last - first + 1, per_track), reserved, spares, &bad))
 }

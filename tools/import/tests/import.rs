@@ -204,6 +204,101 @@ fn implausible_values_are_rejected_with_their_location() {
     check("requests to generate = 100", "requests to generate = 0", "a whole number from 1");
 }
 
+/// A drive of one zone; `zone` and `mechanics` are its further parameters.
+fn drive(count: u32, scheme: u32, zone: &str, settle: f64) -> String {
+    format!(
+        "disksim_disk DRIVE {{ Model = dm_disk D {{ Number of data surfaces = 2,
+  Number of cylinders = 10, Block count = {count}, Layout Model = dm_layout_g1 {{
+  LBN-to-PBN mapping scheme = 0, Sparing scheme used = {scheme}, Zones = [ dm_layout_g1_zone {{
+  First cylinder number = 0, Last cylinder number = 9, Blocks per track = 20, {zone} }} ] }},
+  Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 5.0,
+  Add. write settling delay = {settle}, Head switch time = 1.0,
+  Rotation speed (in rpms) = 5400 }} }},
+  Enable caching in buffer = 0, Max queue length = 1 }}"
+    )
+}
+
+/// The block count is compared with the layout whether it is more or less, and a layout with empty
+/// space in front of its spares holds what DiskSim says.
+#[test]
+fn the_block_count_is_compared_with_the_layout() {
+    let check = |scheme: u32, zone: &str, holds: u32| {
+        let warnings = |count| import(&drive(count, scheme, zone, 0.0)).unwrap().warnings;
+        assert_eq!(warnings(holds), Vec::<String>::new(), "{scheme} {zone}");
+        for count in [holds - 1, holds + 1] {
+            let warnings = warnings(count);
+            let part = format!("`Block count` is {count}, but the layout has ");
+            let says = |text: &str| text.contains(&part) && text.contains(&holds.to_string());
+            assert!(warnings.iter().any(|text| says(text)), "{scheme} {zone}: {warnings:?}");
+        }
+    };
+    let zone = |empty: u32, spares: u32, slips: &str| {
+        format!(
+            "Empty space at zone front = {empty}, Number of spares = {spares}, slips = [ {slips} ]"
+        )
+    };
+    check(0, &zone(0, 0, ""), 400);
+    check(3, &zone(0, 2, ""), 360);
+    // All data sectors of the first track and two of the second.
+    check(3, &zone(20, 2, ""), 340);
+    check(2, &zone(20, 2, ""), 360);
+    check(5, &zone(50, 2, ""), 330);
+    check(9, &zone(20, 2, ""), 378);
+    // A slip uses a spare; a third one on a track has none.
+    check(3, &zone(0, 2, "3, 4, 25"), 360);
+    check(3, &zone(0, 2, "3, 4, 5, 25"), 359);
+    check(7, &zone(0, 2, "3, 4"), 396);
+    check(1, &zone(0, 2, "3"), 360);
+    check(8, &zone(0, 2, ""), 380);
+}
+
+#[test]
+fn a_negative_settling_time_shortens_movements() {
+    let text = |settle| import(&drive(400, 0, "Number of spares = 0", settle)).unwrap().text;
+    assert!(text(0.5).contains("write_settle = \"0.5ms\""), "{}", text(0.5));
+    let negative = text(-0.642);
+    assert!(negative.contains("write_seek_reduction = \"0.642ms\""), "{negative}");
+    assert!(!negative.contains("write_settle"), "{negative}");
+}
+
+/// The drive of a file without instances is meant by the names its `.parv` file gives it.
+#[test]
+fn a_drive_alone_takes_the_overrides_of_its_system() {
+    let with = |component: &str| {
+        let text = drive(400, 0, "Number of spares = 0", 0.0);
+        import_with(&text, |request| {
+            let change = |parameter: &str, value: &str| Override {
+                component: component.to_owned(),
+                parameter: parameter.to_owned(),
+                value: value.to_owned(),
+            };
+            request.overrides = vec![
+                change("Model:Mechanical Model:Head switch time", "0.75"),
+                change("Max queue length", "4"),
+            ];
+        })
+    };
+    for component in ["DRIVE", "disk0", "disk*", "disk0 .. disk5"] {
+        let text = with(component).unwrap_or_else(|error| panic!("{component}: {error}")).text;
+        assert!(text.contains("head_switch = \"0.75ms\""), "{component}: {text}");
+        assert!(text.contains("queue_depth = 4"), "{component}: {text}");
+    }
+    for component in ["bus0", "DRIVES", "driver*"] {
+        assert!(with(component).is_err(), "{component}");
+    }
+}
+
+#[test]
+fn a_log_with_pauses_is_replayed_after_completions() {
+    let with = |format: Option<&str>| {
+        let trace = Trace { path: "t".into(), format: format.map(str::to_owned) };
+        import_with(&machine(), |request| request.trace = Some(trace)).unwrap().text
+    };
+    let line = "times = \"after-completions\"";
+    assert!(with(Some("disksim-validate")).contains(line));
+    assert!(!with(Some("disksim")).contains(line) && !with(None).contains(line));
+}
+
 /// Unsupported parameters cause warnings with their location.
 #[test]
 fn unsupported_parameters_are_reported() {

@@ -106,9 +106,7 @@ fn log_name(drive: &Drive) -> String {
 
 /// The imported drive under its log.
 fn job(drive: &Drive, disks: &Path) -> Result<Job, ExperimentError> {
-    Ok(Job::new(drive.name, imported(drive, disks)?)
-        .set("workload.times", "\"after-completions\"")
-        .with_latencies())
+    Ok(Job::new(drive.name, imported(drive, disks)?).with_latencies())
 }
 
 /// The scenario of a drive and its log.

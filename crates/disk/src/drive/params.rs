@@ -4,7 +4,7 @@ use super::electronics::{self, Electronics, Handshake, Link, Overheads};
 use super::{DriveParts, HardDisk};
 use crate::cache::{ReadAheadLimit, ReadAheadPolicy, SegmentsSpec};
 use crate::geometry::{Layout, Sparing, index, zone};
-use crate::mechanics::Mechanics;
+use crate::mechanics::{Mechanics, WriteMoves};
 use crate::power::SpinDown;
 use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
 use crate::seek::{SeekEntry, SeekTable};
@@ -114,6 +114,13 @@ const MECHANICS: &[Param] = &[
         Kind::Duration,
         "\"0us\"",
         "Added to a seek or head switch before a write.",
+    ),
+    Param::with(
+        "write_seek_reduction",
+        Kind::Duration,
+        "\"0us\"",
+        "Subtracted from a seek or head switch before a write, which it can reduce to nothing. \
+         DiskSim's files for some drives have it as a negative settling delay.",
     ),
     Param::with(
         "resettle_share",
@@ -279,7 +286,10 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Pr
         seeks,
         Rotation::new(settings.number("rpm"), offset),
         settings.duration("head_switch"),
-        settings.duration("write_settle"),
+        WriteMoves {
+            settle: settings.duration("write_settle"),
+            reduction: settings.duration("write_seek_reduction"),
+        },
         settings.flag("zero_latency"),
     );
     let buffer = segments(settings);

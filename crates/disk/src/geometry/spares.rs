@@ -79,6 +79,12 @@ impl Sparing {
         pushed
     }
 
+    /// Whether the empty space at the front of a zone is counted in sectors for data, spares left
+    /// out: DiskSim's rule where tracks or cylinders have spares of their own.
+    fn reserves_data(self) -> bool {
+        matches!(self, Self::TrackEnd | Self::CylinderEnd | Self::CylinderFront)
+    }
+
     /// Sectors in a unit that has its own spares, in a zone of `all` sectors.
     fn unit(self, track: u64, heads: u64, all: u64) -> u64 {
         match self {
@@ -119,11 +125,10 @@ impl Pieces {
         self.blocks += to - from;
     }
 
-    /// Sectors `from..to` but for `slips`, which ascend; the first or last `data` of them.
-    fn add_around(&mut self, (from, to): (u64, u64), slips: &[u64], data: u64, front: bool) {
-        let good = (to - from).saturating_sub(slips.len() as u64);
-        let mut skip = if front { good.saturating_sub(data) } else { 0 };
-        let mut left = data.min(good);
+    /// `data` of the sectors `from..to` that are not among `slips`, which ascend, behind the first
+    /// `skip` of them.
+    fn add_around(&mut self, (from, to): (u64, u64), slips: &[u64], mut skip: u64, data: u64) {
+        let mut left = data;
         let mut at = from;
         for stop in slips.iter().copied().chain([to]) {
             let begin = (at + skip).min(stop);
@@ -149,9 +154,13 @@ impl Pieces {
         let by_track = sparing == Sparing::ZoneTracks;
         let spares = spec.spares.saturating_mul(if by_track { track } else { 1 });
         let slips = slips(spec, by_track, cylinders * heads)?;
-        let (begin, end) = (spec.reserved_sectors, all.saturating_sub(spec.spare_sectors));
+        let end = all.saturating_sub(spec.spare_sectors);
         let whole = spares == 0 && slips.is_empty();
         let unit = if whole { all } else { sparing.unit(track, heads, all) };
+        let (begin, mut empty) = match sparing.reserves_data() && !whole {
+            true => (0, spec.reserved_sectors),
+            false => (spec.reserved_sectors, 0),
+        };
         if all / unit > (PIECES_MAX - self.list.len().min(PIECES_MAX)) as u64 {
             return Err(format!("too many areas with spares of their own (over {PIECES_MAX})"));
         }
@@ -166,10 +175,14 @@ impl Pieces {
             let low = slips.partition_point(|&slip| slip < from);
             let bad = &slips[low..slips.partition_point(|&slip| slip < to)];
             let lost = if sparing == Sparing::DiskEnd { bad.len() as u64 } else { 0 };
-            let data = (to - from).saturating_sub(spares.saturating_add(lost));
+            let good = (to - from) - bad.len() as u64;
+            let data = (to - from).saturating_sub(spares.saturating_add(lost)).min(good);
+            let unused = if sparing == Sparing::CylinderFront { good - data } else { 0 };
+            let reserved = data.min(empty);
+            empty -= reserved;
             let bad: Vec<u64> = bad.iter().map(|slip| first + slip).collect();
-            let front = sparing == Sparing::CylinderFront;
-            self.add_around((first + from, first + to), &bad, data, front);
+            let sectors = (first + from, first + to);
+            self.add_around(sectors, &bad, unused + reserved, data - reserved);
         }
         if self.blocks == before {
             return Err(format!("{all} sectors, of which none is left for data"));
@@ -309,6 +322,21 @@ mod tests {
         let moved = |spec: &mut ZoneSpec| (spec.spares, spec.defects) = (1, vec![0, 3]);
         let expected: Vec<u64> = (15..20).chain(5..15).collect();
         assert_eq!(sectors(Sparing::ZoneTracks, moved), expected);
+    }
+
+    #[test]
+    fn empty_space_at_the_front_is_counted_in_data_where_units_have_spares() {
+        let empty = |spec: &mut ZoneSpec| (spec.spares, spec.reserved_sectors) = (1, 6);
+        let check = |sparing, unused: &[u64]| assert_eq!(sectors(sparing, empty), without(unused));
+        // Six of the four data sectors of each track: all of the first, two of the second.
+        check(Sparing::TrackEnd, &[0, 1, 2, 3, 4, 5, 6, 9, 14, 19]);
+        check(Sparing::CylinderEnd, &[0, 1, 2, 3, 4, 5, 9, 19]);
+        check(Sparing::CylinderFront, &[0, 1, 2, 3, 4, 5, 6, 10]);
+        check(Sparing::ZoneEnd, &[0, 1, 2, 3, 4, 5, 19]);
+        let slipped = |spec: &mut ZoneSpec| {
+            (spec.spares, spec.reserved_sectors, spec.slips) = (1, 2, vec![1]);
+        };
+        assert_eq!(sectors(Sparing::TrackEnd, slipped), without(&[0, 1, 2, 9, 14, 19]));
     }
 
     #[test]

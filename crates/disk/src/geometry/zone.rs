@@ -32,7 +32,8 @@ pub const PARAMS: &[Param] = &[
         "reserved_sectors",
         SECTORS,
         "0",
-        "Sectors at the front of the zone that hold no data of the host.",
+        "Sectors at the front of the zone that hold no data of the host; where tracks or \
+         cylinders have `spares`, these are not counted.",
     ),
     Param::with(
         "first_sector_offset",

@@ -21,6 +21,8 @@ pub(super) struct Constant {
     pub name: &'static str,
     /// What it is counted in.
     pub unit: Unit,
+    /// The parameter that holds its negative values, if it has any.
+    pub negative: Option<&'static str>,
     /// The parameter whose value it takes when it has none.
     pub falls_back_to: Option<&'static str>,
     /// Least and greatest value tried.
@@ -35,8 +37,16 @@ pub(super) struct Constant {
 }
 
 const fn time(name: &'static str, falls_back_to: Option<&'static str>) -> Constant {
-    let (range, far) = ((0.0, 10.0), 2.0);
-    Constant { name, unit: Unit::Time, falls_back_to, range, far, step: 0.4, compensated_by: &[] }
+    Constant {
+        name,
+        unit: Unit::Time,
+        negative: None,
+        falls_back_to,
+        range: (0.0, 10.0),
+        far: 2.0,
+        step: 0.4,
+        compensated_by: &[],
+    }
 }
 
 const fn sector(
@@ -46,7 +56,8 @@ const fn sector(
 ) -> Constant {
     // A sector in half a microsecond is 1 GB/s; in half a millisecond, 1 MB/s.
     let (range, far) = ((0.000_5, 0.5), 0.5);
-    Constant { name, unit: Unit::Sector, falls_back_to, range, far, step: 0.032, compensated_by }
+    let (unit, negative) = (Unit::Sector, None);
+    Constant { name, unit, negative, falls_back_to, range, far, step: 0.032, compensated_by }
 }
 
 /// All of them. The mechanics (seek curve, layout, speed) are excluded: logs of response times do
@@ -60,11 +71,16 @@ pub(super) const CONSTANTS: [Constant; 13] = [
     time("write_hit_overhead_after_write", Some("write_hit_overhead")),
     time("write_miss_overhead", None),
     time("write_miss_overhead_after_write", Some("write_miss_overhead")),
-    time("write_settle", None),
+    Constant {
+        negative: Some("write_seek_reduction"),
+        range: (-10.0, 10.0),
+        ..time("write_settle", None)
+    },
     time("head_switch", None),
     Constant {
         name: "resettle_share",
         unit: Unit::Share,
+        negative: None,
         falls_back_to: None,
         range: (0.0, 1.0),
         far: 1.0,
@@ -83,7 +99,12 @@ impl Constant {
     /// Its value among `settings`; `None` for a link that takes no time.
     pub fn read(&self, settings: &Settings) -> Option<f64> {
         let names = [Some(self.name), self.falls_back_to];
-        let name = names.into_iter().flatten().find(|name| settings.has(name))?;
+        let names = names.into_iter().chain([self.negative]).flatten();
+        let ms = |name| settings.duration_opt(name).map_or(0.0, |time| time.as_ns() as f64 / 1e6);
+        let name = names.into_iter().find(|name| settings.has(name))?;
+        if let Some(negative) = self.negative {
+            return Some(ms(self.name) - ms(negative));
+        }
         Some(match self.unit {
             Unit::Time => settings.duration(name).as_ns() as f64 / 1e6,
             Unit::Sector => SECTOR_BYTES as f64 / settings.rate_opt(name)? as f64 * 1e3,
@@ -93,6 +114,10 @@ impl Constant {
 
     /// Puts `value` into `settings`.
     pub fn write(&self, settings: &mut Settings, value: f64) {
+        if let Some(negative) = self.negative {
+            settings.set(negative, self.value((-value).max(0.0)));
+        }
+        let value = if self.negative.is_some() { value.max(0.0) } else { value };
         settings.set(self.name, self.value(value));
     }
 
@@ -161,6 +186,10 @@ mod tests {
             constant.write(&mut settings, 0.0625);
             let got = constant.read(&settings).expect("it was written");
             assert!((got - 0.0625).abs() < 1e-6, "{}: {got}", constant.name);
+            if constant.range.0 < 0.0 {
+                constant.write(&mut settings, -0.5);
+                assert_eq!(constant.read(&settings), Some(-0.5), "{}", constant.name);
+            }
         }
     }
 }

@@ -325,8 +325,10 @@ impl DiskCalibration<'_> {
         );
         let moved = |name: &str| fit.constants.iter().any(|it| it.name == name && it.to.is_some());
         let source = |key: &str| {
-            let (at, change) =
-                fit.constants.iter().enumerate().find(|(_, change)| change.name == key)?;
+            let of_key = |(at, change): &(usize, &ConstantChange)| {
+                change.name == key || CONSTANTS[*at].negative == Some(key)
+            };
+            let (at, change) = fit.constants.iter().enumerate().find(of_key)?;
             if change.to.is_some() {
                 let value = change.to.as_deref().unwrap_or_default();
                 return Some(format!(
