@@ -61,6 +61,8 @@ pub struct Transfer {
     pub write: bool,
     /// Of how many it is reported when they have passed, at least one.
     pub mark: u32,
+    /// A sector over the link to the host; zero for sectors that do not cross it.
+    pub sector_over_link: SimDuration,
 }
 
 /// Times of an access to the medium.
@@ -78,6 +80,8 @@ pub struct AccessTimes {
     pub transfer: SimDuration,
     /// When the sectors up to the mark have passed.
     pub marked: SimTime,
+    /// When the sectors can be over the link, which waits for those of each track.
+    pub linked: SimTime,
     /// When the last one has.
     pub end: SimTime,
     /// The address just after the last sector.
@@ -155,15 +159,18 @@ impl Mechanics {
             rotate: SimDuration::ZERO,
             transfer: SimDuration::ZERO,
             marked: SimTime::ZERO,
+            linked: SimTime::ZERO,
             end: (start + first_seek).max(data_ready),
             last: address,
         };
         let mut left = transfer.sectors;
         let mut mark = transfer.mark;
         loop {
-            let first = address;
+            let (first, remaining) = (address, left);
             let (span, last, next) = self.on_track(&mut address, &mut left);
-            self.pass(&mut access, &first, span, &mut mark);
+            let passed = self.pass(&mut access, &first, span, &mut mark);
+            let over_link = transfer.sector_over_link * u64::from(remaining);
+            access.linked = access.linked.max(passed + over_link);
             if left == 0 {
                 access.last = address.skip(last);
                 return access;
@@ -215,13 +222,20 @@ impl Mechanics {
     }
 
     /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`;
-    /// `mark` of them are still to come up to the mark.
+    /// `mark` of them are still to come up to the mark. Returns when the first one has passed.
     #[inline]
-    fn pass(&self, access: &mut AccessTimes, address: &PhysicalAddress, take: u32, mark: &mut u32) {
+    fn pass(
+        &self,
+        access: &mut AccessTimes,
+        address: &PhysicalAddress,
+        take: u32,
+        mark: &mut u32,
+    ) -> SimTime {
         let rotation = &self.rotation;
         let (begin, angle) = (access.end, rotation.angle_at(access.end));
         let mut wait = u128::from(Rotation::ahead(angle, address.angle()));
         let span = u128::from(address.sector_angle) * u128::from(take);
+        let first_passed = begin + rotation.time_of(wait + u128::from(address.sector_angle));
         if (1..=take).contains(mark) {
             let to_mark = u128::from(address.sector_angle) * u128::from(*mark);
             access.marked = begin + rotation.time_of(wait + to_mark);
@@ -234,6 +248,7 @@ impl Mechanics {
         access.end = begin + rotation.time_of(wait + span);
         access.rotate += rotate;
         access.transfer += access.end.since(begin) - rotate;
+        first_passed
     }
 }
 

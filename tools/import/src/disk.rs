@@ -38,10 +38,7 @@ pub const DISK: ParameterTable = ParameterTable {
             UnsupportedQueued(0.0, "only full hits overtake other commands"),
         ),
         row("Allow read hits on write data", Flag("read_hits_on_writes")),
-        row(
-            "Allow write prebuffering",
-            UnsupportedQueued(0.0, "the data of a write are transferred when it is served"),
-        ),
+        row("Allow write prebuffering", Flag("write_prebuffering")),
         row("Preseeking level", Described("`preseek`, unless 0")),
         row("Never disconnect", Described("nothing: the link belongs to one drive")),
         row("Print stats", OutputOnly),

@@ -222,6 +222,29 @@ impl ReadAhead {
         self.at + mechanics.rotation.time_of(self.span(lba.saturating_sub(self.next)))
     }
 
+    /// As [`ReadAhead::reach`] of `end`, for the sectors from `lba` on, a sector taking
+    /// `over_link` on the link: also when they can be over it, which waits for those of each track.
+    pub fn reach_over_link(
+        &mut self,
+        mechanics: &Mechanics,
+        (lba, end): (u64, u64),
+        over_link: SimDuration,
+    ) -> (SimTime, SimTime) {
+        let mut linked = SimTime::ZERO;
+        while end > self.next + u64::from(self.address.left_on_track) {
+            let track_end = self.next + u64::from(self.address.left_on_track);
+            self.reach(mechanics, track_end + 1);
+            if self.next != track_end {
+                break;
+            }
+            if self.next > lba {
+                let first_passed = self.at + mechanics.rotation.time_of(self.span(1));
+                linked = linked.max(first_passed + over_link * (end - self.next));
+            }
+        }
+        (self.reach(mechanics, end), linked)
+    }
+
     /// The place of sector `lba`, which the read-ahead has just reached.
     pub fn place_at(&self, lba: u64) -> PhysicalAddress {
         self.address.skip((lba.saturating_sub(self.next) as u32).min(self.address.left_on_track))

@@ -8,7 +8,7 @@ use hybridsim_engine::{Checkpoint, Loader, Saver, StateError};
 
 impl Checkpoint for HardDisk {
     fn save(&self, to: &mut Saver) -> Result<(), StateError> {
-        to.put(&(self.electronics.is_after_write(), self.electronics_free));
+        to.put(&(self.electronics.is_after_write(), self.electronics_free, self.answered));
         to.put(&*self.buffer.borrow());
         to.put(&(self.owes_destage, self.read_ahead, self.destaging));
         to.put(&(self.arm, self.head, self.written));
@@ -19,7 +19,7 @@ impl Checkpoint for HardDisk {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         let after_write;
-        (after_write, self.electronics_free) = from.take()?;
+        (after_write, self.electronics_free, self.answered) = from.take()?;
         self.electronics.set_after_write(after_write);
         // Its drive_positioner share the buffer.
         *self.buffer.borrow_mut() = from.take()?;

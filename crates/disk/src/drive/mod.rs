@@ -59,6 +59,8 @@ pub struct DriveParts {
     pub ahead: ReadAheadPolicy,
     /// Whether writes complete when they are in the buffer.
     pub write_cache: bool,
+    /// Whether the buffer takes a write while the mechanism is busy.
+    pub prebuffers: bool,
     /// Draws how far writes got when the power fails.
     pub power: Stream,
     /// Whether only sequential writes are added to a non-empty write buffer.
@@ -87,12 +89,15 @@ pub struct HardDisk {
     electronics: Electronics,
     /// When the electronics have finished the last hit or buffered write.
     electronics_free: SimTime,
+    /// When the host has the answer of the last command.
+    answered: SimTime,
     buffer: Rc<RefCell<Segments>>,
     drive_positioner: Rc<DrivePositioner>,
     /// First sector of the last read looked up on arrival, and the segment that holds it.
     looked_up: (u64, Option<Hit>),
     ahead: ReadAheadPolicy,
     write_cache: bool,
+    prebuffers: bool,
     appends_only: bool,
     stops_in_sector: bool,
     free_blocks: bool,
@@ -150,6 +155,7 @@ impl HardDisk {
             mechanics: Rc::clone(&parts.mechanics),
             buffer: Rc::clone(&buffer),
             write_cache: parts.write_cache,
+            prebuffers: parts.prebuffers,
             appends_only: parts.appends_only,
         });
         Self {
@@ -159,9 +165,11 @@ impl HardDisk {
             mechanics: parts.mechanics,
             electronics: parts.electronics,
             electronics_free: SimTime::ZERO,
+            answered: SimTime::ZERO,
             looked_up: (u64::MAX, None),
             ahead: parts.ahead,
             write_cache: parts.write_cache,
+            prebuffers: parts.prebuffers,
             appends_only: parts.appends_only,
             stops_in_sector: parts.stops_in_sector,
             free_blocks: parts.free_blocks,
@@ -204,9 +212,34 @@ impl HardDisk {
         }
     }
 
-    /// Start of a command in the mechanism, selected now: after its overhead `delay`, which counts
-    /// from its arrival in drives with command queueing, and after spin-up. A read-ahead continues
-    /// meanwhile if the command is `joining` it, and stops otherwise.
+    /// When a command selected now has been processed: its overhead counts from its arrival, in
+    /// drives without command queueing from the answer to the command before, even while the
+    /// mechanism finishes work of the drive's own.
+    #[inline]
+    fn command_end(&self, now: SimTime, item: &Queued, overhead: SimDuration) -> SimTime {
+        let looked_at = match self.electronics.overlaps() {
+            true => item.since,
+            false => item.since.max(self.answered.min(now)),
+        };
+        now.max(looked_at + overhead)
+    }
+
+    /// When a command that has been processed at `ready` begins in the mechanism, where a read-ahead
+    /// is stopped at `stop`, or goes on for a command `joining` it.
+    #[inline]
+    fn released(&self, ready: SimTime, stop: SimTime, joining: bool) -> SimTime {
+        let Some(read_ahead) = &self.read_ahead else { return ready };
+        let ready = match self.stops_in_sector {
+            true => ready,
+            false => ready.max(read_ahead.sector_end(&self.mechanics, stop)),
+        };
+        // As in DiskSim, the command time starts only when the arm has settled on the track that
+        // the read-ahead was moving to.
+        if joining { ready } else { ready + read_ahead.moves_on(stop) }
+    }
+
+    /// Start of a command in the mechanism, selected now: after its overhead `delay` and spin-up. A
+    /// read-ahead continues meanwhile if the command is `joining` it, and stops otherwise.
     fn begin(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -215,22 +248,10 @@ impl HardDisk {
         joining: bool,
     ) -> CommandStart {
         let (now, issued) = (ctx.now(), item.since);
-        let looked_at = if self.electronics.overlaps() { issued } else { now };
-        let ready = now.max(looked_at + delay);
+        let ready = self.command_end(now, item, delay);
         let stop = if joining { ready } else { now };
         self.advance_read_ahead(ctx, stop);
-        let ready = match &self.read_ahead {
-            Some(read_ahead) if !self.stops_in_sector => {
-                ready.max(read_ahead.sector_end(&self.mechanics, stop))
-            }
-            _ => ready,
-        };
-        // As in DiskSim, the command time starts only when the arm has settled on the track that
-        // the read-ahead was moving to.
-        let ready = match &self.read_ahead {
-            Some(read_ahead) if !joining => ready + read_ahead.moves_on(stop),
-            _ => ready,
-        };
+        let ready = self.released(ready, stop, joining);
         let spun_up = if self.read_ahead.is_some() { now } else { self.clock.wake(now) };
         let at = ready.max(spun_up);
         self.clock.plan(PowerState::Active, at);
@@ -323,6 +344,7 @@ impl HardDisk {
         }
         match item.request.op {
             Op::Read => self.serve_read(ctx, &item),
+            Op::Write if self.is_cached(&item.request) => self.buffer_queued_write(ctx, &item),
             Op::Write | Op::Trim | Op::Flush => self.serve_write(ctx, &item),
         }
         true

@@ -197,6 +197,14 @@ const BUFFER: &[Param] = &[
         "Whether a write is complete when it is in the buffer.",
     ),
     Param::with(
+        "write_prebuffering",
+        Kind::Flag,
+        "true",
+        "Whether the write cache takes a write while the mechanism is busy. Otherwise only one that \
+         goes on where the last one ended; others wait until the mechanism is free, which then \
+         writes them at once (DiskSim's `Allow write prebuffering`).",
+    ),
+    Param::with(
         "write_cache_appends_only",
         Kind::Flag,
         "false",
@@ -305,6 +313,7 @@ pub(super) fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Pr
         ahead: ahead(settings, &buffer),
         buffer,
         write_cache: settings.flag("write_cache"),
+        prebuffers: settings.flag("write_prebuffering"),
         power: Stream::new(input.seed, &format!("{}/power", input.path)),
         appends_only: settings.flag("write_cache_appends_only"),
         stops_in_sector: settings.flag("read_ahead_stops_in_sector"),

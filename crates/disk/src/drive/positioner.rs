@@ -14,6 +14,7 @@ pub(super) struct DrivePositioner {
     pub mechanics: Rc<Mechanics>,
     pub buffer: Rc<RefCell<Segments>>,
     pub write_cache: bool,
+    pub prebuffers: bool,
     pub appends_only: bool,
 }
 
@@ -42,7 +43,9 @@ impl Positioner for DrivePositioner {
             Op::Write => {
                 let goes_on =
                     !self.appends_only || buffer.dirty() == 0 || buffer.last_write_end() == start;
-                self.write_cache && !forced(to) && goes_on && buffer.takes(start, end)
+                // Without prebuffering a write that waits needs the mechanism.
+                let takes = self.write_cache && self.prebuffers && !forced(to);
+                takes && goes_on && buffer.takes(start, end)
             }
             Op::Trim => true,
             Op::Flush => buffer.dirty() == 0,

@@ -29,6 +29,7 @@ impl HardDisk {
         self.owes_destage = false;
         (self.read_ahead, self.destaging) = (None, None);
         (self.free_at, self.electronics_free, self.wake_at) = (now, now, SimTime::NEVER);
+        self.answered = now;
     }
 
     /// The drive is ready after spin-up.

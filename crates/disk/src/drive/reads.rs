@@ -17,6 +17,8 @@ struct MediumRead {
     outcome: DiskCacheOutcome,
     /// When its data start to cross the link.
     link_start: SimTime,
+    /// When they can have crossed it, as each track lets them.
+    linked: SimTime,
     /// When the last sector has been read.
     end: SimTime,
 }
@@ -62,8 +64,8 @@ impl HardDisk {
     fn complete_hit(&mut self, ctx: &mut Ctx<'_>, item: &Queued, found: Hit) {
         let (now, request) = (ctx.now(), &item.request);
         let overhead = self.electronics.overhead(Op::Read, true);
-        let looked_at = if self.electronics.overlaps() { item.since } else { now };
-        let ready = now.max(looked_at + overhead).max(self.electronics_free).max(found.ready);
+        let ready = self.command_end(now, item, overhead);
+        let ready = ready.max(self.electronics_free).max(found.ready);
         let handshake = &self.electronics.handshake;
         let link = handshake.preparation
             + self.electronics.to_host(request.bytes())
@@ -75,6 +77,7 @@ impl HardDisk {
             .plus(LatencyPhase::Queue, total - overhead)
             .plus(LatencyPhase::Bus, link);
         self.electronics_free = ready + link;
+        self.answered = ready + link;
         self.electronics.processed(Op::Read);
         self.buffer.borrow_mut().touch(found.segment);
         ctx.emit(outcome(Op::Read, DiskCacheOutcome::Hit));
@@ -195,7 +198,9 @@ impl HardDisk {
         let (start, reported) = (begin.at, read_ahead.reported);
         let reached =
             if lba > reported { read_ahead.reach(&self.mechanics, lba).max(start) } else { start };
-        let read = read_ahead.reach(&self.mechanics, end).max(reached);
+        let (read, linked) =
+            read_ahead.reach_over_link(&self.mechanics, (lba, end), self.electronics.sector[0]);
+        let read = read.max(reached);
         ctx.emit(DiskEvent::MediaTransfer {
             sectors: (end - reported) as u32,
             duration: read.since(start),
@@ -224,7 +229,8 @@ impl HardDisk {
             let mark = lba + u64::from(self.electronics.read_mark(item.request.sectors));
             self.link_start(before.reach(&self.mechanics, mark).max(reached), &begin)
         };
-        let read = MediumRead { outcome: DiskCacheOutcome::Partial, link_start: link, end: read };
+        let outcome = DiskCacheOutcome::Partial;
+        let read = MediumRead { outcome, link_start: link, linked, end: read };
         self.finish_read(ctx, item, &begin, read);
     }
 
@@ -260,7 +266,8 @@ impl HardDisk {
         let sectors = (end - from) as u32;
         let track_acquired = begin.at + self.reacquire_track(item);
         let mark = self.electronics.read_mark(sectors);
-        let transfer = Transfer { lba: Lba(from), sectors, write: false, mark };
+        let sector_over_link = self.electronics.sector[0];
+        let transfer = Transfer { lba: Lba(from), sectors, write: false, mark, sector_over_link };
         let access = self.move_sectors(ctx, begin.at, &transfer, track_acquired);
         let seek = access.seek + track_acquired.since(begin.at + access.first_seek);
         let segment = match found {
@@ -297,13 +304,13 @@ impl HardDisk {
         let (what, link) = match found {
             // The buffered part is transferred at once.
             Some(_) => {
-                let looked_at = if before.overlaps() { item.since } else { ctx.now() };
-                let ready = ctx.now().max(looked_at + before.overhead(Op::Read, true));
+                let ready = self.command_end(ctx.now(), item, before.overhead(Op::Read, true));
                 (DiskCacheOutcome::Partial, ready + before.handshake.preparation)
             }
             None => (DiskCacheOutcome::Miss, self.link_start(access.marked, &begin)),
         };
-        let read = MediumRead { outcome: what, link_start: link, end: access.end };
+        let (linked, end) = (access.linked, access.end);
+        let read = MediumRead { outcome: what, link_start: link, linked, end };
         self.finish_read(ctx, item, &begin, read);
     }
 
@@ -350,12 +357,13 @@ impl HardDisk {
         ctx: &mut Ctx<'_>,
         item: &Queued,
         begin: &CommandStart,
-        MediumRead { outcome: what, link_start, end: read }: MediumRead,
+        MediumRead { outcome: what, link_start, linked, end: read }: MediumRead,
     ) {
         let electronics = &self.electronics;
         let link = electronics.to_host(item.request.bytes());
-        let end = (read + electronics.sector[0]).max(link_start + link)
+        let end = (read + electronics.sector[0]).max(link_start + link).max(linked)
             + electronics.handshake.read_completion;
+        self.answered = end;
         ctx.emit(outcome(Op::Read, what));
         ctx.complete_at(
             request_id(item),

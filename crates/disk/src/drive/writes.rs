@@ -6,9 +6,14 @@ use crate::event::DiskCacheOutcome;
 use crate::mechanics::Transfer;
 use hybridsim_engine::schedule::{Positioner, Queued};
 use hybridsim_engine::{
-    Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, Request, RequestId, SECTOR_BYTES,
-    SimDuration, SimTime,
+    Ctx, Durable, LatencyBreakdown, LatencyPhase, Lba, Op, PowerState, Request, RequestId,
+    SECTOR_BYTES, SimDuration, SimTime,
 };
+
+/// Consecutive sectors to write.
+const fn write_of(lba: Lba, sectors: u32) -> Transfer {
+    Transfer { lba, sectors, write: true, mark: 1, sector_over_link: SimDuration::ZERO }
+}
 
 impl HardDisk {
     /// A write arrives.
@@ -24,14 +29,42 @@ impl HardDisk {
             }
             self.contents.write(request.lba.0, versions);
         }
-        let sectors = u64::from(request.sectors);
-        if !self.write_cache || forced(request) || !self.buffer.borrow().fits(sectors) {
+        if !self.is_cached(request) || !self.may_prebuffer(request, ctx.now()) {
             return self.enqueue(item);
         }
         self.stop_read_ahead_over(request.lba.0, request.end().0);
         // Writes keep their order: none overtakes one that waits for buffer space.
-        if !self.stalled_writes.is_empty() || !self.try_buffer(ctx, &item, LatencyPhase::Queue) {
+        let owns_arm = self.scheduler.is_empty() && self.flushes.is_empty();
+        if !self.stalled_writes.is_empty()
+            || !self.try_buffer(ctx, &item, LatencyPhase::Queue, owns_arm)
+        {
             self.stalled_writes.push_back(item);
+        }
+    }
+
+    /// Whether a write is complete when it is in the buffer.
+    #[inline]
+    pub(super) fn is_cached(&self, request: &Request) -> bool {
+        let fits = || self.buffer.borrow().fits(u64::from(request.sectors));
+        self.write_cache && !forced(request) && fits()
+    }
+
+    /// Whether the buffer takes a write that arrives `now`: one for which the mechanism is free, or
+    /// that goes on where the last one ended, or any with prebuffering. A read-ahead is no obstacle.
+    #[inline]
+    fn may_prebuffer(&self, request: &Request, now: SimTime) -> bool {
+        self.prebuffers || now >= self.free_at && self.scheduler.is_empty() || {
+            let buffer = self.buffer.borrow();
+            buffer.dirty() > 0 && buffer.last_write_end() == request.lba.0
+        }
+    }
+
+    /// Takes a write from the queue into the buffer and to the medium, for which the mechanism is
+    /// free.
+    pub(super) fn buffer_queued_write(&mut self, ctx: &mut Ctx<'_>, item: &Queued) {
+        self.stop_read_ahead_over(item.request.lba.0, item.request.end().0);
+        if !self.try_buffer(ctx, item, LatencyPhase::Queue, true) {
+            self.stalled_writes.push_back(*item);
         }
     }
 
@@ -45,8 +78,16 @@ impl HardDisk {
         }
     }
 
-    /// Accepts a write into the buffer, if there is space; the wait for it counts as `waited`.
-    fn try_buffer(&mut self, ctx: &mut Ctx<'_>, item: &Queued, waited: LatencyPhase) -> bool {
+    /// Accepts a write into the buffer, if there is space; the wait for it counts as `waited`. A
+    /// write that `owns_arm` is on its way to the medium as soon as its command has been processed,
+    /// if the mechanism is free for it (DiskSim's rule).
+    fn try_buffer(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        item: &Queued,
+        waited: LatencyPhase,
+        owns_arm: bool,
+    ) -> bool {
         let request = &item.request;
         let goes_on = !self.appends_only
             || self.buffer.borrow().dirty() == 0
@@ -55,18 +96,21 @@ impl HardDisk {
             return false;
         }
         let taken = self.buffer.borrow_mut().buffer(request.lba.0, request.end().0);
-        let Some(BufferedWrite { segment, .. }) = taken else { return false };
-        if self.read_ahead.is_some_and(|read_ahead| read_ahead.segment == segment) {
-            self.read_ahead = None;
-        }
+        let Some(BufferedWrite { segment, joined }) = taken else { return false };
         let now = ctx.now();
         let overhead = self.electronics.overhead(Op::Write, true);
-        let looked_at = if self.electronics.overlaps() { item.since } else { now };
-        let ready = now.max(looked_at + overhead).max(self.electronics_free);
+        let ready = self.command_end(now, item, overhead).max(self.electronics_free);
+        let arm_leaves = self.released(ready, now, false);
+        let is_turning = self.read_ahead.is_some() || !self.clock.is_stopped(now);
+        let reused = self.read_ahead.is_some_and(|read_ahead| read_ahead.segment == segment);
+        let owns_arm = owns_arm && !joined && is_turning && self.arm_is_free(now);
+        if reused && !owns_arm {
+            self.read_ahead = None;
+        }
         let handshake = &self.electronics.handshake;
-        let link = handshake.preparation
-            + self.electronics.from_host(request.bytes())
-            + handshake.write_completion;
+        let preparation = handshake.preparation;
+        let link =
+            preparation + self.electronics.from_host(request.bytes()) + handshake.write_completion;
         let total = ready.since(item.since);
         let overhead = overhead.min(total);
         let breakdown = LatencyBreakdown::NONE
@@ -74,19 +118,44 @@ impl HardDisk {
             .plus(waited, total - overhead)
             .plus(LatencyPhase::Bus, link);
         self.electronics_free = ready + link;
+        self.answered = ready + link;
         self.electronics.processed(Op::Write);
         self.buffer.borrow_mut().set_ready(segment, ready + link);
         ctx.emit(outcome(Op::Write, DiskCacheOutcome::Buffered));
         ctx.complete_at(request_id(item), ready + link, breakdown);
         self.undo.settle(item.key, Durable::Buffered);
+        if owns_arm {
+            let data_ready = ready + preparation + self.link_lead(request);
+            if self.read_ahead.take().is_none() {
+                self.clock.wake(now);
+            }
+            self.clock.plan(PowerState::Active, arm_leaves);
+            self.write_segment(
+                ctx,
+                segment,
+                (request.lba, request.sectors),
+                arm_leaves,
+                data_ready,
+            );
+        }
         true
+    }
+
+    /// Whether a buffered write that arrives at `now` finds the mechanism free for it: without
+    /// other work but a read-ahead, other writes in the buffer, or a delay of destaging.
+    fn arm_is_free(&self, now: SimTime) -> bool {
+        now >= self.free_at
+            && self.buffer.borrow().dirty() == 1
+            && self.destage_delay.is_zero()
+            && self.commands.is_empty()
     }
 
     /// Accepts stalled writes as far as there is buffer space now.
     pub(super) fn retry_stalled_writes(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(item) = self.stalled_writes.front().copied() {
             self.stop_read_ahead_over(item.request.lba.0, item.request.end().0);
-            if !self.try_buffer(ctx, &item, LatencyPhase::Destage) {
+            let owns_arm = self.scheduler.is_empty() && self.flushes.is_empty();
+            if !self.try_buffer(ctx, &item, LatencyPhase::Destage, owns_arm) {
                 break;
             }
             self.stalled_writes.pop_front();
@@ -105,8 +174,7 @@ impl HardDisk {
         let asked = begin.at + times.data.saturating_sub(times.command);
         let moved = begin.at + self.electronics.handshake.seek_delay;
         let data_ready = (asked + self.link_lead(request)).max(moved);
-        let transfer =
-            Transfer { lba: request.lba, sectors: request.sectors, write: true, mark: 1 };
+        let transfer = write_of(request.lba, request.sectors);
         let access = self.move_sectors(ctx, begin.at, &transfer, data_ready);
         // A short write near the head may be on the medium before the drive disconnects.
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
@@ -120,6 +188,7 @@ impl HardDisk {
             .plus(LatencyPhase::Transfer, access.transfer);
         ctx.emit(outcome(Op::Write, DiskCacheOutcome::Miss));
         ctx.complete_at(request_id(item), end, breakdown);
+        self.answered = end;
         self.undo.settle(item.key, Durable::At(end));
         if self.electronics.stays() {
             self.free_at = self.free_at.max(end);
@@ -158,24 +227,24 @@ impl HardDisk {
         self.advance_read_ahead(ctx, start);
         if self.read_ahead.take().is_none() {
             let awake = self.clock.wake(start);
-            self.write_segment(ctx, segment, lba, sectors, awake);
+            self.write_segment(ctx, segment, (Lba(lba), sectors), awake, awake);
         } else {
-            self.write_segment(ctx, segment, lba, sectors, start);
+            self.write_segment(ctx, segment, (Lba(lba), sectors), start, start);
         }
         true
     }
 
+    /// Writes `segment`, which holds `sectors` from `lba` on, the arm leaving at `start`.
     fn write_segment(
         &mut self,
         ctx: &mut Ctx<'_>,
         segment: usize,
-        lba: u64,
-        sectors: u32,
+        (lba, sectors): (Lba, u32),
         start: SimTime,
+        data_ready: SimTime,
     ) {
         self.buffer.borrow_mut().begin_destage(segment);
-        let transfer = Transfer { lba: Lba(lba), sectors, write: true, mark: 1 };
-        self.move_sectors(ctx, start, &transfer, start);
+        self.move_sectors(ctx, start, &write_of(lba, sectors), data_ready);
         self.destaging = Some(segment);
     }
 

@@ -347,6 +347,8 @@ fn buffer(out: &mut toml::Table, spec: &Value) {
     let on_writes = spec.n("Allow read hits on write data") > 0.0;
     out.insert("read_hits_on_writes".into(), on_writes.into());
     out.insert("write_cache".into(), (spec.n("Fast write level") > 0.0).into());
+    let prebuffering = spec.n("Allow write prebuffering") > 0.0;
+    out.insert("write_prebuffering".into(), prebuffering.into());
     let level_one = spec.n("Fast write level") == 1.0;
     out.insert("write_cache_appends_only".into(), level_one.into());
     let at_once = spec.n("Stop prefetch in sector") > 0.0;

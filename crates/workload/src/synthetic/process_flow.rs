@@ -11,6 +11,9 @@ use hybridsim_engine::sample::Distribution;
 use hybridsim_engine::{Arrival, Flags, Lba, Op, Request, SimDuration, SimTime, Source, Stream};
 use std::collections::VecDeque;
 
+/// The seed DiskSim 4.0 sets before its event loop, whatever the parameter file says.
+const DISKSIM_LOOP_SEED: u64 = 1_000_003;
+
 /// The parameters of the processes of one entry.
 #[derive(Clone, Debug)]
 pub(super) struct AccessPattern {
@@ -371,6 +374,8 @@ impl ProcessFlow {
         };
         if as_disksim {
             ready.iter().for_each(|&process| state.draw(&rules, process));
+            // The seed of the file governs only these: DiskSim seeds again before its event loop.
+            state.random = RandomNumbers::DiskSim(Drand48::new(DISKSIM_LOOP_SEED));
         }
         state.ready = ready;
         state.dispatch(&rules, SimTime::ZERO);
