@@ -5,9 +5,15 @@ use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::param::{EntryChoice, Kind, Param, Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::{Load, Rig};
-use hybridsim_engine::{SimDuration, Stream};
+use hybridsim_engine::{
+    Completion, Component, ComponentInfo, ComponentTree, Ctx, LatencyBreakdown, Lba, Machine, Op,
+    Request, RequestId, SimDuration, Stream,
+};
 use hybridsim_host::scheduler;
 use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 fn registry() -> Registry {
     let mut registry = Registry::default();
@@ -117,19 +123,14 @@ fn a_write_that_demotes_a_dirty_line_finds_the_room_it_counted() {
     assert_eq!(accepted, Ok(true));
 }
 
-/// Far more writes wait than the cache has lines: what waits must not be gone through at every
-/// event, which would take minutes here.
-#[test]
-fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
-    let registry = registry();
-    let entry = entries().find(|entry| entry.description.name == "memory-cache");
-    let entry = entry.expect("it is registered");
+/// A memory cache of so many bytes, in pages of so many.
+fn memory_cache((size, page): (u64, u64), replacement: &str, reads_wait: bool) -> Settings {
     let text = |text: &str| Value::Text(text.to_owned());
-    let settings = Settings::default()
+    Settings::default()
         .and("device", text("child0"))
-        .and("size", Value::Bytes(16 * 512))
-        .and("page_size", Value::Bytes(512))
-        .and("replacement", text("lru"))
+        .and("size", Value::Bytes(size))
+        .and("page_size", Value::Bytes(page))
+        .and("replacement", text(replacement))
         .and("allocation", text("clean"))
         .and("protected_share", Value::Number(0.5))
         .and("write_scheme", text("back"))
@@ -137,14 +138,94 @@ fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
         .and("flush_period", Value::Duration(SimDuration::from_ms(30)))
         .and("flush_cluster", Value::Count(8))
         .and("read_prefetch", text("none"))
-        .and("reads_wait", Value::Flag(true))
-        .and("shared_read_locks", Value::Flag(true));
+        .and("reads_wait", Value::Flag(reads_wait))
+        .and("shared_read_locks", Value::Flag(true))
+}
+
+/// Far more writes wait than the cache has lines: what waits must not be gone through at every
+/// event, which would take minutes here.
+#[test]
+fn a_long_queue_before_a_small_memory_cache_is_served_in_time() {
+    let registry = registry();
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    let entry = entry.expect("it is registered");
+    let settings = memory_cache((16 * 512, 512), "lru", true);
     let children = [100_000];
     let rig = Rig { entry, settings: &settings, registry: &registry, children: &children, seed: 1 };
     let load = Load { requests: 12_000, sectors_max: 1, seed: 1 };
     let began = std::time::Instant::now();
     rig.check_random(&load, 12_000).unwrap_or_else(|error| panic!("{error}"));
     assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
+}
+
+/// Issues reads one by one, or answers them: both ends of a cache.
+struct Reads {
+    left: VecDeque<Request>,
+    /// First sectors of the reads that came down.
+    arrived: Rc<RefCell<Vec<u64>>>,
+}
+
+impl Reads {
+    fn issue(&mut self, ctx: &mut Ctx<'_>) {
+        match self.left.pop_front() {
+            Some(request) => ctx.issue(0, request, 0),
+            None => ctx.halt(),
+        }
+    }
+}
+
+impl Component for Reads {
+    fn capacity(&self) -> u64 {
+        1_000
+    }
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo::default()
+    }
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.left.is_empty() {
+            self.issue(ctx);
+        }
+    }
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.arrived.borrow_mut().push(request.lba.0);
+        ctx.complete(id, LatencyBreakdown::NONE);
+    }
+    fn completion(&mut self, ctx: &mut Ctx<'_>, _: &Completion) {
+        self.issue(ctx);
+    }
+}
+
+/// A read that finds only part of its sectors uses the page of those it finds.
+#[test]
+fn a_partial_hit_renews_its_page() {
+    let entry = entries().find(|entry| entry.description.name == "memory-cache");
+    for waits in [false, true] {
+        // Two pages of two sectors.
+        let settings = memory_cache((2 * 1024, 1024), "lru", waits);
+        let rig = Rig {
+            entry: entry.expect("it is registered"),
+            settings: &settings,
+            registry: &registry(),
+            children: &[1_000],
+            seed: 1,
+        };
+        let cache = rig.build().unwrap_or_else(|error| panic!("{error}"));
+        // Page 0 in part, page 1, the rest of page 0; page 4 takes the place of page 1.
+        let read = |sector| Request::new(Op::Read, Lba(sector), 1);
+        let left: VecDeque<Request> = [0, 2, 1, 8, 0, 2].map(read).into_iter().collect();
+        let arrived = Rc::new(RefCell::new(Vec::new()));
+        let end = |left| Reads { left, arrived: Rc::clone(&arrived) };
+        let device = ComponentTree {
+            path: "device".into(),
+            component: Box::new(end(VecDeque::new())),
+            children: Vec::new(),
+        };
+        let cache =
+            ComponentTree { path: "cache".into(), component: cache, children: vec![device] };
+        let mut machine = Machine::new(ComponentTree::inner("host", end(left), vec![cache]), false);
+        machine.run(&mut (), &mut |_| true).expect("a good run");
+        assert_eq!(*arrived.borrow(), [0, 2, 1, 8, 2], "reads wait: {waits}");
+    }
 }
 
 proptest! {

@@ -70,6 +70,8 @@ impl MemoryCache {
             self.answer(ctx, index);
             return true;
         }
+        // Its pages that are cached have been used, too, whatever is missing of the others.
+        self.touch(&request);
         let step = self.page_sectors;
         if matches!(self.prefetch, Prefetch::RestOfPage | Prefetch::WholePage) {
             last = last.next_multiple_of(step).min(self.capacity);
@@ -92,16 +94,21 @@ impl MemoryCache {
     /// Completes a read whose sectors are all cached.
     pub(super) fn answer(&mut self, ctx: &mut Ctx<'_>, index: u32) {
         let request = self.ops[index as usize].request;
-        for number in self.numbers(&request) {
-            if let Some(slot) = self.pages.find(number) {
-                self.pages.touch(slot);
-            }
-        }
+        self.touch(&request);
         if ctx.verifying() {
             let versions = ctx.data().versions_mut(request.data, request.sectors);
             self.contents.read(request.lba.0, versions);
         }
         self.finish(ctx, index, Outcome::Done);
+    }
+
+    /// The cached pages of a request have been used.
+    fn touch(&mut self, request: &Request) {
+        for number in self.numbers(request) {
+            if let Some(slot) = self.pages.find(number) {
+                self.pages.touch(slot);
+            }
+        }
     }
 
     /// The missing sectors have been fetched: caches them as far as pages can be allocated.

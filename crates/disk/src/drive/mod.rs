@@ -224,8 +224,8 @@ impl HardDisk {
         now.max(looked_at + overhead)
     }
 
-    /// When a command that has been processed at `ready` begins in the mechanism, where a read-ahead
-    /// is stopped at `stop`, or goes on for a command `joining` it.
+    /// When a command that has been processed at `ready` begins in the mechanism: a read-ahead is
+    /// stopped at `stop`, or goes on for a command `joining` it.
     #[inline]
     fn released(&self, ready: SimTime, stop: SimTime, joining: bool) -> SimTime {
         let Some(read_ahead) = &self.read_ahead else { return ready };

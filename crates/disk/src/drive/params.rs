@@ -200,9 +200,9 @@ const BUFFER: &[Param] = &[
         "write_prebuffering",
         Kind::Flag,
         "true",
-        "Whether the write cache takes a write while the mechanism is busy. Otherwise only one that \
-         goes on where the last one ended; others wait until the mechanism is free, which then \
-         writes them at once (DiskSim's `Allow write prebuffering`).",
+        "Whether the write cache takes a write while the mechanism is busy. Otherwise only one \
+         that goes on where the last one ended; others wait until the mechanism is free, which \
+         then writes them at once (DiskSim's `Allow write prebuffering`).",
     ),
     Param::with(
         "write_cache_appends_only",

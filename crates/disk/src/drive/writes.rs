@@ -50,7 +50,8 @@ impl HardDisk {
     }
 
     /// Whether the buffer takes a write that arrives `now`: one for which the mechanism is free, or
-    /// that goes on where the last one ended, or any with prebuffering. A read-ahead is no obstacle.
+    /// that goes on where the last one ended, or any with prebuffering. A read-ahead is no
+    /// obstacle.
     #[inline]
     fn may_prebuffer(&self, request: &Request, now: SimTime) -> bool {
         self.prebuffers || now >= self.free_at && self.scheduler.is_empty() || {
