@@ -433,6 +433,22 @@ fn a_calibration_that_means_little_says_so() {
 }
 
 #[test]
+fn a_calibration_does_not_replace_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let readings = "op,bytes,latency_ns\nread,2048,150000\nread,4096,200000\nread,8192,300000\n";
+    let (csv, out) = (scenario(&folder, "good.csv", readings), scenario(&folder, "out.toml", "#"));
+    for start in [&[][..], &["--disk", "seagate-cheetah-9lp"]] {
+        let words = [&["calibrate", &csv, "--out", &out], start].concat();
+        let output = call(&words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains("--force"), "{}", text(&output.stderr));
+        assert_eq!(std::fs::read_to_string(&out).expect("a file"), "#");
+    }
+    assert!(call(&["calibrate", &csv, "--out", &out, "--force"]).status.success());
+    assert_ne!(std::fs::read_to_string(&out).expect("a file"), "#");
+}
+
+#[test]
 #[cfg(unix)]
 fn ctrl_c_ends_preconditioning_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");

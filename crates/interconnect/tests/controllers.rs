@@ -168,7 +168,7 @@ struct Reads {
 impl Reads {
     fn issue(&mut self, ctx: &mut Ctx<'_>) {
         match self.left.pop_front() {
-            Some(request) => ctx.issue(0, request, 0),
+            Some(request) => _ = ctx.issue(0, request, 0),
             None => ctx.halt(),
         }
     }

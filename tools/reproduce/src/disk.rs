@@ -5,7 +5,10 @@ mod regressions;
 mod schedulers;
 
 use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
-use hybridsim_calibrate::disk::{demerit, quantile};
+use hybridsim_calibrate::CalibrateError;
+use hybridsim_calibrate::disk::{Floor, Log, demerit, floor, quantile};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::Registry;
 use hybridsim_engine::Op;
 use hybridsim_import::search_path::SearchPath;
 use hybridsim_import::{Override, Request, Trace, disksim};
@@ -86,18 +89,45 @@ fn drives(runner: &Runner) -> Result<Findings, ExperimentError> {
         let (ours, theirs) = (sorted(&ran.latencies, |ns| ns as f64 / 1e6), &measured.0);
         let mut theirs: Vec<f64> = theirs.iter().map(|(_, ms)| *ms).collect();
         theirs.sort_by(f64::total_cmp);
+        let floor = floor_of(drive, &folder, runner.registry())
+            .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
         let claim = format!("{}: rms demerit, no worse than DiskSim's", drive.name);
         findings.row(
             Claim::new("K09", claim)
                 .unit("ms")
                 .no_more_than(drive.disksim)
                 .ours(demerit(&ours, &theirs))
-                .remark(&means(&ours, &theirs))
+                .remark(&format!("{}; {}", means(&ours, &theirs), words(floor)))
                 .if_it_differs(known),
         );
         findings.plot(plot(drive, ran, &theirs));
     }
     Ok(findings)
+}
+
+/// How close the drive could come to its log.
+fn floor_of(drive: &Drive, disks: &Path, registry: &Registry) -> Result<Floor, CalibrateError> {
+    let path = disks.join(drive.folder).join(log_name(drive));
+    floor(&start(drive, disks, registry)?, &Log::read(&path, Some(FORMAT), registry)?)
+}
+
+/// The drive with its published parameters, for calibration.
+fn start<'r>(
+    drive: &Drive,
+    disks: &Path,
+    registry: &'r Registry,
+) -> Result<hybridsim_calibrate::disk::Drive<'r>, CalibrateError> {
+    let text = imported(drive, disks).map_err(|error| CalibrateError::Start(error.to_string()))?;
+    let source = SourceText { name: drive.name.to_owned(), text };
+    hybridsim_calibrate::disk::Drive::of_scenario(drive.name, source, Path::new(""), registry)
+}
+
+fn words(floor: Floor) -> String {
+    format!(
+        "floor {:.3} ms, between two runs with other angles of the platters; {:.3} ms from such a \
+         run to the log",
+        floor.between_runs_ms, floor.to_log_ms
+    )
 }
 
 fn log_name(drive: &Drive) -> String {

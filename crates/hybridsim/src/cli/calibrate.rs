@@ -43,6 +43,9 @@ pub struct CalibrateArgs {
     /// Write a preset with the parameters into this file
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
     /// Write the latencies measured with --device into this file, as CSV
     #[arg(long, requires = "device", value_name = "FILE")]
     readings: Option<PathBuf>,
@@ -67,6 +70,13 @@ impl From<CalibrateError> for Failure {
 
 /// Measures or reads, fits, and prints the result.
 pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
+    // Before anything is measured or fitted, which takes long.
+    for path in [&args.out, &args.readings].into_iter().flatten() {
+        if path.exists() && !args.force {
+            let message = format!("{} exists; add --force to replace it", path.display());
+            return Err(Failure::usage(message));
+        }
+    }
     if args.disk.is_wanted() {
         return disk::run(registry, args);
     }

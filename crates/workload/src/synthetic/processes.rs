@@ -92,8 +92,9 @@ const PARAMS: &[Param] = &[
         "drand48_seed",
         Kind::Count { min: 0, max: u64::MAX },
         "All processes draw from one `drand48` stream with this seed, in DiskSim's order, instead \
-         of from the run's seed; `requests` then counts as in DiskSim, without the first of every \
-         process but one.",
+         of from the run's seed, which DiskSim seeds again, with 1,000,003, after the first \
+         request of every process; `requests` then counts as in DiskSim, without the first of \
+         every process but one.",
     ),
     Param::with("volume_starts", Kind::Counts, "[0]", "First sectors of the volumes, ascending."),
     Param::required("processes", Kind::Tables(PROCESS), "The processes."),

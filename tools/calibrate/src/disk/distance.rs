@@ -1,5 +1,7 @@
 //! The distance between two samples of response times.
 
+use serde::Serialize;
+
 /// A quantile of a sorted sample, linearly interpolated.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
@@ -18,6 +20,32 @@ pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
         (quantile(ours, share) - quantile(theirs, share)).powi(2)
     };
     ((0..STEPS).map(square).sum::<f64>() / f64::from(STEPS)).sqrt()
+}
+
+/// How close a model can come to a log, and how close one comes: a log does not say at which angle
+/// the platters stood at a request, so no model can be expected to come closer to it than two runs
+/// of itself with other angles come to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Floor {
+    /// Mean demerit between two runs with other angles, in ms.
+    pub between_runs_ms: f64,
+    /// Mean demerit between such a run and the log.
+    pub to_log_ms: f64,
+}
+
+impl Floor {
+    /// Of sorted samples, one of each run.
+    pub(super) fn of(runs: &[Vec<f64>], measured: &[f64]) -> Self {
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let pairs = runs
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| runs[..at].iter().map(move |other| demerit(one, other)));
+        Self {
+            between_runs_ms: mean(pairs.collect()),
+            to_log_ms: mean(runs.iter().map(|run| demerit(run, measured)).collect()),
+        }
+    }
 }
 
 /// The distance between two sorted samples, rank by rank, as a sum over `theirs`; `ours` has as
@@ -45,6 +73,14 @@ mod tests {
         // Order plays no part once sorted; samples may differ in size.
         check(&[1.0, 3.0], &[1.0, 2.0, 3.0], 0.0);
         assert!(demerit(&[], &[1.0]).is_nan());
+    }
+
+    #[test]
+    fn the_floor_is_the_mean_distance_between_runs() {
+        let runs = [vec![1.0, 2.0], vec![1.5, 2.5], vec![2.0, 3.0]];
+        let floor = Floor::of(&runs, &[1.0, 2.0]);
+        assert!((floor.between_runs_ms - (0.5 + 1.0 + 0.5) / 3.0).abs() < 1e-9, "{floor:?}");
+        assert!((floor.to_log_ms - 0.5).abs() < 1e-9, "{floor:?}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! One fit: the values of the constants, and their statistical significance.
 
 use super::constants::{CONSTANTS, Unit};
-use super::distance::{apart, demerit};
+use super::distance::{Floor, apart, demerit};
 use super::log::{Class, Log};
 use super::replay::{Script, replay};
-use super::search::Space;
+use super::search::{Space, scan};
 use super::start::Drive;
 use super::{Change, ClassChange};
 use hybridsim_engine::Stream;
@@ -17,6 +17,11 @@ const PIECE: usize = 25;
 const DEVIATIONS_MIN: f64 = 2.0;
 /// A gain below this share of the cost is ignored, however significant.
 const GAIN_SHARE_MIN: f64 = 0.002;
+
+/// Runs with other angles that count in a demerit as much as the one with the log's own.
+const JUDGED_RUNS: usize = 3;
+/// Values of a constant tried when the search starts again, evenly spread over its range.
+const RESTARTS: u32 = 9;
 
 /// The logs to replay and to compare by class.
 pub(super) struct Bench<'a> {
@@ -32,6 +37,8 @@ pub(super) struct Bench<'a> {
     pub exact: Vec<Script>,
     /// The logs as they are replayed while constants are moved: all of them once or several times.
     pub steady: Vec<Script>,
+    /// The logs with other angles, several times.
+    pub other_angles: Vec<Vec<Script>>,
 }
 
 /// Requests of a bench: those fitted to, or those held out.
@@ -117,6 +124,29 @@ impl<'a> Sample<'a> {
         all
     }
 
+    /// How close `drive` could come.
+    pub fn floor(&self, drive: &Drive<'_>) -> Floor {
+        let run = |scripts: &Vec<Script>| self.all(&self.latencies(drive, scripts));
+        let runs: Vec<Vec<f64>> = self.bench.other_angles.iter().map(run).collect();
+        Floor::of(&runs, &self.all_measured())
+    }
+
+    /// The demerit of `drive`, as a mean over the log's own angles and others.
+    fn demerit_ms(&self, drive: &Drive<'_>) -> f64 {
+        let theirs = self.all_measured();
+        let run =
+            |scripts: &Vec<Script>| demerit(&self.all(&self.latencies(drive, scripts)), &theirs);
+        let others = &self.bench.other_angles[..JUDGED_RUNS];
+        let own = run(&self.bench.exact) * JUDGED_RUNS as f64;
+        (own + others.iter().map(run).sum::<f64>()) / (2 * JUDGED_RUNS) as f64
+    }
+
+    /// The two halves of its requests.
+    fn halves(&self) -> [Sample<'a>; 2] {
+        let (first, second) = self.of.split_at(self.of.len() / 2);
+        [first, second].map(|of| Sample::new(self.bench, of.to_vec()))
+    }
+
     /// The demerit of two replays.
     pub fn change(&self, latencies: &[Vec<Vec<f64>>; 2]) -> Change {
         let theirs = self.all_measured();
@@ -170,6 +200,7 @@ impl Bench<'_> {
 }
 
 /// A fit in progress.
+#[derive(Clone)]
 struct Fit<'a> {
     sample: &'a Sample<'a>,
     drive: &'a Drive<'a>,
@@ -243,6 +274,29 @@ impl Fit<'_> {
         self.space(which, &begin, part).search(&begin, halvings, &mut cost).0
     }
 
+    /// Starts again from the best of several values of each constant, the others staying, where that
+    /// is better: latencies are a step function of most constants, and a search that goes from one
+    /// step to the next does not see those behind a worse one.
+    fn restart(&mut self, which: &[usize]) {
+        let mut least = self.cost();
+        for &at in which {
+            let mut values = self.values.clone();
+            let cost = |value| {
+                values[at] = Some(value);
+                self.sample.figure_ms(&self.latencies(&values))
+            };
+            if let Some((value, _)) = scan(self.range(at), RESTARTS, least, cost) {
+                self.values[at] = Some(value);
+                self.search(which, 0.5, 3);
+                least = self.cost();
+            }
+        }
+    }
+
+    fn cost(&self) -> f64 {
+        self.sample.figure_ms(&self.latencies(&self.values))
+    }
+
     fn moved(&self) -> Vec<usize> {
         (0..CONSTANTS.len()).filter(|&at| self.values[at] != self.start[at]).collect()
     }
@@ -281,35 +335,110 @@ impl Fit<'_> {
         }
     }
 
-    /// Half of how far apart the values are that the two halves of the requests would choose: the
-    /// standard deviation of a mean of two.
-    fn margins(&self) -> Vec<(usize, f64)> {
-        let (first, second) = self.sample.of.split_at(self.sample.of.len() / 2);
-        let halves = [first, second].map(|of| Sample::new(self.sample.bench, of.to_vec()));
-        let margin = |at: usize| {
+    /// What the two halves of the requests say about each changed constant.
+    fn cross_validate(&self) -> Vec<CrossValidated> {
+        let halves = self.sample.halves();
+        let one = |at: usize| {
             let values = halves.each_ref().map(|half| self.best(half, &[at], 0.5, 5)[0]);
-            let [one, other] = values;
             // No finer than the resolution of the search.
-            let finest = self.step(at, one) / 64.0;
-            (at, ((one - other).abs() / 2.0).max(finest))
+            let finest = self.step(at, values[0]) / 64.0;
+            let margin = ((values[0] - values[1]).abs() / 2.0).max(finest);
+            let cost = |half: &Sample<'_>, value: Option<f64>| {
+                let mut tried = self.values.clone();
+                tried[at] = value;
+                half.figure_ms(&half.latencies(&self.drive(&tried), &half.bench.steady))
+            };
+            let gains = [(0, 1), (1, 0)].map(|(fitted, other)| {
+                cost(&halves[other], self.start[at]) - cost(&halves[other], Some(values[fitted]))
+            });
+            CrossValidated { at, margin, gain_ms: gains[0] + gains[1] }
         };
-        self.moved().into_iter().map(margin).collect()
+        self.moved().into_iter().map(one).collect()
     }
 
-    /// Resets constants on which the halves of the requests disagree, and those at the limit of
-    /// their range, which compensate for something else.
-    fn reset_unstable(&mut self) -> Vec<(usize, f64)> {
-        let margins = self.margins();
-        for &(at, margin) in &margins {
+    /// Resets constants on which the halves of the requests disagree, those whose value of one half
+    /// is worse on the other than that of the start, and those at a limit of their range, which
+    /// compensate for something else.
+    fn reset_unstable(&mut self) -> Vec<CrossValidated> {
+        let all = self.cross_validate();
+        for &CrossValidated { at, margin, gain_ms } in &all {
             let (Some(value), Some(start)) = (self.values[at], self.start[at]) else { continue };
             let (low, high) = self.range(at);
-            let at_its_end = value >= high || value <= low && low > CONSTANTS[at].range.0;
-            if at_its_end || (value - start).abs() < DEVIATIONS_MIN * margin {
+            let at_a_limit = value >= high || value <= low;
+            let disagree = (value - start).abs() < DEVIATIONS_MIN * margin;
+            if at_a_limit || disagree || gain_ms <= 0.0 {
                 self.values[at] = Some(start);
             }
         }
-        margins
+        all
     }
+
+    /// Resets constants, the least significant first, until those that are left are no chance: fitted
+    /// to either half of the requests alone, they bring the drive no farther from the other half.
+    fn reset_unproven(&mut self) {
+        let halves = self.sample.halves();
+        let start = halves.each_ref().map(|half| half.demerit_ms(self.drive));
+        loop {
+            let moved = self.moved();
+            let is_worse = |(fitted, other): (usize, usize)| {
+                let mut inner =
+                    Fit { sample: &halves[fitted], values: self.start.clone(), ..self.clone() };
+                inner.search(&moved, 1.0, 6);
+                inner.restart(&moved);
+                halves[other].demerit_ms(&self.drive(&inner.values)) > start[other]
+            };
+            if moved.is_empty() || ![(0, 1), (1, 0)].into_iter().any(is_worse) {
+                return;
+            }
+            let sure = |(gain, deviation): (f64, f64)| gain / deviation.max(f64::MIN_POSITIVE);
+            let gains = self.gains();
+            let weakest = gains.iter().min_by(|a, b| sure(a.1).total_cmp(&sure(b.1)));
+            let Some(&(weakest, _)) = weakest else { return };
+            self.values[weakest] = self.start[weakest];
+            self.search(&self.moved(), 0.25, 3);
+        }
+    }
+
+    /// Resets constants, the one whose reset helps most first, until the demerit is no worse than
+    /// that of the start on either half of the requests: the search minimises a mean distance by
+    /// class, which a demerit need not follow.
+    fn reset_harmful(&mut self) {
+        let halves = self.sample.halves();
+        let demerits = |values: &[Option<f64>]| {
+            let drive = self.drive(values);
+            halves.each_ref().map(|half| half.demerit_ms(&drive))
+        };
+        let start = demerits(&self.start);
+        let excess = |values: &[Option<f64>]| {
+            let now = demerits(values);
+            now.iter().zip(&start).map(|(now, start)| (now - start).max(0.0)).sum::<f64>()
+        };
+        let mut values = self.values.clone();
+        while excess(&values) > 0.0 {
+            let moved = (0..values.len()).filter(|&at| values[at] != self.start[at]);
+            let without = moved.map(|at| {
+                let mut without = values.clone();
+                without[at] = self.start[at];
+                (excess(&without), without)
+            });
+            let Some((_, best)) = without.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
+            values = best;
+        }
+        self.values = values;
+    }
+}
+
+/// A constant beside what the halves of the requests say.
+#[derive(Clone, Copy, Debug)]
+struct CrossValidated {
+    /// Which.
+    at: usize,
+    /// Half of how far apart the values are that the halves choose: the standard deviation of a
+    /// mean of two.
+    margin: f64,
+    /// By how much each half's value is better than the start's on the other half, in ms of the
+    /// cost, both together.
+    gain_ms: f64,
 }
 
 /// Fits the constants of `drive` to `sample`.
@@ -319,14 +448,17 @@ pub(super) fn fit(drive: &Drive<'_>, sample: &Sample<'_>) -> Vec<Moved> {
     let may_move = |&at: &usize| fit.start[at].is_some() && drive.shows(&CONSTANTS[at]);
     let all: Vec<usize> = (0..CONSTANTS.len()).filter(may_move).collect();
     fit.search(&all, 1.0, 6);
+    fit.restart(&all);
     fit.reset_insignificant();
     let margins = fit.reset_unstable();
     fit.search(&fit.moved(), 0.25, 4);
     fit.reset_insignificant();
+    fit.reset_unproven();
+    fit.reset_harmful();
     let gains = fit.gains();
     let moved = |at: usize| Moved {
         value: fit.values[at],
-        margin: margins.iter().find(|(other, _)| *other == at).map(|(_, margin)| *margin),
+        margin: margins.iter().find(|other| other.at == at).map(|other| other.margin),
         gain_ms: gains.iter().find(|(other, _)| *other == at).map(|(_, gain)| *gain),
     };
     (0..CONSTANTS.len()).map(moved).collect()

@@ -15,16 +15,18 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-pub use distance::{demerit, quantile};
+pub use distance::{Floor, demerit, quantile};
 pub use log::{Class, Log, Logged};
 pub use start::Drive;
 
 use super::CalibrateError;
 use constants::{CONSTANTS, Constant};
 use fit::{Bench, Moved, Sample, fit};
+use hybridsim_engine::schedule::Positioner;
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use replay::{Script, Step, replay};
 use serde::Serialize;
+use std::rc::Rc;
 
 /// How to split the logs for cross-validation.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,8 @@ pub struct DiskCalibration<'r> {
     pub requests: usize,
     /// Demerit over the whole logs, each part with the constants fitted to the others.
     pub crossed: Change,
+    /// How close the start could come to the whole logs.
+    pub floor: Floor,
     /// The fits.
     pub fits: Vec<DiskFit>,
     #[serde(skip)]
@@ -63,6 +67,9 @@ pub struct DiskFit {
     pub on_fitted: Change,
     /// Demerit over the part it was not fitted to.
     pub on_held_out: Option<Change>,
+    /// How close the fitted drive could come to the part held out (to the fitted one where there is
+    /// none).
+    pub floor: Floor,
     /// By class of request, on the part held out (on the fitted one where there is none).
     pub classes: Vec<ClassChange>,
     /// All constants.
@@ -116,15 +123,20 @@ pub struct ConstantChange {
     pub numbers: (Option<f64>, Option<f64>),
 }
 
-/// Fits the constants of `drive` to part of `logs` and tries them on the rest.
+/// How close `drive` could come to `log`, and how close it comes with other angles.
 ///
 /// # Errors
-/// When the drive cannot be built, or a request goes beyond it.
-pub fn calibrate_disk<'r>(
-    drive: &Drive<'r>,
-    logs: &[Log],
-    split: Split,
-) -> Result<DiskCalibration<'r>, CalibrateError> {
+/// As [`calibrate_disk`].
+pub fn floor(drive: &Drive<'_>, log: &Log) -> Result<Floor, CalibrateError> {
+    let logs = std::slice::from_ref(log);
+    let positioner = fitting(drive, logs)?;
+    let (classes, numbers) = log::classify(logs, positioner.as_deref());
+    let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
+    Ok(Work { drive, bench: &bench, parts: 1 }.sample(|_| true).floor(drive))
+}
+
+/// Checks that the requests of `logs` lie within `drive`.
+fn fitting(drive: &Drive<'_>, logs: &[Log]) -> Result<Option<Rc<dyn Positioner>>, CalibrateError> {
     let component = drive.build().map_err(CalibrateError::Start)?;
     let capacity = component.capacity();
     for log in logs {
@@ -136,7 +148,19 @@ pub fn calibrate_disk<'r>(
             )));
         }
     }
-    let positioner = component.positioner();
+    Ok(component.positioner())
+}
+
+/// Fits the constants of `drive` to part of `logs` and tries them on the rest.
+///
+/// # Errors
+/// When the drive cannot be built, or a request goes beyond it.
+pub fn calibrate_disk<'r>(
+    drive: &Drive<'r>,
+    logs: &[Log],
+    split: Split,
+) -> Result<DiskCalibration<'r>, CalibrateError> {
+    let positioner = fitting(drive, logs)?;
     let (classes, numbers) = log::classify(logs, positioner.as_deref());
     let bench = Bench::new(drive, logs, &classes, &numbers).map_err(CalibrateError::Start)?;
     let work = Work { drive, bench: &bench, parts: split.parts };
@@ -150,6 +174,7 @@ pub fn calibrate_disk<'r>(
         logs: logs.iter().map(|log| log.name.clone()).collect(),
         requests: logs.iter().map(|log| log.lines.len()).sum(),
         crossed: crossed(&fits),
+        floor: work.sample(|_| true).floor(drive),
         fits,
         drive: Some(drive.clone()),
     })
@@ -162,6 +187,9 @@ const FOLLOWED_SHARE_MIN: f64 = 0.5;
 /// Where they cannot, every random request is tried at so many angles, evenly apart: what chance
 /// the log has in its angles is enough.
 const ANGLES: u64 = 2;
+
+/// Runs with other angles that the floor is the mean of, all pairs of them.
+const FLOOR_RUNS: u64 = 6;
 
 impl<'a> Bench<'a> {
     fn new(
@@ -176,6 +204,9 @@ impl<'a> Bench<'a> {
             |line: &Logged| Step { request: line.request, pause: line.pause, angle_of: None };
         let exact: Vec<Script> =
             logs.iter().map(|log| script(log.lines.iter().map(free).collect())).collect();
+        let angles =
+            |draw| exact.iter().map(move |it: &Script| it.with_other_angles(draw)).collect();
+        let other_angles: Vec<Vec<Script>> = (0..FLOOR_RUNS).map(angles).collect();
         let is_random = |log: usize, at: usize| classes[numbers[log][at]].place == "random";
         let (mut random, mut near) = (0_u32, 0_u32);
         for (number, log) in logs.iter().enumerate() {
@@ -192,7 +223,7 @@ impl<'a> Bench<'a> {
         let mean_sectors = sectors as f64 / lines().count() as f64;
         if followed {
             let steady = exact.clone();
-            return Ok(Self { logs, classes, numbers, mean_sectors, exact, steady });
+            return Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles });
         }
         let held = |round: u64, number: usize, at: usize| {
             let line = &logs[number].lines[at];
@@ -205,7 +236,7 @@ impl<'a> Bench<'a> {
             (0..logs.len()).map(one)
         };
         let steady = (0..ANGLES).flat_map(round).collect();
-        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady })
+        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles })
     }
 }
 
@@ -260,6 +291,7 @@ impl Work<'_> {
                 None => fitted.change(&latencies),
             },
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
+            floor: shown.floor(&after),
             classes: shown.class_changes(&latencies),
             constants: changes(self.drive, &moved),
             held_out_ms: [shown.all(&latencies[0]), shown.all(&latencies[1]), shown.all_measured()],
@@ -299,6 +331,27 @@ fn changes(drive: &Drive<'_>, moved: &[Moved]) -> Vec<ConstantChange> {
 }
 
 impl DiskCalibration<'_> {
+    /// What is wrong with the first fit, whose values are the preset's: a demerit above the start's.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(fit) = self.fits.first() else { return Vec::new() };
+        let parts = [
+            (Some(&fit.fitted), Some(fit.on_fitted), "to which they were fitted"),
+            (fit.held_out.as_ref(), fit.on_held_out, "held out"),
+        ];
+        let worse = parts.into_iter().filter_map(|(part, change, role)| {
+            let (part, change) = (part?, change?);
+            (change.after_ms > change.before_ms).then(|| {
+                format!(
+                    "the fitted constants are worse than those of {} on the {part}, {role}: {:.4} \
+                     ms, before {:.4} ms (two runs of the drive with other angles: {:.4} ms); use \
+                     {0}, or a longer log",
+                    self.start, change.after_ms, change.before_ms, fit.floor.between_runs_ms
+                )
+            })
+        });
+        worse.collect()
+    }
+
     /// The drive with the first fit's values as a preset, every value with its source.
     ///
     /// # Panics
@@ -318,8 +371,10 @@ impl DiskCalibration<'_> {
             ),
             _ => "Nothing was held out of this fit.".to_owned(),
         };
+        let warnings: String =
+            self.warnings().iter().map(|warning| format!("WARNING: {warning}\n")).collect();
         let head = format!(
-            "{}, its constants fitted to {logs}\nDemerit on {}, to which they were fitted: {:.4} \
+            "{}, its constants fitted to {logs}\n{warnings}Demerit on {}, to which they were fitted: {:.4} \
              ms, before {:.4} ms.\n{held_out}\n",
             self.start, fit.fitted, fit.on_fitted.after_ms, fit.on_fitted.before_ms
         );

@@ -3,7 +3,7 @@
 use super::start::Drive;
 use hybridsim_engine::{
     Completion, Component, ComponentInfo, ComponentTree, Ctx, Machine, Request, RequestId,
-    SimDuration, SimTime,
+    SimDuration, SimTime, Stream,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,6 +54,27 @@ impl Script {
         let pause = step.pause.as_ns() + later;
         let half_less = step.pause > self.turn && later > turn / 2;
         SimDuration::from_ns(if half_less { pause - turn } else { pause })
+    }
+}
+
+impl Script {
+    /// The same requests with other angles of the platters: a pause of up to a turn more before each
+    /// request that does not go on where the one before ended, half a turn less where the pause is
+    /// long.
+    pub fn with_other_angles(&self, draw: u64) -> Self {
+        let mut stream = Stream::new(draw, "angles");
+        let mut end = None;
+        let other = |step: &Step| {
+            let mut step = *step;
+            if end.replace(step.request.end()).is_some_and(|end| end != step.request.lba) {
+                step.pause += SimDuration::from_ns(stream.below(self.turn.as_ns()));
+                if step.pause > self.turn {
+                    step.pause -= self.turn / 2;
+                }
+            }
+            step
+        };
+        Self { steps: self.steps.iter().map(other).collect(), turn: self.turn }
     }
 }
 

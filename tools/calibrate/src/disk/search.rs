@@ -85,9 +85,34 @@ impl Space {
     }
 }
 
+/// The best of `count` values evenly spread over `range`, if any has a cost below `least`; and its
+/// cost.
+pub(super) fn scan(
+    (low, high): (f64, f64),
+    count: u32,
+    least: f64,
+    mut cost: impl FnMut(f64) -> f64,
+) -> Option<(f64, f64)> {
+    let value = |number: u32| low + f64::from(number) / f64::from(count - 1) * (high - low);
+    let tried = (0..count).map(value).map(|value| (value, cost(value)));
+    tried.filter(|tried| tried.1 < least * (1.0 - GAIN_MIN)).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scan_sees_what_is_behind_a_worse_step() {
+        // Down to 0.3 at 0.5, up to 1.3, then down to 0 at 3: a search from 0 stays at 0.5.
+        let cost = |x: f64| if x < 1.5 { 0.3 + (x - 0.5).abs() } else { (x - 3.0).abs() } + 0.1;
+        let space = Space { ranges: vec![(0.0, 4.0)], directions: vec![vec![(0, 0.4)]] };
+        let (found, least) = space.search(&[0.0], 6, &mut |at| cost(at[0]));
+        assert!((found[0] - 0.5).abs() < 0.02, "{found:?}");
+        let (value, _) = scan((0.0, 4.0), 9, least, cost).expect("a better value");
+        assert_eq!(value, 3.0);
+        assert_eq!(scan((0.0, 4.0), 9, 0.1, cost), None);
+    }
 
     fn check(together: &[(usize, f64)], expect: [f64; 2], mut cost: impl FnMut(&[f64]) -> f64) {
         let mut directions = vec![vec![(0, 0.4)], vec![(1, 0.4)]];

@@ -55,13 +55,17 @@ fn requests(count: usize, capacity: u64) -> Vec<(SimDuration, Request)> {
 /// each random request at another angle than the log says if the layout is not `known`.
 fn log(known: bool) -> Log {
     let start = Drive::read(START, registry()).expect("a preset");
-    let truth = start.with(TRUE.into_iter().map(|(name, value)| (named(name), value)));
+    log_of(&start.with(TRUE.into_iter().map(|(name, value)| (named(name), value))), known)
+}
+
+/// The log of the drive `truth`.
+fn log_of(truth: &Drive<'_>, known: bool) -> Log {
     let capacity = truth.build().expect("a drive").capacity();
     let requests = requests(3000, capacity);
     let step = |&(pause, request): &(SimDuration, Request)| Step { request, pause, angle_of: None };
     let steps: Vec<Step> = requests.iter().map(step).collect();
     let script = Script { steps: steps.into(), turn: truth.turn() };
-    let latencies = replay(&truth, &script, requests.len()).expect("it runs");
+    let latencies = replay(truth, &script, requests.len()).expect("it runs");
     let mut noise = Stream::new(7, "noise");
     let (mut at, mut records) = (SimTime::ZERO, Vec::new());
     for ((pause, request), ms) in requests.iter().zip(latencies) {
@@ -198,6 +202,49 @@ fn what_is_no_log_of_a_drive_says_so() {
     let split = Split { parts: 2, whole: false };
     let error = calibrate_disk(&start, &[log], split).expect_err("beyond").to_string();
     assert!(error.contains("request 301") && error.contains("larger drive"), "{error}");
+}
+
+/// A value at a limit compensates for something else, at the lower one as at the upper.
+#[test]
+fn a_constant_at_a_limit_is_put_back() {
+    let start = Drive::read(START, registry()).expect("a preset");
+    let name = "write_hit_overhead";
+    let log = log_of(&start.with(std::iter::once((named(name), 0.0))), true);
+    let found = calibrate_disk(&start, &[log], Split { parts: 2, whole: true });
+    let found = found.unwrap_or_else(|error| panic!("{error}"));
+    let change = found.fits[0].constants.iter().find(|change| change.name == name);
+    assert_eq!(change.expect("it is one of them").to, None);
+}
+
+#[test]
+fn a_fit_that_is_worse_than_its_start_says_so() {
+    let change = |before_ms, after_ms| Change { before_ms, after_ms };
+    let fit = |on_fitted, on_held_out| DiskFit {
+        fitted: "first half".to_owned(),
+        held_out: Some("second half".to_owned()),
+        on_fitted,
+        on_held_out: Some(on_held_out),
+        floor: Floor { between_runs_ms: 0.1, to_log_ms: 0.1 },
+        classes: Vec::new(),
+        constants: Vec::new(),
+        held_out_ms: [Vec::new(), Vec::new(), Vec::new()],
+    };
+    let of = |on_fitted, on_held_out| {
+        let found = DiskCalibration {
+            start: "mine".to_owned(),
+            logs: Vec::new(),
+            requests: 0,
+            crossed: change(0.0, 0.0),
+            floor: Floor { between_runs_ms: 0.1, to_log_ms: 0.1 },
+            fits: vec![fit(on_fitted, on_held_out)],
+            drive: None,
+        };
+        found.warnings()
+    };
+    assert_eq!(of(change(0.2, 0.1), change(0.2, 0.2)), Vec::<String>::new());
+    let worse = of(change(0.2, 0.1), change(0.2, 0.21));
+    assert!(worse.len() == 1 && worse[0].contains("second half, held out"), "{worse:?}");
+    assert_eq!(of(change(0.2, 0.3), change(0.2, 0.21)).len(), 2);
 }
 
 #[test]

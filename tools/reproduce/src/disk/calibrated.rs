@@ -1,14 +1,16 @@
 //! Measured drives with constants fitted to one half of their log, replayed on the other.
 
 use super::super::{Claim, Experiment, ExperimentError, Findings, Runner};
-use super::{DRIVES, FORMAT, imported, log_name};
+use super::{DRIVES, FORMAT, log_name, start, words};
 use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{
-    ClassChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
+    ClassChange, DiskCalibration, DiskFit, Log, Split, calibrate_disk,
 };
-use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use std::path::Path;
+
+/// The goal, in floors.
+const AIM: f64 = 1.5;
 
 pub const EXPERIMENT: Experiment = Experiment { id: "disk/calibrated", run };
 
@@ -22,14 +24,15 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
             .map_err(|error| ExperimentError::Failed(format!("{}: {error}", drive.name)))?;
         runner.done(drive.name)?;
         let claim = format!(
-            "{}: rms demerit, constants fitted to the other half of the log; aim: half of \
-             DiskSim's {}",
-            drive.name, drive.disksim
+            "{}: rms demerit, constants fitted to the other half of the log; aim: 1.5 times the \
+             floor",
+            drive.name
         );
+        let aim = AIM * found.floor.between_runs_ms;
         findings.row(
             Claim::new("–", claim)
                 .unit("ms")
-                .at_most("no such figure; the half is an aim", drive.disksim / 2.0)
+                .at_most("no such figure; 1.5 times the floor is an aim", aim)
                 .ours(found.crossed.after_ms)
                 .remark(&summary(&found))
                 .if_it_differs(&left(&found)),
@@ -43,9 +46,7 @@ fn calibrated<'r>(
     disks: &Path,
     registry: &'r Registry,
 ) -> Result<DiskCalibration<'r>, CalibrateError> {
-    let text = imported(drive, disks).map_err(|error| CalibrateError::Start(error.to_string()))?;
-    let source = SourceText { name: drive.name.to_owned(), text };
-    let start = Drive::of_scenario(drive.name, source, Path::new(""), registry)?;
+    let start = start(drive, disks, registry)?;
     let path = disks.join(drive.folder).join(log_name(drive));
     calibrate_disk(&start, &[Log::read(&path, Some(FORMAT), registry)?], HALVES)
 }
@@ -60,14 +61,15 @@ fn summary(found: &DiskCalibration<'_>) -> String {
         let moved: Vec<String> = moved.collect();
         let moved = if moved.is_empty() { "nothing moved".to_owned() } else { moved.join(", ") };
         Some(format!(
-            "{part} {:.3} before, {:.3} after ({moved})",
-            change.before_ms, change.after_ms
+            "{part} {:.3} before, {:.3} after, floor {:.3} ({moved})",
+            change.before_ms, change.after_ms, fit.floor.between_runs_ms
         ))
     };
     let halves: Vec<String> = found.fits.iter().filter_map(half).collect();
     format!(
-        "{:.3} ms with the published parameters; {}",
+        "{:.3} ms with the published parameters; {}; {}",
         found.crossed.before_ms,
+        words(found.floor),
         halves.join("; ")
     )
 }

@@ -15,10 +15,12 @@ struct Regression {
     expected_ms: f64,
     /// Whether the requests to the drives count.
     of_drives: bool,
+    /// What is known if it comes out otherwise.
+    known: &'static str,
 }
 
 const fn regression(name: &'static str, words: &'static str, expected_ms: f64) -> Regression {
-    Regression { name, words, trace: None, expected_ms, of_drives: false }
+    Regression { name, words, trace: None, expected_ms, of_drives: false, known: "" }
 }
 
 const REGRESSIONS: [Regression; 10] = [
@@ -39,7 +41,11 @@ const REGRESSIONS: [Regression; 10] = [
         of_drives: true,
         ..regression("synthraid5", "RAID 5 at the driver, requests to the drives", 22.8)
     },
-    regression("synthcachemem", "memory cache at a controller", 24.6),
+    Regression {
+        known: "evicts the lines that DiskSim evicts up to 6.7 s of simulated time; later \
+                differences have not been traced",
+        ..regression("synthcachemem", "memory cache at a controller", 24.6)
+    },
     regression("synthcachedev", "a drive caches another", 28.9),
 ];
 
@@ -63,7 +69,8 @@ fn run(runner: &Runner) -> Result<Findings, ExperimentError> {
                 .with("name", regression.name)
                 .with("words", regression.words)
                 .within_share(regression.expected_ms, 0.03)
-                .ours(regression.mean_ms(ran)),
+                .ours(regression.mean_ms(ran))
+                .if_it_differs(regression.known),
         );
     }
     Ok(findings)

@@ -3,7 +3,7 @@
 use super::{CalibrateArgs, save};
 use crate::cli::output::{Failure, note, print};
 use hybridsim_calibrate::disk::{
-    Change, ConstantChange, DiskCalibration, DiskFit, Drive, Log, Split, calibrate_disk,
+    Change, ConstantChange, DiskCalibration, DiskFit, Drive, Floor, Log, Split, calibrate_disk,
 };
 use hybridsim_config::registry::Registry;
 use std::fmt::Write;
@@ -50,6 +50,7 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     let logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let split = Split { parts: usize::from(own.parts), whole: own.whole };
     let found = calibrate_disk(&drive, &logs, split)?;
+    found.warnings().iter().for_each(|warning| note(&format!("WARNING: {warning}")));
     if let Some(out) = &args.out {
         save(out, &found.preset())?;
     }
@@ -75,17 +76,33 @@ fn summary(found: &DiskCalibration<'_>) -> String {
 }
 
 fn demerits(text: &mut String, found: &DiskCalibration<'_>) {
-    let _ = writeln!(text, "{:<52} {:>10} {:>10}", "rms demerit, ms", "START", "fitted");
-    let mut row = |what: String, change: Change| {
-        let _ = writeln!(text, "{what:<52} {:>10.4} {:>10.4}", change.before_ms, change.after_ms);
+    let _ = writeln!(
+        text,
+        "{:<52} {:>10} {:>10} {:>10}",
+        "rms demerit, ms", "START", "fitted", "floor"
+    );
+    let mut row = |what: String, change: Change, floor: Option<Floor>| {
+        let floor = floor.map_or(String::new(), |it| format!("{:.4}", it.between_runs_ms));
+        let Change { before_ms, after_ms } = change;
+        let _ = writeln!(text, "{what:<52} {before_ms:>10.4} {after_ms:>10.4} {floor:>10}");
     };
-    row("cross-validation, all parts".to_owned(), found.crossed);
+    row("cross-validation, all parts".to_owned(), found.crossed, Some(found.floor));
     for fit in &found.fits {
-        row(format!("fitted to {}: on the same", fit.fitted), fit.on_fitted);
-        if let (Some(part), Some(change)) = (&fit.held_out, fit.on_held_out) {
-            row(format!("fitted to {}: on {part}, held out", fit.fitted), change);
+        let held_out = fit.held_out.as_ref().zip(fit.on_held_out);
+        let floor = Some(fit.floor);
+        row(
+            format!("fitted to {}: on the same", fit.fitted),
+            fit.on_fitted,
+            floor.filter(|_| held_out.is_none()),
+        );
+        if let Some((part, change)) = held_out {
+            row(format!("fitted to {}: on {part}, held out", fit.fitted), change, floor);
         }
     }
+    text.push_str(
+        "floor: mean demerit between two runs of the drive with other angles of its platters,\n\
+         which a log does not say\n",
+    );
 }
 
 fn constants(text: &mut String, fits: &[DiskFit]) {
