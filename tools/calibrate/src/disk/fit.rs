@@ -400,13 +400,15 @@ impl Fit<'_> {
     }
 
     /// Resets constants, the one whose reset helps most first, until the demerit is no worse than
-    /// that of the start on either half of the requests: the search minimises a mean distance by
-    /// class, which a demerit need not follow.
+    /// that of the start, on the whole nor on either half of the requests: the search minimises a
+    /// mean distance by class, which a demerit need not follow.
     fn reset_harmful(&mut self) {
         let halves = self.sample.halves();
         let demerits = |values: &[Option<f64>]| {
             let drive = self.drive(values);
-            halves.each_ref().map(|half| half.demerit_ms(&drive))
+            let own = self.sample.all(&self.sample.latencies(&drive, &self.sample.bench.exact));
+            let [first, second] = halves.each_ref().map(|half| half.demerit_ms(&drive));
+            [first, second, demerit(&own, &self.sample.all_measured())]
         };
         let start = demerits(&self.start);
         let excess = |values: &[Option<f64>]| {
