@@ -168,9 +168,8 @@ impl Mechanics {
         loop {
             let (first, remaining) = (address, left);
             let (span, last, next) = self.on_track(&mut address, &mut left);
-            let passed = self.pass(&mut access, &first, span, &mut mark);
             let over_link = transfer.sector_over_link * u64::from(remaining);
-            access.linked = access.linked.max(passed + over_link);
+            self.pass(&mut access, &first, span, &mut mark, over_link);
             if left == 0 {
                 access.last = address.skip(last);
                 return access;
@@ -222,7 +221,8 @@ impl Mechanics {
     }
 
     /// `take` sectors of one track, from `place` on, the head being on the track at `access.end`;
-    /// `mark` of them are still to come up to the mark. Returns when the first one has passed.
+    /// `mark` of them are still to come up to the mark. From the first of them on, what is left of
+    /// the access takes `over_link`.
     #[inline]
     fn pass(
         &self,
@@ -230,12 +230,16 @@ impl Mechanics {
         address: &PhysicalAddress,
         take: u32,
         mark: &mut u32,
-    ) -> SimTime {
+        over_link: SimDuration,
+    ) {
         let rotation = &self.rotation;
         let (begin, angle) = (access.end, rotation.angle_at(access.end));
         let mut wait = u128::from(Rotation::ahead(angle, address.angle()));
         let span = u128::from(address.sector_angle) * u128::from(take);
-        let first_passed = begin + rotation.time_of(wait + u128::from(address.sector_angle));
+        if !over_link.is_zero() {
+            let first = rotation.time_of(wait + u128::from(address.sector_angle));
+            access.linked = access.linked.max(begin + first + over_link);
+        }
         if (1..=take).contains(mark) {
             let to_mark = u128::from(address.sector_angle) * u128::from(*mark);
             access.marked = begin + rotation.time_of(wait + to_mark);
@@ -248,7 +252,6 @@ impl Mechanics {
         access.end = begin + rotation.time_of(wait + span);
         access.rotate += rotate;
         access.transfer += access.end.since(begin) - rotate;
-        first_passed
     }
 }
 

@@ -265,10 +265,13 @@ fn capacity(model: &Block, held: i64, lines: &mut TomlTable, log: &mut ImportLog
     let Some(item) = model.get("Block count") else { return Ok(()) };
     let wanted = item.whole_in(1, 1 << 50)?;
     if held != wanted {
-        let only = if held < wanted { "only " } else { "" };
+        let what = match held < wanted {
+            true => format!("only {held} sectors, which are all used"),
+            false => format!("{held} sectors, of which the last {} are not used", held - wanted),
+        };
         let message = format!(
-            "`Block count` is {wanted}, but the layout has {only}{held} sectors: one of them does \
-             not describe the drive, and sectors may be on other tracks than they are there"
+            "`Block count` is {wanted}, but the layout has {what}; if spares or empty space are \
+             not where the layout has them, other sectors are on other tracks, too"
         );
         log.warn(item.location, message);
     }

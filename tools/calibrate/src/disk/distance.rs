@@ -29,22 +29,35 @@ pub fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
 pub struct Floor {
     /// Mean demerit between two runs with other angles, in ms.
     pub between_runs_ms: f64,
-    /// Mean demerit between such a run and the log.
+    /// Mean demerit between the run that is farthest from the others and these.
+    pub farthest_run_ms: f64,
+    /// Mean demerit between such runs and the log.
     pub to_log_ms: f64,
 }
 
 impl Floor {
     /// Of sorted samples, one of each run.
     pub(super) fn of(runs: &[Vec<f64>], measured: &[f64]) -> Self {
-        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        let pairs = runs
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| runs[..at].iter().map(move |other| demerit(one, other)));
-        Self {
-            between_runs_ms: mean(pairs.collect()),
-            to_log_ms: mean(runs.iter().map(|run| demerit(run, measured)).collect()),
+        let mut to_others = vec![0.0; runs.len()];
+        for one in 0..runs.len() {
+            for other in 0..one {
+                let apart = demerit(&runs[one], &runs[other]) / (runs.len() - 1) as f64;
+                to_others[one] += apart;
+                to_others[other] += apart;
+            }
         }
+        let mean = |sum: f64| sum / runs.len() as f64;
+        Self {
+            between_runs_ms: mean(to_others.iter().sum()),
+            farthest_run_ms: to_others.iter().copied().fold(0.0, f64::max),
+            to_log_ms: mean(runs.iter().map(|run| demerit(run, measured)).sum()),
+        }
+    }
+
+    /// Whether the log may be a run of the drive itself: it is no farther from the runs than one of
+    /// them is from the others.
+    pub(super) fn may_be_a_run(&self) -> bool {
+        self.to_log_ms <= self.farthest_run_ms
     }
 }
 
@@ -81,6 +94,9 @@ mod tests {
         let floor = Floor::of(&runs, &[1.0, 2.0]);
         assert!((floor.between_runs_ms - (0.5 + 1.0 + 0.5) / 3.0).abs() < 1e-9, "{floor:?}");
         assert!((floor.to_log_ms - 0.5).abs() < 1e-9, "{floor:?}");
+        assert!((floor.farthest_run_ms - 0.75).abs() < 1e-9, "{floor:?}");
+        assert!(floor.may_be_a_run());
+        assert!(!Floor::of(&runs, &[3.0, 4.0]).may_be_a_run());
     }
 
     #[test]

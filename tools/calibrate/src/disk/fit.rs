@@ -39,6 +39,8 @@ pub(super) struct Bench<'a> {
     pub steady: Vec<Script>,
     /// The logs with other angles, several times.
     pub other_angles: Vec<Vec<Script>>,
+    /// Whether the drive follows the angles of the logs.
+    pub followed: bool,
 }
 
 /// Requests of a bench: those fitted to, or those held out.
@@ -129,6 +131,12 @@ impl<'a> Sample<'a> {
         let run = |scripts: &Vec<Script>| self.all(&self.latencies(drive, scripts));
         let runs: Vec<Vec<f64>> = self.bench.other_angles.iter().map(run).collect();
         Floor::of(&runs, &self.all_measured())
+    }
+
+    /// Whether the log may be that of `drive` itself, where its angles are chance, so that it cannot
+    /// judge a change.
+    pub fn is_close(&self, drive: &Drive<'_>) -> bool {
+        !self.bench.followed && self.floor(drive).may_be_a_run()
     }
 
     /// The demerit of `drive`, as a mean over the log's own angles and others.
@@ -446,6 +454,10 @@ struct CrossValidated {
 /// Fits the constants of `drive` to `sample`.
 pub(super) fn fit(drive: &Drive<'_>, sample: &Sample<'_>) -> Vec<Moved> {
     let start = drive.constants();
+    if sample.is_close(drive) {
+        let unmoved = |value| Moved { value, margin: None, gain_ms: None };
+        return start.into_iter().map(unmoved).collect();
+    }
     let mut fit = Fit { sample, drive, values: start.clone(), start };
     let may_move = |&at: &usize| fit.start[at].is_some() && drive.shows(&CONSTANTS[at]);
     let all: Vec<usize> = (0..CONSTANTS.len()).filter(may_move).collect();

@@ -70,6 +70,8 @@ pub struct DiskFit {
     /// How close the fitted drive could come to the part held out (to the fitted one where there is
     /// none).
     pub floor: Floor,
+    /// Whether the fitted part may be a run of the start itself, so that nothing was fitted.
+    pub is_close: bool,
     /// By class of request, on the part held out (on the fitted one where there is none).
     pub classes: Vec<ClassChange>,
     /// All constants.
@@ -189,7 +191,7 @@ const FOLLOWED_SHARE_MIN: f64 = 0.5;
 const ANGLES: u64 = 2;
 
 /// Runs with other angles that the floor is the mean of, all pairs of them.
-const FLOOR_RUNS: u64 = 6;
+const FLOOR_RUNS: u64 = 20;
 
 impl<'a> Bench<'a> {
     fn new(
@@ -223,7 +225,16 @@ impl<'a> Bench<'a> {
         let mean_sectors = sectors as f64 / lines().count() as f64;
         if followed {
             let steady = exact.clone();
-            return Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles });
+            return Ok(Self {
+                logs,
+                classes,
+                numbers,
+                mean_sectors,
+                exact,
+                steady,
+                other_angles,
+                followed,
+            });
         }
         let held = |round: u64, number: usize, at: usize| {
             let line = &logs[number].lines[at];
@@ -236,7 +247,7 @@ impl<'a> Bench<'a> {
             (0..logs.len()).map(one)
         };
         let steady = (0..ANGLES).flat_map(round).collect();
-        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles })
+        Ok(Self { logs, classes, numbers, mean_sectors, exact, steady, other_angles, followed })
     }
 }
 
@@ -292,6 +303,7 @@ impl Work<'_> {
             },
             on_held_out: rest.as_ref().map(|rest| rest.change(&latencies)),
             floor: shown.floor(&after),
+            is_close: fitted.is_close(self.drive),
             classes: shown.class_changes(&latencies),
             constants: changes(self.drive, &moved),
             held_out_ms: [shown.all(&latencies[0]), shown.all(&latencies[1]), shown.all_measured()],

@@ -224,7 +224,8 @@ fn a_fit_that_is_worse_than_its_start_says_so() {
         held_out: Some("second half".to_owned()),
         on_fitted,
         on_held_out: Some(on_held_out),
-        floor: Floor { between_runs_ms: 0.1, to_log_ms: 0.1 },
+        floor: Floor { between_runs_ms: 0.1, farthest_run_ms: 0.1, to_log_ms: 0.2 },
+        is_close: false,
         classes: Vec::new(),
         constants: Vec::new(),
         held_out_ms: [Vec::new(), Vec::new(), Vec::new()],
@@ -235,7 +236,7 @@ fn a_fit_that_is_worse_than_its_start_says_so() {
             logs: Vec::new(),
             requests: 0,
             crossed: change(0.0, 0.0),
-            floor: Floor { between_runs_ms: 0.1, to_log_ms: 0.1 },
+            floor: Floor { between_runs_ms: 0.1, farthest_run_ms: 0.1, to_log_ms: 0.2 },
             fits: vec![fit(on_fitted, on_held_out)],
             drive: None,
         };

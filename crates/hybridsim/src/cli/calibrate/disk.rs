@@ -99,6 +99,13 @@ fn demerits(text: &mut String, found: &DiskCalibration<'_>) {
             row(format!("fitted to {}: on {part}, held out", fit.fitted), change, floor);
         }
     }
+    for fit in found.fits.iter().filter(|fit| fit.is_close) {
+        let _ = writeln!(
+            text,
+            "nothing is fitted to {}: it is no farther from START than runs of START are apart",
+            fit.fitted
+        );
+    }
     text.push_str(
         "floor: mean demerit between two runs of the drive with other angles of its platters,\n\
          which a log does not say\n",
