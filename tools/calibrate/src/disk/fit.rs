@@ -133,8 +133,8 @@ impl<'a> Sample<'a> {
         Floor::of(&runs, &self.all_measured())
     }
 
-    /// Whether the log may be that of `drive` itself, where its angles are chance, so that it cannot
-    /// judge a change.
+    /// Whether the log may be that of `drive` itself, where its angles are chance, so that it
+    /// cannot judge a change.
     pub fn is_close(&self, drive: &Drive<'_>) -> bool {
         !self.bench.followed && self.floor(drive).may_be_a_run()
     }
@@ -282,9 +282,9 @@ impl Fit<'_> {
         self.space(which, &begin, part).search(&begin, halvings, &mut cost).0
     }
 
-    /// Starts again from the best of several values of each constant, the others staying, where that
-    /// is better: latencies are a step function of most constants, and a search that goes from one
-    /// step to the next does not see those behind a worse one.
+    /// Starts again from the best of several values of each constant, the others staying, where
+    /// that is better: latencies are a step function of most constants, and a search that goes from
+    /// one step to the next does not see those behind a worse one.
     fn restart(&mut self, which: &[usize]) {
         let mut least = self.cost();
         for &at in which {
@@ -381,8 +381,9 @@ impl Fit<'_> {
         all
     }
 
-    /// Resets constants, the least significant first, until those that are left are no chance: fitted
-    /// to either half of the requests alone, they bring the drive no farther from the other half.
+    /// Resets constants, the least significant first, until those that are left are no chance:
+    /// fitted to either half of the requests alone, they bring the drive no farther from the other
+    /// half.
     fn reset_unproven(&mut self) {
         let halves = self.sample.halves();
         let start = halves.each_ref().map(|half| half.demerit_ms(self.drive));

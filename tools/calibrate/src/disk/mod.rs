@@ -343,7 +343,8 @@ fn changes(drive: &Drive<'_>, moved: &[Moved]) -> Vec<ConstantChange> {
 }
 
 impl DiskCalibration<'_> {
-    /// What is wrong with the first fit, whose values are the preset's: a demerit above the start's.
+    /// What is wrong with the first fit, whose values are the preset's: a demerit above the
+    /// start's.
     pub fn warnings(&self) -> Vec<String> {
         let Some(fit) = self.fits.first() else { return Vec::new() };
         let parts = [
@@ -386,8 +387,8 @@ impl DiskCalibration<'_> {
         let warnings: String =
             self.warnings().iter().map(|warning| format!("WARNING: {warning}\n")).collect();
         let head = format!(
-            "{}, its constants fitted to {logs}\n{warnings}Demerit on {}, to which they were fitted: {:.4} \
-             ms, before {:.4} ms.\n{held_out}\n",
+            "{}, its constants fitted to {logs}\n{warnings}Demerit on {}, to which they were \
+             fitted: {:.4} ms, before {:.4} ms.\n{held_out}\n",
             self.start, fit.fitted, fit.on_fitted.after_ms, fit.on_fitted.before_ms
         );
         let moved = |name: &str| fit.constants.iter().any(|it| it.name == name && it.to.is_some());

@@ -58,9 +58,9 @@ impl Script {
 }
 
 impl Script {
-    /// The same requests with other angles of the platters: a pause of up to a turn more before each
-    /// request that does not go on where the one before ended, half a turn less where the pause is
-    /// long.
+    /// The same requests with other angles of the platters: a pause of up to a turn more before
+    /// each request that does not go on where the one before ended, half a turn less where the
+    /// pause is long.
     pub fn with_other_angles(&self, draw: u64) -> Self {
         let mut stream = Stream::new(draw, "angles");
         let mut end = None;
