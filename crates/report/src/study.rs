@@ -54,6 +54,52 @@ pub struct Row {
     pub verdict: Verdict,
     /// Why it differs or cannot be compared; or a remark.
     pub reason: Option<String>,
+    /// The runs at several seeds, where there were several; `ours` has their means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+    /// The simulated value at other settings of what the source leaves open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sensitivity: Vec<Sensitivity>,
+}
+
+/// Runs of one claim at several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Runs, each at a seed of its own.
+    pub seeds: u32,
+    /// Runs whose values agree with the claim.
+    pub agree: u32,
+    /// Smallest and largest value, where the claim is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((low, high)) = self.range {
+            let number = crate::figures::number;
+            write!(f, "{} to {}; ", number(low), number(high))?;
+        }
+        write!(f, "agrees at {} of {} seeds", self.agree, self.seeds)
+    }
+}
+
+/// A claim at another setting of a parameter that the source leaves open.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// The parameter and its value.
+    pub setting: String,
+    /// The simulated value there.
+    pub ours: Quantity,
+    /// Whether the claim holds there.
+    pub agrees: bool,
+}
+
+impl fmt::Display for Sensitivity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agrees = if self.agrees { "agrees" } else { "differs" };
+        write!(f, "{}: {} ({agrees})", self.setting, self.ours)
+    }
 }
 
 /// A number, or words where the claim is not numeric.
@@ -81,6 +127,8 @@ pub enum Verdict {
     Reproduced,
     /// Outside the tolerance.
     Differs,
+    /// Runs that differ in their seed alone disagree on the claim.
+    Undecided,
     /// The claim could not be tested.
     NotComparable,
     /// Agreement by construction: the source's number is an input, or both sides are the same
@@ -94,6 +142,7 @@ impl Verdict {
         match self {
             Self::Reproduced => "reproduced",
             Self::Differs => "differs",
+            Self::Undecided => "undecided",
             Self::NotComparable => "not-comparable",
             Self::Given => "given",
         }
@@ -158,19 +207,20 @@ impl Curve {
     }
 }
 
-/// Number of claims by verdict: reproduced, differs, not comparable, given.
-pub fn tally(studies: &[Study]) -> [usize; 4] {
+/// Number of claims by verdict: reproduced, differs, undecided, not comparable, given.
+pub fn tally(studies: &[Study]) -> [usize; 5] {
     let rows = || studies.iter().flat_map(|study| &study.rows);
-    [Verdict::Reproduced, Verdict::Differs, Verdict::NotComparable, Verdict::Given]
+    use Verdict::{Differs, Given, NotComparable, Reproduced, Undecided};
+    [Reproduced, Differs, Undecided, NotComparable, Given]
         .map(|verdict| rows().filter(|row| row.verdict == verdict).count())
 }
 
 /// Summary of the verdicts in one sentence.
 pub fn tally_sentence(studies: &[Study]) -> String {
-    let [reproduced, differs, not, given] = tally(studies);
+    let [reproduced, differs, undecided, not, given] = tally(studies);
     format!(
-        "{reproduced} claims reproduced, {differs} differ, {not} not comparable; {given} given \
-         (agreement by construction)"
+        "{reproduced} claims reproduced, {differs} differ, {undecided} undecided, {not} not \
+         comparable; {given} given (agreement by construction)"
     )
 }
 
@@ -193,6 +243,7 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
     let (mark, colour) = match row.verdict {
         Verdict::Reproduced => ("=", "32"),
         Verdict::Differs => ("x", "31"),
+        Verdict::Undecided => ("~", "33"),
         Verdict::NotComparable => ("?", "33"),
         Verdict::Given => (".", "2"),
     };
@@ -222,6 +273,12 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
         row.verdict.word()
     );
     let _ = writeln!(out, "         {}", clean(&line));
+    if let Some(spread) = &row.spread {
+        let _ = writeln!(out, "         {}", clean(&spread.to_string()));
+    }
+    for other in &row.sensitivity {
+        let _ = writeln!(out, "         with {}", clean(&other.to_string()));
+    }
     if let Some(reason) = &row.reason {
         let _ = writeln!(out, "         {}", style.paint("2", &clean(reason)));
     }
@@ -277,6 +334,8 @@ fn shown(study: &Study) -> Value {
                 id => &row.id, claim => &row.claim, unit => &row.unit, tolerance => &row.tolerance,
                 published => text(&row.published), ours => text(&row.ours),
                 verdict => row.verdict.word(), reason => &row.reason,
+                spread => row.spread.as_ref().map(ToString::to_string),
+                sensitivity => row.sensitivity.iter().map(settings).collect::<Vec<_>>(),
             }
         })
         .collect();
@@ -284,6 +343,12 @@ fn shown(study: &Study) -> Value {
         experiment => &study.experiment, title => &study.title, method => &study.method,
             rows => rows,
     }
+}
+
+fn settings(other: &Sensitivity) -> Value {
+    let verdict = if other.agrees { Verdict::Reproduced } else { Verdict::Differs };
+    let (word, ours) = (verdict.word(), other.ours.to_string());
+    context! { setting => &other.setting, ours => ours, class => word, agrees => other.agrees }
 }
 
 #[cfg(test)]
@@ -301,6 +366,16 @@ mod tests {
             tolerance: "± 10 %".to_owned(),
             verdict,
             reason: reason.map(str::to_owned),
+            spread: (verdict == Verdict::Undecided).then_some(Spread {
+                seeds: 5,
+                agree: 3,
+                range: Some((1.0, 2.0)),
+            }),
+            sensitivity: vec![Sensitivity {
+                setting: "burst 4".to_owned(),
+                ours: Quantity::Number(0.25),
+                agrees: false,
+            }],
         };
         Study {
             experiment: "009/fig1".to_owned(),
@@ -311,6 +386,7 @@ mod tests {
                 row("X2", Verdict::Differs, Some("because")),
                 row("X3", Verdict::NotComparable, Some("no data")),
                 row("X4", Verdict::Given, None),
+                row("X5", Verdict::Undecided, None),
             ],
             plots: vec![],
         }
@@ -319,7 +395,7 @@ mod tests {
     #[test]
     fn every_row_is_printed_and_counted() {
         let studies = [study()];
-        assert_eq!(tally(&studies), [1, 1, 1, 1]);
+        assert_eq!(tally(&studies), [1, 1, 1, 1, 1]);
         let text = terminal(&studies, Style::default());
         assert!(
             text.contains("published 1.500 ms; simulated a\u{fffd}[31m 1 < b 2; tolerance ± 10 %")
@@ -331,6 +407,11 @@ mod tests {
         assert_eq!(json["rows"][1]["reason"], "because");
         assert_eq!(json["rows"][3]["verdict"], "given");
         assert!(text.contains("  . X4"), "{text}");
+        assert!(text.contains("1 to 2; agrees at 3 of 5 seeds"), "{text}");
+        assert!(text.contains("with burst 4: 0.2500 (differs)"), "{text}");
+        assert_eq!(json["rows"][4]["spread"]["agree"], 3);
+        assert!(json["rows"][0].get("spread").is_none());
+        assert_eq!(json["rows"][0]["sensitivity"][0]["setting"], "burst 4");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A published claim, our result, and the verdict, which is always computed.
 
 use crate::published::{self, PublishedClaim, PublishedValue};
-use hybridsim_report::study::{Plot, Quantity, Row, Verdict};
+use hybridsim_report::figures::number;
+use hybridsim_report::study::{Plot, Quantity, Row, Sensitivity, Spread, Verdict};
 use serde::Deserialize;
 
 /// A bound as printed: a whole number, or four significant digits.
@@ -55,6 +56,10 @@ impl Order {
         }
     }
 
+    fn agrees(self, values: &[f64]) -> bool {
+        values.windows(2).all(|pair| self.holds(pair[0], pair[1]))
+    }
+
     const fn sign(self) -> &'static str {
         match self {
             Self::Falling => ">",
@@ -87,6 +92,12 @@ pub struct Claim {
     differs_because: Option<String>,
     /// Printed with any verdict.
     remark: Option<String>,
+    /// Runs at different seeds that the claim asks for.
+    seeds: u32,
+    spread: Option<Spread>,
+    /// Parameters the source leaves open that the result depends on.
+    free: Vec<String>,
+    sensitivity: Vec<Sensitivity>,
 }
 
 impl Claim {
@@ -99,7 +110,8 @@ impl Claim {
         let given = published.given;
         let remark = published.remark.clone();
         let differs_because = published.if_it_differs.clone();
-        let claim = Self { unit, given, remark, differs_because, ..claim };
+        let (seeds, free) = (published.seeds, published.free.clone());
+        let claim = Self { unit, given, remark, differs_because, seeds, free, ..claim };
         match &published.not_comparable {
             Some(reason) => claim.not_comparable(reason),
             None => claim,
@@ -157,6 +169,10 @@ impl Claim {
             reason: None,
             differs_because: None,
             remark: None,
+            seeds: 1,
+            spread: None,
+            free: Vec::new(),
+            sensitivity: Vec::new(),
         }
     }
 
@@ -231,11 +247,39 @@ impl Claim {
     /// What came out here. NaN is no result.
     #[must_use]
     pub fn ours(self, value: f64) -> Self {
-        if value.is_nan() {
+        self.ours_at_seeds(&[value])
+    }
+
+    /// What came out at each seed. The verdict is the one on which all seeds agree.
+    #[must_use]
+    pub fn ours_at_seeds(self, values: &[f64]) -> Self {
+        if values.is_empty() || values.iter().any(|value| value.is_nan()) {
             return self.not_comparable("nothing was measured");
         }
-        let agrees = value >= self.bounds.0 && value <= self.bounds.1;
-        Self { ours: Some(Quantity::Number(value)), verdict: Some(verdict(agrees)), ..self }
+        let agree = values.iter().filter(|value| self.agrees(**value)).count();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let ours = Some(Quantity::Number(mean(values)));
+        Self { ours, ..self.decided(agree, values.len(), Some((low, high))) }
+    }
+
+    fn agrees(&self, value: f64) -> bool {
+        value >= self.bounds.0 && value <= self.bounds.1
+    }
+
+    /// With the verdict of `runs` runs at different seeds, of which `agree` agree.
+    fn decided(self, agree: usize, runs: usize, range: Option<(f64, f64)>) -> Self {
+        if (runs as u32) < self.seeds {
+            let missing = format!("{} seeds are wanted, {runs} were run", self.seeds);
+            return self.not_comparable(&missing);
+        }
+        let verdict = match agree {
+            0 => Verdict::Differs,
+            all if all == runs => Verdict::Reproduced,
+            _ => Verdict::Undecided,
+        };
+        let spread = Spread { seeds: runs as u32, agree: agree as u32, range };
+        Self { verdict: Some(verdict), spread: (runs > 1).then_some(spread), ..self }
     }
 
     /// The source says that values follow one another in this order.
@@ -250,24 +294,59 @@ impl Claim {
     /// # Panics
     /// When the claim names no order.
     pub fn ranked(self, ours: &[(&str, f64)]) -> Self {
-        let order = self.order.expect("a ranking names its order");
-        if ours.iter().any(|(_, value)| value.is_nan()) {
+        let values: Vec<(&str, Vec<f64>)> =
+            ours.iter().map(|(name, value)| (*name, vec![*value])).collect();
+        self.ranked_at_seeds(&values)
+    }
+
+    /// As [`Claim::ranked`], with a value for each seed. Values of the same seed are compared; the
+    /// verdict is the one on which all seeds agree.
+    ///
+    /// # Panics
+    /// When the claim names no order.
+    #[must_use]
+    pub fn ranked_at_seeds(self, ours: &[(&str, Vec<f64>)]) -> Self {
+        let runs = ours.iter().map(|(_, values)| values.len()).min().unwrap_or(0);
+        if runs == 0 || ours.iter().any(|(_, values)| values.iter().any(|value| value.is_nan())) {
             return self.not_comparable("nothing was measured");
         }
-        let sign = format!(" {} ", order.sign());
+        let order = self.order.expect("a ranking names its order");
+        let at = |seed: usize| ours.iter().map(|(_, values)| values[seed]).collect::<Vec<_>>();
+        let agree = (0..runs).filter(|seed| order.agrees(&at(*seed))).count();
+        let values: Vec<String> =
+            ours.iter().map(|(name, values)| format!("{name} {}", range(values))).collect();
         let names: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
-        let values: Vec<String> = ours
-            .iter()
-            .map(|(name, value)| format!("{name} {}", hybridsim_report::figures::number(*value)))
-            .collect();
-        let agrees = ours.windows(2).all(|pair| order.holds(pair[0].1, pair[1].1));
-        Self {
-            published: Some(Quantity::Words(names.join(&sign))),
+        let claim = Self {
+            published: Some(Quantity::Words(names.join(&format!(" {} ", order.sign())))),
             ours: Some(Quantity::Words(values.join(", "))),
             tolerance: "order".to_owned(),
-            verdict: Some(verdict(agrees)),
             ..self
-        }
+        };
+        claim.decided(agree, runs, None)
+    }
+
+    /// What comes out at another setting of a parameter that the source leaves open.
+    #[must_use]
+    pub fn sensitive(mut self, setting: impl Into<String>, value: f64) -> Self {
+        let ours = Quantity::Number(value);
+        let agrees = self.agrees(value);
+        self.sensitivity.push(Sensitivity { setting: setting.into(), ours, agrees });
+        self
+    }
+
+    /// As [`Claim::sensitive`], for a ranking.
+    ///
+    /// # Panics
+    /// When the claim names no order.
+    #[must_use]
+    pub fn sensitive_ranked(mut self, setting: impl Into<String>, ours: &[(&str, f64)]) -> Self {
+        let order = self.order.expect("a ranking names its order");
+        let values: Vec<f64> = ours.iter().map(|(_, value)| *value).collect();
+        let words: Vec<String> =
+            ours.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
+        let (ours, agrees) = (Quantity::Words(words.join(", ")), order.agrees(&values));
+        self.sensitivity.push(Sensitivity { setting: setting.into(), ours, agrees });
+        self
     }
 
     /// It cannot be put to the test.
@@ -298,9 +377,13 @@ impl Claim {
         let unknown = || "the cause has not been found".to_owned();
         let reason = match claim.verdict {
             Some(Verdict::Differs) => Some(claim.differs_because.unwrap_or_else(unknown)),
+            Some(Verdict::Undecided) => claim.differs_because,
             _ => claim.reason,
         };
-        let notes: Vec<String> = [reason, claim.remark].into_iter().flatten().collect();
+        let untried = !claim.free.is_empty() && claim.sensitivity.is_empty();
+        let untried =
+            untried.then(|| format!("other values of {} were not run", claim.free.join(", ")));
+        let notes: Vec<String> = [reason, claim.remark, untried].into_iter().flatten().collect();
         Row {
             id: claim.row,
             experiment: experiment.to_owned(),
@@ -314,12 +397,24 @@ impl Claim {
                 verdict => verdict,
             },
             reason: (!notes.is_empty()).then(|| notes.join("; ")),
+            spread: claim.spread,
+            sensitivity: claim.sensitivity,
         }
     }
 }
 
-const fn verdict(agrees: bool) -> Verdict {
-    if agrees { Verdict::Reproduced } else { Verdict::Differs }
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean, and from where to where several values go.
+fn range(values: &[f64]) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    match values.len() {
+        1 => number(low),
+        _ => format!("{} ({} to {})", number(mean(values)), number(low), number(high)),
+    }
 }
 
 #[cfg(test)]
@@ -358,6 +453,50 @@ mod tests {
         check(claim().at_most("few", 0.5).ours(0.6), Differs, "≤ 0.5");
         check(claim().within(1.0, 0.5).ours(f64::NAN), NotComparable, "± 0.5");
         check(claim().within(1.0, 0.5), NotComparable, "± 0.5");
+    }
+
+    #[test]
+    fn seeds_have_to_agree() {
+        use Verdict::{Differs, NotComparable, Reproduced, Undecided};
+        let judged = |claim: Claim| claim.judged("009/fig1");
+        let within = |values: &[f64]| {
+            judged(Claim::new("X1", "s").within(1.0, 0.5).if_it_differs("w").ours_at_seeds(values))
+        };
+        assert_eq!(within(&[1.0, 1.4]).verdict, Reproduced);
+        assert_eq!(within(&[1.6, 0.4]).verdict, Differs, "though the mean agrees");
+        let mixed = within(&[1.0, 1.6, 1.0]);
+        assert_eq!((mixed.verdict, mixed.ours), (Undecided, Some(Quantity::Number(1.2))));
+        let spread = mixed.spread.expect("several seeds");
+        assert_eq!((spread.seeds, spread.agree, spread.range), (3, 2, Some((1.0, 1.6))));
+        assert_eq!(within(&[1.0]).spread, None);
+
+        let ranked = |one: &[f64], two: &[f64]| {
+            let named = [("a", one.to_vec()), ("b", two.to_vec())];
+            judged(Claim::new("X1", "s").ordered(Order::Falling).ranked_at_seeds(&named))
+        };
+        // Values of a seed are compared with each other, so a common trend does not matter.
+        assert_eq!(ranked(&[2.0, 9.0], &[1.0, 8.0]).verdict, Reproduced);
+        assert_eq!(ranked(&[2.0, 8.0], &[1.0, 9.0]).verdict, Undecided);
+        assert_eq!(ranked(&[1.0, 8.0], &[2.0, 9.0]).verdict, Differs);
+        assert_eq!(ranked(&[], &[]).verdict, NotComparable);
+
+        let five = Claim { seeds: 5, ..Claim::new("X1", "s").within(1.0, 0.5) };
+        assert_eq!(judged(five.ours(1.0)).verdict, NotComparable, "too few seeds");
+    }
+
+    #[test]
+    fn other_settings_are_judged_like_the_claim() {
+        let claim = Claim::new("X1", "s").within(1.0, 0.5).sensitive("k 2", 1.6).ours(1.0);
+        let row = claim.sensitive("k 3", 1.1).judged("009/fig1");
+        let agrees: Vec<bool> = row.sensitivity.iter().map(|other| other.agrees).collect();
+        assert_eq!((row.verdict, agrees), (Verdict::Reproduced, vec![false, true]));
+        let free = Claim { free: vec!["k".to_owned()], ..Claim::new("X1", "s").exactly(1.0) };
+        let note = free.clone().ours(1.0).judged("009/fig1").reason.expect("a note");
+        assert_eq!(note, "other values of k were not run");
+        assert_eq!(free.ours(1.0).sensitive("k 2", 1.0).judged("009/fig1").reason, None);
+        let ranked = Claim::new("X1", "s").ordered(Order::Rising).ranked(&[("a", 1.0), ("b", 2.0)]);
+        let row = ranked.sensitive_ranked("k 2", &[("a", 2.0), ("b", 1.0)]).judged("009/fig1");
+        assert!(!row.sensitivity[0].agrees);
     }
 
     #[test]

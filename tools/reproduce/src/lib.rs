@@ -18,6 +18,7 @@ mod published;
 mod runner;
 
 pub use claim::{Claim, Findings, Order};
+pub use published::seeds;
 pub use runner::{ExperimentError, Job, JobOutput, Runner};
 
 use hybridsim_report::study::Study;

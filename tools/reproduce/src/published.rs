@@ -62,11 +62,29 @@ pub struct PublishedClaim {
     /// Whether the published number went into the run.
     #[serde(default)]
     pub given: bool,
+    /// Runs at different seeds, all of which have to agree for a verdict.
+    #[serde(default = "one")]
+    pub seeds: u32,
+    /// Parameters the source leaves open that the result depends on: other values of them are run
+    /// as well and printed with the claim.
+    #[serde(default)]
+    pub free: Vec<String>,
     /// Why the result differs, where it does.
     pub if_it_differs: Option<String>,
     pub remark: Option<String>,
     /// Why there is nothing to compare.
     pub not_comparable: Option<String>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// The most seeds that a claim of the source `key` asks for whose row is one of `rows`.
+pub fn seeds(key: &str, rows: &[&str]) -> u32 {
+    let claims = SOURCES.get(key).into_iter().flat_map(|source| source.claim.values());
+    let asked = claims.filter(|claim| rows.contains(&claim.row.as_str())).map(|claim| claim.seeds);
+    asked.max().unwrap_or(1)
 }
 
 static SOURCES: LazyLock<BTreeMap<String, Source>> = LazyLock::new(|| {

@@ -76,6 +76,13 @@ impl Job {
         self
     }
 
+    /// The same at the seed `seed`.
+    #[must_use]
+    pub fn at_seed(&self, seed: u32) -> Self {
+        let name = format!("{}, seed {seed}", self.name);
+        self.clone().named(name).set("run.seed", seed)
+    }
+
     /// Calls it `name`.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
@@ -200,6 +207,21 @@ impl<'a> Runner<'a> {
         };
         let all = parallel_map(jobs.iter().collect(), self.threads, |job| self.one(job), finished);
         all.into_iter().collect()
+    }
+
+    /// Runs `jobs` at the seeds 1 to `seeds`: for each job, in their order, its outputs by seed.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn run_at_seeds(
+        &self,
+        jobs: &[Job],
+        seeds: u32,
+    ) -> Result<Vec<Vec<JobOutput>>, ExperimentError> {
+        let all: Vec<Job> =
+            jobs.iter().flat_map(|job| (1..=seeds).map(|seed| job.at_seed(seed))).collect();
+        let mut ran = self.run(&all)?.into_iter();
+        Ok(jobs.iter().map(|_| ran.by_ref().take(seeds as usize).collect()).collect())
     }
 
     fn one(&self, job: &Job) -> Result<JobOutput, ExperimentError> {
