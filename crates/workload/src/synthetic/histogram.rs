@@ -1,6 +1,8 @@
 //! Request sizes by a histogram, with a given share of random requests.
 //!
-//! As in konanki, random means not contiguous with the previous write.
+//! As in konanki, random means not contiguous with the previous write. By default random requests
+//! are uniform over the region. With `hot`, that share of the short ones goes to a few places and
+//! rewrites them, as file system metadata and small files are rewritten.
 
 use super::addresses::{REGION, Region, SequentialRuns, sectors_of};
 use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
@@ -48,7 +50,29 @@ pub struct Histogram {
     blocks: u64,
     /// Reads and writes are sequential independently.
     runs_by_op: [SequentialRuns; 2],
+    hot: Option<Hot>,
     stream: Stream,
+}
+
+/// Temporal locality: places that short random requests return to.
+#[derive(Clone, Debug)]
+struct Hot {
+    /// Share of the short random requests that go to one of the places.
+    share: f64,
+    /// The places, as blocks of the region.
+    places: Vec<u64>,
+    /// Longest request that goes there, in sectors.
+    sectors_max: u32,
+}
+
+impl Hot {
+    /// The place of a request of `sectors`; `None` if it goes elsewhere.
+    fn place(&self, sectors: u32, stream: &mut Stream) -> Option<u64> {
+        if sectors > self.sectors_max || !stream.chance(self.share) {
+            return None;
+        }
+        Some(self.places[stream.below(self.places.len() as u64) as usize])
+    }
 }
 
 impl Histogram {
@@ -65,7 +89,21 @@ impl Histogram {
         let align = u64::from(align.max(1));
         let blocks = (region.sectors - u64::from(sizes.largest())) / align + 1;
         let runs_by_op = [SequentialRuns::new(region), SequentialRuns::new(region)];
-        Self { sizes, random, read: ReadWriteMix::new(read), align, blocks, runs_by_op, stream }
+        let read = ReadWriteMix::new(read);
+        Self { sizes, random, read, align, blocks, runs_by_op, hot: None, stream }
+    }
+
+    /// With short random requests returning to a few places.
+    #[must_use]
+    fn with_hot(self, input: &GeneratorInput<'_>) -> Self {
+        let (share, count) = (input.settings.number("hot"), input.settings.count("hot_places"));
+        if share == 0.0 {
+            return self;
+        }
+        let mut stream = input.stream("hot places");
+        let places = (0..count).map(|_| stream.below(self.blocks)).collect();
+        let sectors_max = input.settings.count("hot_sectors_max") as u32;
+        Self { hot: Some(Hot { share, places, sectors_max }), ..self }
     }
 }
 
@@ -76,7 +114,11 @@ impl Generator for Histogram {
         let contiguous = !self.stream.chance(self.random);
         let runs = &mut self.runs_by_op[usize::from(op == Op::Write)];
         let (stream, blocks, align) = (&mut self.stream, self.blocks, self.align);
-        let lba = runs.next_lba(sectors, contiguous, || stream.below(blocks) * align);
+        let hot = self.hot.as_ref();
+        let lba = runs.next_lba(sectors, contiguous, || {
+            let hot = hot.and_then(|hot| hot.place(sectors, stream));
+            hot.unwrap_or_else(|| stream.below(blocks)) * align
+        });
         Request::new(op, Lba(lba), sectors)
     }
 }
@@ -128,6 +170,27 @@ const RANDOM: Param = Param::optional(
     Kind::Number { min: 0.0, max: 1.0 },
     "Share of requests that are not contiguous with the previous one of the same direction.",
 );
+const HOT: [Param; 3] = [
+    Param::with(
+        "hot",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.0",
+        "Share of the short random requests that go to one of `hot_places`: temporal locality, \
+         without which every random request is uniform.",
+    ),
+    Param::with(
+        "hot_places",
+        Kind::Count { min: 1, max: 65_536 },
+        "64",
+        "Places that `hot` requests return to, drawn once over the region.",
+    ),
+    Param::with(
+        "hot_sectors_max",
+        Kind::Count { min: 1, max: u32::MAX as u64 },
+        "16",
+        "Longest request, in sectors of 512 bytes, that counts as short.",
+    ),
+];
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let settings = input.settings;
@@ -146,7 +209,8 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let read = settings.number("read");
     let generator = sizes
         .filter(|_| problems.is_empty())
-        .map(|sizes| Histogram::new(region, sizes, random, read, align, input.stream("requests")));
+        .map(|sizes| Histogram::new(region, sizes, random, read, align, input.stream("requests")))
+        .map(|generator| generator.with_hot(input));
     build_workload(input, generator, Limits::NONE, None, problems)
 }
 
@@ -155,7 +219,12 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "histogram",
         summary: "Sizes by a histogram, with a given share of random requests.",
         origin: "konanki, Tables 5.1 to 5.4 (workload recipe W2)",
-        params: params![LIMITS_AND_ARRIVALS, REGION, &[ALIGN, MIX, SIZES, WEIGHTS, RANDOM, READ]],
+        params: params![
+            LIMITS_AND_ARRIVALS,
+            REGION,
+            &[ALIGN, MIX, SIZES, WEIGHTS, RANDOM, READ],
+            &HOT
+        ],
     },
     build,
 };

@@ -3,6 +3,7 @@ use super::*;
 use crate::testing::{registry, settings};
 use hybridsim_engine::{Arrival, Flags, Op, SimTime};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const GIB: u64 = 1 << 21;
@@ -159,6 +160,30 @@ fn mixes_meet_their_tables_within_one_percent() {
         let random = 1.0 - contiguous(&list);
         assert!((random - mix.random).abs() < 0.01, "{}: {random}", mix.name);
     }
+}
+
+#[test]
+fn short_random_requests_return_to_hot_places() {
+    let list = |hot: &str| {
+        drain(build("histogram", &format!("mix = \"firefox-analysis\"\nrequests = 20000\n{hot}")))
+    };
+    let top = |list: &[Arrival], sectors: u32| {
+        let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+        for arrival in list.iter().filter(|arrival| arrival.request.sectors == sectors) {
+            *counts.entry(arrival.request.lba.0).or_default() += 1;
+        }
+        let mut counts: Vec<u32> = counts.into_values().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u32 = counts.iter().sum();
+        f64::from(counts.iter().take(10).sum::<u32>()) / f64::from(all)
+    };
+    let hot = list("hot = 0.5\nhot_places = 10");
+    // Half of the random ones, which are .847 of all.
+    assert!((top(&hot, 16) - 0.5 * 0.847).abs() < 0.02, "{}", top(&hot, 16));
+    assert!(top(&hot, 32) < 0.02, "longer ones do not");
+    assert!(top(&list(""), 16) < 0.02, "nor any by default");
+    // Sizes and randomness stay those of the table.
+    assert!((1.0 - contiguous(&hot) - 0.847).abs() < 0.01);
 }
 
 #[test]
