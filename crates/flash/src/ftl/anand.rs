@@ -41,7 +41,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
 /// Upper bound of `chain_max`: a read may visit every unit of a chain.
 const CHAIN_MAX: u64 = 64;
 
-const PARAMS: [Param; 2] = [
+const PARAMS: [Param; 3] = [
     Param::with(
         "chain_max",
         Kind::Count { min: 1, max: CHAIN_MAX },
@@ -56,6 +56,14 @@ const PARAMS: [Param; 2] = [
         "Whether a chain is folded into its last unit, as in the paper, or into a free unit \
          together with the new page (if a unit is free).",
     ),
+    Param::with(
+        "no_free_unit",
+        Kind::Choice(&["own", "longest"]),
+        "\"own\"",
+        "What makes room for a longer chain when no unit is free: its own chain is folded or \
+         rewritten, as in figure 4.4, or the longest of all chains is folded, as the figure does \
+         for a new chain.",
+    ),
 ];
 
 #[derive(Serialize, Deserialize)]
@@ -69,6 +77,7 @@ struct Anand {
     free: FreeBlocks,
     chain_max: u32,
     into_fresh: bool,
+    folds_longest: bool,
     #[serde(skip)]
     buffer: BlockBuffer,
 }
@@ -94,6 +103,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         free: FreeBlocks::striped(&geometry),
         chain_max,
         into_fresh: input.settings.text("fold_into") == "fresh",
+        folds_longest: input.settings.text("no_free_unit") == "longest",
         buffer: BlockBuffer::default(),
     }))
 }
@@ -232,12 +242,20 @@ impl Anand {
         }
     }
 
+    /// A unit to make a chain longer, if there is one or may be.
+    fn unit_to_append(&mut self, flash: &mut FlashOps) -> Option<BlockId> {
+        match self.free.take(false) {
+            None if self.folds_longest => self.take_unit(flash).ok(),
+            free => free,
+        }
+    }
+
     /// Writes a page whose offset is programmed in every unit of its chain.
     fn extend(&mut self, lpn: Lpn, flash: &mut FlashOps) -> Result<(), FtlError> {
         let (chain, _) = self.geometry.split(lpn);
         let units = self.chains[chain as usize].units;
         if units < self.chain_max
-            && let Some(unit) = self.free.take(false)
+            && let Some(unit) = self.unit_to_append(flash)
         {
             self.append(chain, unit);
             self.program(lpn, unit, flash);
@@ -398,6 +416,23 @@ mod tests {
         assert_eq!((copies(&did), erases(&did), writes(&did)), (0, 3, 1), "{did:?}");
         assert_eq!(did[3], (Program, 0), "the unit that was erased first");
         bench.audit();
+    }
+
+    #[test]
+    fn a_longer_chain_may_fold_the_longest() {
+        let write_again = |choice: &str| {
+            let params = [("no_free_unit", Value::Text(choice.to_owned()))];
+            let mut bench = Bench::new(&ENTRY, Any, (8, 4), 20, &params);
+            // Chain 0 has four units, chain 1 two, chains 2 and 3 one each: none is free.
+            bench.write_all(&[0, 0, 0, 0, 4, 4, 8, 9, 12]);
+            let did = bench.write(8);
+            bench.audit();
+            did
+        };
+        let own = [(Read, 24), (Read, 25), (Erase, 6), (Program, 24), (Program, 25)];
+        assert_eq!(write_again("own"), own, "the figure: its only unit is rewritten");
+        let longest = [(Erase, 0), (Erase, 1), (Erase, 2), (Program, 0)];
+        assert_eq!(write_again("longest"), longest);
     }
 
     #[test]

@@ -22,4 +22,4 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 5] = params("true", "false", "true");
+const PARAMS: [Param; 6] = params("true", "false", "true");

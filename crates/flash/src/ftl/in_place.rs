@@ -6,8 +6,10 @@
 //! the whole request. Initially each page is programmed with the prewrite probability; at 1 every
 //! write costs a block, as in simple media.
 //!
-//! Only valid pages are read and written back, so that erased pages stay erased; this equals the
-//! figure's "whole block" once all pages are written. The figure's page count is off by two, and
+//! By default only valid pages are read and written back, so that erased pages stay erased; with
+//! `rewrite = "block"` every page of the block is read and programmed, as the figure has it, and is
+//! programmed afterwards (the figure marks only the pages of the request, which flash cannot do).
+//! On chips that program in order, erased pages behind the data stay erased then too. The figure's page count is off by two, and
 //! its end of block is that of the first page; the pages up to the end of the block or the request
 //! are meant.
 //!
@@ -25,30 +27,41 @@ use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::Stream;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 pub const ENTRY: FtlEntry = FtlEntry {
     description: Description {
         name: "in-place",
         summary: "Fixed addresses: overwriting a page reads, erases and rewrites its block.",
         origin: "konanki, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
-                 valid pages are read and written back, and its page counts are corrected",
+                 valid pages are read and written back by default, and its page counts are corrected",
         params: &PARAMS,
     },
     build,
 };
 
-const PARAMS: [Param; 1] = [Param::with(
-    "prewrite_probability",
-    Kind::Number { min: 0.0, max: 1.0 },
-    "0.0",
-    "Probability that a page is programmed when the run begins, independent of the others.",
-)];
+const PARAMS: [Param; 2] = [
+    Param::with(
+        "prewrite_probability",
+        Kind::Number { min: 0.0, max: 1.0 },
+        "0.0",
+        "Probability that a page is programmed when the run begins, independent of the others.",
+    ),
+    Param::with(
+        "rewrite",
+        Kind::Choice(&["data", "block"]),
+        "\"data\"",
+        "What is read and programmed again when a page is overwritten: the pages of its block that \
+         hold data, or all of them, as in figure 4.1.",
+    ),
+];
 
 #[derive(Serialize, Deserialize)]
 struct InPlace {
     geometry: Geometry,
     exported_pages: u32,
     prewrite: f64,
+    whole_block: bool,
     stream: Stream,
     /// The rest of the request being written.
     #[serde(skip)]
@@ -62,6 +75,7 @@ fn build(input: &FtlInput<'_>) -> BuiltFtl {
         geometry: *input.geometry,
         exported_pages: input.exported_pages,
         prewrite: input.settings.number("prewrite_probability"),
+        whole_block: input.settings.text("rewrite") == "block",
         stream: Stream::new(input.seed, &format!("{}/prewrite", input.path)),
         run: None,
         buffer: BlockBuffer::default(),
@@ -86,11 +100,38 @@ impl InPlace {
         let (block, offset) = self.geometry.split(lpn);
         let block = BlockId(block);
         let behind = flash.array().next_valid(block, offset + run);
+        if self.whole_block {
+            self.read_rest(block, flash);
+        }
         self.buffer.load(block, flash);
         if flash.array().order() == ProgramOrder::Any || behind.is_none() {
             self.buffer.discard(offset, offset + run);
         }
         self.buffer.store(block, Some(lpn), flash);
+        if self.whole_block && flash.array().order() == ProgramOrder::Any {
+            self.program_rest(block, offset..offset + run, flash);
+        }
+    }
+
+    /// Reads as many pages of `block` as hold no data. Such a page cannot be read here: the time
+    /// is that of the first page that can.
+    fn read_rest(&self, block: BlockId, flash: &mut FlashOps) {
+        let empty = self.geometry.pages_per_block() - flash.array().valid(block);
+        let Some(first) = flash.array().next_valid(block, 0) else { return };
+        for _ in 0..empty {
+            flash.read(self.geometry.page(block, first), Cause::Merge, After::NOTHING);
+        }
+    }
+
+    /// Programs the erased pages of `block`, except those of the request, with padding.
+    fn program_rest(&self, block: BlockId, request: Range<u32>, flash: &mut FlashOps) {
+        for offset in (0..self.geometry.pages_per_block()).filter(|at| !request.contains(at)) {
+            let page = self.geometry.page(block, offset);
+            if !self.is_programmed(block, offset, flash) {
+                flash.program(page, Lpn::NONE, Cause::Merge, After::NOTHING);
+                flash.invalidate(page);
+            }
+        }
     }
 
     fn is_programmed(&self, block: BlockId, offset: u32, flash: &FlashOps) -> bool {
@@ -188,6 +229,21 @@ mod tests {
         assert!((first..first + pages).all(|page| bench.holds(page)));
         bench.audit();
         did
+    }
+
+    #[test]
+    fn the_whole_block_is_rewritten_where_the_figure_is_taken_literally() {
+        let params = [("rewrite", Value::Text("block".to_owned()))];
+        let mut bench = Bench::new(&ENTRY, Any, (4, 4), 16, &params);
+        bench.write_all(&[1]);
+        let did = bench.write(1);
+        let count = |kind| did.iter().filter(|(did, _)| *did == kind).count();
+        assert_eq!((count(Read), count(Erase), count(Program)), (4, 1, 4), "{did:?}");
+        // All pages are programmed now, so a first write rewrites them again.
+        let did = bench.write(2);
+        let count = |kind| did.iter().filter(|(did, _)| *did == kind).count();
+        assert_eq!((count(Read), count(Erase), count(Program)), (4, 1, 4), "{did:?}");
+        bench.audit();
     }
 
     #[test]

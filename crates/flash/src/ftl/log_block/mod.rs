@@ -7,7 +7,8 @@
 //! merge). There are always `x` free and log blocks together.
 //!
 //! Where the figures are silent or wrong: a write advances by one page, not by two; when fewer
-//! than two blocks are free and another log block is needed, the oldest log block is merged; one
+//! than two blocks are free and another log block is needed, the oldest log block is merged
+//! (`merge_when = "short"` does so before every page, as the figure has it); one
 //! block is always free, because a full merge needs it. When worn-out blocks leave none, a full
 //! merge goes through the controller's memory into one of its own two blocks.
 //!
@@ -40,14 +41,14 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 5] = params("false", "true", "false");
+const PARAMS: [Param; 6] = params("false", "true", "false");
 
 /// The parameters, with the three defaults in which the paper's scheme differs from BAST.
 pub(super) const fn params(
     first: &'static str,
     erase: &'static str,
     partial: &'static str,
-) -> [Param; 5] {
+) -> [Param; 6] {
     [
         Param::optional(
             "log_blocks",
@@ -80,6 +81,14 @@ pub(super) const fn params(
             partial,
             "Whether a log block that holds the first pages of its block in order is completed \
              with the rest and becomes the data block.",
+        ),
+        Param::with(
+            "merge_when",
+            Kind::Choice(&["needed", "short"]),
+            "\"needed\"",
+            "When a log block is merged for lack of free blocks: when a block without one is \
+             written, or before any page is written while fewer than two blocks are free, as \
+             figure 4.2 has it.",
         ),
     ]
 }
@@ -125,6 +134,7 @@ struct LogBlock {
     first_write_to_data: bool,
     erase_clean: bool,
     partial_merge: bool,
+    merge_when_short: bool,
     #[serde(skip)]
     buffer: BlockBuffer,
 }
@@ -181,6 +191,7 @@ pub(super) fn build(input: &FtlInput<'_>) -> BuiltFtl {
         first_write_to_data: settings.flag("first_write_to_data"),
         erase_clean: settings.flag("erase_clean"),
         partial_merge: settings.flag("partial_merge"),
+        merge_when_short: settings.text("merge_when") == "short",
         buffer: BlockBuffer::default(),
     }))
 }
@@ -389,6 +400,13 @@ impl Ftl for LogBlock {
             let block = BlockId(self.data[logical as usize]);
             merge::program_to(lpn, block, offset, flash);
             return Ok(());
+        }
+        if self.merge_when_short
+            && self.free.len() < LOG_BLOCKS_MIN as usize
+            && self.choose().is_some()
+        {
+            // Where worn-out blocks make it impossible, the page may still fit into its log block.
+            let _ = self.merge_one(flash);
         }
         loop {
             let slot = self.log_slot(logical, flash)?;

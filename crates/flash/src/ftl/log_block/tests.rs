@@ -46,6 +46,23 @@ fn any_other_full_log_block_is_merged_with_its_data_block() {
 }
 
 #[test]
+fn a_log_block_may_be_merged_before_it_is_needed() {
+    let write = |when: &str| {
+        let params =
+            [("log_blocks", Value::Count(2)), ("merge_when", Value::Text(when.to_owned()))];
+        let mut bench = bench(&ENTRY, &params);
+        // One of two log blocks is in use, so fewer than two blocks are free.
+        bench.write_all(&[0]);
+        let did = bench.write(1);
+        bench.audit();
+        did
+    };
+    assert_eq!(write("needed"), [(Program, 13)], "it has space");
+    let short = write("short");
+    assert_eq!((copies(&short), erases(&short)), (1, 2), "{short:?}: merged for one page");
+}
+
+#[test]
 fn reads_prefer_the_log_block_to_the_data_block() {
     let mut bench = bench(&ENTRY, &[]);
     bench.write_all(&[0, 1, 2, 3, 2, 2]);
