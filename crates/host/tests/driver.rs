@@ -261,6 +261,28 @@ fn settings() -> Settings {
         .and("queue_depth", Value::Count(8))
         .and("think_time", Value::Duration(SimDuration::ZERO))
         .and("outstanding_max", Value::Count(1000))
+        .and("end", Value::Text("completed".into()))
+}
+
+#[test]
+fn a_run_may_end_with_the_last_arrival() {
+    let completed = |ends_early: bool| {
+        let options = HostOptions { ends_early, ..HostOptions::open(1) };
+        // A request takes 10 us, so that all three wait for the first.
+        let host = Host::plain(options, ListSource::new(vec![at(0, 1), at(1, 2), at(2, 3)]));
+        let (_, events) = run(host, server(10), false).expect("runs");
+        let unfinished = events.iter().find_map(|record| match record.event() {
+            Some(CommonEvent::Custom { name: 1, value }) => Some(value),
+            _ => None,
+        });
+        (completions(&events).len(), unfinished)
+    };
+    assert_eq!(completed(false), (3, None));
+    assert_eq!(completed(true), (0, Some(3)));
+    let closed = settings()
+        .and("mode", Value::Text("closed".into()))
+        .and("end", Value::Text("last-arrival".into()));
+    assert_eq!(HostOptions::read(&closed).expect_err("no arrivals")[0].param, "end");
 }
 
 #[test]

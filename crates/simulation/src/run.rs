@@ -140,7 +140,10 @@ pub fn run(
         None if save_state => Some(save(&mut machine, &resolved)?),
         _ => None,
     };
-    let ending = Ending { time: machine.now() - base, events, complete: fault.is_none() };
+    // A run that ends with the last arrival may leave requests in flight.
+    let ends_early = scenario.host.text("end") == "last-arrival";
+    let complete = fault.is_none() && !ends_early;
+    let ending = Ending { time: machine.now() - base, events, complete };
     let mut warnings = warnings.list();
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));

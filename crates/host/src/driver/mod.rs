@@ -24,6 +24,8 @@ use std::rc::Rc;
 
 /// A request the device below could not serve; the value is its length in sectors.
 const FAILED_REQUESTS: u8 = 0;
+/// The requests that had not completed when the run ended with the last arrival.
+const UNFINISHED_REQUESTS: u8 = 1;
 
 /// The timer of a scheduler that holds requests.
 const HELD: u64 = 1;
@@ -52,6 +54,8 @@ pub struct Host {
     exhausted: bool,
     /// The workload waits for completions.
     reacts: bool,
+    /// The run has ended with the last arrival, before every request had completed.
+    ended: bool,
     /// The next timer, while it is in the future.
     armed: SimTime,
     last_arrival: SimTime,
@@ -88,6 +92,7 @@ impl Host {
             ahead_end: None,
             exhausted: false,
             reacts: false,
+            ended: false,
             armed: SimTime::ZERO,
             last_arrival: SimTime::ZERO,
             last: Lba(0),
@@ -304,8 +309,15 @@ impl Host {
         self.halt_if_done(ctx);
     }
 
-    fn halt_if_done(&self, ctx: &mut Ctx<'_>) {
-        if self.exhausted && self.outstanding == 0 && self.thinking.is_empty() {
+    fn halt_if_done(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.exhausted {
+            return;
+        }
+        if self.outstanding == 0 && self.thinking.is_empty() {
+            ctx.halt();
+        } else if self.options.ends_early && !self.ended {
+            self.ended = true;
+            ctx.emit(CommonEvent::Custom { name: UNFINISHED_REQUESTS, value: self.outstanding });
             ctx.halt();
         }
     }
@@ -317,7 +329,11 @@ impl Component for Host {
     }
 
     fn info(&self) -> ComponentInfo {
-        ComponentInfo { kind: "host", custom: &["failed_requests"], ..ComponentInfo::default() }
+        ComponentInfo {
+            kind: "host",
+            custom: &["failed_requests", "unfinished_requests"],
+            ..ComponentInfo::default()
+        }
     }
 
     fn start(&mut self, ctx: &mut Ctx<'_>) {
@@ -382,7 +398,7 @@ impl Component for Host {
     }
 
     fn finish(&mut self, ctx: &mut Ctx<'_>) {
-        if self.outstanding > 0 {
+        if self.outstanding > 0 && !self.ended {
             let (count, now) = (self.outstanding, ctx.now());
             ctx.fault(Fault::Invariant(format!(
                 "{count} requests had not completed when no event was pending at {now}"

@@ -44,6 +44,14 @@ pub const PARAMS: &[Param] = &[
         "Open loop: the run ends with an error when this many requests are outstanding, as the \
          workload asks for more than the system can serve",
     ),
+    Param::with(
+        "end",
+        Kind::Choice(&["completed", "last-arrival"]),
+        "\"completed\"",
+        "Open loop, when the run ends: when every request has completed, or when the last one has \
+         arrived, as in DiskSim and konanki; requests that have not completed then are counted as \
+         `unfinished_requests` and are in no latency",
+    ),
 ];
 
 /// When requests arrive.
@@ -68,6 +76,8 @@ pub struct HostOptions {
     pub think_time: SimDuration,
     /// Open loop: more outstanding requests than this end the run.
     pub outstanding_max: u64,
+    /// Open loop: the run ends with the last arrival.
+    pub ends_early: bool,
 }
 
 impl HostOptions {
@@ -84,6 +94,7 @@ impl HostOptions {
             outstanding: queue_depth,
             think_time: SimDuration::ZERO,
             outstanding_max: 1_000_000,
+            ends_early: false,
         }
     }
 
@@ -106,6 +117,11 @@ impl HostOptions {
                 problems.push(Problem::new("think_time", closed_only));
             }
         }
+        let ends_early = settings.text("end") == "last-arrival";
+        if ends_early && mode == Mode::Closed {
+            let message = "belongs to `mode = \"open\"`: in a closed loop requests have no times";
+            problems.push(Problem::new("end", message));
+        }
         if outstanding.is_some_and(|count| count < queue_depth) {
             let message = format!("must be at least queue_depth ({queue_depth})");
             problems.push(Problem::new("outstanding", message));
@@ -119,6 +135,7 @@ impl HostOptions {
             outstanding: outstanding.unwrap_or(queue_depth),
             think_time,
             outstanding_max: settings.count("outstanding_max"),
+            ends_early,
         })
     }
 }

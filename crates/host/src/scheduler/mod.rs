@@ -22,6 +22,7 @@ pub mod batch;
 pub mod deadline;
 pub mod fcfs;
 pub mod foreground_first;
+pub mod mimicked;
 pub mod nearest;
 pub mod position;
 pub mod shortest_first;
@@ -64,6 +65,7 @@ pub const ENTRIES: &[SchedulerEntry] = &[
     batch::ENTRY,
     deadline::ENTRY,
     anticipatory::ENTRY,
+    mimicked::ENTRY,
 ];
 
 /// An entry of the families that one file implements.
