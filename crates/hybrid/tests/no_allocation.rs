@@ -150,6 +150,7 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
         .and("high", Value::Number(1.0))
         .and("low", Value::Number(0.9))
         .and("merge_max", Value::Bytes(1 << 20))
+        .and("idle_to", Value::Number(0.0))
         .and("idle", flag(true))
         .and("idle_delay", time(SimDuration::ZERO))
         .and("order", text("safe"));

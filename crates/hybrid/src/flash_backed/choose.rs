@@ -65,6 +65,9 @@ impl FlashBacked {
         if !self.options.idle || self.broken || writing || self.fqueue.is_empty() {
             return false;
         }
+        if self.fqueue.used() <= (self.options.idle_to * self.fqueue.size() as f64) as u64 {
+            return false;
+        }
         let due = self.idle_since + self.options.idle_delay;
         if due > ctx.now() && !self.idle_armed {
             self.idle_armed = true;

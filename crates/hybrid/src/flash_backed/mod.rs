@@ -135,6 +135,13 @@ const PARAMS: &[Param] = &[
         "Idle time before that; none in the paper",
     ),
     Param::with(
+        "idle_to",
+        SHARE,
+        "0",
+        "FQueue utilisation down to which it is destaged while idle. Section III.C of the paper \
+         does not say; its evaluation flushes a tenth, which is the low watermark",
+    ),
+    Param::with(
         "order",
         Kind::Choice(&["safe", "printed"]),
         "\"safe\"",
@@ -205,6 +212,7 @@ struct Options {
     merge_max: u64,
     idle: bool,
     idle_delay: SimDuration,
+    idle_to: f64,
     safe: bool,
 }
 
@@ -231,6 +239,7 @@ impl Options {
             merge_max,
             idle: settings.flag("idle"),
             idle_delay: settings.duration("idle_delay"),
+            idle_to: settings.number("idle_to"),
             safe: settings.text("order") == "safe",
         }
     }

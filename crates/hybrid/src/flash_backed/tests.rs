@@ -91,6 +91,7 @@ fn settings(scheduler: &str) -> Settings {
         .and("merge_max", Value::Bytes(64 * 512))
         .and("idle", Value::Flag(true))
         .and("idle_delay", Value::Duration(SimDuration::ZERO))
+        .and("idle_to", Value::Number(0.0))
         .and("order", text("safe"))
 }
 
@@ -427,6 +428,29 @@ fn idle_processing_empties_the_fqueue_and_delays_by_one_operation_at_most() {
     let longest = longest.max().expect("some wait");
     assert!(longest <= SimDuration::from_us(811), "{longest}");
     drop(scheduler);
+}
+
+#[test]
+fn idle_processing_may_end_at_a_level() {
+    let kept = |idle_to: f64| {
+        let settings = settings("fcfs").and("idle_to", Value::Number(idle_to));
+        let (system, scheduler) = system(&settings, 40, 5);
+        let writes = (0..9).map(|at| Arrival {
+            at: SimTime::ZERO + SimDuration::from_ms(at * 20),
+            request: Request::new(
+                Op::Write,
+                Lba(if at % 2 == 0 { 300 + at * 8 } else { at * 8 }),
+                4,
+            ),
+        });
+        let ran = play(system, writes.collect(), HostOptions::open(64), None);
+        assert_eq!(ran.fault, None);
+        let used = scheduler.borrow().fqueue.used();
+        used
+    };
+    assert_eq!(kept(0.0), 0);
+    assert_eq!(kept(0.5), 20, "half of 40 sectors stay");
+    assert_eq!(kept(1.0), 36, "all that was redirected stays");
 }
 
 #[test]
