@@ -166,6 +166,20 @@ fn partial_cleaning_waits_less_than_complete_cleaning() {
 }
 
 #[test]
+fn cleanup_may_begin_before_flash_is_full() {
+    let cleanups = |free_min: f64| {
+        let policy = Settings::default().and("free_min", Value::Number(free_min));
+        let settings = settings(8).and("cleanup", entry_choice("on-demand-complete", policy));
+        let writes: Vec<_> = (0..20).map(|at| (at * 100_000, write(at * 10, 1))).collect();
+        let events = run(&settings, 20, &writes);
+        count(&events, |event| event.event() == Some(CacheEvent::CleanupStarted))
+    };
+    assert_eq!(cleanups(0.0), 0, "twenty pages fit");
+    assert_eq!(cleanups(0.5), 1, "after ten");
+    assert_eq!(cleanups(1.0), 19, "before each but the first, of an empty cache");
+}
+
+#[test]
 fn pinned_pages_stay() {
     let pinned = Request { flags: Flags::PIN, ..write(3, 2) };
     let mut requests = vec![(0, pinned)];

@@ -1,6 +1,7 @@
 //! Admission policies: which writes go to the cache. One file for each policy.
 
 pub mod always;
+pub mod metadata;
 pub mod second_touch;
 pub mod sequential;
 pub mod threshold;
@@ -39,4 +40,4 @@ impl Entry for AdmissionEntry {
 
 /// All admission policies.
 pub const ENTRIES: &[AdmissionEntry] =
-    &[threshold::ENTRY, always::ENTRY, sequential::ENTRY, second_touch::ENTRY];
+    &[threshold::ENTRY, always::ENTRY, sequential::ENTRY, second_touch::ENTRY, metadata::ENTRY];

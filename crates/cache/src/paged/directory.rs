@@ -232,8 +232,13 @@ impl PageDirectory {
         self.pinned -= u32::from(state.pinned);
         *state = EMPTY;
         self.free.push(slot);
+        self.start_over_if_empty();
+    }
+
+    /// Allocates slots in ascending order again once no page is cached, which keeps sequential
+    /// writes contiguous.
+    pub fn start_over_if_empty(&mut self) {
         if self.slots_of.is_empty() && self.retired == 0 {
-            // Allocate slots in ascending order again, which keeps sequential writes contiguous.
             self.free.clear();
             self.slots.clear();
         }

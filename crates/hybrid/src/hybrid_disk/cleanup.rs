@@ -7,7 +7,7 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_cache::cleanup::{CacheState, Plan};
 use hybridsim_cache::paged::split::{Medium, SubRequest};
 use hybridsim_cache::replacement::CachedPage;
-use hybridsim_engine::{Ctx, SimDuration};
+use hybridsim_engine::{Ctx, Flags, Lba, Op, Request, SimDuration};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -80,15 +80,17 @@ impl HybridDisk {
                 return;
             }
             let needed = self.pages_needed(slot);
-            let fits = needed <= u64::from(self.core.directory.free());
-            if !fits {
+            let free = u64::from(self.core.directory.free());
+            let fits = needed <= free;
+            // With nothing to destage, a write that fits need not leave pages free.
+            if !fits || needed + self.free_min() > free {
                 if self.cleanups.stage != Stage::Off {
                     return;
                 }
                 self.expect_pages(slot);
                 let needed = needed as u32;
                 let mut plan = self.policies.cleanup.on_demand(self.occupancy(), needed);
-                plan.pages = plan.pages.max(needed - self.core.directory.free());
+                plan.pages = plan.pages.max(needed.saturating_sub(self.core.directory.free()));
                 // If nothing can be destaged now, an executing request may leave pages that can.
                 if self.start_cleanup(ctx, plan) || self.core.executing > 0 {
                     return;
@@ -228,11 +230,36 @@ impl HybridDisk {
         for page in first..=last {
             let slot = self.core.directory.find(page).expect("locked pages stay cached");
             self.policies.replacement.evict(CachedPage { page, slot });
-            self.core.directory.remove(slot);
+            if self.trim_cleaned {
+                self.core.directory.retire(slot);
+                self.trim_slot(ctx, slot);
+            } else {
+                self.core.directory.remove(slot);
+            }
             self.cleanups.freed += 1;
         }
         self.cleanups.running -= 1;
         self.close(ctx, slot);
+    }
+
+    /// Trims the flash page of a slot that holds no page any more; the cleanup lasts until then.
+    fn trim_slot(&mut self, ctx: &mut Ctx<'_>, of: u32) {
+        let size = self.core.directory.page_sectors;
+        let mut request = Request::new(Op::Trim, Lba(u64::from(of) * size), size as u32);
+        request.flags = Flags::BACKGROUND;
+        let slot = self.core.open(Origin::Trim, request, ctx.now());
+        self.core.pending(slot).outstanding = 1;
+        self.cleanups.running += 1;
+        self.issue(ctx, Medium::Flash, slot, request);
+    }
+
+    /// A trim has completed: the slot is free.
+    pub(super) fn trimmed(&mut self, slot: u32) {
+        let at = self.core.request(slot).lba.0 / self.core.directory.page_sectors;
+        self.core.pending.remove(slot as usize);
+        self.core.directory.release(at as u32);
+        self.core.directory.start_over_if_empty();
+        self.cleanups.running -= 1;
     }
 
     /// Asks the policy whether to clean up while requests are served.

@@ -54,7 +54,10 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "hybrid-disk",
         summary: "flash as a write cache in front of a disk, one device to the outside",
-        origin: "konanki, configuration 2: sections 3.3 and 4.2",
+        origin: "konanki, configuration 2: sections 3.3 and 4.2. Unlike figures 4.8 and 4.9 the \
+                 controller is never busy: requests for different pages execute at once; and a \
+                 write gets all of its pages before the first is written, where figure 4.9 may \
+                 clean up between two pages",
         params: PARAMS,
     },
     build,
@@ -142,6 +145,13 @@ const PARAMS: &[Param] = &[
          after a power failure; without it the mapping survives at no cost",
     ),
     Param::with(
+        "trim_cleaned",
+        Kind::Flag,
+        "false",
+        "Trim flash pages that have been destaged, so that the FTL need not keep their data; the \
+         paper does not say whether its controller does",
+    ),
+    Param::with(
         "merge_writes",
         Kind::Flag,
         "false",
@@ -210,6 +220,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         build_policies,
         cleanups: Cleanups::new(destage_pages as u32, depth("destage_depth")),
         force_destage: settings.flag("force_destage"),
+        trim_cleaned: settings.flag("trim_cleaned"),
         ready: VecDeque::new(),
         present: 0,
         idle_since: SimTime::ZERO,
@@ -264,6 +275,7 @@ pub struct HybridDisk {
     build_policies: PolicyBuilder<Policies>,
     cleanups: Cleanups,
     force_destage: bool,
+    trim_cleaned: bool,
     /// Requests that may start once an exclusive cleanup has ended.
     ready: VecDeque<u32>,
     /// Host requests that have not completed.
@@ -315,6 +327,9 @@ impl PowerFailure for HybridDisk {
         // Policies hold their state in memory: they start again with the pages that remain.
         self.policies = rebuild(&self.build_policies)?;
         self.core.lose_power();
+        let mut trimmed = Vec::new();
+        self.core.directory.retired(&mut trimmed);
+        trimmed.into_iter().for_each(|slot| self.core.directory.release(slot));
         for page in self.core.directory.iter() {
             if !self.core.directory.slot(page.slot).pinned {
                 self.policies.replacement.update(page, Access::Add);

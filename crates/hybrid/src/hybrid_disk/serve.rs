@@ -60,7 +60,9 @@ impl PagedPolicy for HybridDisk {
             self.is_pinned(&request) || self.policies.admission.admit(&request, pages, cached);
         if !admitted || needed > u64::from(self.core.directory.pages) {
             self.bypass(ctx, slot);
-        } else if needed > 0 && (needed > free || !self.core.short_of_space.is_empty()) {
+        } else if needed > 0
+            && (needed + self.free_min() > free || !self.core.short_of_space.is_empty())
+        {
             self.core.pending(slot).waits_for = LatencyPhase::Destage;
             self.core.short_of_space.push_back(slot);
         } else {
@@ -101,6 +103,7 @@ impl PagedPolicy for HybridDisk {
             Origin::DestageWrite if self.core.metadata.pages() > 0 && !failed => {
                 self.journal_write(ctx, slot);
             }
+            Origin::Trim => self.trimmed(slot),
             _ => self.destaged(ctx, slot),
         }
     }
@@ -142,6 +145,11 @@ impl HybridDisk {
         if !self.core.directory.slot(page.slot).pinned {
             self.policies.replacement.update(page, access);
         }
+    }
+
+    /// Pages that a write has to leave free.
+    pub(super) fn free_min(&self) -> u64 {
+        u64::from(self.policies.cleanup.free_min())
     }
 
     /// Free pages a write needs now; a cleanup may have freed pages of its range meanwhile.

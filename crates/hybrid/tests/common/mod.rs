@@ -34,6 +34,7 @@ pub fn cleanup(name: &str) -> Value {
         .and("batch_pages", Value::Count(2))
         .and("low", Value::Number(0.3))
         .and("high", Value::Number(0.5))
+        .and("free_min", Value::Number(0.0))
         .and("idle", Value::Duration(SimDuration::from_us(50)));
     entry_choice(name, settings)
 }
@@ -57,6 +58,7 @@ pub fn settings(page_sectors: u64) -> Settings {
         .and("destage_depth", Value::Count(8))
         .and("merge_writes", Value::Flag(false))
         .and("force_destage", Value::Flag(true))
+        .and("trim_cleaned", Value::Flag(false))
         .and("pinned", Value::Tables(Vec::new()))
         .and("journal", Value::Flag(false))
 }
