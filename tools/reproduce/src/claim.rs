@@ -86,6 +86,8 @@ pub struct Claim {
     verdict: Option<Verdict>,
     /// Whether the source's number went into what was run.
     given: bool,
+    /// The source does not say it.
+    unpublished: bool,
     /// Why it is not comparable.
     reason: Option<String>,
     /// Why it differs, if it does.
@@ -111,7 +113,9 @@ impl Claim {
         let remark = published.remark.clone();
         let differs_because = published.if_it_differs.clone();
         let (seeds, free) = (published.seeds, published.free.clone());
-        let claim = Self { unit, given, remark, differs_because, seeds, free, ..claim };
+        let unpublished = published.unpublished;
+        let claim = Self { unit, given, unpublished, remark, differs_because, ..claim };
+        let claim = Self { seeds, free, ..claim };
         match &published.not_comparable {
             Some(reason) => claim.not_comparable(reason),
             None => claim,
@@ -166,6 +170,7 @@ impl Claim {
             order: None,
             verdict: None,
             given: false,
+            unpublished: false,
             reason: None,
             differs_because: None,
             remark: None,
@@ -388,7 +393,7 @@ impl Claim {
             id: claim.row,
             experiment: experiment.to_owned(),
             claim: claim.claim,
-            published: claim.published,
+            published: claim.published.filter(|_| !claim.unpublished),
             ours: claim.ours,
             unit: claim.unit,
             tolerance: claim.tolerance,
@@ -482,6 +487,13 @@ mod tests {
 
         let five = Claim { seeds: 5, ..Claim::new("X1", "s").within(1.0, 0.5) };
         assert_eq!(judged(five.ours(1.0)).verdict, NotComparable, "too few seeds");
+    }
+
+    #[test]
+    fn what_the_source_does_not_say_is_not_published() {
+        let claim = Claim { unpublished: true, ..Claim::new("X1", "s").exactly(3.0) };
+        let row = claim.ours(3.0).judged("009/fig1");
+        assert_eq!((row.published, row.verdict), (None, Verdict::Reproduced));
     }
 
     #[test]

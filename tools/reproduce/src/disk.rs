@@ -5,6 +5,7 @@ mod regressions;
 mod schedulers;
 
 use super::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use crate::Served;
 use hybridsim_calibrate::CalibrateError;
 use hybridsim_calibrate::disk::{Floor, Log, demerit, floor, quantile};
 use hybridsim_config::diagnostic::SourceText;
@@ -179,8 +180,8 @@ fn measured(path: &Path) -> Result<Measured, ExperimentError> {
     Ok(Measured(all))
 }
 
-fn sorted(latencies: &[(Op, u64)], ms: impl Fn(u64) -> f64) -> Vec<f64> {
-    let mut values: Vec<f64> = latencies.iter().map(|(_, ns)| ms(*ns)).collect();
+fn sorted(latencies: &[Served], ms: impl Fn(u64) -> f64) -> Vec<f64> {
+    let mut values: Vec<f64> = latencies.iter().map(|served| ms(served.ns)).collect();
     values.sort_by(f64::total_cmp);
     values
 }

@@ -16,10 +16,12 @@ mod konanki;
 mod op_fcl;
 mod published;
 mod runner;
+mod variants;
 
 pub use claim::{Claim, Findings, Order};
 pub use published::seeds;
-pub use runner::{ExperimentError, Job, JobOutput, Runner};
+pub use runner::{ExperimentError, Job, JobOutput, Runner, Served};
+pub use variants::{Setting, Variants};
 
 use hybridsim_report::study::Study;
 

@@ -69,6 +69,9 @@ pub struct PublishedClaim {
     /// as well and printed with the claim.
     #[serde(default)]
     pub free: Vec<String>,
+    /// The source does not say it: it follows from what it says, or is expected of a model.
+    #[serde(default)]
+    pub unpublished: bool,
     /// Why the result differs, where it does.
     pub if_it_differs: Option<String>,
     pub remark: Option<String>,

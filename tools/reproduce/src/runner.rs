@@ -102,6 +102,17 @@ impl Job {
     }
 }
 
+/// A request that has completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Operation.
+    pub op: Op,
+    /// Length.
+    pub sectors: u32,
+    /// Latency in nanoseconds.
+    pub ns: u64,
+}
+
 /// What came of a [`Job`].
 #[derive(Clone, Debug)]
 pub struct JobOutput {
@@ -109,8 +120,8 @@ pub struct JobOutput {
     pub results: RunResults,
     /// Its distributions and series.
     pub pictures: Pictures,
-    /// Operation and latency in ns of every request in the order of completion, where asked for.
-    pub latencies: Vec<(Op, u64)>,
+    /// Every request in the order of completion, where asked for.
+    pub latencies: Vec<Served>,
     /// Custom values, if requested: time in seconds, index of the name, value.
     pub numbers: Vec<(f64, u8, u64)>,
 }
@@ -127,6 +138,18 @@ impl JobOutput {
         let Some(&(_, total)) = points.last() else { return f64::NAN };
         let within = points.iter().take_while(|(ns, _)| *ns as f64 <= ms * 1e6).last();
         within.map_or(0.0, |(_, count)| *count as f64) / total as f64
+    }
+
+    /// Mean latency in milliseconds of the requests of at least `sectors`; NaN without any.
+    pub fn mean_ms_from(&self, sectors: u32) -> f64 {
+        let long = self.latencies.iter().filter(|served| served.sectors >= sectors);
+        let times: Vec<f64> = long.map(|served| served.ns as f64 / 1e6).collect();
+        times.iter().sum::<f64>() / times.len() as f64
+    }
+
+    /// Longest latency in milliseconds.
+    pub fn longest_ms(&self) -> f64 {
+        self.results.latency_ns.all.max.map_or(f64::NAN, |ns| ns as f64 / 1e6)
     }
 
     /// The distribution of latencies of `kind`: (ns, share that took at most that).
@@ -314,7 +337,7 @@ fn check(job: &Job, registry: &Registry) -> Result<Scenario, ExperimentError> {
 struct Kept {
     latencies: bool,
     numbers: bool,
-    list: Vec<(Op, u64)>,
+    list: Vec<Served>,
     numbers_seen: Vec<(f64, u8, u64)>,
 }
 
@@ -322,8 +345,8 @@ impl EventSink for Kept {
     fn take(&mut self, events: &[EventRecord]) {
         for record in events {
             match record.event() {
-                Some(CommonEvent::Completed { op, latency, .. }) if self.latencies => {
-                    self.list.push((op, latency.as_ns()));
+                Some(CommonEvent::Completed { op, sectors, latency, .. }) if self.latencies => {
+                    self.list.push(Served { op, sectors, ns: latency.as_ns() });
                 }
                 Some(CommonEvent::Custom { name, value }) if self.numbers => {
                     self.numbers_seen.push((record.time.as_ns() as f64 / 1e9, name, value));

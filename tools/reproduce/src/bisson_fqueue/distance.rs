@@ -33,14 +33,27 @@ impl Distances {
         writes.iter().zip(&distinct).map(mean).collect()
     }
 
-    fn bands(&self) -> f64 {
+    /// The share of far writes in each of a thousand equal ranges of distance, and the last.
+    fn ranges(&self) -> Vec<f64> {
         let widest = self.far.iter().copied().max().unwrap_or(1);
-        let mut ranges = vec![0u64; 1001];
+        let mut ranges = vec![0.0; 1001];
         for distance in &self.far {
-            ranges[(distance * 1000 / widest) as usize] += 1;
+            ranges[(distance * 1000 / widest) as usize] += 1.0 / self.far.len() as f64;
         }
-        ranges.sort_unstable_by(|a, b| b.cmp(a));
-        ranges[..10].iter().sum::<u64>() as f64 / self.far.len().max(1) as f64
+        ranges
+    }
+
+    fn bands(&self) -> f64 {
+        let mut ranges = self.ranges();
+        ranges.sort_by(|a, b| b.total_cmp(a));
+        ranges[..10].iter().sum()
+    }
+
+    /// The ranges by their distance in GB.
+    fn band_points(&self) -> Vec<(f64, f64)> {
+        let widest = self.far.iter().copied().max().unwrap_or(1) as f64 * 512e-9;
+        let ranges = self.ranges().into_iter().enumerate();
+        ranges.map(|(at, share)| (widest * at as f64 / 1000.0, share)).collect()
     }
 }
 
@@ -54,7 +67,7 @@ fn unevenness(counts: &[Option<f64>]) -> Option<f64> {
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let mut curves = Vec::new();
+    let (mut curves, mut bands) = (Vec::new(), Vec::new());
     for machine in machines(runner) {
         let mut seen = Distances::default();
         let mut last = None;
@@ -92,8 +105,19 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         ));
         let point =
             |(at, count): (usize, &Option<f64>)| Some(((1u64 << at) as f64 / 2048.0, (*count)?));
+        bands.push(Curve::ours(name, seen.band_points()).stepped());
         curves.push(Curve::ours(name, counts.iter().enumerate().filter_map(point).collect()));
     }
+    findings.plot(Plot {
+        title: "Figure 3: bands of seek distance on the first day".to_owned(),
+        caption:
+            "The share of the writes beyond 1 MiB in each of a thousand ranges of distance: a \
+                  horizontal band of the paper's figure is a peak."
+                .to_owned(),
+        x: Axis::linear("Distance", "GB"),
+        y: Axis::linear("Writes", "share"),
+        curves: bands,
+    });
     findings.plot(Plot {
         title: "Writes at a distance from the request before".to_owned(),
         caption: "How often a distance comes up that does; mean over an octave.".to_owned(),

@@ -25,16 +25,35 @@ fn replaced(job: Job, by: &str) -> Job {
     Job { text: job.text.replace("kind = \"curve-disk\"", by), ..job }
 }
 
+/// Half of the 99 % confidence interval of the mean latency, in milliseconds.
+fn half_interval_ms(ran: &crate::JobOutput) -> f64 {
+    let (mean, count) = (ran.mean_ms(), ran.latencies.len() as f64);
+    let squares = ran.latencies.iter().map(|served| (served.ns as f64 / 1e6 - mean).powi(2));
+    2.576 * (squares.sum::<f64>() / (count - 1.0) / count).sqrt()
+}
+
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
+    let mut interval = f64::NAN;
+    let mut bounds = Vec::new();
     for device in ["curve", "mechanics", "flash"] {
         let job = |mib: u64| {
             let job = Job::paper("bisson-fqueue/access.toml").named(format!("{device}, {mib} MiB"));
             on(device, job).set("workload.generator.span", format!("\"{mib}MiB\""))
         };
-        let ran = runner.run(&PARTS.map(job))?;
+        let ran = runner.run(&PARTS.map(|mib| job(mib).with_latencies()))?;
         let times: Vec<f64> = ran.iter().map(crate::JobOutput::mean_ms).collect();
+        if device == "mechanics" {
+            let halves: Vec<f64> = ran.iter().map(half_interval_ms).collect();
+            let shares = halves.iter().zip(&times).map(|(half, mean)| half / mean);
+            interval = shares.fold(0.0, f64::max);
+            for (name, sign) in [("99 % interval from", -1.0), ("to", 1.0)] {
+                let ends = times.iter().zip(&halves).map(|(mean, half)| mean + sign * half);
+                let points = PARTS.iter().map(|mib| *mib as f64 / 3.0).zip(ends).collect();
+                bounds.push(Curve::ours(name, points));
+            }
+        }
         if device == "flash" {
             let least = times.iter().copied().fold(f64::MAX, f64::min);
             let most = times.iter().copied().fold(0.0, f64::max);
@@ -55,13 +74,27 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
         let points = PARTS.iter().map(|mib| *mib as f64 / 3.0).zip(times).collect();
         curves.push(Curve::ours(device, points));
     }
+    let times_by_part = curves.clone();
+    curves.extend(bounds);
     findings.plot(Plot {
         title: "Mean access time by mean distance".to_owned(),
-        caption: "The paper's own numbers did not survive.".to_owned(),
+        caption: "The paper's own numbers did not survive; of the mechanics, the interval of each mean as \
+                  figure 2 draws it.".to_owned(),
         x: Axis::logarithmic("Mean distance", "MiB"),
         y: Axis::linear("Mean access time", "ms"),
         curves,
     });
+    findings.row(Claim::of("bisson-fqueue/confidence-interval-is-narrow").ours(interval));
+    let whole = |curves: &[Curve], at: usize| curves[at].points.last().map_or(f64::NAN, |it| it.1);
+    for (at, device) in [(0, "curve"), (1, "mechanics")] {
+        let claim = Claim::of("bisson-fqueue/random-access-faster-flash").with("device", device);
+        findings.row(
+            claim.ranked(&[
+                ("disk", whole(&times_by_part, at)),
+                ("flash", whole(&times_by_part, 2)),
+            ]),
+        );
+    }
     let jobs = ["curve", "flash"].map(|device| {
         on(device, Job::paper("bisson-fqueue/access.toml").named(format!("{device}, sequential")))
             .set("workload.generator.rw", "\"write\"")

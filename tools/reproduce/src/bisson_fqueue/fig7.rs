@@ -1,87 +1,137 @@
 //! Figure 7 (the text's; the caption says 8): schedulers.
 
-use super::{count, foreground_ns, machines, sum};
-use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
+use super::{Machine, foreground_ns, machines, readings, seeds, sum};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
+use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig7", run: reproduce };
 
 const SCHEDULERS: [&str; 3] = ["fcfs", "sstf", "c-look"];
+const C_LOOK: usize = 2;
+
+/// Each scheduler without an FQueue, then each with one of 80 MB.
+fn jobs(machine: &Machine) -> Vec<Job> {
+    let mut jobs: Vec<Job> = SCHEDULERS.iter().map(|name| machine.plain(name)).collect();
+    jobs.extend(SCHEDULERS.map(|scheduler| {
+        let job = machine.backed(80.0).named(format!("{}, {scheduler}", machine.name));
+        job.set("component.scheduler.scheduler", format!("\"{scheduler}\""))
+    }));
+    jobs
+}
+
+/// Write access time without an FQueue.
+fn raw(ran: &[JobOutput], scheduler: usize) -> f64 {
+    sum(&ran[scheduler], "disk_write_ns")
+}
+
+/// Write access time with an FQueue over that without, under one scheduler.
+fn normalised(ran: &[JobOutput], scheduler: usize) -> f64 {
+    foreground_ns(&ran[SCHEDULERS.len() + scheduler]) / raw(ran, scheduler)
+}
+
+/// Least and greatest.
+fn ends(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    (values.clone().fold(f64::MAX, f64::min), values.fold(0.0, f64::max))
+}
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let mut reductions = Vec::new();
+    let mut all: Vec<(Machine, Variants)> = Vec::new();
     for machine in machines(runner) {
-        let plain = runner.run(&SCHEDULERS.map(|scheduler| machine.plain(scheduler)))?;
-        let backed = runner.run(&SCHEDULERS.map(|scheduler| {
-            let job = machine.backed(80.0).named(format!("{}, {scheduler}", machine.name));
-            job.set("component.scheduler.scheduler", format!("\"{scheduler}\""))
-        }))?;
-        let pairs = plain.iter().zip(&backed);
-        let normalised: Vec<f64> = pairs
-            .map(|(plain, backed)| foreground_ns(backed) / sum(plain, "disk_write_ns"))
-            .collect();
-        let most = normalised.iter().copied().fold(0.0, f64::max);
-        let least = normalised.iter().copied().fold(f64::MAX, f64::min);
-        let values: Vec<String> = SCHEDULERS
-            .iter()
-            .zip(&normalised)
-            .map(|(name, value)| format!("{name} {value:.3}"))
-            .collect();
-        let name = machine.name;
-        findings.row(
-            Claim::of("bisson-fqueue/spread-schedulers-each-itself")
-                .with("name", name)
-                .ours(most - least)
-                .remark(&values.join(", "))
-                .if_it_differs(&sorting(&plain, &backed)),
-        );
-        let each = |ran: &JobOutput, what| sum(ran, what) / count(ran, what) / 1e6;
-        let times = [each(&backed[2], "flash_write_ns"), each(&plain[2], "disk_write_ns")];
-        reductions.push((machine.real, name, 1.0 - normalised[2], times));
-        findings.row(
-            Claim::of("bisson-fqueue/write-access-time-less-without")
-                .with("name", name)
-                .ours(normalised[2]),
-        );
+        let ran = Variants::run(runner, &jobs(&machine), seeds("B11"), &readings())?;
+        let claim = |id: &str| Claim::of(id).with("name", machine.name);
+        let spread = |ran: &[JobOutput]| {
+            let (least, most) = ends((0..SCHEDULERS.len()).map(|at| normalised(ran, at)));
+            most - least
+        };
+        let id = "bisson-fqueue/spread-schedulers-each-itself";
+        findings.row(ran.number(claim(id).if_it_differs(&sorting(ran.first())), spread));
+        let id = "bisson-fqueue/raw-numbers-of-schedulers-differ";
+        findings.row(ran.number(claim(id), |ran| {
+            let (least, most) = ends((0..SCHEDULERS.len()).map(|at| raw(ran, at)));
+            most / least
+        }));
+        let id = "bisson-fqueue/write-access-time-less-without";
+        findings.row(ran.number(claim(id), |ran| normalised(ran, C_LOOK)));
+        all.push((machine, ran));
     }
-    reduction(&mut findings, reductions);
+    reduction(&all, &mut findings);
+    findings.row(across_workloads(&all));
+    plot(&all, &mut findings);
     Ok(findings)
 }
 
-/// Whether it was recorded, its name, how much less its writes take, and a write's ms to flash and
-/// to the disk.
-type Reduction = (bool, &'static str, f64, [f64; 2]);
-
-fn reduction(findings: &mut Findings, reductions: Vec<Reduction>) {
-    let greatest = |real| {
-        let of = reductions.iter().filter(move |machine| machine.0 == real).copied();
-        of.max_by(|a, b| a.2.total_cmp(&b.2))
-    };
-    for (_, name, reduction, [flash, disk]) in [false, true].into_iter().filter_map(greatest) {
-        findings.row(
-            Claim::of("bisson-fqueue/reduction-80-mb-c-look")
-                .with("name", name)
-                .ours(reduction)
-                .if_it_differs(&format!(
-                    "where 0.9 of the work is done in idle time, as the paper has it for HP, what \
-                     users wait for is the flash: 0.7 less means a flash write takes 0.2 to 0.3 of \
-                     a disk write. Here it is {flash:.1} of {disk:.1} ms; the card's times in \
-                     figure 2 did not survive, its overhead of 0.7 ms is assumed"
-                )),
-        );
+fn reduction(all: &[(Machine, Variants)], findings: &mut Findings) {
+    for real in [false, true] {
+        let of = all.iter().filter(|(machine, _)| machine.real == real);
+        let least = of.min_by(|a, b| {
+            let time = |ran: &Variants| normalised(ran.first(), C_LOOK);
+            time(&a.1).total_cmp(&time(&b.1))
+        });
+        let Some((machine, ran)) = least else { continue };
+        let claim = Claim::of("bisson-fqueue/reduction-80-mb-c-look").with("name", machine.name);
+        findings.row(ran.number(claim, |ran| 1.0 - normalised(ran, C_LOOK)));
     }
 }
 
-/// Why the schedulers differ, in times: what sorting saves without an FQueue, and with one.
-fn sorting(plain: &[JobOutput], backed: &[JobOutput]) -> String {
-    let saved = |time: &dyn Fn(&JobOutput) -> f64, ran: &[JobOutput]| {
-        100.0 * (1.0 - time(&ran[2]) / time(&ran[0]))
+/// How much the machines differ: the largest normalised time over the smallest, at each seed.
+fn across_workloads(all: &[(Machine, Variants)]) -> Claim {
+    let generated = || all.iter().filter(|(machine, _)| !machine.real).map(|(_, ran)| ran);
+    let ratio = |times: Vec<f64>| {
+        let (least, most) = ends(times.into_iter());
+        most / least
     };
+    let seeds = generated().map(|ran| ran.seeds.len()).min().unwrap_or(0);
+    let at =
+        |seed: usize| ratio(generated().map(|ran| normalised(&ran.seeds[seed], C_LOOK)).collect());
+    let values: Vec<f64> = (0..seeds).map(at).collect();
+    let mut claim =
+        Claim::of("bisson-fqueue/varies-from-workload-to-workload").ours_at_seeds(&values);
+    let names = generated().next().map_or(&[][..], |ran| ran.others.as_slice());
+    for (at, (name, _)) in names.iter().enumerate() {
+        let times = generated().map(|ran| normalised(&ran.others[at].1, C_LOOK)).collect();
+        claim = claim.sensitive(name, ratio(times));
+    }
+    claim
+}
+
+fn plot(all: &[(Machine, Variants)], findings: &mut Findings) {
+    let number = |at: usize| (at + 1) as f64;
+    let curve = |(scheduler, name): (usize, &&str)| {
+        let point = |(at, (_, ran)): (usize, &(Machine, Variants))| {
+            (number(at), normalised(ran.first(), scheduler))
+        };
+        Curve::ours(name, all.iter().enumerate().map(point).collect())
+    };
+    let names: Vec<String> = all
+        .iter()
+        .enumerate()
+        .map(|(at, (machine, _))| format!("{} {}", at + 1, machine.name))
+        .collect();
+    let mut curves: Vec<Curve> = SCHEDULERS.iter().enumerate().map(curve).collect();
+    let lowest = vec![(1.0, 0.3), (number(all.len() - 1), 0.3)];
+    curves.push(Curve::published("up to 70 % less, published", lowest));
+    findings.plot(Plot {
+        title: "Figure 7: write access time by machine and scheduler".to_owned(),
+        caption: format!(
+            "With an FQueue of 80 MB, each scheduler over itself without; seed 1. {}.",
+            names.join(", ")
+        ),
+        x: Axis::linear("Machine", ""),
+        y: Axis::linear("Time, without = 1", ""),
+        curves,
+    });
+}
+
+/// Why the schedulers differ, in times: what sorting saves without an FQueue, and with one.
+fn sorting(ran: &[JobOutput]) -> String {
+    let saved = |time: &dyn Fn(usize) -> f64| 100.0 * (1.0 - time(C_LOOK) / time(0));
+    let backed = |at: usize| foreground_ns(&ran[SCHEDULERS.len() + at]);
     format!(
         "the denominators differ: without an FQueue C-LOOK takes {:.0} % less than FCFS, with one \
          {:.0} %, as writing to flash takes as long in any order. The bursts of this generator \
          (assumed) build long queues, in which sorting saves much; weeks with short ones agree",
-        saved(&|ran| sum(ran, "disk_write_ns"), plain),
-        saved(&foreground_ns, backed)
+        saved(&|at| raw(ran, at)),
+        saved(&backed)
     )
 }

@@ -1,245 +1,322 @@
 //! Figures 8, 9, 10, 12 and 13: the effect of the FQueue's size.
 
-use super::{Machine, count, foreground_ns, reported, sum, weeks};
-use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
+use super::{Machine, count, foreground_ns, readings, seeds, sum, weeks};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig8-13", run: reproduce };
 
 const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
+const SIZE_NAMES: [&str; 4] = ["10 MB", "40 MB", "80 MB", "100 MB"];
 /// Times of writes to the disk.
 const NAMES: &[&str] = &["disk_write_ns", "coalesced_write_ns", "flush_back_ns", "idle_sync_ns"];
-/// How long the queue has to be empty, where it is tried out what that does.
-const WAITS: [&str; 3] = ["100ms", "10s", "600s"];
 /// An erase block of the flash: 128 KiB, as of large pages (assumed).
 const BLOCK_BYTES: f64 = 131_072.0;
+/// Erases a block stands (the paper's).
 const ERASES: f64 = 100_000.0;
+/// Weeks in a year.
 const WEEKS_PER_YEAR: f64 = 365.25 / 7.0;
 
-/// A week's runs.
+/// The jobs of a week, by number: without an FQueue, with one of each of [`SIZES`], and of the
+/// largest size without idle processing and with every write redirected.
+const PLAIN: usize = 0;
+const SMALLEST: usize = 1;
+const LARGEST: usize = SIZES.len();
+const NO_IDLE: usize = 1 + SIZES.len();
+const ALL_CACHED: usize = 2 + SIZES.len();
+
+fn jobs(machine: &Machine) -> Vec<Job> {
+    let largest = || machine.backed(SIZES[3]);
+    let mut jobs = vec![machine.plain("c-look")];
+    jobs.extend(SIZES.map(|mb| machine.backed(mb)));
+    jobs.push(
+        largest()
+            .named(format!("{}, no idle processing", machine.name))
+            .set("component.scheduler.idle", false),
+    );
+    // Flash that costs the host nothing is always chosen; what it takes stays the card's.
+    jobs.push(
+        largest()
+            .named(format!("{}, all redirected", machine.name))
+            .set("component.scheduler.flash_latency", "\"0ns\"")
+            .set("component.scheduler.flash_rate", "\"1000GB/s\""),
+    );
+    jobs
+}
+
+/// A week of one machine.
 struct Week {
     name: &'static str,
-    plain: JobOutput,
-    idle: Vec<JobOutput>,
-    /// Sizes without idle processing, as shares of what the week fills of 100 MB.
-    sizes: [f64; 4],
-    never: Vec<JobOutput>,
-    /// With 100 MB, after the queue was empty for as long as [`WAITS`] says.
-    waited: Vec<JobOutput>,
-    /// Writes it has.
-    writes: f64,
+    ran: Variants,
 }
 
-impl Week {
-    fn base(&self) -> f64 {
-        sum(&self.plain, "disk_write_ns")
-    }
+/// Write access time without an FQueue.
+fn base(ran: &[JobOutput]) -> f64 {
+    sum(&ran[PLAIN], "disk_write_ns")
+}
 
-    fn run(runner: &Runner, machine: &Machine) -> Result<Self, ExperimentError> {
-        let never = |mb: f64| {
-            let name = format!("{}, {mb:.1} MB, no idle processing", machine.name);
-            machine.backed(mb).named(name).set("component.scheduler.idle", false)
-        };
-        let mut jobs = vec![machine.plain("c-look"), never(SIZES[3])];
-        jobs.extend(SIZES.map(|mb| machine.backed(mb)));
-        jobs.extend(WAITS.map(|wait| {
-            let job = machine.backed(SIZES[3]).named(format!("{}, idle {wait}", machine.name));
-            job.set("component.scheduler.idle_delay", format!("\"{wait}\""))
-        }));
-        let mut ran = runner.run(&jobs)?.into_iter();
-        let plain = ran.next().expect("as many runs as jobs");
-        let largest = ran.next().expect("as many runs as jobs");
-        let idle = ran.by_ref().take(SIZES.len()).collect();
-        let level =
-            reported(&largest, "fqueue_sectors").map_or(0.0, |reported| reported.max as f64);
-        let filled = (level * 512.0 / 1e6).min(SIZES[3]);
-        let sizes = SIZES.map(|mb| mb / SIZES[3] * filled);
-        let never = runner.run(&[never(sizes[0]), never(sizes[1]), never(sizes[2])])?;
-        let never = never.into_iter().chain([largest]).collect();
-        let writes = count(&plain, "disk_write_ns");
-        Ok(Self { name: machine.name, plain, idle, sizes, never, waited: ran.collect(), writes })
-    }
+/// Foreground write access time of job `at` over that without an FQueue.
+fn access(ran: &[JobOutput], at: usize) -> f64 {
+    foreground_ns(&ran[at]) / base(ran)
+}
 
-    /// `value` of the runs without idle processing, by size.
-    fn by_size(&self, value: impl Fn(&JobOutput) -> f64) -> Vec<(String, f64)> {
-        let pairs = self.sizes.iter().zip(&self.never);
-        pairs.map(|(mb, ran)| (format!("{mb:.1} MB"), value(ran))).collect()
+fn synchronised(ran: &[JobOutput], at: usize) -> f64 {
+    sum(&ran[at], "idle_sync_ns") / base(ran)
+}
+
+/// "The percentage of I/O that occurs due to flush-back I/O."
+fn flushed(ran: &[JobOutput], at: usize) -> f64 {
+    let operations = [NAMES, &["flash_write_ns", "disk_read_ns"]].concat();
+    let all: f64 = operations.iter().map(|name| count(&ran[at], name)).sum();
+    count(&ran[at], "flush_back_ns") / all
+}
+
+fn access_with_idle(ran: &[JobOutput], at: usize) -> f64 {
+    access(ran, at) + synchronised(ran, at)
+}
+
+/// Response times of writes in place of access times: waiting in the request queue counts.
+fn response_with_idle(ran: &[JobOutput], at: usize) -> f64 {
+    let all = |ran: &JobOutput| {
+        let writes = &ran.results.latency_ns.write;
+        writes.mean.unwrap_or(f64::NAN) * writes.count as f64
+    };
+    (all(&ran[at]) + sum(&ran[at], "idle_sync_ns")) / all(&ran[PLAIN])
+}
+
+/// Years to [`ERASES`] if the blocks of `mb` megabytes are filled one after the other.
+fn years_packed(ran: &[JobOutput], at: usize, mb: f64) -> f64 {
+    mb * 1e6 * ERASES / (sum(&ran[at], "redirected_sectors") * 512.0 * WEEKS_PER_YEAR)
+}
+
+/// Years to [`ERASES`] if each write to flash erases a block.
+fn years_by_write(ran: &[JobOutput], at: usize, mb: f64) -> f64 {
+    let writes = count(&ran[at], "redirected_sectors");
+    mb * 1e6 / BLOCK_BYTES * ERASES / (writes * WEEKS_PER_YEAR)
+}
+
+/// Years for a megabyte with the largest FQueue over those with the smallest.
+fn linearity(ran: &[JobOutput], years: fn(&[JobOutput], usize, f64) -> f64) -> f64 {
+    let each = |at: usize| years(ran, at, SIZES[at - 1]) / SIZES[at - 1];
+    each(LARGEST) / each(SMALLEST)
+}
+
+/// Share of writes that overwrite data of the FQueue.
+fn overwritten(ran: &[JobOutput], at: usize) -> f64 {
+    count(&ran[at], "overwritten_sectors") / count(&ran[PLAIN], "disk_write_ns")
+}
+
+fn disk_time(ran: &[JobOutput], at: usize) -> f64 {
+    let busy = |ran: &JobOutput| {
+        NAMES.iter().map(|name| sum(ran, name)).sum::<f64>() + sum(ran, "disk_read_ns")
+    };
+    busy(&ran[at]) / busy(&ran[PLAIN])
+}
+
+fn disk_writes(ran: &[JobOutput], at: usize) -> f64 {
+    let writes = |ran: &JobOutput| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
+    writes(&ran[at]) / writes(&ran[PLAIN])
+}
+
+type ByJob = fn(&[JobOutput], usize) -> f64;
+
+/// `value` by size.
+fn by_size(value: ByJob) -> impl Fn(&[JobOutput]) -> Vec<(&'static str, f64)> {
+    move |ran: &[JobOutput]| {
+        SIZE_NAMES.iter().zip(SMALLEST..).map(|(name, at)| (*name, value(ran, at))).collect()
     }
 }
 
-fn ranked(claim: Claim, order: Order, values: &[(String, f64)]) -> Claim {
-    let named: Vec<(&str, f64)> = values.iter().map(|(name, it)| (name.as_str(), *it)).collect();
-    claim.ordered(order).ranked(&named)
-}
-
-/// What `value` is when idle processing waits, in words.
-fn by_wait(week: &Week, value: impl Fn(&JobOutput) -> f64) -> String {
-    let reported =
-        WAITS.iter().zip(&week.waited).map(|(wait, ran)| format!("{wait} {:.2}", value(ran)));
-    let reported: Vec<String> = reported.collect();
-    format!("{}, never {:.2}", reported.join(", "), value(&week.never[3]))
+/// Access time by the share that is flushed back.
+fn by_flushed(ran: &[JobOutput]) -> Vec<(&'static str, f64)> {
+    let mut pairs: Vec<(f64, f64)> =
+        (SMALLEST..=LARGEST).map(|at| (flushed(ran, at), access(ran, at))).collect();
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let names = ["least flushed", "more", "still more", "most flushed"];
+    names.into_iter().zip(pairs).map(|(name, (_, time))| (name, time)).collect()
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let mut curves = Vec::new();
+    let mut weeks_run = Vec::new();
     for machine in weeks(runner) {
-        let week = Week::run(runner, &machine)?;
+        let settings = readings();
+        let ran = Variants::run(runner, &jobs(&machine), seeds("B12"), &settings)?;
+        let week = Week { name: machine.name, ran };
         times(&week, &mut findings);
+        with_idle(&week, &mut findings);
         endurance(&week, &mut findings);
         duty(&week, &mut findings);
-        let both = [("", &SIZES, &week.idle), (", no idle processing", &week.sizes, &week.never)];
-        for (what, sizes, ran) in both {
-            let points = sizes.iter().zip(ran);
-            let points = points.map(|(mb, ran)| (*mb, foreground_ns(ran) / week.base())).collect();
-            curves.push(Curve::ours(&format!("{}{what}", week.name), points));
-        }
+        weeks_run.push(week);
     }
-    findings.plot(Plot {
-        title: "Write access time by FQueue size".to_owned(),
-        caption: "Normalised to the same week without an FQueue; idle time not counted.".to_owned(),
-        x: Axis::linear("FQueue", "MB"),
-        y: Axis::linear("Write access time, without = 1", ""),
-        curves,
-    });
+    groups(&weeks_run, &mut findings);
+    plots(&weeks_run, &mut findings);
     Ok(findings)
 }
 
-fn times(week: &Week, findings: &mut Findings) {
-    let (name, base) = (week.name, week.base());
-    let claim = format!("{name}: write access time falls with size (no idle processing)");
-    let falls = week.by_size(|ran| foreground_ns(ran) / base);
-    findings.row(ranked(Claim::new("B12", claim), Order::Falling, &falls));
-    let share = sum(&week.idle[0], "idle_sync_ns") / base;
-    findings.row(
-        Claim::of("bisson-fqueue/synchronised-idle-time-10-mb").with("name", name).ours(share),
-    );
-    if name.starts_with("HP") {
-        findings.row(Claim::of("bisson-fqueue/same-hp-s-claim").with("name", name).ours(share));
+impl Week {
+    fn claim(&self, id: &str) -> Claim {
+        Claim::of(id).with("name", self.name)
     }
-    // "The percentage of I/O that occurs due to flush-back I/O."
-    let operations = [NAMES, &["flash_write_ns", "disk_read_ns"]].concat();
-    let flushed = |ran: &JobOutput| {
-        let all: f64 = operations.iter().map(|name| count(ran, name)).sum();
-        count(ran, "flush_back_ns") / all
+
+    /// The claim `id` about `value` with the FQueue of job `at`.
+    fn number(&self, id: &str, at: usize, value: ByJob) -> Claim {
+        self.ran.number(self.claim(id), |ran| value(ran, at))
+    }
+}
+
+fn times(week: &Week, findings: &mut Findings) {
+    let falls = week.claim("bisson-fqueue/access-time-falls-with-size");
+    findings.row(week.ran.order(falls, by_size(access)));
+    findings.row(week.number("bisson-fqueue/synchronised-idle-time-10-mb", SMALLEST, synchronised));
+    if week.name.starts_with("HP") {
+        findings.row(week.number("bisson-fqueue/same-hp-s-claim", SMALLEST, synchronised));
+    }
+    let claim = week.claim("bisson-fqueue/the-more-flushed-the-less-gained");
+    findings.row(week.ran.order(claim, by_flushed));
+    let claim = week.claim("bisson-fqueue/idle-processing-is-a-major-contributor");
+    let both =
+        |ran: &[JobOutput]| vec![("without", access(ran, NO_IDLE)), ("with", access(ran, LARGEST))];
+    findings.row(week.ran.order(claim, both));
+}
+
+fn with_idle(week: &Week, findings: &mut Findings) {
+    for (id, value) in [
+        ("bisson-fqueue/idle-time-processing-counted-100-mb", access_with_idle as ByJob),
+        ("bisson-fqueue/response-time-with-idle-counted", response_with_idle),
+    ] {
+        let claim = match week.name {
+            "Mac" | "WinPC" => week.claim(id).at_least("more than without", 1.0),
+            _ => week.claim(id).between("0.5 to 0.7", 0.4, 0.8),
+        };
+        findings.row(week.ran.number(claim, |ran| value(ran, LARGEST)));
+    }
+}
+
+/// Whether the machines fall into the groups of figure 9: Eng and HP below Mac and WinPC.
+fn groups(weeks: &[Week], findings: &mut Findings) {
+    let group = |names: [&str; 2], id: usize, value: ByJob| {
+        let of = weeks.iter().filter(|week| names.contains(&week.name));
+        of.map(|week| value(&week.ran.seeds[id], LARGEST)).collect::<Vec<_>>()
     };
-    let mut pairs: Vec<(f64, f64)> =
-        week.never.iter().map(|ran| (flushed(ran), foreground_ns(ran) / base)).collect();
-    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let by_share: Vec<(String, f64)> =
-        pairs.iter().map(|(share, time)| (format!("{share:.4} flushed"), *time)).collect();
-    let claim =
-        format!("{name}: the more is flushed back, the less is gained (no idle processing)");
-    findings.row(ranked(Claim::new("B14", claim), Order::Rising, &by_share));
-    let whole = |ran: &JobOutput| (foreground_ns(ran) + sum(ran, "idle_sync_ns")) / base;
-    let claim = Claim::of("bisson-fqueue/idle-time-processing-counted-100-mb").with("name", name);
-    let claim = match name {
-        "Mac" | "WinPC" => claim.at_least("more than without", 1.0),
-        _ => claim.between("0.5 to 0.7", 0.4, 0.8),
-    };
-    let own = match name.starts_with("HP") {
-        true => {
-            "Of HP the paper's own figures exclude each other: what figure 9 adds up holds the \
-             synchronisation of figure 8(a), 0.9 of the time without, so it cannot be 0.7. "
+    for (id, value) in [
+        ("bisson-fqueue/groups-of-machines-by-access-time", access_with_idle as ByJob),
+        ("bisson-fqueue/groups-of-machines-by-response-time", response_with_idle),
+    ] {
+        let seeds = weeks.first().map_or(0, |week| week.ran.seeds.len());
+        let low = |at| group(["Eng", "HP"], at, value).into_iter().fold(0.0, f64::max);
+        let high = |at| group(["Mac", "WinPC"], at, value).into_iter().fold(f64::MAX, f64::min);
+        let low: Vec<f64> = (0..seeds).map(low).collect();
+        let high: Vec<f64> = (0..seeds).map(high).collect();
+        let named = [("higher of Eng and HP", low), ("lower of Mac and WinPC", high)];
+        let mut claim = Claim::of(id).ranked_at_seeds(&named);
+        for (at, (name, _)) in weeks[0].ran.others.iter().enumerate() {
+            let of = |names: [&str; 2]| -> Vec<f64> {
+                let of = weeks.iter().filter(|week| names.contains(&week.name));
+                of.map(|week| value(&week.ran.others[at].1, LARGEST)).collect()
+            };
+            let low = of(["Eng", "HP"]).into_iter().fold(0.0, f64::max);
+            let high = of(["Mac", "WinPC"]).into_iter().fold(f64::MAX, f64::min);
+            claim = claim.sensitive_ranked(name, &[("Eng and HP", low), ("Mac and WinPC", high)]);
         }
-        false => "",
-    };
-    findings.row(claim.ours(whole(&week.idle[3])).if_it_differs(&format!(
-        "{own}Users wait {:.2}, idle processing takes {:.2}: section III.C writes back as soon as \
-         the queue is empty, so that nearly every request is written to flash and, unchanged, to \
-         the disk. To be less, requests have to stay; if the queue must first be empty for {}",
-        foreground_ns(&week.idle[3]) / base,
-        sum(&week.idle[3], "idle_sync_ns") / base,
-        by_wait(week, whole)
-    )));
+        findings.row(claim);
+    }
 }
 
 fn endurance(week: &Week, findings: &mut Findings) {
-    let packed = |(mb, ran): (&f64, &JobOutput)| {
-        let bytes_per_year = sum(ran, "redirected_sectors") * 512.0 * WEEKS_PER_YEAR;
-        (*mb, *mb * 1e6 * ERASES / bytes_per_year)
-    };
-    let points: Vec<(f64, f64)> = week.sizes.iter().zip(&week.never).map(packed).collect();
-    let idle: Vec<(f64, f64)> = SIZES.iter().zip(&week.idle).map(packed).collect();
-    // (R² of a line once: that is 0.99 as soon as about as much is written at every size.)
-    let each = |(mb, years): (f64, f64)| years / mb;
-    let claim =
-        format!("{}: years for a megabyte, largest over smallest (no idle processing)", week.name);
-    let claim = Claim::new("B16", claim).within_share(1.0, 0.2);
-    let ours = each(points[3]) / each(points[0]);
-    findings.row(claim.ours(ours).remark("the paper: as many at every size").if_it_differs(&{
-        let sectors = |ran: &JobOutput| sum(ran, "redirected_sectors");
-        format!(
-            "a smaller FQueue is flushed more often, and redirects nothing meanwhile: {:.0} MB a \
-             week with the smallest, {:.0} with the largest",
-            sectors(&week.never[0]) * 512e-6,
-            sectors(&week.never[3]) * 512e-6
-        )
-    }));
-    let writes = count(&week.idle[3], "redirected_sectors");
-    let blocks = SIZES[3] * 1e6 / BLOCK_BYTES;
-    findings.row(
-        Claim::of("bisson-fqueue/years-100-000-erases-100-mb")
-            .with("name", week.name)
-            .ours(blocks * ERASES / (writes * WEEKS_PER_YEAR))
-            .remark(&format!(
-                "one erase of 128 KiB for each write to flash (assumed); were its blocks filled \
-                 one after the other, {:.0} years",
-                idle[3].1
-            ))
-            .if_it_differs(&format!(
-                "{writes:.0} writes go to flash in this week; for 10 years it would be {:.0}",
-                blocks * ERASES / (10.0 * WEEKS_PER_YEAR)
-            )),
-    );
+    for (accounting, years) in [
+        ("blocks filled one after the other", years_packed as fn(&[JobOutput], usize, f64) -> f64),
+        ("an erase for each write", years_by_write),
+    ] {
+        let linear = week.claim("bisson-fqueue/endurance-is-linear").with("accounting", accounting);
+        findings.row(week.ran.number(linear, |ran| linearity(ran, years)));
+        let claim = week.claim("bisson-fqueue/years-100-000-erases-100-mb");
+        let claim = claim.with("accounting", accounting);
+        findings.row(week.ran.number(claim, |ran| years(ran, LARGEST, SIZES[3])));
+    }
 }
 
 fn duty(week: &Week, findings: &mut Findings) {
-    let name = week.name;
-    let overwritten = |ran: &JobOutput| count(ran, "overwritten_sectors") / week.writes;
-    let claim = format!("{name}: overwrites in memory grow with size (no idle processing)");
-    let grows = week.by_size(overwritten);
-    findings.row(ranked(Claim::new("B18", claim), Order::Rising, &grows));
+    let grow = week.claim("bisson-fqueue/overwrites-grow-with-size");
+    findings.row(week.ran.order(grow, by_size(overwritten)));
+    findings.row(week.number("bisson-fqueue/share-writes-100-mb", LARGEST, overwritten));
+    let claim = week.claim("bisson-fqueue/all-cached-overwrites-twice-as-many");
     findings.row(
-        Claim::of("bisson-fqueue/share-writes-100-mb")
-            .with("name", name)
-            .ours(overwritten(&week.never[3]))
-            .if_it_differs(&format!(
-                "how long the FQueue keeps its data decides: with idle processing at once it is \
-                 {:.3}, when the queue must first be empty for {}",
-                overwritten(&week.idle[3]),
-                by_wait(week, overwritten)
-            )),
+        week.ran.number(claim, |ran| overwritten(ran, ALL_CACHED) / overwritten(ran, LARGEST)),
     );
-    let busy = |ran: &JobOutput| NAMES.iter().map(|name| sum(ran, name)).sum::<f64>();
-    let reads = |ran: &JobOutput| sum(ran, "disk_read_ns");
-    let time =
-        |ran: &JobOutput| (busy(ran) + reads(ran)) / (busy(&week.plain) + reads(&week.plain));
-    findings.row(
-        Claim::of("bisson-fqueue/disk-time-without-100-mb")
-            .with("name", name)
-            .ours(time(&week.idle[3]))
-            .if_it_differs(&format!(
-                "of writes alone it is {:.2}, of reads {:.2}: with idle processing at once {:.2} \
-                 of the sectors that were redirected go to the disk in idle time, none the \
-                 fewer. Both, if the queue must first be empty for {}",
-                busy(&week.idle[3]) / busy(&week.plain),
-                reads(&week.idle[3]) / reads(&week.plain),
-                sum(&week.idle[3], "idle_sync_sectors") / sum(&week.idle[3], "redirected_sectors"),
-                by_wait(week, time)
-            )),
-    );
-    let writes = |ran: &JobOutput| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
-    let ratio = |ran: &JobOutput| writes(ran) / writes(&week.plain);
-    findings.row(
-        Claim::of("bisson-fqueue/disk-writes-those-without-100-mb")
-            .with("name", name)
-            .ours(ratio(&week.idle[3]))
-            .if_it_differs(&format!(
-                "a write that lies against something in the FQueue takes it along, which spares \
-                 {:.2} of all writes. If the queue must first be empty for {}",
-                count(&week.idle[3], "coalesced_write_ns") / writes(&week.plain),
-                by_wait(week, ratio)
-            )),
-    );
+    let claim = week.claim("bisson-fqueue/all-cached-takes-longer");
+    findings.row(week.ran.order(claim, |ran| {
+        vec![("all", access_with_idle(ran, ALL_CACHED)), ("chosen", access_with_idle(ran, LARGEST))]
+    }));
+    findings.row(week.number("bisson-fqueue/disk-time-without-100-mb", LARGEST, disk_time));
+    findings.row(week.number(
+        "bisson-fqueue/disk-writes-those-without-100-mb",
+        LARGEST,
+        disk_writes,
+    ));
+}
+
+/// A figure: its title, what its axis shows, the value, and what the paper says of it as points.
+type Figure = (&'static str, &'static str, ByJob, &'static [(&'static str, &'static [(f64, f64)])]);
+
+const FIGURES: [Figure; 8] = [
+    ("Write access time by FQueue size", "Time, without = 1", access, &[]),
+    (
+        "Figure 8(a): synchronised in idle time",
+        "Time, without = 1",
+        synchronised,
+        &[("at least, published", &[(10.0, 0.2), (100.0, 0.2)]), ("HP, published", &[(10.0, 0.9)])],
+    ),
+    ("Figure 8(b): flushed back", "Share of I/O", flushed, &[]),
+    (
+        "Figure 9: write access time with idle processing",
+        "Time, without = 1",
+        access_with_idle,
+        &[
+            ("Eng and HP, published: from", &[(10.0, 0.5), (100.0, 0.5)]),
+            ("to", &[(10.0, 0.7), (100.0, 0.7)]),
+        ],
+    ),
+    (
+        "Figure 10: years to 100,000 erases, blocks filled one after the other",
+        "Years",
+        |ran, at| years_packed(ran, at, SIZES[at - 1]),
+        &[("published, a tenth of the megabytes", &[(10.0, 1.0), (100.0, 10.0)])],
+    ),
+    (
+        "Figure 12: overwrites in memory",
+        "Share of writes",
+        overwritten,
+        &[("at most, published", &[(10.0, 0.15), (100.0, 0.15)])],
+    ),
+    (
+        "Figure 13(a): disk time",
+        "Time, without = 1",
+        disk_time,
+        &[("without", &[(10.0, 1.0), (100.0, 1.0)])],
+    ),
+    (
+        "Figure 13(b): disk writes",
+        "Writes, without = 1",
+        disk_writes,
+        &[("without", &[(10.0, 1.0), (100.0, 1.0)])],
+    ),
+];
+
+fn plots(weeks: &[Week], findings: &mut Findings) {
+    for (title, label, value, published) in FIGURES {
+        let ours = weeks.iter().map(|week| {
+            let points = SIZES.iter().zip(SMALLEST..);
+            let points = points.map(|(mb, at)| (*mb, value(week.ran.seeds[0].as_slice(), at)));
+            Curve::ours(week.name, points.collect())
+        });
+        let theirs = published.iter().map(|(name, points)| Curve::published(name, points.to_vec()));
+        findings.plot(Plot {
+            title: title.to_owned(),
+            caption: "At seed 1; published is what the text says of the figure.".to_owned(),
+            x: Axis::linear("FQueue", "MB"),
+            y: Axis::linear(label, ""),
+            curves: ours.chain(theirs).collect(),
+        });
+    }
 }

@@ -7,7 +7,7 @@ mod fig7;
 mod fqueue;
 mod memory;
 
-use super::{Experiment, Job, JobOutput, Runner};
+use super::{Experiment, Job, JobOutput, Runner, Setting};
 use hybridsim_observe::results::CustomResult;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -65,6 +65,25 @@ const LOG: &str = "traces/desktop/diskmon-mayun2.txt.gz";
 /// The line of the scenario that a machine replaces, and that of its disk.
 const LINE: &str = "generator = { kind = \"week\", preset = \"eng\" }";
 const DISK: &str = "kind = \"curve-disk\"\ncapacity = \"120GB\"";
+
+/// Seeds at which the claims of `row` are run.
+fn seeds(row: &str) -> u32 {
+    crate::seeds("bisson-fqueue", &[row])
+}
+
+/// Other readings of idle processing: the scenario's ends at the low watermark.
+fn readings() -> Vec<Setting> {
+    let key = |name, key, value: &str| Setting::key(name, key, value);
+    vec![
+        key("idle time empties the FQueue (section III.C literally)", IDLE_TO, "0"),
+        Setting::new("idle time empties the FQueue, after 10 s of idleness", |_, job| {
+            job.set(IDLE_TO, 0).set("component.scheduler.idle_delay", "\"10s\"")
+        }),
+        key("no idle processing", "component.scheduler.idle", "false"),
+    ]
+}
+
+const IDLE_TO: &str = "component.scheduler.idle_to";
 
 impl Machine {
     /// The paper's simulator under this week.

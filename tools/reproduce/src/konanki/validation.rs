@@ -1,6 +1,9 @@
 //! Figures 5.1 to 5.6: the flash model on applications, and configuration 1.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use super::seeds;
+use crate::{
+    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
+};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// Figures 5.1 to 5.5.
@@ -24,28 +27,46 @@ fn stick(runner: &Runner) -> Result<Findings, ExperimentError> {
             .set("workload.generator.mix", format!("\"{mix}\""))
     };
     let jobs: Vec<Job> = APPLICATIONS.iter().map(job).collect();
-    let ran = runner.run(&jobs)?;
+    let settings = [
+        Setting::key("a clean stick", "component.stick.precondition", "\"none\""),
+        Setting::key("no locality", "workload.generator.hot", 0.0),
+        Setting::key("a command overhead of 500 us", "component.stick.write_overhead", "\"500us\""),
+        Setting::key(
+            "chains of 2",
+            "component.stick.ftl",
+            "{ kind = \"anand\", no_free_unit = \"longest\", chain_max = 2 }",
+        ),
+        Setting::key("the page map", "component.stick.ftl", "\"page\""),
+    ];
+    let ran = Variants::run(runner, &jobs, seeds("K37"), &settings)?;
     let mut findings = Findings::default();
-    for ((name, ..), ran) in APPLICATIONS.iter().zip(&ran).take(3) {
-        let steep = format!("{name}: one steep step: share of requests within 20 % of the median");
-        findings.row(Claim::new("K37", steep).at_least("most", 0.75).ours(at_the_step(ran)));
+    for (at, (name, ..)) in APPLICATIONS.iter().enumerate() {
+        let id = match at {
+            0..=2 => "konanki/one-steep-step",
+            _ => "konanki/no-single-step",
+        };
+        findings.row(ran.number(Claim::of(id).with("name", name), |ran| at_the_step(&ran[at])));
     }
-    for ((name, ..), ran) in APPLICATIONS.iter().zip(&ran).skip(3) {
-        let spread = format!("{name}: no single step: share of requests within 20 % of the median");
-        findings.row(Claim::new("K37", spread).at_most("a part", 0.75).ours(at_the_step(ran)));
+    let each = |value: fn(&JobOutput) -> f64| {
+        move |ran: &[JobOutput]| [4, 3, 0].map(|at| (APPLICATIONS[at].0, value(&ran[at]))).to_vec()
+    };
+    let longer = Claim::of("konanki/more-random-longer-tail-99th-percentile");
+    findings.row(ran.order(longer, each(tail)));
+    let medians = Claim::of("konanki/longer-requests-longer-they-take-median");
+    findings.row(ran.order(medians, each(median_ms)));
+    for (name, ..) in &APPLICATIONS {
+        findings.row(Claim::of("konanki/simulated-matches-observed").with("name", name));
     }
-    let tails: Vec<(&str, f64)> = [4, 3, 0].map(|at| (APPLICATIONS[at].0, tail(&ran[at]))).to_vec();
-    findings.row(Claim::of("konanki/more-random-longer-tail-99th-percentile").ranked(&tails));
-    let medians = [4, 3, 0].map(|at| (APPLICATIONS[at].0, median_ms(&ran[at])));
-    findings.row(Claim::of("konanki/longer-requests-longer-they-take-median").ranked(&medians));
     findings.plot(Plot {
         title: "Response times".to_owned(),
-        caption: "Share of requests that took at most so long.".to_owned(),
+        caption: "Share of requests that took at most so long. The thesis draws a curve of the \
+                  stick and one of its simulator for each application; no point of them is printed."
+            .to_owned(),
         x: Axis::logarithmic("Response time", "ns"),
         y: Axis::linear("Requests", "share"),
         curves: APPLICATIONS
             .iter()
-            .zip(&ran)
+            .zip(ran.first())
             .map(|((name, ..), ran)| Curve::ours(name, ran.distribution("all")).stepped())
             .collect(),
     });
@@ -66,33 +87,66 @@ fn tail(ran: &JobOutput) -> f64 {
     p99 / median_ms(ran)
 }
 
+/// What is written to flash, read from flash, and written to the disk, in this order.
+const PHASES: [&str; 3] = ["written to flash", "read from flash", "written to the disk"];
+
+/// Latencies of phase `at` in milliseconds, ascending.
+fn phase(ran: &JobOutput, at: usize) -> Vec<f64> {
+    let third = (ran.latencies.len() / 3).max(1);
+    let served = ran.latencies.chunks(third).nth(at).unwrap_or_default();
+    let mut times: Vec<f64> = served.iter().map(|served| served.ns as f64 / 1e6).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+fn phase_median_ms(ran: &JobOutput, at: usize) -> f64 {
+    let times = phase(ran, at);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn plateau(ran: &JobOutput, at: usize) -> f64 {
+    let (times, median) = (phase(ran, at), phase_median_ms(ran, at));
+    let near = times.iter().filter(|ms| (0.8..1.2).contains(&(*ms / median))).count();
+    near as f64 / times.len() as f64
+}
+
 fn round_trip(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let ran = runner.run(&[Job::paper("konanki/round-trip.toml").with_latencies()])?;
-    let ran = &ran[0];
+    let jobs = [Job::paper("konanki/round-trip.toml").with_latencies()];
+    let settings = [
+        Setting::key("the disk's write cache on", "component.disk.write_cache", true),
+        Setting::key("the SATA disk", "component.disk.preset", "\"generic-sata-7200-250gb\""),
+        Setting::key("a command overhead of 500 us", "component.stick.read_overhead", "\"500us\""),
+        Setting::key("a used stick", "component.stick.precondition", "\"fill\""),
+    ];
+    let ran = Variants::run(runner, &jobs, seeds("K38"), &settings)?;
     let mut findings = Findings::default();
-    let third = ran.latencies.len() / 3;
-    let names = ["written to flash", "read from flash", "written to the disk"];
-    let mut medians = Vec::new();
-    for (name, third_of_run) in names.iter().zip(ran.latencies.chunks(third.max(1))) {
-        let mut times: Vec<f64> = third_of_run.iter().map(|(_, ns)| *ns as f64 / 1e6).collect();
-        times.sort_by(f64::total_cmp);
-        let median = times[times.len() / 2];
-        let near = times.iter().filter(|ms| (0.8..1.2).contains(&(*ms / median))).count();
-        let claim = format!("a plateau for what is {name}: share within 20 % of its median");
-        let share = near as f64 / times.len() as f64;
-        let claim = Claim::new("K38", claim).at_least("nearly all", 0.9).ours(share);
-        findings.row(claim.if_it_differs(
-            "the disk takes writes into its buffer, and one in ten has to wait until there is room",
-        ));
-        medians.push((*name, median));
+    for (at, name) in PHASES.iter().enumerate() {
+        let id = match at {
+            2 => "konanki/plateau-of-the-disk",
+            _ => "konanki/plateau-of-flash",
+        };
+        findings.row(ran.number(Claim::of(id).with("name", name), |ran| plateau(&ran[0], at)));
     }
-    findings.row(Claim::of("konanki/three-plateaus-apart-medians-ms").ranked(&medians));
+    let medians = |ran: &[JobOutput]| {
+        let median = |at: usize| (PHASES[at], phase_median_ms(&ran[0], at));
+        [0, 1, 2].map(median).to_vec()
+    };
+    findings.row(ran.order(Claim::of("konanki/three-plateaus-apart-medians-ms"), medians));
+    findings.row(Claim::of("konanki/simulated-matches-observed").with("name", "figure 5.6"));
+    let curve = |(at, name): (usize, &&str)| {
+        let times = phase(&ran.first()[0], at);
+        let share = |at: usize| (at + 1) as f64 / times.len() as f64;
+        let points = times.iter().enumerate().map(|(at, ms)| (ms * 1e6, share(at))).collect();
+        Curve::ours(name, points).stepped()
+    };
+    let mut curves: Vec<Curve> = PHASES.iter().enumerate().map(curve).collect();
+    curves.push(Curve::ours("all three", ran.first()[0].distribution("all")).stepped());
     findings.plot(Plot {
         title: "Response times".to_owned(),
         caption: "Share of requests that took at most so long.".to_owned(),
         x: Axis::logarithmic("Response time", "ns"),
         y: Axis::linear("Requests", "share"),
-        curves: vec![Curve::ours("all three phases", ran.distribution("all")).stepped()],
+        curves,
     });
     Ok(findings)
 }

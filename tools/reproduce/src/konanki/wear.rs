@@ -1,6 +1,8 @@
 //! Figures 5.7 and 5.8: how often blocks are erased when a file is written.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
+use crate::{
+    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
+};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// One pass over a partition.
@@ -19,19 +21,38 @@ const PARTITION_BLOCKS: u64 = 800;
 /// By number of erases: how many blocks.
 type Wear = Vec<(u32, u64)>;
 
-fn wear(
-    runner: &Runner,
-    components: &[(&str, &str)],
-    sets: &[(&str, &str)],
-) -> Result<Vec<Wear>, ExperimentError> {
+fn jobs(layers: &[(&str, &str)], sets: &[(&str, &str)]) -> Vec<Job> {
     let job = |(kind, name): &(&str, &str)| {
         let job = Job::paper("konanki/wear.toml").named(*name);
         let job = job.set("component.stick.ftl", format!("\"{kind}\""));
         sets.iter().fold(job, |job, (key, value)| job.set(key, value))
     };
-    let jobs: Vec<Job> = components.iter().map(job).collect();
-    let ran = runner.run(&jobs)?;
-    Ok(ran.iter().map(|ran| ran.pictures.wear.values().flatten().copied().collect()).collect())
+    layers.iter().map(job).collect()
+}
+
+fn wear(ran: &JobOutput) -> Wear {
+    ran.pictures.wear.values().flatten().copied().collect()
+}
+
+/// Requests of `sectors` from sector `start` on.
+fn aligned(name: &str, start: u64, sectors: u64, file_kib: u64, passes: u64) -> Setting {
+    let kib = sectors / 2;
+    // Whole requests.
+    let file = file_kib / kib * kib;
+    Setting::new(name, move |_, job| {
+        job.set("workload.generator.start", format!("\"{}B\"", start * 512))
+            .set("workload.generator.bs", format!("\"{kib}KiB\""))
+            .set("workload.generator.size", format!("\"{file}KiB\""))
+            .set("workload.generator.bytes", format!("\"{}KiB\"", file * passes))
+    })
+}
+
+/// Chains of at most `units`, under ANAND.
+fn chains(units: u32) -> Setting {
+    Setting::new(format!("chains of {units}"), move |at, job| match at {
+        0 => job.set("component.stick.ftl", format!("{{ kind = \"anand\", chain_max = {units} }}")),
+        _ => job,
+    })
 }
 
 /// Blocks erased at least `from` and at most `to` times.
@@ -62,6 +83,9 @@ fn curve(name: &str, wear: &Wear) -> Curve {
     Curve::ours(name, (0..=most).map(point).collect())
 }
 
+/// 85 MB.
+const FILE_KIB: u64 = 87_040;
+
 fn one_pass(runner: &Runner) -> Result<Findings, ExperimentError> {
     let sets = [
         ("workload.generator.start", "\"32256B\""),
@@ -70,51 +94,81 @@ fn one_pass(runner: &Runner) -> Result<Findings, ExperimentError> {
         ("workload.generator.span", "\"87000KiB\""),
         ("workload.generator.bytes", "\"87000KiB\""),
     ];
-    let found = wear(runner, &LAYERS[..3], &sets)?;
+    let settings = [
+        aligned("requests on page boundaries", 64, 240, FILE_KIB, 1),
+        aligned("requests of 256 sectors from sector 63", 63, 256, FILE_KIB, 1),
+        aligned("requests of 256 sectors from sector 0", 0, 256, FILE_KIB, 1),
+        aligned("requests of 64 sectors from sector 63", 63, 64, FILE_KIB, 1),
+        Setting::new("figure 4.1 literally", |at, job| match at {
+            2 => job.set("component.stick.ftl", "{ kind = \"in-place\", rewrite = \"block\" }"),
+            _ => job,
+        }),
+    ];
+    let ran = Variants::run(runner, &jobs(&LAYERS[..3], &sets), 1, &settings)?;
     let mut findings = Findings::default();
-    for ((_, name), wear) in LAYERS.iter().zip(&found[..2]) {
+    for (at, (_, name)) in LAYERS.iter().enumerate().take(2) {
         let claim = Claim::of("konanki/fraction-blocks-never-erased").with("name", name);
-        findings.row(claim.exactly(1.0).ours(fraction(wear, 0, 0)));
+        findings.row(ran.number(claim.exactly(1.0), |ran| fraction(&wear(&ran[at]), 0, 0)));
     }
-    let page = &found[2];
-    let most = page.last().map_or(f64::NAN, |(erases, _)| f64::from(*erases));
-    findings.row(Claim::of("konanki/page-level-most-erases-block").ours(most));
-    let outside = blocks(page, 0, u32::MAX) - PARTITION_BLOCKS as f64;
+    let most =
+        |ran: &[JobOutput]| wear(&ran[2]).last().map_or(f64::NAN, |(erases, _)| f64::from(*erases));
+    findings.row(ran.number(Claim::of("konanki/page-level-most-erases-block"), most));
     for (erases, share) in [(0, 0.15), (1, 0.79), (2, 0.06)] {
-        let unused = if erases == 0 { outside } else { 0.0 };
-        let ours = (blocks(page, erases, erases) - unused) / PARTITION_BLOCKS as f64;
-        let text = format!("page level: fraction of the partition's blocks erased {erases} times");
-        let claim = Claim::new("K39", text).within(share, 0.01).ours(ours).given();
-        findings.row(claim.remark(
-            "the text gives no fractions; these follow from its rule, an erase for each request \
-             that begins in a used page of the block",
-        ));
+        let claim = Claim::of("konanki/page-level-fractions").with("erases", erases);
+        findings.row(ran.number(claim.within(share, 0.01), |ran| {
+            let page = wear(&ran[2]);
+            let outside = blocks(&page, 0, u32::MAX) - PARTITION_BLOCKS as f64;
+            let unused = if erases == 0 { outside } else { 0.0 };
+            (blocks(&page, erases, erases) - unused) / PARTITION_BLOCKS as f64
+        }));
     }
-    let curves = LAYERS.iter().zip(&found).map(|((_, name), wear)| curve(name, wear)).collect();
-    findings.plot(plot("One pass over a partition", curves));
+    findings.plot(plot("Figure 5.7: one pass over a partition", curves(&ran)));
     Ok(findings)
 }
 
+fn curves(ran: &Variants) -> Vec<Curve> {
+    LAYERS.iter().zip(ran.first()).map(|((_, name), ran)| curve(name, &wear(ran))).collect()
+}
+
+/// Erases from which a block counts as erased "several times".
+const SEVERAL: u32 = 4;
+
+fn mean_erases(wear: &Wear) -> f64 {
+    let erases = wear.iter().map(|(erases, blocks)| f64::from(*erases) * *blocks as f64);
+    erases.sum::<f64>() / blocks(wear, 0, u32::MAX)
+}
+
 fn fifteen_passes(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let found = wear(runner, &LAYERS, &[])?;
-    let [anand, fmax, page, log] = &found[..] else {
-        return Err(ExperimentError::Failed("a run is missing".to_owned()));
-    };
+    let settings = [
+        chains(2),
+        chains(3),
+        chains(5),
+        chains(8),
+        aligned("from sector 63 on", 63, 256, FILE_KIB, 15),
+        aligned("requests of 240 sectors", 0, 240, FILE_KIB, 15),
+        Setting::new("log blocks merged as in figure 4.2", |at, job| match at {
+            3 => job.set("component.stick.ftl", "{ kind = \"log-block\", merge_when = \"short\" }"),
+            _ => job,
+        }),
+    ];
+    let ran = Variants::run(runner, &jobs(&LAYERS, &[]), 1, &settings)?;
     let mut findings = Findings::default();
-    let mut row = |text: &str, words: &str, low, high, ours| {
-        findings.row(Claim::new("K40", text).between(words, low, high).ours(ours));
+    let mut row = |id: &str, layer: usize, from: u32, to: u32| {
+        let claim = Claim::of(id).with("name", LAYERS[layer].1);
+        findings.row(ran.number(claim, |ran| fraction(&wear(&ran[layer]), from, to)));
     };
-    let most = "most blocks";
-    row("ANAND: blocks erased once", most, 0.95, 1.0, fraction(anand, 1, 1));
-    row("FMAX: blocks erased twice", most, 0.7, 0.9, fraction(fmax, 2, 2));
-    row("FMAX: blocks erased two or three times", most, 0.999, 1.0, fraction(fmax, 2, 3));
-    let few = "few blocks, several times";
-    row("page level: blocks erased 14 times", few, 0.07, 0.09, fraction(page, 14, 14));
-    row("log block: blocks erased 13 or 14 times", few, 0.08, 0.10, fraction(log, 13, 14));
-    let not = "most blocks are not erased";
-    row("page level: blocks never erased", not, 0.9, 1.0, fraction(page, 0, 0));
-    row("log block: blocks never erased", not, 0.9, 1.0, fraction(log, 0, 0));
-    let curves = LAYERS.iter().zip(&found).map(|((_, name), wear)| curve(name, wear)).collect();
-    findings.plot(plot("Fifteen passes over part of the medium", curves));
+    row("konanki/anand-most-blocks-once", 0, 1, 1);
+    row("konanki/fmax-most-blocks-twice", 1, 2, 2);
+    row("konanki/most-blocks-not-erased", 2, 0, 0);
+    row("konanki/most-blocks-not-erased", 3, 0, 0);
+    row("konanki/few-blocks-several-times", 2, SEVERAL, u32::MAX);
+    row("konanki/few-blocks-several-times", 3, SEVERAL, u32::MAX);
+    findings.row(ran.order(Claim::of("konanki/fmax-erases-more"), |ran| {
+        vec![("FMAX", mean_erases(&wear(&ran[1]))), ("ANAND", mean_erases(&wear(&ran[0])))]
+    }));
+    findings.row(ran.number(Claim::of("konanki/log-block-like-page-level"), |ran| {
+        mean_erases(&wear(&ran[3])) / mean_erases(&wear(&ran[2]))
+    }));
+    findings.plot(plot("Figure 5.8: fifteen passes over part of the medium", curves(&ran)));
     Ok(findings)
 }

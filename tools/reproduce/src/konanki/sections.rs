@@ -1,0 +1,144 @@
+//! Claims of the text that no figure shows: section 3.3 on cleanup, section 5.2 on the parameters.
+
+use super::seeds;
+use crate::{
+    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
+};
+use hybridsim_observe::results::Flash;
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+/// Section 3.3.
+pub const CLEANUP: Experiment = Experiment { id: "konanki/sec3.3", run: cleanup };
+
+/// Section 5.2.
+pub const EXTRACTION: Experiment = Experiment { id: "konanki/sec5.2", run: extraction };
+
+const POLICIES: [(&str, &str); 3] = [
+    ("complete", "on-demand-complete"),
+    ("partial", "on-demand-partial"),
+    ("idle", "{ kind = \"idle-periodic\", idle = \"1s\" }"),
+];
+
+fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let job = |(name, policy): &(&str, &str)| {
+        let value =
+            if policy.starts_with('{') { (*policy).to_owned() } else { format!("{policy:?}") };
+        Job::paper("konanki/cleanup.toml").named(*name).set("component.hybrid.cleanup", value)
+    };
+    let jobs: Vec<Job> = POLICIES.iter().map(job).collect();
+    let probability = "workload.generator.interarrival_ms.probability";
+    let settings = [
+        Setting::key("bursts of 5", probability, 0.2),
+        Setting::key("bursts of 80", probability, 0.0125),
+        Setting::key("no locality", "workload.generator.hot", 0.0),
+        Setting::key("the disk stops after a minute", "component.disk.spin_down_after", "\"50s\""),
+    ];
+    let ran = Variants::run(runner, &jobs, seeds("K13"), &settings)?;
+    let mut findings = Findings::default();
+    let of = |at: [usize; 2], value: fn(&JobOutput) -> f64| {
+        move |ran: &[JobOutput]| at.map(|at| (POLICIES[at].0, value(&ran[at]))).to_vec()
+    };
+    let mut order = |id: &str, other: usize, value: fn(&JobOutput) -> f64| {
+        findings
+            .row(ran.order(Claim::of(id).with("other", POLICIES[other].0), of([0, other], value)));
+    };
+    for other in [1, 2] {
+        order("konanki/complete-cleanup-spins-up-less", other, spin_ups);
+        order("konanki/complete-cleanup-flushes-better", other, destage_kib);
+    }
+    Ok(findings)
+}
+
+fn spin_ups(ran: &JobOutput) -> f64 {
+    let disk = ran.results.components.values().find_map(|component| component.disk.as_ref());
+    disk.map_or(f64::NAN, |disk| disk.spin_ups as f64)
+}
+
+/// Mean length of a write to the disk while cleaning, KiB.
+fn destage_kib(ran: &JobOutput) -> f64 {
+    let cache = ran.results.components.values().find_map(|component| component.cache.as_ref());
+    cache.map_or(f64::NAN, |cache| cache.destaged_bytes as f64 / 1024.0 / cache.destages as f64)
+}
+
+/// Pages written or read at once by the micro-benchmarks.
+const PAGES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// `stick.toml` and its preset.
+const READ_US: f64 = 78.0;
+const PROGRAM_US: f64 = 84.0;
+const ERASE_US: f64 = 1500.0;
+const OVERHEAD_US: f64 = 50.0;
+
+fn extraction(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let mut findings = Findings::default();
+    let mut curves = Vec::new();
+    for (what, rw, slope_us) in [("read", "read", READ_US), ("write", "write", PROGRAM_US)] {
+        let job = |pages: u32| {
+            Job::paper("konanki/micro.toml")
+                .named(format!("{what} {pages} pages"))
+                .set("workload.generator.rw", format!("{rw:?}"))
+                .set("workload.generator.bs", format!("\"{}KiB\"", 2 * pages))
+        };
+        let ran = runner.run(&PAGES.map(job))?;
+        // "The minimum observed latency was chosen."
+        let shortest =
+            |ran: &JobOutput| ran.results.latency_ns.all.min.map_or(f64::NAN, |ns| ns as f64);
+        let points: Vec<(f64, f64)> =
+            PAGES.iter().zip(&ran).map(|(pages, ran)| (f64::from(*pages), shortest(ran))).collect();
+        let (slope, intercept) = line(&points);
+        let row = |id: &str, published: f64, ours: f64| {
+            Claim::of(id).with("what", what).within_share(published, 0.01).ours(ours)
+        };
+        findings.row(row("konanki/slope-is-the-time-of-a-page", slope_us, slope / 1e3));
+        findings.row(row("konanki/intercept-is-the-overhead", OVERHEAD_US, intercept / 1e3));
+        curves.push(Curve::ours(what, points));
+    }
+    findings.plot(Plot {
+        title: "Latency by pages".to_owned(),
+        caption: "The shortest of ten, as section 5.2 fits a line to.".to_owned(),
+        x: Axis::linear("Pages", ""),
+        y: Axis::linear("Latency", "ns"),
+        curves,
+    });
+    findings.row(erases_per_write(runner)?);
+    findings.row(Claim::of("konanki/anand-best-models-the-sandisk"));
+    Ok(findings)
+}
+
+/// The least-squares line through `points`: slope and intercept.
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let count = points.len() as f64;
+    let mean = |value: fn(&(f64, f64)) -> f64| points.iter().map(value).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let slope = both / square;
+    (slope, y - slope * x)
+}
+
+/// k, the erases per write that section 5.2 reads off latencies, beside those that took place.
+fn erases_per_write(runner: &Runner) -> Result<Claim, ExperimentError> {
+    let job =
+        Job::paper("konanki/stick.toml").named("k").set("workload.generator.mix", "\"postmark\"");
+    let settings = [
+        Setting::key("a clean stick", "component.stick.precondition", "\"none\""),
+        Setting::key("the page map", "component.stick.ftl", "\"page\""),
+        Setting::key(
+            "figure 4.4 literally",
+            "component.stick.ftl",
+            "{ kind = \"anand\", no_free_unit = \"own\" }",
+        ),
+    ];
+    let ran = Variants::run(runner, &[job], seeds("K34"), &settings)?;
+    Ok(ran.number(Claim::of("konanki/k-is-the-erases-of-a-write"), |ran| {
+        let Some(flash) = flash(&ran[0]) else { return f64::NAN };
+        let requests = ran[0].results.latency_ns.all.count as f64;
+        let written = flash.programs_by_cause.get("host").copied().unwrap_or(0) as f64 / requests;
+        let latency_us = ran[0].mean_ms() * 1e3;
+        let k = (latency_us - OVERHEAD_US - written * PROGRAM_US) / ERASE_US;
+        k / (flash.erases as f64 / requests)
+    }))
+}
+
+fn flash(ran: &JobOutput) -> Option<&Flash> {
+    ran.results.components.values().find_map(|component| component.flash.as_ref())
+}
