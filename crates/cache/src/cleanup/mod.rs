@@ -43,8 +43,8 @@ pub trait Cleanup: PolicyState {
     /// A write needs `needed` free pages, more than there are.
     fn on_demand(&mut self, state: CacheState, needed: u32) -> Plan;
 
-    /// Pages that a write has to leave free, or else [`Cleanup::on_demand`] is called first. A cache
-    /// without dirty pages serves the write in any case.
+    /// Pages that a write has to leave free, or else [`Cleanup::on_demand`] is called first. A
+    /// cache without dirty pages serves the write in any case.
     fn free_min(&self) -> u32 {
         0
     }

@@ -7,11 +7,11 @@
 //! write costs a block, as in simple media.
 //!
 //! By default only valid pages are read and written back, so that erased pages stay erased; with
-//! `rewrite = "block"` every page of the block is read and programmed, as the figure has it, and is
-//! programmed afterwards (the figure marks only the pages of the request, which flash cannot do).
-//! On chips that program in order, erased pages behind the data stay erased then too. The figure's page count is off by two, and
-//! its end of block is that of the first page; the pages up to the end of the block or the request
-//! are meant.
+//! `rewrite = "block"` every page of the block is read and programmed, as in the figure, and is
+//! programmed from then on (the figure marks the pages of the request alone, which flash cannot
+//! do). On chips that program in order, erased pages behind the data stay erased then too. The
+//! figure's page count is off by two, and its end of block is that of the first page; the pages up
+//! to the end of the block or the request are meant.
 //!
 //! A request whose last page is written partially and holds data erases its block once more for
 //! that page, whose old data are needed until then. On chips that program pages in order the same
@@ -34,7 +34,8 @@ pub const ENTRY: FtlEntry = FtlEntry {
         name: "in-place",
         summary: "Fixed addresses: overwriting a page reads, erases and rewrites its block.",
         origin: "konanki, figure 4.1 (page level FTL without wear levelling). Unlike there, only \
-                 valid pages are read and written back by default, and its page counts are corrected",
+                 valid pages are read and written back by default, and its page counts are \
+                 corrected",
         params: &PARAMS,
     },
     build,

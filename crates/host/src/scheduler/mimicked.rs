@@ -1,5 +1,5 @@
-//! Shortest mimicked time first: the request whose expected service time is shortest, as learnt from
-//! the requests served so far.
+//! Shortest mimicked time first: the request whose expected service time is shortest, as learnt
+//! from the requests served so far.
 //!
 //! Popovici, Arpaci-Dusseau and Arpaci-Dusseau (USENIX 2003, the Disk Mimic), which bisson-fqueue
 //! cites: the host does not know the disk, so it records the time of each request by its direction,

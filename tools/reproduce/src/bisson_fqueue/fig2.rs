@@ -78,8 +78,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     curves.extend(bounds);
     findings.plot(Plot {
         title: "Mean access time by mean distance".to_owned(),
-        caption: "The paper's own numbers did not survive; of the mechanics, the interval of each mean as \
-                  figure 2 draws it.".to_owned(),
+        caption: "The paper's own numbers did not survive; of the mechanics, the interval of each \
+                  mean as figure 2 draws it."
+            .to_owned(),
         x: Axis::logarithmic("Mean distance", "MiB"),
         y: Axis::linear("Mean access time", "ms"),
         curves,

@@ -51,7 +51,7 @@ fn cleanup(runner: &Runner) -> Result<Findings, ExperimentError> {
 
 fn spin_ups(ran: &JobOutput) -> f64 {
     let disk = ran.results.components.values().find_map(|component| component.disk.as_ref());
-    disk.map_or(f64::NAN, |disk| disk.spin_ups as f64)
+    disk.map_or(0.0, |disk| disk.spin_ups as f64)
 }
 
 /// Mean length of a write to the disk while cleaning, KiB.
