@@ -28,6 +28,7 @@ fn settings() -> Settings {
         .and("wait", Value::Duration(SimDuration::from_us(6700)))
         .and("near", Value::Bytes(4 << 20))
         .and("any_read", Value::Flag(true))
+        .and("memory", Value::Count(10_000))
 }
 
 fn make_with(name: &str, settings: &Settings) -> Box<dyn Scheduler> {
@@ -87,6 +88,8 @@ fn orders_worked_by_hand() {
         ("wptf", [65, 67, 37, 14, 98, 122, 124, 183]),
         ("asptf", [65, 67, 37, 14, 98, 122, 124, 183]),
         ("sptf-rot-opt", [65, 67, 37, 14, 98, 122, 124, 183]),
+        // Untrained, it goes by distance.
+        ("smtf", [65, 67, 37, 14, 98, 122, 124, 183]),
         ("sptf-rot-weight", [65, 67, 37, 14, 98, 122, 124, 183]),
         // Down first: 39 and then 169 is less than 130 and then 169. 37 is on the way both times.
         ("tsps", [14, 37, 65, 67, 98, 122, 124, 183]),
