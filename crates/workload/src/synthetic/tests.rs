@@ -180,7 +180,8 @@ fn short_random_requests_return_to_hot_places() {
     let hot = list("hot = 0.5\nhot_places = 10");
     // Half of the random ones, which are .847 of all.
     assert!((top(&hot, 16) - 0.5 * 0.847).abs() < 0.02, "{}", top(&hot, 16));
-    assert!(top(&hot, 32) < 0.02, "longer ones do not");
+    // Longer ones do not, but one in six continues the write before it.
+    assert!(top(&hot, 32) < 0.1, "{}", top(&hot, 32));
     assert!(top(&list(""), 16) < 0.02, "nor any by default");
     // Sizes and randomness stay those of the table.
     assert!((1.0 - contiguous(&hot) - 0.847).abs() < 0.01);
