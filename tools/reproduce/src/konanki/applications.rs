@@ -122,7 +122,7 @@ fn settings(application: &Application) -> Vec<Setting> {
         bursts("bursts twice as long", 2.0),
         Setting::key(
             "a range four times as wide",
-            "workload.generator.size",
+            "workload.generator.span",
             format!("\"{range}MiB\""),
         ),
         flash_times("flash half as fast", 2.0),

@@ -42,7 +42,7 @@ fn aligned(name: &str, start: u64, sectors: u64, file_kib: u64, passes: u64) -> 
     Setting::new(name, move |_, job| {
         job.set("workload.generator.start", format!("\"{}B\"", start * 512))
             .set("workload.generator.bs", format!("\"{kib}KiB\""))
-            .set("workload.generator.size", format!("\"{file}KiB\""))
+            .set("workload.generator.span", format!("\"{file}KiB\""))
             .set("workload.generator.bytes", format!("\"{}KiB\"", file * passes))
     })
 }
