@@ -23,8 +23,9 @@
 //! - Runs of large writes are 228 and 139 sectors long, 142 and 117 without interruption by another
 //!   large write. They access 534 and 455 sectors of each 512 KB they access; the generator's
 //!   access 501 with extents of 480 KiB. Blocks of small writes are in runs of 1.7 and 1.5; after
-//!   as many small writes as each log has, each 512 KB has 4.0 and 7.0 of them. `hot_cluster` can
-//!   be set to these values.
+//!   as many small writes as each log has, each 128 KB written has 2.7 and 3.9 of them, each
+//!   512 KB 4.0 and 6.9: two levels of clusters. With `hot_cluster` 30, `hot_run` 2, `hot_area`
+//!   128 KiB and two areas per `hot_zone` of 512 KiB it is 2.9 and 3.9, 4.2 and 6.6.
 
 use super::addresses::{REGION, Region, Shuffle};
 use super::arrivals::{Generator, Interarrival, LIMITS, Limits, build_workload};
@@ -69,11 +70,14 @@ struct Extents {
     order: Shuffle,
     /// Determines how far boundaries are moved.
     jitter: Shuffle,
-    /// Mean sectors of an extent.
+    /// First sector of the region, and mean sectors of an extent.
+    start: u64,
     size: u64,
     /// Maximum move in blocks, plus one; limited so that every extent can hold the longest write.
     slack: u64,
     count: u64,
+    /// Extents that are ever written; the others are immutable.
+    mutable: u64,
     opened: u64,
     /// The remaining writes of the current extent, the next one last: order of their run, first
     /// sector, sectors.
@@ -81,14 +85,17 @@ struct Extents {
 }
 
 impl Extents {
-    fn new(sectors: u64, size: u64, longest: u64, stream: &mut Stream) -> Self {
-        let count = (sectors / size).max(1);
+    fn new(region: Region, size: u64, longest: u64, immutable: f64, stream: &mut Stream) -> Self {
+        let count = (region.sectors / size).max(1);
+        let mutable = libm::ceil(count as f64 * (1.0 - immutable)) as u64;
         Self {
             order: Shuffle::new(count, stream),
             jitter: Shuffle::new(count, stream),
             size,
+            start: region.start,
             slack: (size - longest) / BLOCK + 1,
             count,
+            mutable: mutable.clamp(1, count),
             opened: 0,
             plan: Vec::new(),
         }
@@ -96,14 +103,14 @@ impl Extents {
 
     fn boundary(&self, index: u64) -> u64 {
         if index == 0 || index == self.count {
-            return index * self.size;
+            return self.start + index * self.size;
         }
         let moved = u128::from(self.jitter.map(index)) * u128::from(self.slack);
-        index * self.size + (moved / u128::from(self.count)) as u64 * BLOCK
+        self.start + index * self.size + (moved / u128::from(self.count)) as u64 * BLOCK
     }
 
     fn extent(&self, number: u64) -> std::ops::Range<u64> {
-        let index = self.order.map(number % self.count);
+        let index = self.order.map(number % self.mutable);
         self.boundary(index)..self.boundary(index + 1)
     }
 
@@ -133,13 +140,13 @@ impl Extents {
 
     /// A random block of the extents used so far.
     fn random_offset(&self, stream: &mut Stream) -> u64 {
-        let extent = self.extent(stream.below(self.opened.clamp(1, self.count)));
+        let extent = self.extent(stream.below(self.opened.clamp(1, self.mutable)));
         extent.start + stream.below((extent.end - extent.start) / BLOCK) * BLOCK
     }
 }
 
-/// The blocks of small writes, by rank of popularity. Adjacent ranks are a cluster, which is at a
-/// random position in the region.
+/// The blocks of small writes, by rank of popularity. Adjacent ranks are a cluster, spread over an
+/// area; the areas of adjacent clusters are in a zone, which is at a random position in the region.
 #[derive(Clone, Debug)]
 struct HotBlocks {
     zipf: Zipf,
@@ -148,10 +155,14 @@ struct HotBlocks {
     /// Blocks of a cluster, and of a contiguous run in it.
     cluster: u64,
     run: u64,
-    /// Blocks of the area of a cluster, and the positions of areas and of runs in them. (A scatter
+    /// Blocks of the area of a cluster, areas of a zone, and those of them that are used.
+    area: u64,
+    zone: u64,
+    zone_clusters: u64,
+    /// The positions of zones in the region, of areas in a zone, and of runs in an area. (A scatter
     /// by multiplication would put clusters at regular distances, which collide in hash tables by
     /// remainder.)
-    area: u64,
+    zones: Shuffle,
     areas: Shuffle,
     runs: Shuffle,
     runs_of_area: u64,
@@ -191,7 +202,9 @@ impl HotBlocks {
         let runs = self.cluster.div_ceil(self.run);
         let run = (number % self.runs_of_area * runs + within / self.run) % self.runs_of_area;
         let block = self.runs.map(run) * self.run + within % self.run;
-        (self.areas.map(number) * self.area + block) * BLOCK
+        let zone = self.zones.map(number / self.zone_clusters);
+        let area = self.areas.map(number % self.zone);
+        ((zone * self.zone + area) * self.area + block) * BLOCK
     }
 }
 
@@ -361,6 +374,30 @@ const PARAMS: &[Param] = &[
         Kind::Bytes,
         "Bytes over which a cluster is spread; its size if absent.",
     ),
+    Param::optional(
+        "hot_zone",
+        Kind::Bytes,
+        "Bytes over which the areas of adjacent clusters are spread; one area if absent.",
+    ),
+    Param::with(
+        "hot_zone_clusters",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "1",
+        "Clusters in a zone.",
+    ),
+    Param::with(
+        "hot_apart",
+        Kind::Flag,
+        "false",
+        "Zones are at the beginning of the region and no large write goes there, as for the inode \
+         tables, bitmaps and journal of a file system. Otherwise they are spread over the region.",
+    ),
+    Param::with(
+        "immutable",
+        Kind::Number { min: 0.0, max: 0.99 },
+        "0",
+        "Share of the extents that are never written.",
+    ),
     Param::with(
         "extent",
         Kind::Bytes,
@@ -400,13 +437,24 @@ fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>)
         problems.push(Problem::new("hot_area", message));
     }
     let area = area.max(least);
+    let zone = settings.bytes_opt("hot_zone").map_or(1, |bytes| bytes / (area * BLOCK * 512));
+    let zone_clusters = settings.count("hot_zone_clusters");
+    if zone < zone_clusters {
+        let message = format!("must hold {zone_clusters} areas of {area} blocks of 4 KiB");
+        problems.push(Problem::new("hot_zone", message));
+    }
+    let zone = zone.max(zone_clusters);
     let blocks = (settings.bytes("hot") / (BLOCK * 512)).max(1);
-    let areas = region.sectors / BLOCK / area;
-    if blocks.div_ceil(cluster) > areas {
+    let needed = blocks.div_ceil(cluster).div_ceil(zone_clusters);
+    let available = region.sectors / BLOCK / area / zone;
+    if needed > available {
         problems.push(Problem::new("hot", "does not fit the region"));
     }
+    let zones = if settings.flag("hot_apart") { needed } else { available };
     let mut stream = input.stream("clusters");
     let runs_of_area = area / run;
+    let (zones, runs) =
+        (Shuffle::new(zones.max(1), &mut stream), Shuffle::new(runs_of_area, &mut stream));
     HotBlocks {
         zipf: Zipf::new(blocks, theta),
         theta,
@@ -414,11 +462,22 @@ fn hot(input: &GeneratorInput<'_>, region: &Region, problems: &mut Vec<Problem>)
         cluster,
         run,
         area,
-        areas: Shuffle::new(areas.max(1), &mut stream),
-        runs: Shuffle::new(runs_of_area, &mut stream),
+        zone,
+        zone_clusters,
+        zones,
+        areas: Shuffle::new(zone, &mut stream),
+        runs,
         runs_of_area,
         last: None,
     }
+}
+
+/// The part of the region, relative to its start, that extents are allocated in.
+fn extents_region(region: &Region, hot: &HotBlocks, apart: bool) -> Region {
+    let clusters = hot.blocks.div_ceil(hot.cluster);
+    let zones = clusters.div_ceil(hot.zone_clusters);
+    let start = if apart { zones * hot.zone * hot.area * BLOCK } else { 0 };
+    Region { start, sectors: region.sectors.saturating_sub(start) }
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
@@ -443,6 +502,12 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         problems.push(Problem::new("interarrival_stddev_ms", message));
     }
     let read = settings.number("read");
+    let hot = hot(input, &region, &mut problems);
+    let large = extents_region(&region, &hot, settings.flag("hot_apart"));
+    if large.sectors < extent {
+        problems.push(Problem::new("hot", "leaves no extent for large writes"));
+    }
+    let immutable = settings.number("immutable");
     let mut stream = input.stream("requests");
     let desktop = Desktop {
         region,
@@ -451,8 +516,8 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         large: Sizes::new(if ext3 { LARGE_EXT3 } else { LARGE_NTFS }),
         small_share: settings.number("small"),
         read_sizes: Sizes::new(READS),
-        hot: hot(input, &region, &mut problems),
-        extents: Extents::new(region.sectors, extent, longest, &mut stream),
+        hot,
+        extents: Extents::new(large, extent, longest, immutable, &mut stream),
         interarrival: HyperExponential::new(mean, stddev),
         last: None,
         last_was_small: None,

@@ -19,6 +19,7 @@ mod process_flow;
 pub mod processes;
 pub mod sequence;
 pub mod server;
+mod stack;
 pub mod sweep;
 pub mod uniform;
 pub mod week;

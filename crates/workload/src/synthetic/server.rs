@@ -1,11 +1,19 @@
 //! Server workloads given by a few totals: mean size, share of reads, share of sequential requests,
-//! mean interarrival time. Block popularity follows a power law; there can be several volumes.
+//! mean interarrival time. There can be several volumes. Blocks are chosen independently, by a power
+//! law, or by stack distance, which gives the hit ratio of LRU caches of all sizes.
+//!
+//! Depths of the `financial` presets, in slots of 4 KiB at which requests begin: up to 512 as in the
+//! public first 10,000 requests of Financial1. Of those 38 % begin at a slot not used before; the
+//! more requests, the fewer. All 5,334,987 begin at 710,908 addresses (public statistics), and a
+//! power law through both gives 77,000 for the 327,430 requests of flashsim. So 23.5 % of requests
+//! are to slots deeper than 77,000, which leaves 17.5 % from 512 to there, spread log-uniformly.
 
 use super::addresses::{Popularity, REGION, Region, SequentialRuns};
 use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
+use super::stack::{Depths, StackDistances};
 use super::{GeneratorEntry, GeneratorInput, params};
-use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
 use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
@@ -49,9 +57,68 @@ struct Server {
     sizes: SizeMix,
     read: f64,
     sequential: f64,
-    popularity: Popularity,
-    volumes: Vec<SequentialRuns>,
+    locality: Locality,
+    volumes: Volumes,
     stream: Stream,
+}
+
+/// How the slot of a request that is not sequential is chosen.
+#[derive(Clone, Debug)]
+enum Locality {
+    /// Independently of earlier requests, in a volume drawn before.
+    Independent(Vec<Popularity>),
+    /// Over the slots of all volumes.
+    Stack(StackDistances),
+}
+
+#[derive(Clone, Debug)]
+struct Volumes {
+    regions: Vec<Region>,
+    runs: Vec<SequentialRuns>,
+    /// Slots of each volume and those before it.
+    slots_up_to: Vec<u64>,
+    /// All volumes have equally many slots.
+    equal: bool,
+}
+
+impl Volumes {
+    /// Splits `region` in proportion to `weights`.
+    fn new(region: &Region, weights: &[f64]) -> Self {
+        let equal = weights.windows(2).all(|pair| pair[0] == pair[1]);
+        let (total, count) = (weights.iter().sum::<f64>(), weights.len() as u64);
+        let slots = |weight: f64| match equal {
+            true => region.sectors / count / SLOT_SECTORS,
+            false => (region.sectors as f64 * weight / total) as u64 / SLOT_SECTORS,
+        };
+        let (mut slots_up_to, mut regions, mut sum) = (Vec::new(), Vec::new(), 0);
+        for slots in weights.iter().map(|weight| slots(*weight)) {
+            let (start, sectors) = (region.start + sum * SLOT_SECTORS, slots * SLOT_SECTORS);
+            regions.push(Region { start, sectors });
+            sum += slots;
+            slots_up_to.push(sum);
+        }
+        let runs = regions.iter().copied().map(SequentialRuns::new).collect();
+        Self { regions, runs, slots_up_to, equal }
+    }
+
+    fn slots(&self) -> u64 {
+        self.slots_up_to.last().copied().unwrap_or(0)
+    }
+
+    /// The volume of slot `slot` of all, and the slot within it.
+    fn locate(&self, slot: u64) -> (usize, u64) {
+        let volume = self.slots_up_to.partition_point(|up_to| *up_to <= slot);
+        let before = if volume == 0 { 0 } else { self.slots_up_to[volume - 1] };
+        (volume, slot - before)
+    }
+
+    /// A volume, in proportion to its slots.
+    fn draw(&self, stream: &mut Stream) -> usize {
+        match self.equal {
+            true => stream.below(self.runs.len() as u64) as usize,
+            false => self.locate(stream.below(self.slots())).0,
+        }
+    }
 }
 
 impl Generator for Server {
@@ -59,10 +126,25 @@ impl Generator for Server {
         let op = if self.stream.chance(self.read) { Op::Read } else { Op::Write };
         let sectors = self.sizes.draw(&mut self.stream);
         let contiguous = self.stream.chance(self.sequential);
-        let volume = self.stream.below(self.volumes.len() as u64);
-        let (stream, popularity) = (&mut self.stream, &self.popularity);
-        let runs = &mut self.volumes[volume as usize];
-        let lba = runs.next_lba(sectors, contiguous, || popularity.draw(stream) * SLOT_SECTORS);
+        let stream = &mut self.stream;
+        let (volume, lba) = match &mut self.locality {
+            Locality::Independent(popularity) => {
+                let volume = self.volumes.draw(stream);
+                let slot = || popularity[volume % popularity.len()].draw(stream) * SLOT_SECTORS;
+                (volume, self.volumes.runs[volume].next_lba(sectors, contiguous, slot))
+            }
+            Locality::Stack(_) if contiguous => {
+                let volume = self.volumes.draw(stream);
+                let slots = self.volumes.regions[volume].sectors / SLOT_SECTORS;
+                let slot = || stream.below(slots) * SLOT_SECTORS;
+                (volume, self.volumes.runs[volume].next_lba(sectors, true, slot))
+            }
+            Locality::Stack(stack) => {
+                let (volume, slot) = self.volumes.locate(stack.draw(stream));
+                let runs = &mut self.volumes.runs[volume];
+                (volume, runs.next_lba(sectors, false, || slot * SLOT_SECTORS))
+            }
+        };
         Request { volume: volume as u16, ..Request::new(op, Lba(lba), sectors) }
     }
 }
@@ -77,8 +159,32 @@ struct Preset {
     sequential: f64,
     interarrival_ms: f64,
     volumes: u64,
+    /// Shares of requests by volume; empty if they are equal.
+    volume_weights: &'static [f64],
+    /// (depth, share of requests below it); empty if not known.
+    stack: &'static [(f64, f64)],
     requests: u64,
 }
+
+/// The first 10,000 requests of Financial1, and the distinct addresses of 327,430.
+const FINANCIAL_STACK: &[(f64, f64)] = &[
+    (1.0, 0.030),
+    (2.0, 0.061),
+    (4.0, 0.106),
+    (8.0, 0.181),
+    (16.0, 0.250),
+    (32.0, 0.356),
+    (64.0, 0.478),
+    (128.0, 0.535),
+    (256.0, 0.570),
+    (512.0, 0.590),
+    (77_000.0, 0.765),
+];
+/// Requests of its 24 units, two of them without any.
+const FINANCIAL_VOLUMES: &[f64] = &[
+    1013.0, 828.0, 684.0, 638.0, 355.0, 126.0, 130.0, 168.0, 272.0, 307.0, 680.0, 73.0, 168.0,
+    410.0, 326.0, 61.0, 658.0, 8.0, 220.0, 1435.0, 1435.0, 5.0,
+];
 
 const PRESETS: &[Preset] = &[
     // F; 43,712 s / 133.50 ms = 327,430 requests.
@@ -90,6 +196,8 @@ const PRESETS: &[Preset] = &[
         sequential: 0.02,
         interarrival_ms: 133.50,
         volumes: 1,
+        volume_weights: &[],
+        stack: FINANCIAL_STACK,
         requests: 327_430,
     },
     // F; 37,058 s / 155.56 ms = 238,223 requests.
@@ -101,6 +209,8 @@ const PRESETS: &[Preset] = &[
         sequential: 0.18,
         interarrival_ms: 155.56,
         volumes: 1,
+        volume_weights: &[],
+        stack: &[],
         requests: 238_223,
     },
     // op-fcl: 77 % writes over 24 units; size, sequential share and rate assumed as in F.
@@ -112,6 +222,8 @@ const PRESETS: &[Preset] = &[
         sequential: 0.02,
         interarrival_ms: 133.50,
         volumes: 24,
+        volume_weights: FINANCIAL_VOLUMES,
+        stack: FINANCIAL_STACK,
         requests: 327_430,
     },
     // W; 99.98 % reads, mean 30 sectors, about 413 requests/s over 6 units.
@@ -123,6 +235,8 @@ const PRESETS: &[Preset] = &[
         sequential: 0.096,
         interarrival_ms: 1000.0 / 413.0,
         volumes: 6,
+        volume_weights: &[],
+        stack: &[],
         requests: 413 * 600,
     },
 ];
@@ -149,6 +263,31 @@ const PARAMS: &[Param] = &[
         "volumes",
         Kind::Count { min: 1, max: 65_536 },
         "Volumes, each with an equal part of the region and of the requests.",
+    ),
+    Param::optional(
+        "volume_weights",
+        Kind::Numbers,
+        "Share of the region and of the requests of each volume, instead of `volumes`.",
+    ),
+    Param::with(
+        "locality",
+        Kind::Choice(&["independent", "stack"]),
+        "\"independent\"",
+        "`independent`: blocks are popular by a power law (`theta`). `stack`: blocks are chosen by \
+         stack distance (`stack_depths`), and the volumes of `financial-24` have the measured \
+         shares.",
+    ),
+    Param::optional(
+        "stack_depths",
+        Kind::Numbers,
+        "Stack distances in blocks of 4 KiB, ascending; `financial` has those of a public piece \
+         of the trace. Needs `stack_shares`.",
+    ),
+    Param::optional(
+        "stack_shares",
+        Kind::Numbers,
+        "Share of requests with a smaller distance than each of `stack_depths`. The rest is spread \
+         log-uniformly up to the size of the region.",
     ),
     Param::with(
         "theta",
@@ -183,18 +322,88 @@ fn read_mix(
     SizeMix::Geometric { mean_sectors: mean_sectors.clamp(1.0, 1e6), largest }
 }
 
+/// The weight of each volume.
+fn volume_weights(
+    settings: &Settings,
+    preset: Option<&Preset>,
+    problems: &mut Vec<Problem>,
+) -> Vec<f64> {
+    let given = settings.numbers_opt("volume_weights");
+    let measured = preset.filter(|preset| {
+        let asked = settings.text("locality") == "stack" && settings.count_opt("volumes").is_none();
+        asked && !preset.volume_weights.is_empty()
+    });
+    let weights = given.map(<[f64]>::to_vec);
+    let weights = weights.or_else(|| measured.map(|preset| preset.volume_weights.to_vec()));
+    let Some(weights) = weights else {
+        let volumes = settings.count_opt("volumes").or(preset.map(|p| p.volumes)).unwrap_or(1);
+        return vec![1.0; volumes as usize];
+    };
+    if weights.is_empty() || weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
+        problems.push(Problem::new("volume_weights", "must be positive numbers"));
+        return vec![1.0];
+    }
+    if settings.count_opt("volumes").is_some() {
+        problems.push(Problem::new("volume_weights", "give either `volumes` or their weights"));
+    }
+    weights
+}
+
+fn locality(
+    settings: &Settings,
+    preset: Option<&Preset>,
+    volumes: &Volumes,
+    stream: &mut Stream,
+    problems: &mut Vec<Problem>,
+) -> Locality {
+    let lists = (settings.numbers_opt("stack_depths"), settings.numbers_opt("stack_shares"));
+    if settings.text("locality") == "independent" {
+        if lists.0.or(lists.1).is_some() {
+            let message = "needs `locality = \"stack\"`";
+            problems.push(Problem::new("stack_depths", message));
+        }
+        let theta = settings.number("theta");
+        let of = |volume: &Region| Popularity::zipf(volume.sectors / SLOT_SECTORS, theta);
+        let all = if volumes.equal { &volumes.regions[..1] } else { &volumes.regions };
+        return Locality::Independent(all.iter().map(of).collect());
+    }
+    let measured = preset.map_or(&[][..], |preset| preset.stack);
+    let (depths, shares): (Vec<f64>, Vec<f64>) = match lists {
+        (None, None) => measured.iter().copied().unzip(),
+        (depths, shares) => (depths.unwrap_or(&[]).to_vec(), shares.unwrap_or(&[]).to_vec()),
+    };
+    if depths.is_empty() {
+        let message = "give the distribution of stack distances; only `financial` has one";
+        problems.push(Problem::new("stack_depths", message));
+    }
+    let slots = volumes.slots();
+    if slots >= 1 << 30 {
+        problems.push(Problem::new("size", "must be below 4 TiB with `locality = \"stack\"`"));
+    }
+    let depths = Depths::new(&depths, &shares, slots);
+    let depths = depths.unwrap_or_else(|message| {
+        problems.push(Problem::new("stack_depths", message));
+        Depths::new(&[], &[], slots).expect("empty lists are fine")
+    });
+    let slots = if problems.is_empty() { slots as u32 } else { 1 };
+    Locality::Stack(StackDistances::new(slots, depths, stream))
+}
+
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let settings = input.settings;
     let mut problems = Vec::new();
     let preset = PRESETS.iter().find(|preset| preset.name == settings.text("preset"));
     let sizes = read_mix(input, preset, &mut problems);
-    let volumes = settings.count_opt("volumes").or(preset.map(|p| p.volumes)).unwrap_or(1);
+    let weights = volume_weights(settings, preset, &mut problems);
     let largest = u64::from(sizes.largest());
-    let region = Region::from_settings(input, largest.saturating_mul(volumes), &mut problems);
-    let part = region.sectors / volumes / SLOT_SECTORS * SLOT_SECTORS;
-    if part < largest {
+    let least = largest.saturating_mul(weights.len() as u64);
+    let region = Region::from_settings(input, least, &mut problems);
+    let volumes = Volumes::new(&region, &weights);
+    if volumes.regions.iter().any(|volume| volume.sectors < largest) {
         problems.push(Problem::new("volumes", "a volume is smaller than the largest request"));
     }
+    let mut stream = input.stream("requests");
+    let locality = locality(settings, preset, &volumes, &mut stream, &mut problems);
     let gaps = preset.map(|preset| {
         let mean = preset.interarrival_ms;
         Interarrival::Drawn(Distribution::Exponential { base: 0.0, mean }, input.stream("gap"))
@@ -206,12 +415,9 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         sizes,
         read: number("read", |preset| preset.read, 0.5),
         sequential: number("sequential", |preset| preset.sequential, 0.0),
-        popularity: Popularity::zipf(part / SLOT_SECTORS, settings.number("theta")),
-        volumes: (0..volumes)
-            .map(|index| Region { start: region.start + index * part, sectors: part })
-            .map(SequentialRuns::new)
-            .collect(),
-        stream: input.stream("requests"),
+        locality,
+        volumes,
+        stream,
     });
     let ends = ["bytes", "duration"].iter().any(|name| settings.has(name));
     let own = preset.filter(|_| !ends).map_or(Limits::NONE, |p| Limits::requests(p.requests));

@@ -393,6 +393,69 @@ fn desktops_have_the_locality_of_the_logs() {
 }
 
 #[test]
+fn hot_clusters_have_two_levels_as_in_the_logs() {
+    let text = "requests = 54000\nhot = \"320MiB\"\nhot_cluster = 30\nhot_run = 2\ntheta = 1.05\n\
+                hot_area = \"128KiB\"\nhot_zone = \"512KiB\"\nhot_zone_clusters = 2\n\
+                extent = \"480KiB\"\nread = 0.0\nsmall = 0.54";
+    let list = drain(build_in("desktop", text, 20 * GIB, 1).expect("a sound generator"));
+    let small = list.iter().filter(|a| a.request.sectors <= 8).take(29_160);
+    let blocks: std::collections::BTreeSet<u64> = small.map(|a| a.request.lba.0 / 8).collect();
+    let per = |blocks_of_area: u64| {
+        let areas: std::collections::BTreeSet<u64> =
+            blocks.iter().map(|block| block / blocks_of_area).collect();
+        blocks.len() as f64 / areas.len() as f64
+    };
+    // The second log after 29,160 small writes: 6,416 blocks, 3.86 per 128 KB, 6.94 per 512 KB.
+    let (fine, coarse) = (per(32), per(128));
+    assert!((3.5..4.3).contains(&fine) && (6.0..7.6).contains(&coarse), "{fine} {coarse}");
+}
+
+#[test]
+fn hot_data_may_have_blocks_of_their_own_and_extents_may_never_be_written() {
+    let text = "requests = 150000\nhot = \"64MiB\"\nhot_cluster = 30\nhot_run = 2\n\
+                hot_area = \"128KiB\"\nhot_zone = \"512KiB\"\nhot_zone_clusters = 2\nread = 0.0\n\
+                hot_apart = true\nimmutable = 0.25\nextent = \"480KiB\"";
+    let list = drain(build_in("desktop", text, 4 * GIB, 1).expect("a sound generator"));
+    // 16,384 blocks in clusters of 30, two to each zone of 1,024 sectors.
+    let end = 16_384_u64.div_ceil(30).div_ceil(2) * 1024;
+    let mut written = std::collections::BTreeSet::new();
+    for Arrival { request, .. } in &list {
+        assert_eq!(request.lba.0 < end, request.sectors <= 8, "{request:?}");
+        if request.sectors > 8 {
+            written.extend(request.lba.0 / 960..=(request.end().0 - 1) / 960);
+        }
+    }
+    // Of the rest, a quarter is never written.
+    let extents = (4 * GIB - end) / 960;
+    let share = written.len() as f64 / extents as f64;
+    assert!((0.75..0.95).contains(&share), "{share}: moved boundaries touch two cells of 960");
+}
+
+#[test]
+fn a_server_has_the_stack_distances_of_financial() {
+    let text =
+        "preset = \"financial-24\"\nlocality = \"stack\"\nrequests = 40000\nsequential = 0.0";
+    let list = drain(build_in("server", text, GIB / 2, 1).expect("a sound generator"));
+    let mut recent: Vec<u64> = Vec::new();
+    let mut hits = 0;
+    for arrival in &list {
+        let slot = arrival.request.lba.0 / 8;
+        let depth = recent.iter().position(|other| *other == slot);
+        if let Some(depth) = depth {
+            recent.remove(depth);
+            hits += u32::from(depth < 128);
+        }
+        recent.insert(0, slot);
+        recent.truncate(128);
+    }
+    // 53.5 % of the public piece.
+    assert!((f64::from(hits) / 40_000.0 - 0.535).abs() < 0.01, "{hits}");
+    let of = |volume| list.iter().filter(|arrival| arrival.request.volume == volume).count();
+    let ratio = of(0) as f64 / of(21) as f64;
+    assert!(ratio > 50.0, "volumes of unequal weight: {ratio}");
+}
+
+#[test]
 fn limits_end_a_workload() {
     assert_eq!(drain(build("uniform", "requests = 7")).len(), 7);
     let list = drain(build("uniform", "bytes = \"10KiB\""));

@@ -1,0 +1,220 @@
+//! Temporal locality by stack distances: how many other slots were requested since the last
+//! request of a slot.
+//!
+//! Slots are kept in the order of their last request (the LRU stack). A request draws a depth and
+//! goes to the slot at that depth, which moves to the top. An LRU cache of n slots then has a hit
+//! ratio equal to the probability of a depth below n, whatever the skew of popularity that results.
+
+use hybridsim_engine::Stream;
+
+use super::addresses::Shuffle;
+
+/// The distribution of depths: piecewise log-uniform.
+#[derive(Clone, Debug)]
+pub struct Depths {
+    /// (share of requests with a depth below this, depth), ascending; the last share is 1.
+    points: Vec<(f64, f64)>,
+}
+
+impl Depths {
+    /// `shares[i]` of requests have a depth below `depths[i]`; the rest is spread up to `slots`.
+    ///
+    /// # Errors
+    /// What is wrong with the lists.
+    pub fn new(depths: &[f64], shares: &[f64], slots: u64) -> Result<Self, String> {
+        if depths.len() != shares.len() {
+            return Err(format!("{} depths, but {} shares", depths.len(), shares.len()));
+        }
+        let ascending = |values: &[f64]| values.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending(depths) || depths.first().is_some_and(|depth| *depth < 1.0) {
+            return Err("depths must be ascending, from 1".to_owned());
+        }
+        let in_range = shares.iter().all(|share| (0.0..=1.0).contains(share));
+        if !in_range || !shares.is_sorted() {
+            return Err("shares must be ascending, from 0 to 1".to_owned());
+        }
+        let all = slots as f64;
+        let given = shares.iter().copied().zip(depths.iter().copied());
+        let mut points: Vec<(f64, f64)> = given.filter(|(_, depth)| *depth < all).collect();
+        points.push((1.0, all));
+        Ok(Self { points })
+    }
+
+    /// Draws a depth, from 0.
+    fn draw(&self, stream: &mut Stream) -> u64 {
+        let at = stream.unit();
+        let next = self.points.iter().position(|(share, _)| at < *share);
+        let next = next.unwrap_or(self.points.len() - 1);
+        let (high_share, high) = self.points[next];
+        let (low_share, low) = match next {
+            0 => (0.0, 1.0),
+            _ => self.points[next - 1],
+        };
+        let within = (at - low_share) / (high_share - low_share).max(f64::MIN_POSITIVE);
+        if next == 0 {
+            // Depths from 0 to the first one are equally likely.
+            return (within * high) as u64;
+        }
+        let depth = low * libm::pow(high / low, within);
+        (depth as u64).clamp(low as u64, (high as u64).max(1) - 1)
+    }
+}
+
+/// Slots in the order of their last request.
+#[derive(Clone, Debug)]
+pub struct StackDistances {
+    depths: Depths,
+    /// By position, the slot; positions in use are counted by the tree. Later is more recent.
+    slot_at: Vec<u32>,
+    /// A Fenwick tree of the positions in use.
+    tree: Vec<u32>,
+    slots: u32,
+    /// Where the next slot is put.
+    next: u32,
+}
+
+impl StackDistances {
+    /// All of `slots` slots in random order.
+    pub fn new(slots: u32, depths: Depths, stream: &mut Stream) -> Self {
+        let order = Shuffle::new(u64::from(slots), stream);
+        let mut all = Self {
+            depths,
+            slot_at: (0..slots).map(|at| order.map(u64::from(at)) as u32).collect(),
+            tree: Vec::new(),
+            slots,
+            next: slots,
+        };
+        all.slot_at.resize(2 * slots as usize, 0);
+        all.count();
+        all
+    }
+
+    /// Counts the first `slots` positions, which are the ones in use.
+    fn count(&mut self) {
+        let size = self.slot_at.len();
+        self.tree.clear();
+        self.tree.resize(size + 1, 0);
+        for at in 1..=size {
+            self.tree[at] += u32::from(at <= self.slots as usize);
+            let above = at + (at & at.wrapping_neg());
+            if above <= size {
+                self.tree[above] += self.tree[at];
+            }
+        }
+    }
+
+    fn add(&mut self, position: u32, more: u32) {
+        let mut at = position as usize + 1;
+        while at < self.tree.len() {
+            self.tree[at] = self.tree[at].wrapping_add(more);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// The position in use that has `rank` of them before it.
+    fn select(&self, mut rank: u32) -> u32 {
+        let mut at = 0;
+        let mut step = (self.tree.len() - 1).next_power_of_two();
+        while step > 0 {
+            if at + step < self.tree.len() && self.tree[at + step] <= rank {
+                at += step;
+                rank -= self.tree[at];
+            }
+            step /= 2;
+        }
+        at as u32
+    }
+
+    /// The slot at a drawn depth, which moves to the top.
+    pub fn draw(&mut self, stream: &mut Stream) -> u64 {
+        let depth = self.depths.draw(stream).min(u64::from(self.slots) - 1) as u32;
+        let position = self.select(self.slots - 1 - depth);
+        let slot = self.slot_at[position as usize];
+        self.add(position, u32::MAX);
+        if self.next as usize == self.slot_at.len() {
+            self.compact(position);
+        }
+        self.slot_at[self.next as usize] = slot;
+        self.add(self.next, 1);
+        self.next += 1;
+        u64::from(slot)
+    }
+
+    /// Moves the slots in use to the beginning, in order; the one at `free` is not in use.
+    fn compact(&mut self, free: u32) {
+        let mut to = 0;
+        for rank in 0..self.slots - 1 {
+            let from = self.select(rank);
+            debug_assert_ne!(from, free);
+            self.slot_at[to] = self.slot_at[from as usize];
+            to += 1;
+        }
+        self.next = to as u32;
+        self.count();
+        // `count` counts one position too many: the one that is filled next.
+        self.add(self.next, u32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(slots: u32, depths: &[f64], shares: &[f64]) -> (StackDistances, Stream) {
+        let mut stream = Stream::new(3, "stack");
+        let depths = Depths::new(depths, shares, u64::from(slots)).expect("ascending");
+        (StackDistances::new(slots, depths, &mut stream), stream)
+    }
+
+    #[test]
+    fn it_agrees_with_a_list() {
+        for slots in [1, 2, 3, 50] {
+            let (mut stack, mut stream) = stack(slots, &[2.0, 10.0], &[0.3, 0.7]);
+            let mut list: Vec<u64> = (0..slots as usize)
+                .rev()
+                .map(|position| u64::from(stack.slot_at[position]))
+                .collect();
+            for _ in 0..1_000 {
+                let mut same = stream.clone();
+                let depth = stack.depths.draw(&mut same).min(u64::from(slots) - 1);
+                let slot = list.remove(depth as usize);
+                list.insert(0, slot);
+                assert_eq!(stack.draw(&mut stream), slot);
+            }
+        }
+    }
+
+    #[test]
+    fn hit_ratios_are_the_shares() {
+        let depths = [1.0, 16.0, 256.0];
+        let shares = [0.1, 0.4, 0.6];
+        let (mut stack, mut stream) = stack(10_000, &depths, &shares);
+        let mut recent: Vec<u64> = Vec::new();
+        let mut hits = [0u32; 3];
+        for _ in 0..40_000 {
+            let slot = stack.draw(&mut stream);
+            let depth = recent.iter().position(|other| *other == slot);
+            if let Some(depth) = depth {
+                recent.remove(depth);
+                for (hits, below) in hits.iter_mut().zip(depths) {
+                    *hits += u32::from((depth as f64) < below);
+                }
+            }
+            recent.insert(0, slot);
+            recent.truncate(300);
+        }
+        for (hits, share) in hits.into_iter().zip(shares) {
+            assert!((f64::from(hits) / 40_000.0 - share).abs() < 0.01, "{hits} {share}");
+        }
+    }
+
+    #[test]
+    fn lists_are_checked() {
+        let new = |depths: &[f64], shares: &[f64]| Depths::new(depths, shares, 100);
+        assert!(new(&[1.0], &[]).is_err());
+        assert!(new(&[2.0, 1.0], &[0.1, 0.2]).is_err());
+        assert!(new(&[1.0, 2.0], &[0.2, 0.1]).is_err());
+        assert!(new(&[1.0], &[1.1]).is_err());
+        assert!(new(&[], &[]).is_ok(), "then every slot is equally likely");
+    }
+}
