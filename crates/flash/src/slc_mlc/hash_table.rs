@@ -43,6 +43,9 @@ pub struct HashTable {
     probing: Probing,
     /// Buckets per entry: with entries for pages, one for each sector.
     unit: u32,
+    /// The key is the number of the page instead of the sector: sectors of a page have the same
+    /// home entry, and each uses its own bucket of the entries probed.
+    by_page: bool,
     regular: u32,
     /// Sectors of the current write, which keep their buckets while it is executed.
     reserved: std::ops::Range<u32>,
@@ -67,6 +70,7 @@ impl HashTable {
             probes: probes.clamp(1, buckets),
             probing,
             unit: 1,
+            by_page: false,
             regular: 0,
             reserved: 0..0,
             overflow: Vec::new(),
@@ -79,8 +83,19 @@ impl HashTable {
         Self { unit: unit.max(1), ..self }
     }
 
+    /// Hashes the numbers of pages, of one entry each, instead of sectors.
+    #[must_use]
+    pub fn keyed_by_page(self) -> Self {
+        let entries = (self.buckets() as u32 / self.unit).max(2);
+        let probes = (self.probes / self.unit).clamp(1, entries);
+        Self { prime: prime_below(entries), probes, by_page: true, ..self }
+    }
+
     #[inline]
     fn bucket(&self, sector: u32, probe: u32) -> usize {
+        if self.by_page {
+            return self.bucket_of_page(sector, probe);
+        }
         let step = match self.probing {
             Probing::Linear => u64::from(probe),
             Probing::Quadratic => {
@@ -93,10 +108,22 @@ impl HashTable {
         (if at < count { at } else { at % count }) as usize
     }
 
+    fn bucket_of_page(&self, sector: u32, probe: u32) -> usize {
+        let step = match self.probing {
+            Probing::Linear => u64::from(probe),
+            Probing::Quadratic => u64::from(probe) * u64::from(probe),
+        };
+        let (page, within) = (sector / self.unit, sector % self.unit);
+        let entries = self.keys.len() as u64 / u64::from(self.unit);
+        let entry = (u64::from(page % self.prime) + step) % entries;
+        (entry * u64::from(self.unit)) as usize + within as usize
+    }
+
     #[inline]
     fn find(&self, sector: u32) -> Option<usize> {
         let first = (sector % self.prime) as usize;
         if self.probing == Probing::Linear
+            && !self.by_page
             && let Some(window) = self.keys.get(first..first + self.probes as usize)
         {
             return window.iter().position(|key| *key == sector).map(|at| first + at);
@@ -312,6 +339,21 @@ mod tests {
     }
 
     #[test]
+    fn pages_as_keys_share_their_home_entry() {
+        // Four entries of two sectors, prime 3: pages 1 and 4 have home entry 1.
+        let table = || HashTable::new(8, 4, Probing::Linear).with_entries_of(2).keyed_by_page();
+        let mut table = table();
+        assert_eq!((table.prime, table.probes), (3, 2));
+        for sector in [2, 3, 8, 9] {
+            assert!(table.set(sector, HashEntry::Regular(sector)));
+        }
+        assert_eq!([2, 3, 8, 9].map(|sector| table.find(sector)), [2, 3, 4, 5].map(Some));
+        assert!(!table.set(14, HashEntry::Regular(1)), "both entries probed are occupied");
+        table.remove(8);
+        assert!(table.set(14, HashEntry::Regular(1)), "its sector of the entry is free");
+    }
+
+    #[test]
     fn only_data_replace_virtual_entries() {
         let mut table = HashTable::new(8, 1, Probing::Linear);
         assert!(table.set(1, HashEntry::Virtual(5)));
@@ -329,6 +371,9 @@ mod tests {
             let probing = [Probing::Linear, Probing::Quadratic][round % 2];
             let mut table =
                 HashTable::new(2 + stream.below(60) as u32, 1 + round as u32 % 9, probing);
+            if round % 3 == 0 {
+                table = table.with_entries_of(2).keyed_by_page();
+            }
             let mut map: BTreeMap<u32, HashEntry> = BTreeMap::new();
             let mut before = Vec::new();
             for step in 0..600u32 {

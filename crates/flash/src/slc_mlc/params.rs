@@ -100,6 +100,13 @@ pub const PARAMS: &[Param] = &[
          more entries than there are. The entry of a page is one bucket per sector.",
     ),
     Param::with(
+        "hash_key",
+        Kind::Choice(&["sector", "page"]),
+        "\"sector\"",
+        "The number that is hashed: of the sector, as in section 5.4, or of the SLC page that an \
+         entry locates (`hash_unit = \"page\"`).",
+    ),
+    Param::with(
         "probing",
         Kind::Choice(&["linear", "quadratic"]),
         "\"linear\"",
@@ -356,6 +363,7 @@ fn slc_cache(settings: &Settings, logical_blocks: u32) -> Result<SlcCache, Vec<P
     };
     let probes = settings.count("probes") as u32 * unit;
     let hash = HashTable::new(buckets as u32, probes, probing).with_entries_of(unit);
+    let hash = if settings.text("hash_key") == "page" { hash.keyed_by_page() } else { hash };
     let (endurance, mlc_endurance) =
         (settings.count("slc_endurance") as u32, settings.count("mlc_endurance") as u32);
     let array = Array::new(slc, ProgramOrder::Sequential, endurance);
