@@ -294,3 +294,37 @@ fn writing_ahead_waits_for_pages_in_use() {
         1
     );
 }
+
+/// Pages written once fill the cache; then others are read again and again.
+struct WritesThenReads {
+    stream: Stream,
+    sent: u64,
+}
+
+impl Source for WritesThenReads {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        self.sent += 1;
+        let (op, page) = match self.sent {
+            0..2_000 => (Op::Write, self.sent % 1_500),
+            2_000..12_000 => (Op::Read, 1_600 + self.stream.below(300)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Arrival { at: SimTime::ZERO, request: Request::new(op, Lba(page * 8), 8) }))
+    }
+}
+
+#[test]
+fn reads_evict_dirty_pages_of_the_one_list_in_their_turn() {
+    let misses = |scheme| {
+        let source = WritesThenReads { stream: Stream::new(1, "reads"), sent: 0 };
+        let host = Host::plain(HostOptions::closed(8), source);
+        let (events, _) = observe(&flash_cache(scheme, 0.5, true), host, None);
+        let missed = events.iter().filter_map(|record| match record.event() {
+            Some(CacheEvent::CacheLookup { op: Op::Read, misses, .. }) => Some(misses),
+            _ => None,
+        });
+        missed.sum::<u32>()
+    };
+    // 300 pages have to be read from the disk, and a few of them twice while room is made.
+    assert!((300..1_000).contains(&misses("fp")), "{}", misses("fp"));
+}

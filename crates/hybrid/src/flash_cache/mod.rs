@@ -46,6 +46,7 @@ use observed::Observed;
 use optimise::{Division, DivisionGrid};
 use resize::Resizer;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use tracker::Tracker;
 use write_ahead::WriteAhead;
 
@@ -157,12 +158,17 @@ const PARAMS: &[Param] = &[
         "1",
         "The stacks track one page in this many; 1 tracks all, as in the paper",
     ),
-    Param::with("u_steps", Kind::Count { min: 2, max: 100 }, "16", "Cache sizes compared"),
-    Param::with(
+    Param::optional(
+        "u_steps",
+        Kind::Count { min: 2, max: 256 },
+        "Cache sizes compared; by default `segments`, the one step of algorithm 1 (segment size \
+         over cache size). The authors' released code has 16",
+    ),
+    Param::optional(
         "r_steps",
-        Kind::Count { min: 1, max: 100 },
-        "32",
-        "Partitions compared for each size",
+        Kind::Count { min: 1, max: 256 },
+        "Partitions compared for each size; by default `segments`. The authors' released code has \
+         32",
     ),
     Param::with(
         "shrink_max_pages",
@@ -293,8 +299,8 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         costs: costs(settings),
         observed: (settings.text("costs") == "observed").then(Observed::default),
         grid: DivisionGrid {
-            u_steps: settings.count("u_steps") as u32,
-            r_steps: settings.count("r_steps") as u32,
+            u_steps: settings.count_opt("u_steps").unwrap_or(segments as u64).max(2) as u32,
+            r_steps: settings.count_opt("r_steps").unwrap_or(segments as u64) as u32,
             u_max,
         },
         erase_worth: settings.duration("erase_worth").as_ns() as f64 / 1e9,
@@ -311,6 +317,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
             settings.duration("write_ahead_pause"),
         ),
         destaging: 0,
+        waiting_promotions: VecDeque::new(),
     };
     cache.set_limits();
     Ok(Box::new(cache))
@@ -351,6 +358,8 @@ pub struct FlashCache {
     write_ahead: WriteAhead,
     /// Runs of pages being destaged.
     destaging: u32,
+    /// Promotions that wait for a destage, in order.
+    waiting_promotions: VecDeque<u32>,
 }
 
 /// Names of the numbers reported at the end of every period: see [`resize`].
@@ -434,6 +443,7 @@ impl PowerFailure for FlashCache {
         self.observed = self.observed.map(|_| Observed::default());
         self.accessed = 0;
         self.destaging = 0;
+        self.waiting_promotions.clear();
         self.resizer.stop();
         self.write_ahead.timer = false;
         Ok(())

@@ -162,6 +162,13 @@ impl PagedPolicy for FlashCache {
                 break;
             }
         }
+        while let Some(slot) = self.waiting_promotions.pop_front() {
+            let before = self.waiting_promotions.len();
+            self.promote_or_wait(ctx, slot);
+            if self.waiting_promotions.len() > before {
+                break;
+            }
+        }
         self.resize(ctx);
         self.set_write_ahead_timer(ctx);
         self.core.report_dirty(ctx, self.lists.dirty.len() as u32);
@@ -229,8 +236,43 @@ impl FlashCache {
         self.execute_on_disk(ctx, slot);
     }
 
-    /// Promotes the pages of a read, as far as clean pages make room for them.
+    /// Promotes the pages of a read.
     fn promote(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
+        let pending = self.core.pending(slot);
+        (pending.origin, pending.request) = (Origin::Promotion, copy);
+        self.promote_or_wait(ctx, slot);
+    }
+
+    /// Promotes the pages of a read, as far as pages can be evicted for them. With one list, dirty
+    /// pages are evicted in their turn; the promotion waits until they have been destaged, or is
+    /// dropped if as many wait as are destaged together.
+    fn promote_or_wait(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let copy = self.core.request(slot);
+        if self.scheme != Scheme::Fixed || self.evict_for_read(ctx, &copy) {
+            self.promote_now(ctx, slot, copy);
+        } else if self.destaging > 0 && self.waiting_promotions.len() < self.resizer.step_pages {
+            self.waiting_promotions.push_back(slot);
+        } else {
+            ctx.data().give_back(copy.data);
+            self.close(ctx, slot);
+        }
+    }
+
+    /// Evicts pages until those of a read that are not cached fit; see [`FlashCache::evict_for`].
+    fn evict_for_read(&mut self, ctx: &mut Ctx<'_>, copy: &Request) -> bool {
+        let (first, last) = self.core.directory.pages_of(copy);
+        let mut new = 0;
+        for page in first..=last {
+            if self.core.directory.find(page).is_none() {
+                new += 1;
+                self.lists.expect(page, false);
+            }
+        }
+        let most = self.limit().min(u64::from(self.core.directory.pages));
+        new <= most && self.evict_for(ctx, 0, new)
+    }
+
+    fn promote_now(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
         let mut parts = std::mem::take(&mut self.core.sub_requests);
         parts.clear();
         let (first, last) = self.core.directory.pages_of(&copy);
@@ -253,8 +295,6 @@ impl FlashCache {
         }
         let pages = parts.len() as u64;
         self.core.sub_requests = parts;
-        let pending = self.core.pending(slot);
-        (pending.origin, pending.request) = (Origin::Promotion, copy);
         if pages == 0 {
             ctx.data().give_back(copy.data);
             self.close(ctx, slot);
