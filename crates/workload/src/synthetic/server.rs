@@ -55,6 +55,7 @@ impl SizeMix {
 #[derive(Clone, Debug)]
 struct Server {
     sizes: SizeMix,
+    whole_blocks: bool,
     read: f64,
     sequential: f64,
     locality: Locality,
@@ -125,6 +126,7 @@ impl Generator for Server {
     fn draw(&mut self) -> Request {
         let op = if self.stream.chance(self.read) { Op::Read } else { Op::Write };
         let sectors = self.sizes.draw(&mut self.stream);
+        let sectors = if self.whole_blocks { whole_blocks(sectors) } else { sectors };
         let contiguous = self.stream.chance(self.sequential);
         let stream = &mut self.stream;
         let (volume, lba) = match &mut self.locality {
@@ -290,6 +292,13 @@ const PARAMS: &[Param] = &[
          log-uniformly up to the size of the region.",
     ),
     Param::with(
+        "whole_blocks",
+        Kind::Flag,
+        "false",
+        "Sizes are rounded up to blocks of 4 KiB, as a simulator that knows block numbers only has \
+         them.",
+    ),
+    Param::with(
         "theta",
         Kind::Number { min: 0.0, max: 10.0 },
         "0.9",
@@ -320,6 +329,11 @@ fn read_mix(
     // Limited to 30 times the mean: one in 10^13 is larger.
     let largest = libm::ceil(mean_sectors.clamp(1.0, 1e6) * 30.0) as u32;
     SizeMix::Geometric { mean_sectors: mean_sectors.clamp(1.0, 1e6), largest }
+}
+
+/// `sectors` rounded up to whole blocks.
+fn whole_blocks(sectors: u32) -> u32 {
+    sectors.next_multiple_of(SLOT_SECTORS as u32)
 }
 
 /// The weight of each volume.
@@ -395,7 +409,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let preset = PRESETS.iter().find(|preset| preset.name == settings.text("preset"));
     let sizes = read_mix(input, preset, &mut problems);
     let weights = volume_weights(settings, preset, &mut problems);
-    let largest = u64::from(sizes.largest());
+    let largest = u64::from(whole_blocks(sizes.largest()));
     let least = largest.saturating_mul(weights.len() as u64);
     let region = Region::from_settings(input, least, &mut problems);
     let volumes = Volumes::new(&region, &weights);
@@ -413,6 +427,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     };
     let generator = problems.is_empty().then(|| Server {
         sizes,
+        whole_blocks: settings.flag("whole_blocks"),
         read: number("read", |preset| preset.read, 0.5),
         sequential: number("sequential", |preset| preset.sequential, 0.0),
         locality,

@@ -21,10 +21,21 @@ struct Workload {
     /// The machine it runs on.
     scenario: &'static str,
     generator: &'static str,
+    requests: u32,
     /// What the paper says of its curves.
     expect: Expect,
-    /// Why response times are on another level.
-    level: &'static str,
+    /// The end of the axis of response times.
+    axis_ms: f64,
+    /// Whether the rate was set after that axis.
+    rate_given: bool,
+    settings: &'static [Setting],
+}
+
+/// Another value of a key of the generator, which the paper leaves open.
+struct Setting {
+    name: &'static str,
+    key: &'static str,
+    value: &'static str,
 }
 
 #[derive(PartialEq)]
@@ -35,145 +46,237 @@ enum Expect {
     Reads,
 }
 
+/// A sixteenth of the requests of Financial1 (5,334,987, public statistics), at its rate.
 const FINANCIAL_WORKLOAD: Workload = Workload {
     name: "Financial",
     scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"financial-24\", span = \"264MiB\", \
-                requests = 200000, interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
+    generator: "{ kind = \"server\", preset = \"financial-24\", locality = \"stack\", whole_blocks = \
+                true, span = \"264MiB\", interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
+    requests: 333_436,
     expect: Expect::Writes,
-    level: "a page missed costs 4 to 8 ms on the one disk, and a tenth of flash finds 39 % of the \
-            pages; with a footprint of 480 MiB instead of 264 it is 7.1 ms, with 176 MiB 5.0; how \
-            skewed the trace is beyond its number of addresses is not published",
+    axis_ms: 1.2,
+    rate_given: false,
+    settings: &[
+        Setting {
+            name: "addresses by a Zipf law of 0.9 over equal volumes",
+            key: "locality",
+            value: "\"independent\"",
+        },
+        Setting { name: "reads of parts of pages", key: "whole_blocks", value: "false" },
+        Setting { name: "a footprint of 480 MiB", key: "size", value: "\"480MiB\"" },
+    ],
 };
 
 const SEARCH_WORKLOAD: Workload = Workload {
     name: "Search Engine",
     scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"websearch\", span = \"2GiB\", requests = 200000, \
-                interarrival_ms = { kind = \"exponential\", mean = 20.0 } }",
+    generator: "{ kind = \"server\", preset = \"websearch\", span = \"2GiB\", \
+                interarrival_ms = { kind = \"exponential\", mean = 4.5 } }",
+    requests: 200_000,
     expect: Expect::Reads,
-    level: "the rate is assumed: the disk is busy a third of the time, so hardly anybody waits for \
-            others; at four times the rate it is busy nine tenths of it, and the mean is 8.9 ms",
+    axis_ms: 14.0,
+    rate_given: true,
+    settings: &[
+        Setting {
+            name: "a request each 20 ms",
+            key: "interarrival_ms",
+            value: "{ kind = \"exponential\", mean = 20.0 }",
+        },
+        Setting { name: "addresses by a Zipf law of 1.2", key: "theta", value: "1.2" },
+    ],
 };
 
-/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB,
-/// and the rate: 12 ms between requests for each of the three disks).
+/// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB).
 const EXCHANGE_WORKLOAD: Workload = Workload {
     name: "Exchange",
     scenario: "op-fcl/config2.toml",
     generator: "{ kind = \"server\", preset = \"custom\", sizes_sectors = [16], weights = [1.0], \
-                read = 0.4, sequential = 0.05, volumes = 4, span = \"600MiB\", requests = 200000, \
-                interarrival_ms = { kind = \"exponential\", mean = 4.0 } }",
+                read = 0.4, sequential = 0.05, volumes = 4, span = \"600MiB\", \
+                interarrival_ms = { kind = \"exponential\", mean = 1.2 } }",
+    requests: 200_000,
     expect: Expect::Writes,
-    level: "the rate is assumed: each disk is busy a third of the time, so hardly anybody waits \
-            for others; at twice the rate the mean at a tenth of flash rises from 3.0 to 5.1 ms",
+    axis_ms: 14.0,
+    rate_given: true,
+    settings: &[
+        Setting {
+            name: "a request each 4 ms",
+            key: "interarrival_ms",
+            value: "{ kind = \"exponential\", mean = 4.0 }",
+        },
+        Setting { name: "addresses by a Zipf law of 1.2", key: "theta", value: "1.2" },
+    ],
 };
 
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+
+/// Runs of each workload, at different seeds.
+const SEEDS: u32 = 3;
 
 fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
     Job::paper(workload.scenario)
         .named(format!("{}, {scheme} {space}", workload.name))
         .set("workload.generator", workload.generator)
+        .set("workload.generator.requests", workload.requests)
+        .set("run.warmup_requests", workload.requests / 2)
         .set("component.cache.scheme", format!("\"{scheme}\""))
         .set("component.cache.caching_space", space)
 }
 
+/// All sizes and schemes at one seed and setting.
 struct Results {
     fixed: Vec<JobOutput>,
     divided: Vec<JobOutput>,
     full: JobOutput,
 }
 
-fn run(runner: &Runner, workload: &Workload) -> Result<Results, ExperimentError> {
-    let mut jobs: Vec<Job> = SIZES.iter().map(|space| job(workload, "fp", *space)).collect();
-    jobs.extend(SIZES.iter().map(|space| job(workload, "rw", *space)));
-    jobs.push(job(workload, "op", 0.95).with_numbers());
-    let mut ran = runner.run(&jobs)?;
-    let full = ran.pop().expect("one for each job");
-    let divided = ran.split_off(SIZES.len());
-    Ok(Results { fixed: ran, divided, full })
+/// At every seed, and at other settings.
+struct Study {
+    seeds: Vec<Results>,
+    others: Vec<(&'static str, Results)>,
+}
+
+impl Study {
+    fn run(runner: &Runner, workload: &Workload) -> Result<Self, ExperimentError> {
+        let mut all: Vec<Job> = SIZES.iter().map(|space| job(workload, "fp", *space)).collect();
+        all.extend(SIZES.iter().map(|space| job(workload, "rw", *space)));
+        all.push(job(workload, "op", 0.95).with_numbers());
+        let mut jobs: Vec<Job> = Vec::new();
+        for seed in 1..=SEEDS {
+            jobs.extend(all.iter().map(|job| job.at_seed(seed)));
+        }
+        for Setting { name, key, value } in workload.settings {
+            let key = format!("workload.generator.{key}");
+            let set = |job: &Job| {
+                let name = format!("{}, {name}", job.name);
+                job.at_seed(1).named(name).set(&key, value)
+            };
+            jobs.extend(all.iter().map(set));
+        }
+        let mut ran = runner.run(&jobs)?.into_iter();
+        let mut next = || {
+            let fixed = ran.by_ref().take(SIZES.len()).collect();
+            let divided = ran.by_ref().take(SIZES.len()).collect();
+            Results { fixed, divided, full: ran.next().expect("one for each job") }
+        };
+        let seeds = (0..SEEDS).map(|_| next()).collect();
+        let others = workload.settings.iter().map(|setting| (setting.name, next())).collect();
+        Ok(Self { seeds, others })
+    }
+
+    fn number(&self, claim: Claim, value: impl Fn(&Results) -> f64) -> Claim {
+        let values: Vec<f64> = self.seeds.iter().map(&value).collect();
+        let claim = claim.ours_at_seeds(&values);
+        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(*name, value(ran)))
+    }
 }
 
 fn erases(ran: &JobOutput) -> f64 {
     ran.results.totals.erases.map_or(f64::NAN, |erases| erases as f64)
 }
 
-/// The size with the least of something, and how little.
+/// The size with the least of something, and how little; the smallest of equals.
 fn best(runs: &[JobOutput], of: fn(&JobOutput) -> f64) -> (f64, f64) {
     let values = SIZES.iter().zip(runs).map(|(size, ran)| (*size, of(ran)));
     values.min_by(|a, b| a.1.total_cmp(&b.1)).expect("nine sizes")
 }
 
+const MEAN: fn(&JobOutput) -> f64 = JobOutput::mean_ms;
+
 fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentError> {
-    let results = run(runner, workload)?;
+    let ran = Study::run(runner, workload)?;
     let mut findings = Findings::default();
-    let mean = |ran: &JobOutput| ran.mean_ms();
-    let (fixed, divided) = (best(&results.fixed, mean), best(&results.divided, mean));
-    let full = results.full.mean_ms();
+    let first = &ran.seeds[0];
+    let (fixed, divided) = (best(&first.fixed, MEAN), best(&first.divided, MEAN));
+    let full = first.full.mean_ms();
+    let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition-mean");
+    let claim = claim.remark(&format!("{full:.3} ms; best fixed {:.3} ms at {}", fixed.1, fixed.0));
+    findings.row(ran.number(claim, |ran| ran.full.mean_ms() / best(&ran.fixed, MEAN).1));
+    let claim = Claim::of("op-fcl/op-fcl-best-division-fixed-size");
+    let claim = claim.remark(&format!("best RW-FCL {:.3} ms at {}", divided.1, divided.0));
+    findings.row(ran.number(claim, |ran| ran.full.mean_ms() / best(&ran.divided, MEAN).1));
+    let means = |runs: &[JobOutput]| {
+        let means: Vec<String> = runs.iter().map(|ran| format!("{:.2}", ran.mean_ms())).collect();
+        means.join(" ")
+    };
+    findings.row(Claim::of("op-fcl/rw-fcl-fp-fcl-best-size").with("name", workload.name).remark(
+        &format!(
+            "ms at 10 to 90 %: FP-FCL {}; RW-FCL {}",
+            means(&first.fixed),
+            means(&first.divided)
+        ),
+    ));
+    shape(&mut findings, workload, &ran);
+    division(&mut findings, workload, &ran);
+    let deviation = |ran: &JobOutput| ran.results.latency_ns.all.stddev.unwrap_or(f64::NAN) / 1e6;
     findings.row(
-        Claim::of("op-fcl/op-fcl-best-fixed-partition-mean")
-            .ours(full / fixed.1)
-            .remark(&format!("{full:.3} ms; best fixed {:.3} ms at {}", fixed.1, fixed.0)),
+        Claim::of("op-fcl/standard-deviation")
+            .with("name", workload.name)
+            .remark(&format!("here {:.2} ms for OP-FCL", deviation(&first.full))),
     );
-    findings.row(
-        Claim::of("op-fcl/op-fcl-best-division-fixed-size")
-            .ours(full / divided.1)
-            .remark(&format!("best RW-FCL {:.3} ms at {}", divided.1, divided.0)),
-    );
-    let at_best = SIZES.iter().position(|size| *size == fixed.0).expect("one of the sizes");
-    findings.row(
-        Claim::of("op-fcl/rw-fcl-fp-fcl-best-size")
-            .ours(results.divided[at_best].mean_ms() / fixed.1),
-    );
-    shape(&mut findings, workload, &results, fixed.0);
-    division(&mut findings, workload, &results.full);
-    plots(&mut findings, &results);
+    plots(&mut findings, first);
     Ok(findings)
 }
 
-fn shape(findings: &mut Findings, workload: &Workload, results: &Results, best_size: f64) {
-    let first_last = results.fixed[0].mean_ms() / results.fixed[SIZES.len() - 1].mean_ms();
+fn shape(findings: &mut Findings, workload: &Workload, ran: &Study) {
+    let last = SIZES.len() - 1;
     match workload.expect {
-        Expect::Reads => findings
-            .row(Claim::of("op-fcl/response-improves-more-caching-space-10").ours(first_last)),
+        Expect::Reads => {
+            let claim = Claim::of("op-fcl/response-improves-more-caching-space-10");
+            findings
+                .row(ran.number(claim, |ran| ran.fixed[0].mean_ms() / ran.fixed[last].mean_ms()));
+        }
         Expect::Writes => {
-            findings.row(Claim::of("op-fcl/best-size-lies-inside-best-caching").ours(best_size));
-            let wear = best(&results.fixed, erases);
-            findings.row(
-                Claim::of("op-fcl/fewest-erases-smaller-size-best-response")
-                    .ranked(&[("size of fewest erases", wear.0), ("of best response", best_size)]),
-            );
+            let claim = Claim::of("op-fcl/best-size-lies-inside-best-caching");
+            findings.row(ran.number(claim, |ran| best(&ran.fixed, MEAN).0));
         }
     }
-    let most = results.fixed.iter().map(JobOutput::mean_ms).fold(0.0, f64::max);
-    let high = if workload.name == "Financial" { 1.2 } else { 14.0 };
+    let claim = Claim::of("op-fcl/optimal-point-of-lifetime-differs").with("name", workload.name);
     findings.row(
-        Claim::of("op-fcl/mean-response-worst-size-fp-fcl")
-            .between(&format!("in the upper half of an axis to {high}"), high / 2.0, high)
-            .ours(most)
-            .if_it_differs(workload.level),
+        ran.number(claim, |ran| (best(&ran.fixed, MEAN).0 - best(&ran.fixed, erases).0).abs()),
     );
+    let claim = Claim::of("op-fcl/mean-response-worst-size-fp-fcl");
+    let words = format!("an axis to {}", workload.axis_ms);
+    let claim = claim.at_most(&words, workload.axis_ms);
+    let claim = if workload.rate_given { claim.given() } else { claim };
+    findings
+        .row(ran.number(claim, |ran| ran.fixed.iter().map(JobOutput::mean_ms).fold(0.0, f64::max)));
+}
+
+/// Pages of the read and the write cache and over-provisioned ones that OP-FCL reported last.
+fn divided(ran: &JobOutput) -> [f64; 3] {
+    [0, 1, 2].map(|name| {
+        let reported = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
+        reported.map_or(f64::NAN, |(.., value)| *value as f64)
+    })
 }
 
 /// How OP-FCL divided flash at the end.
-fn division(findings: &mut Findings, workload: &Workload, ran: &JobOutput) {
-    let last = |name: u8| {
-        let reported = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
-        reported.map_or(f64::NAN, |(.., value)| *value as f64)
+fn division(findings: &mut Findings, workload: &Workload, ran: &Study) {
+    let share = |ran: &Results, part: usize| {
+        let pages = divided(&ran.full);
+        pages[part] / pages.iter().sum::<f64>()
     };
-    let (read, write, spare) = (last(0), last(1), last(2));
-    let all = read + write + spare;
     match workload.expect {
-        Expect::Writes => findings.row(
-            Claim::of("op-fcl/settles-considerable-provisioned-space-its-share").ours(spare / all),
-        ),
+        Expect::Writes => {
+            let claim = Claim::of("op-fcl/settles-considerable-provisioned-space-its-share");
+            findings.row(ran.number(claim, |ran| share(ran, 2)));
+        }
         Expect::Reads => {
-            findings.row(Claim::of("op-fcl/gives-most-space-what-read-its").ours(read / all))
+            let claim = Claim::of("op-fcl/gives-most-space-what-read-its");
+            findings.row(ran.number(claim, |ran| share(ran, 0)));
+            let chosen: Vec<String> =
+                ran.seeds.iter().map(|ran| format!("{:.3}", 1.0 - share(ran, 2))).collect();
+            findings.row(Claim::of("op-fcl/model-chooses-0-92").remark(&format!(
+                "for the generated load the model chooses u = {}, of steps of a sixteenth up to \
+                 the 0.935 that the device and the map leave",
+                chosen.join(", ")
+            )));
         }
     }
+    let full = &ran.seeds[0].full;
+    let all = divided(full).iter().sum::<f64>();
     let series = |name: u8| {
-        let of = ran.numbers.iter().filter(move |(_, number, _)| *number == name);
+        let of = full.numbers.iter().filter(move |(_, number, _)| *number == name);
         of.map(|(time, _, value)| (*time, *value as f64 / all)).collect::<Vec<_>>()
     };
     findings.plot(Plot {
