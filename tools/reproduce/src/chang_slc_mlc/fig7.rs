@@ -1,7 +1,8 @@
 //! Figure 7: profiles of the loads.
 
-use super::{EXT3, NTFS, WRITES, hot_cluster, small_share};
+use super::{EXT3, EXT3_KEYS, NTFS, WRITES, small_share};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use hybridsim_engine::Op;
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig7", run: reproduce };
@@ -12,17 +13,70 @@ const UPDATES_APART: f64 = 3.0;
 /// Sectors of the device.
 const SECTORS: u64 = 40_960 * 1024;
 
+/// The generator of `papers/chang-slc-mlc/evaluation.toml`.
+fn workload(file_system: &str) -> String {
+    let [cluster, apart, immutable] = match file_system {
+        EXT3 => EXT3_KEYS.map(|(_, value)| value),
+        _ => ["9", "false", "0.25"],
+    };
+    format!(
+        "generator = {{ kind = \"desktop\", file_system = \"{file_system}\", extent = \"480KiB\", \
+         hot = \"320MiB\", hot_cluster = {cluster}, hot_run = 2, hot_area = \"128KiB\", hot_zone = \
+         \"512KiB\", hot_zone_clusters = 2, hot_apart = {apart}, immutable = {immutable}, theta = \
+         1.05, small = {} }}",
+        small_share(file_system)
+    )
+}
+
+/// Figure 7(c) and (d): how often sectors are written and read.
+fn hits(
+    findings: &mut Findings,
+    runner: &Runner,
+    (name, text): (&str, &str),
+    reads_max: u32,
+) -> Result<(), ExperimentError> {
+    let (mut written, mut read) = (vec![0_u32; SECTORS as usize], vec![0_u16; SECTORS as usize]);
+    runner.each(name, text, SECTORS, &mut |arrival| {
+        let sectors = arrival.request.lba.0 as usize..arrival.request.end().0 as usize;
+        match arrival.request.op {
+            Op::Write => written[sectors].iter_mut().for_each(|count| *count += 1),
+            Op::Read => read[sectors].iter_mut().for_each(|count| *count = count.saturating_add(1)),
+            _ => {}
+        }
+    })?;
+    let most = written.iter().max().copied().unwrap_or(0);
+    let often = written.iter().filter(|count| **count >= OFTEN).count() as f64;
+    let all = written.iter().filter(|count| **count > 0).count() as f64;
+    findings.row(
+        Claim::of("chang-slc-mlc/sectors-updated-no-less-than-16-384-times")
+            .with("name", name)
+            .at_least("some", f64::from(OFTEN))
+            .ours(f64::from(most)),
+    );
+    findings.row(
+        Claim::of("chang-slc-mlc/a-small-amount-of-sectors-is-updated-so-often")
+            .with("name", name)
+            .ours(often / all),
+    );
+    let most = read.iter().max().copied().unwrap_or(0);
+    findings.row(
+        Claim::of("chang-slc-mlc/no-sector-is-read-more-often")
+            .with("name", name)
+            .with("times", reads_max)
+            .at_most("none", f64::from(reads_max))
+            .ours(f64::from(most)),
+    );
+    Ok(())
+}
+
+/// Figure 7(c): "a small amount of sectors are updated no less than 16,384 times".
+const OFTEN: u32 = 16_384;
+
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
-    for (file_system, name, peak) in [(NTFS, "NTFS", 128), (EXT3, "ext3", 256)] {
-        let text = format!(
-            "generator = {{ kind = \"desktop\", file_system = \"{file_system}\", extent = \
-             \"480KiB\", hot = \"320MiB\", hot_cluster = {}, hot_run = 2, hot_area = \"512KiB\", \
-             theta = 1.05, small = {} }}",
-            hot_cluster(file_system),
-            small_share(file_system)
-        );
+    for (file_system, name, peak, reads) in [(NTFS, "NTFS", 128, 256), (EXT3, "ext3", 256, 64)] {
+        let text = workload(file_system);
         let profile = runner.profile(name, &text, SECTORS)?;
         let writes = profile.writes as f64;
         findings.row(
@@ -68,6 +122,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
                     gigabytes / 2.2
                 )),
         );
+        hits(&mut findings, runner, (name, &text), reads)?;
         let points = profile.sizes.iter().map(|c| (c.up_to_bytes as f64 / 512.0, c.writes as f64));
         curves.push(Curve::ours(name, points.collect()));
     }

@@ -1,60 +1,180 @@
-//! Figures 9 and 10 and table 3: traffic, and the factors of the analysis as measured.
+//! Sections 5.3.2 and 5.3.3 over ten months: figures 9 and 10, table 3, the speed-up and the energy
+//! with 256 MB of SLC flash.
 
 use super::analysis::TABLE_3;
-use super::{EXT3, NTFS, costs, factors, job, mean, number, slc_requests, sum};
-use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Order, Runner};
+use super::{
+    EXT3, NTFS, REPLAYS, Setting, at, costs, energy_percent, factors, job, months, number,
+    slc_requests, speed_up, sum,
+};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_flash::slc_mlc::STATISTIC_NAMES;
 use hybridsim_flash::slc_mlc::model::{Factors, MLC, SLC};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig9", run: reproduce };
 
-fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let jobs = [
-        job("C1", 0, NTFS),
-        job("C1", 256, NTFS),
-        job("C3", 0, NTFS),
-        job("C3", 256, NTFS),
-        job("C3", 0, EXT3),
-        job("C3", 256, EXT3),
-        job("C3", 256, NTFS).set("component.ssd.write_back", false).named("C3 without write-back"),
-    ];
-    let ran = runner.run(&jobs)?;
-    let mut findings = Findings::default();
-    for (name, ran) in [("C1", &ran[1]), ("C3", &ran[3])] {
-        findings.row(
-            Claim::of("chang-slc-mlc/write-requests-handled-slc-flash")
-                .with("name", name)
-                .ours(slc_requests(ran))
-                .if_it_differs(&format!(
-                    "the throttle refused {:.0} % of write requests, as the SLC flash wears {:.1} \
-                     times as fast as the MLC flash; the hash table {:.0} %",
-                    refused(ran, "throttle_reject_sectors"),
-                    mean(ran, "slc_wear") / mean(ran, "mlc_wear"),
-                    refused(ran, "hash_reject_sectors"),
-                )),
-        );
+/// What the paper leaves open; each is run for one month, with and without SLC flash.
+const SETTINGS: &[Setting] = &[
+    ("one month", &[]),
+    ("one month, a hash table of twice as many entries", &[(ENTRIES, "131072")]),
+    ("one month, quadratic probing", &[("component.ssd.probing", "\"quadratic\"")]),
+    ("one month, numbers of pages as hash keys", &[("component.ssd.hash_key", "\"page\"")]),
+    ("one month, hash entries of sectors", &[("component.ssd.hash_unit", "\"sector\"")]),
+    ("one month, a mapping cache of 1,024 blocks", &[("component.ssd.mapping_cache", "1024")]),
+    ("one month, hot clusters as dense as in two Windows logs", &[(CLUSTER, "30")]),
+    (
+        "one month, hot clusters spread over 512 KB",
+        &[(CLUSTER, "18"), (AREA, "\"512KiB\""), (IN_ZONE, "1")],
+    ),
+    ("one month, hot data among the large", &[("workload.generator.hot_apart", "false")]),
+    ("one month, half of the extents immutable", &[("workload.generator.immutable", "0.5")]),
+];
+
+const ENTRIES: &str = "component.ssd.hash_entries";
+const CLUSTER: &str = "workload.generator.hot_cluster";
+const AREA: &str = "workload.generator.hot_area";
+const IN_ZONE: &str = "workload.generator.hot_zone_clusters";
+
+/// The settings that change something under each load and configuration, by their place above.
+const OF_C3_NTFS: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 9];
+const OF_C3_EXT3: &[usize] = &[0, 1, 2, 5, 8];
+const OF_C1_NTFS: &[usize] = &[0, 1, 6, 7];
+
+/// A configuration under a load, without SLC flash and with 256 MB, for ten months; and at other
+/// settings.
+struct Pair {
+    ran: [JobOutput; 2],
+    others: Vec<(&'static str, [JobOutput; 2])>,
+}
+
+impl Pair {
+    fn jobs(name: &str, load: &str, settings: &[usize]) -> Vec<Job> {
+        let both = || [job(name, 0, load), job(name, 256, load)];
+        let mut jobs: Vec<Job> = both().map(|job| months(job, REPLAYS)).to_vec();
+        for setting in settings {
+            jobs.extend(both().map(|job| at(job, &SETTINGS[*setting])));
+        }
+        jobs
     }
-    let gc = |ran: &JobOutput| sum(ran, "mlc_gc_write_pages");
-    findings.row(
-        Claim::of("chang-slc-mlc/c3-slc-flash-lowers-garbage-collection")
-            .ranked(&[("C3'", gc(&ran[2])), ("C3", gc(&ran[3]))])
-            .if_it_differs(&costs([&ran[2], &ran[3]], [&TABLE_3[0], &TABLE_3[1]])),
-    );
-    let erased = |ran: &JobOutput| sum(ran, "mlc_erased_blocks");
-    findings.row(
-        Claim::of("chang-slc-mlc/c3-mlc-erases")
-            .ranked(&[("C3'", erased(&ran[2])), ("C3", erased(&ran[3]))]),
-    );
+
+    fn take(settings: &[usize], from: &mut impl Iterator<Item = JobOutput>) -> Self {
+        let mut next = || [(); 2].map(|()| from.next().expect("an output for each job"));
+        let ran = next();
+        let others = settings.iter().map(|at| (SETTINGS[*at].0, next())).collect();
+        Self { ran, others }
+    }
+
+    fn number(&self, claim: Claim, of: impl Fn(&[JobOutput; 2]) -> f64) -> Claim {
+        let claim = claim.ours(of(&self.ran));
+        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(*name, of(ran)))
+    }
+
+    fn order(
+        &self,
+        claim: Claim,
+        names: [&str; 2],
+        of: impl Fn(&[JobOutput; 2]) -> [f64; 2],
+    ) -> Claim {
+        let named = |ran| {
+            let [one, other] = of(ran);
+            [(names[0], one), (names[1], other)]
+        };
+        let claim = claim.ranked(&named(&self.ran));
+        self.others
+            .iter()
+            .fold(claim, |claim, (name, ran)| claim.sensitive_ranked(*name, &named(ran)))
+    }
+}
+
+fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let mut jobs = Pair::jobs("C3", NTFS, OF_C3_NTFS);
+    jobs.extend(Pair::jobs("C3", EXT3, OF_C3_EXT3));
+    jobs.extend(Pair::jobs("C1", NTFS, OF_C1_NTFS));
+    let plain = job("C3", 256, NTFS).set("component.ssd.write_back", false);
+    jobs.push(months(plain.named("C3 without write-back"), REPLAYS));
+    let mut ran = runner.run(&jobs)?.into_iter();
+    let ntfs = Pair::take(OF_C3_NTFS, &mut ran);
+    let ext3 = Pair::take(OF_C3_EXT3, &mut ran);
+    let same = Pair::take(OF_C1_NTFS, &mut ran);
+    let plain = ran.next().expect("an output for each job");
+    let mut findings = Findings::default();
+    headline(&mut findings, &ntfs, &ext3, &same);
+    traffic(&mut findings, &ntfs, &same);
     findings.row(
         Claim::of("chang-slc-mlc/write-back-policy-pays-mean-response")
-            .ranked(&[("with", ran[3].mean_ms()), ("without", ran[6].mean_ms())]),
+            .ranked(&[("with", ntfs.ran[1].mean_ms()), ("without", plain.mean_ms())]),
     );
-    let names = ["C3', NTFS", "C3, NTFS", "C3', ext3", "C3, ext3"];
-    for ((name, published), ran) in names.into_iter().zip(TABLE_3).zip(&ran[2..6]) {
-        table_3(&mut findings, name, &published, &factors(ran));
+    for (load, pair, published) in [("NTFS", &ntfs, 0), ("ext3", &ext3, 2)] {
+        for (at, name) in ["C3'", "C3"].into_iter().enumerate() {
+            table_3(&mut findings, (load, name), pair, (at, &TABLE_3[published + at]));
+        }
     }
     scatter(&mut findings, runner)?;
     Ok(findings)
+}
+
+/// Figure 8(a) and table 4 at 256 MB.
+fn headline(findings: &mut Findings, ntfs: &Pair, ext3: &Pair, same: &Pair) {
+    let tables = |at: usize| [&TABLE_3[at], &TABLE_3[at + 1]];
+    let why = |pair: &Pair, at: usize| costs([&pair.ran[0], &pair.ran[1]], tables(at));
+    let [without, with] = [&same.ran[0], &same.ran[1]].map(|ran| 1.0 / factors(ran).p2);
+    let why_same = format!(
+        "MLC blocks are folded each {without:.0} pages without SLC flash and each {with:.0} with"
+    );
+    for (name, published, pair, why) in [
+        ("C3, NTFS", 1.84, ntfs, why(ntfs, 0)),
+        ("C3, ext3", 1.38, ext3, why(ext3, 2)),
+        ("C1, NTFS", 1.3, same, why_same),
+    ] {
+        let claim = Claim::of("chang-slc-mlc/rs-ratio-256-mb").with("name", name);
+        let claim = claim.within(published, 0.15).if_it_differs(&why);
+        findings.row(pair.number(claim, |[without, with]| speed_up(without, with)));
+    }
+    for (name, percent, pair, at) in [("NTFS", 54.2, ntfs, 0), ("ext3", 73.6, ext3, 2)] {
+        let claim = Claim::of("chang-slc-mlc/table-4-es-ratio-mb").with("name", name);
+        let claim = claim.with("size", "256").within(percent, 5.0).if_it_differs(&why(pair, at));
+        findings.row(pair.number(claim, |[without, with]| energy_percent(without, with)));
+    }
+}
+
+/// Figure 9 and the share of requests.
+fn traffic(findings: &mut Findings, ntfs: &Pair, same: &Pair) {
+    let claim = Claim::of("chang-slc-mlc/write-requests-handled-slc-flash").with("name", "C1");
+    findings.row(same.number(claim, |[_, with]| slc_requests(with)).if_it_differs(&format!(
+        "the throttle refused {:.0} % of write requests, the hash table {:.0} %",
+        refused(&same.ran[1], "throttle_reject_sectors"),
+        refused(&same.ran[1], "hash_reject_sectors"),
+    )));
+    for (what, key) in
+        [("pages written", "mlc_gc_write_pages"), ("pages read", "mlc_gc_read_pages")]
+    {
+        let claim = Claim::of("chang-slc-mlc/c3-slc-flash-lowers-garbage-collection");
+        findings.row(ntfs.order(claim.with("what", what), ["C3'", "C3"], |ran| {
+            [sum(&ran[0], key), sum(&ran[1], key)]
+        }));
+    }
+    let erased = |ran: &JobOutput| sum(ran, "mlc_erased_blocks");
+    let claim = Claim::of("chang-slc-mlc/c3-mlc-erases");
+    findings
+        .row(ntfs.order(claim, ["C3'", "C3"], |[without, with]| [erased(without), erased(with)]));
+    let spared = |[without, with]: &[JobOutput; 2]| 1.0 - erased(with) / erased(without);
+    let claim = Claim::of("chang-slc-mlc/improvement-due-to-garbage-collection");
+    findings.row(claim.ranked(&[("C3", spared(&ntfs.ran)), ("C1", spared(&same.ran))]));
+    let written = ["slc_user_write_pages", "mlc_user_write_pages", "mlc_gc_write_pages"];
+    let share = |ran: &JobOutput, name: &str, all: &[&str]| {
+        100.0 * sum(ran, name) / all.iter().map(|name| sum(ran, name)).sum::<f64>()
+    };
+    let with = &ntfs.ran[1];
+    let all: Vec<&str> = written.into_iter().chain(["wear_levelling_pages"]).collect();
+    let reads = ["mlc_user_read_pages", "mlc_gc_read_pages", "scan_pages", "read_scan_pages"];
+    findings.row(Claim::of("chang-slc-mlc/figure-9-shares").remark(&format!(
+        "here, of pages written under C3, {:.1} % for wear levelling and {:.0} % for garbage \
+         collection; of pages read from MLC flash {:.1} % for scans and {:.0} % for garbage \
+         collection",
+        share(with, "wear_levelling_pages", &all),
+        share(with, "mlc_gc_write_pages", &all),
+        share(with, "scan_pages", &reads) + share(with, "read_scan_pages", &reads),
+        share(with, "mlc_gc_read_pages", &reads),
+    )));
 }
 
 /// Percentage of write requests that were rejected.
@@ -63,74 +183,61 @@ fn refused(ran: &JobOutput, name: &str) -> f64 {
     100.0 * number(ran, name).0 / went.iter().sum::<f64>()
 }
 
-fn table_3(findings: &mut Findings, name: &str, published: &Factors, ours: &Factors) {
-    let row = |what: &str| Claim::of("chang-slc-mlc/table-3").with("name", name).with("what", what);
-    if published.alpha > 0.0 {
-        let alpha = row("alpha").within(published.alpha, 0.08).ours(ours.alpha).given();
-        findings.row(alpha.if_it_differs(
-            "the share of small writes was set after it; what is missing the throttle and the hash \
-             table refused",
-        ));
-        let pair = [("n1", ours.n1), ("n2", ours.n2)];
-        findings.row(
-            row("n1 above n2")
-                .ordered(Order::Falling)
-                .ranked(&pair)
-                .if_it_differs("nothing is kept that was valid"),
-        );
-    }
-    let n3 = row("n3").between(
-        &format!("{}", published.n3),
-        round(published.n3 / 1.5),
-        round(published.n3 * 1.5),
-    );
-    findings.row(n3.ours(ours.n3).if_it_differs(
-        "pages of the log of a chain that is not cached, as full as logs are when they are needed \
-         again: in two Windows logs 62 and 58 without SLC flash, 64 and 59 with. With it the \
-         generated load misses rarely, and then chains whose log was begun not long before",
-    ));
-    findings.row(row("n4").within(published.n4, 0.1).ours(ours.n4));
-    let reason = "p1 follows from the size of the mapping cache, which is not published (here 64 \
-                  blocks), and from how often requests come back to a block. Two Windows logs, \
-                  replayed ten times on this device, have 0.039 and 0.040 without SLC flash, 0.026 \
-                  and 0.019 with. Caching 1,024 blocks makes it 0.018 and 0.005 under NTFS, 0.024 \
-                  and 0.011 under ext3, twice the paper's";
-    let about = |claim: Claim, value: f64| {
-        claim.between(&value.to_string(), round(value / 2.0), round(value * 2.0))
+/// A row of table 3: output `at` of the pair, and the factors published. What the load was fitted to
+/// is given: n1, n2 and what follows from them under NTFS, folds of two blocks.
+fn table_3(
+    findings: &mut Findings,
+    (load, name): (&str, &str),
+    pair: &Pair,
+    (at, published): (usize, &Factors),
+) {
+    let ntfs = load == "NTFS";
+    let row = |what: &str| {
+        let claim = Claim::of("chang-slc-mlc/table-3").with("name", format!("{name}, {load}"));
+        claim.with("what", what)
     };
-    findings.row(about(row("p1"), published.p1).ours(ours.p1).if_it_differs(reason));
-    findings.row(about(row("p2"), published.p2).ours(ours.p2).if_it_differs(reason));
-    let cost = published.write_us(&SLC, &MLC);
-    findings.row(
-        row("section 4.1 with the factors measured here, µs")
-            .within_share(cost.round(), COST_SHARE)
-            .ours(
-                Factors { n1: ours.n1.max(0.0), n2: ours.n2.max(0.0), ..*ours }
-                    .write_us(&SLC, &MLC),
-            )
-            .if_it_differs(reason),
-    );
+    let mut add = |what: &str, value: f64, given: bool, of: &dyn Fn(&Factors) -> f64| {
+        let claim = row(what).within_share(value, SHARE);
+        let claim = pair.number(claim, |ran| round(of(&factors(&ran[at]))));
+        findings.row(if given { claim.given() } else { claim });
+    };
+    if published.alpha > 0.0 {
+        add("alpha", published.alpha, true, &|factors| factors.alpha);
+        add("n1", published.n1, ntfs, &|factors| factors.n1);
+        add("n2", published.n2, ntfs, &|factors| factors.n2);
+    }
+    add("n3", published.n3, false, &|factors| factors.n3);
+    add("n4", published.n4, true, &|factors| factors.n4);
+    add("p1", published.p1, false, &|factors| factors.p1);
+    add("p2", published.p2, ntfs, &|factors| factors.p2);
+    let cost = published.write_us(&SLC, &MLC).round();
+    add("section 4.1 with the factors measured here, µs", cost, ntfs, &|factors| {
+        let (n1, n2) = (factors.n1.max(0.0), factors.n2.max(0.0));
+        Factors { n1, n2, ..*factors }.write_us(&SLC, &MLC).round()
+    });
 }
 
 /// Figure 10: how far writes to the MLC flash jump about.
 fn scatter(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentError> {
     let fragment = |slc_mb, load: &str| {
         job("C3", slc_mb, load)
-            .named(format!("a fragment, {slc_mb} MB SLC, {}", load))
+            .named(format!("a fragment, {slc_mb} MB SLC, {load}"))
             .set("workload.generator.requests", 200_000)
             .with_numbers()
     };
     for (name, load) in [("NTFS", NTFS), ("ext3", EXT3)] {
-        let ran = runner.run(&[fragment(0, load), fragment(256, load)])?;
-        let pair = [("without", jumps(&ran[0])), ("with", jumps(&ran[1]))];
+        let ran = runner.run_at_seeds(&[fragment(0, load), fragment(256, load)], SEEDS)?;
+        let of = |at: usize| ran[at].iter().map(jumps).collect::<Vec<f64>>();
         findings.row(
             Claim::of("chang-slc-mlc/writes-reach-mlc-less-random-share")
                 .with("name", name)
-                .ranked(&pair),
+                .ranked_at_seeds(&[("without", of(0)), ("with", of(1))]),
         );
     }
     Ok(())
 }
+
+const SEEDS: u32 = 3;
 
 /// The share of writes to the MLC flash that go to another logical block than the one before.
 fn jumps(ran: &JobOutput) -> f64 {
@@ -146,11 +253,10 @@ fn jumps(ran: &JobOutput) -> f64 {
     jumps / writes
 }
 
-/// How far a calculated cost may be from the paper's. (It was half to twice once, which no factors
-/// within their own bounds could miss.)
-const COST_SHARE: f64 = 0.25;
+/// How far a factor of table 3 or a calculated cost may be from the paper's.
+const SHARE: f64 = 0.25;
 
-/// To four digits behind the point, so that a tolerance can be read.
+/// To four digits behind the point, so that a value can be read.
 fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

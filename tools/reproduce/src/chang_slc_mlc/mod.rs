@@ -26,8 +26,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
 /// Writes of the paper's traces (section 5.3.2).
 const WRITES: u64 = 1_534_627;
 
-/// Requests of a run here: about a quarter of a month.
-const REQUESTS: u64 = 700_000;
+/// Requests of a month: of all requests 52 % are writes.
+const MONTH: u64 = WRITES * 100 / 52;
+
+/// Section 5.1: every trace is replayed ten times.
+const REPLAYS: u64 = 10;
 
 const NTFS: &str = "ntfs";
 const EXT3: &str = "ext3";
@@ -41,10 +44,13 @@ fn small_share(file_system: &str) -> f64 {
     if file_system == EXT3 { 0.86 } else { 0.7 }
 }
 
-/// Hot blocks of 4 KB to the 512 KB; `papers/chang-slc-mlc/evaluation.toml` says why.
-fn hot_cluster(file_system: &str) -> u64 {
-    if file_system == EXT3 { 40 } else { 17 }
-}
+/// The keys of the generator under ext3 that differ from those of
+/// `papers/chang-slc-mlc/evaluation.toml`, which says why.
+const EXT3_KEYS: [(&str, &str); 3] =
+    [("hot_cluster", "30"), ("hot_apart", "true"), ("immutable", "0.0")];
+
+/// A setting of what the paper leaves open: its name, and keys and values of the scenario.
+type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Why response figures differ, by what section 4.1 says they are made of: what scans and folds
 /// add to a page written to MLC flash, here and with the factors of table 3.
@@ -80,15 +86,18 @@ fn factors(ran: &JobOutput) -> Factors {
     }
 }
 
-/// Configuration `name` (`C1`, `C2` or `C3` of table 2) with `slc_mb` of SLC flash.
+/// A month of `file_system` on configuration `name` (`C1`, `C2` or `C3` of table 2) with `slc_mb` of
+/// SLC flash.
 fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
     let job = Job::paper("chang-slc-mlc/evaluation.toml")
         .named(format!("{name}, {slc_mb} MB SLC, {file_system}"))
         .set("workload.generator.file_system", format!("\"{file_system}\""))
         .set("workload.generator.small", small_share(file_system))
-        .set("workload.generator.hot_cluster", hot_cluster(file_system))
-        .set("workload.generator.requests", REQUESTS)
         .set("component.ssd.slc_size", format!("\"{slc_mb}MiB\""));
+    let job = months(job, 1);
+    let keys = EXT3_KEYS.iter().filter(|_| file_system == EXT3);
+    let job =
+        keys.fold(job, |job, (key, value)| job.set(&format!("workload.generator.{key}"), value));
     match name {
         "C1" => job
             .set("component.ssd.mlc_page_size", "\"2KiB\"")
@@ -97,6 +106,29 @@ fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
         "C2" => job.set("component.ssd.mlc_endurance", 10_000),
         _ => job,
     }
+}
+
+/// As many requests as `count` months have.
+fn months(job: Job, count: u64) -> Job {
+    let name = if count == 1 { job.name.clone() } else { format!("{}, {count} months", job.name) };
+    job.set("workload.generator.requests", count * MONTH).named(name)
+}
+
+/// `job` at `setting`.
+fn at(job: Job, setting: &Setting) -> Job {
+    let (name, keys) = setting;
+    let name = format!("{}, {name}", job.name);
+    keys.iter().fold(job.named(name), |job, (key, value)| job.set(key, value))
+}
+
+/// The mean response of the first over that of the second.
+fn speed_up(without: &JobOutput, with: &JobOutput) -> f64 {
+    without.mean_ms() / with.mean_ms()
+}
+
+/// Energy of the second over that of the first, in per cent.
+fn energy_percent(without: &JobOutput, with: &JobOutput) -> f64 {
+    100.0 * operation_joules(with) / operation_joules(without)
 }
 
 /// Count and sum of the values that the device emitted as `name`.
