@@ -45,7 +45,7 @@ const LOCALITY: &str = "workload.generator.locality";
 const INDEPENDENT: &str = "\"independent\"";
 const THETA: &str = "workload.generator.theta";
 const APART: &str = "component.ssd.ftl.gc_separate";
-pub const BLOCKS: &str = "component.ssd.blocks_per_plane";
+const BLOCKS: &str = "component.ssd.blocks_per_plane";
 const BEFORE: &str = "component.ssd.precondition";
 /// Nine of ten gaps are 1 ms; the mean is that of Table 3.
 const BURSTS: &[(&str, &str)] = &[(

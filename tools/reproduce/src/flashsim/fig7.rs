@@ -1,6 +1,6 @@
 //! Figure 7: energy by operation.
 
-use super::fig6::{BLOCKS, setting};
+use super::fig6::setting;
 use super::{
     BLOCK_ENTRY_BYTES, CACHED_BYTES, DRIVE_BLOCKS, Evaluated, Evaluation, MapMemory, SEEDS,
     Setting, constant, flash,
@@ -50,11 +50,8 @@ const REGION: &str = "tables for the active region alone";
 const PAGES_PER_BLOCK: f64 = 64.0;
 
 /// What the paper leaves open for both workloads.
-const SETTINGS: &[Setting] = &[
-    setting("DFTL with FAST's memory for the active region", &[], MapMemory::Region),
-    setting("flash of 1 GiB", &[(BLOCKS, "8448")], MapMemory::Drive),
-    setting("flash of 4 GiB", &[(BLOCKS, "33792")], MapMemory::Drive),
-];
+const SETTINGS: &[Setting] =
+    &[setting("DFTL with FAST's memory for the active region", &[], MapMemory::Region)];
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();

@@ -63,7 +63,6 @@ const FINANCIAL_WORKLOAD: Workload = Workload {
             value: "\"independent\"",
         },
         Setting { name: "reads of parts of pages", key: "whole_blocks", value: "false" },
-        Setting { name: "a footprint of 480 MiB", key: "size", value: "\"480MiB\"" },
     ],
 };
 
@@ -76,14 +75,11 @@ const SEARCH_WORKLOAD: Workload = Workload {
     expect: Expect::Reads,
     axis_ms: 14.0,
     rate_given: true,
-    settings: &[
-        Setting {
-            name: "a request each 20 ms",
-            key: "interarrival_ms",
-            value: "{ kind = \"exponential\", mean = 20.0 }",
-        },
-        Setting { name: "addresses by a Zipf law of 1.2", key: "theta", value: "1.2" },
-    ],
+    settings: &[Setting {
+        name: "a request each 20 ms",
+        key: "interarrival_ms",
+        value: "{ kind = \"exponential\", mean = 20.0 }",
+    }],
 };
 
 /// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB).
@@ -97,14 +93,11 @@ const EXCHANGE_WORKLOAD: Workload = Workload {
     expect: Expect::Writes,
     axis_ms: 14.0,
     rate_given: true,
-    settings: &[
-        Setting {
-            name: "a request each 4 ms",
-            key: "interarrival_ms",
-            value: "{ kind = \"exponential\", mean = 4.0 }",
-        },
-        Setting { name: "addresses by a Zipf law of 1.2", key: "theta", value: "1.2" },
-    ],
+    settings: &[Setting {
+        name: "a request each 4 ms",
+        key: "interarrival_ms",
+        value: "{ kind = \"exponential\", mean = 4.0 }",
+    }],
 };
 
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
