@@ -194,8 +194,8 @@ fn refused(ran: &JobOutput, name: &str) -> f64 {
     100.0 * number(ran, name).0 / went.iter().sum::<f64>()
 }
 
-/// A row of table 3: output `at` of the pair, and the factors published. What the load was fitted to
-/// is given: n1, n2 and what follows from them under NTFS, folds of two blocks.
+/// A row of table 3: output `at` of the pair, and the factors published. What the load was fitted
+/// to is given: n1, n2 and what follows from them under NTFS, folds of two blocks.
 fn table_3(
     findings: &mut Findings,
     (load, name): (&str, &str),

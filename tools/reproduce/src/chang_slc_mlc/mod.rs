@@ -86,8 +86,8 @@ fn factors(ran: &JobOutput) -> Factors {
     }
 }
 
-/// A month of `file_system` on configuration `name` (`C1`, `C2` or `C3` of table 2) with `slc_mb` of
-/// SLC flash.
+/// A month of `file_system` on configuration `name` (`C1`, `C2` or `C3` of table 2) with `slc_mb`
+/// of SLC flash.
 fn job(name: &str, slc_mb: u64, file_system: &str) -> Job {
     let job = Job::paper("chang-slc-mlc/evaluation.toml")
         .named(format!("{name}, {slc_mb} MB SLC, {file_system}"))

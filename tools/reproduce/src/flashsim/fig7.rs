@@ -20,8 +20,8 @@ fn joules(ran: &JobOutput) -> [f64; 3] {
     [flash.reads as f64 * READ_J, flash.programs as f64 * PROGRAM_J, flash.erases as f64 * ERASE_J]
 }
 
-/// Memory for maps, whose idle power section 4.3.2 compares. FAST and DFTL as on the drives of Table
-/// 2; over the active region alone the log blocks weigh more.
+/// Memory for maps, whose idle power section 4.3.2 compares. FAST and DFTL as on the drives of
+/// Table 2; over the active region alone the log blocks weigh more.
 fn memory(findings: &mut Findings, ran: &Evaluation) {
     let (fast, block) = (ran.tables.fast_on_drive(), DRIVE_BLOCKS * BLOCK_ENTRY_BYTES);
     let page = DRIVE_BLOCKS * PAGES_PER_BLOCK * BLOCK_ENTRY_BYTES;

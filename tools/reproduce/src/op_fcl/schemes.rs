@@ -50,8 +50,9 @@ enum Expect {
 const FINANCIAL_WORKLOAD: Workload = Workload {
     name: "Financial",
     scenario: "op-fcl/config1.toml",
-    generator: "{ kind = \"server\", preset = \"financial-24\", locality = \"stack\", whole_blocks = \
-                true, span = \"264MiB\", interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
+    generator: "{ kind = \"server\", preset = \"financial-24\", locality = \"stack\", \
+                whole_blocks = true, span = \"264MiB\", \
+                interarrival_ms = { kind = \"exponential\", mean = 8.2 } }",
     requests: 333_436,
     expect: Expect::Writes,
     axis_ms: 1.2,
