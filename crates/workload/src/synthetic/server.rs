@@ -3,10 +3,11 @@
 //! power law, or by stack distance, which gives the hit ratio of LRU caches of all sizes.
 //!
 //! Depths of the `financial` presets, in slots of 4 KiB at which requests begin: up to 512 as in
-//! the public first 10,000 requests of Financial1. Of those 38 % begin at a slot not used before; the
-//! more requests, the fewer. All 5,334,987 begin at 710,908 addresses (public statistics), and a
-//! power law through both gives 77,000 for the 327,430 requests of flashsim. So 23.5 % of requests
-//! are to slots deeper than 77,000, which leaves 17.5 % from 512 to there, spread log-uniformly.
+//! the public first 10,000 requests of Financial1. Of those 38 % begin at a slot not used before;
+//! the more requests, the fewer. All 5,334,987 begin at 710,908 addresses (public statistics), and
+//! a power law through both gives 77,000 for the 327,430 requests of flashsim. So 23.5 % of
+//! requests are to slots deeper than 77,000, which leaves 17.5 % from 512 to there, spread
+//! log-uniformly.
 
 use super::addresses::{Popularity, REGION, Region, SequentialRuns};
 use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
