@@ -33,10 +33,16 @@ impl Searched {
     }
 }
 
+/// By seed, and by another setting.
+struct Runs {
+    seeds: Vec<Searched>,
+    others: Vec<(&'static str, Searched)>,
+}
+
 const FULL: usize = FRACTIONS.len() - 1;
 
 /// At every seed, and then with the addresses of a Zipf law and less memory for the map.
-fn run(runner: &Runner) -> Result<(Vec<Searched>, Vec<(&'static str, Searched)>), ExperimentError> {
+fn run(runner: &Runner) -> Result<Runs, ExperimentError> {
     let tables = Tables::of(runner, "financial")?;
     let drive = tables.entries(MapMemory::Drive);
     let at = |entries: u64, seed: u32| {
@@ -53,11 +59,11 @@ fn run(runner: &Runner) -> Result<(Vec<Searched>, Vec<(&'static str, Searched)>)
         ("DFTL with FAST's memory for the active region", next()),
         ("addresses by a Zipf law of 0.9", next()),
     ];
-    Ok((seeds, others))
+    Ok(Runs { seeds, others })
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let (seeds, others) = run(runner)?;
+    let Runs { seeds, others } = run(runner)?;
     let mut findings = Findings::default();
     let mut ranked =
         |id: &str, names: &[(&'static str, usize)], of: fn(&Searched, usize) -> f64| {
