@@ -1,10 +1,13 @@
 //! Figure 5: how drives and simulated drives respond to sequentiality.
 
-use super::{FTLS, SEEDS, with_ftl};
+use super::{FTLS, with_ftl};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig5", run: reproduce };
+
+/// Runs of each point, at different seeds.
+const RUNS: u32 = 2;
 
 const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 
@@ -30,7 +33,7 @@ fn throughput(ran: &JobOutput) -> f64 {
 /// Throughput at every share of sequential requests, by seed.
 fn sweep(runner: &Runner, system: &str, read: u8) -> Result<Vec<Vec<f64>>, ExperimentError> {
     let jobs: Vec<Job> = SHARES.iter().map(|share| job(system, read, *share)).collect();
-    let ran = runner.run_at_seeds(&jobs, SEEDS)?;
+    let ran = runner.run_at_seeds(&jobs, RUNS)?;
     Ok(ran.iter().map(|seeds| seeds.iter().map(throughput).collect()).collect())
 }
 
@@ -105,9 +108,11 @@ fn bounds(values: &[f64]) -> (f64, f64) {
 fn random_writes(runner: &Runner, findings: &mut Findings) -> Result<(), ExperimentError> {
     let systems = systems();
     let jobs: Vec<Job> = systems.iter().map(|system| job(system, 0, 0.2)).collect();
-    let ran = runner.run_at_seeds(&jobs, SEEDS)?;
+    let ran = runner.run_at_seeds(&jobs, RUNS)?;
     let paced = job("page", 0, 0.2).named("page, paced collection");
-    let paced = runner.run(&[paced.set("component.ssd.ftl.gc_pace", "\"incremental\"")])?;
+    let paced = runner.run(&[paced
+        .set("component.ssd.ftl.gc_pace", "\"incremental\"")
+        .set("component.ssd.ftl.gc_separate", true)])?;
     let tail = |ran: &JobOutput| {
         let latency = &ran.results.latency_ns.all;
         let of = |value: Option<u64>| value.map_or(f64::NAN, |ns| ns as f64);
