@@ -393,7 +393,7 @@ fn locality(
     }
     let slots = volumes.slots();
     if slots >= 1 << 30 {
-        problems.push(Problem::new("size", "must be below 4 TiB with `locality = \"stack\"`"));
+        problems.push(Problem::new("span", "must be below 4 TiB with `locality = \"stack\"`"));
     }
     let depths = Depths::new(&depths, &shares, slots);
     let depths = depths.unwrap_or_else(|message| {
