@@ -443,8 +443,7 @@ fn idle_processing_may_end_at_a_level() {
         });
         let ran = play(system, writes.collect(), HostOptions::open(64), None);
         assert_eq!(ran.fault, None);
-        let used = scheduler.borrow().fqueue.used();
-        used
+        scheduler.borrow().fqueue.used()
     };
     // The run ends with the last write, before that is destaged.
     assert_eq!(kept(0.0), 4);
