@@ -116,7 +116,7 @@ CASES = [
     ("SSD 64 GiB, 7 % spare", ssd(0.07), UNIFORM.format(read=0), 4 * MILLION),
     ("SSD 64 GiB, 28 %, untimed", ssd(0.28, "none"), UNIFORM.format(read=0), 8 * MILLION),
     ("hybrid, half of it writes", (HYBRID.format(depth=4),) * 2,
-     UNIFORM.format(read=0.5) + ', size = "4GiB"', MILLION),
+     UNIFORM.format(read=0.5) + ', span = "4GiB"', MILLION),
     ("peers' SSD, page map, writes", peer_ssd('"page"'), UNIFORM.format(read=0), 4 * MILLION),
     ("peers' SSD, page map, untimed", peer_ssd('{ kind = "page", gc_pace = "blocking" }', "none"),
      UNIFORM.format(read=0), 8 * MILLION),

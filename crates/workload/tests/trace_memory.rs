@@ -29,7 +29,9 @@ fn bomb(fill: u8) -> Vec<u8> {
 fn gzip_bombs_need_constant_memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("bomb");
-    let names = ENTRIES.iter().map(|entry| Some(entry.description.name.to_owned()));
+    // Any bytes are records of `binary`.
+    let entries = ENTRIES.iter().filter(|entry| entry.description.name != "binary");
+    let names = entries.map(|entry| Some(entry.description.name.to_owned()));
     let formats: Vec<_> = names.chain([None]).collect();
     let before = peak_bytes();
     for fill in [0u8, b'1', b' ', 0xff] {

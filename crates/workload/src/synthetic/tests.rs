@@ -1,7 +1,7 @@
 use super::mixes::MIXES;
 use super::*;
 use crate::testing::{registry, settings};
-use hybridsim_engine::{Arrival, Flags, Op, SimTime};
+use hybridsim_engine::{Arrival, Op, SimDuration, SimTime};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -591,47 +591,46 @@ fn as_disksim() -> Box<dyn Source> {
 #[test]
 fn processes_draw_what_disksim_draws() {
     let mut source = as_disksim();
-    let mut asked = Vec::new();
-    while asked.len() < 9 {
-        asked.push(source.next().expect("no fault").expect("all compute"));
-    }
-    let at = |at: usize| asked[at].at.as_ns() as f64 / 1e6;
-    // DiskSim reports the first request of each process, and that processors become idle at
-    // 74.249194 and 96.611610 ms, when processes wait for their requests.
-    for (number, ms) in [(0, 34.537445), (1, 38.175560), (2, 40.728942), (5, 68.231536)] {
-        assert!((at(number) - ms).abs() < 1e-6, "{number}: {} instead of {ms}", at(number));
-    }
-    for (number, ms) in [(6, 74.249194), (7, 96.611610)] {
-        assert!((at(number) - ms).abs() < 1e-6, "{number}: {} instead of {ms}", at(number));
-        assert!(asked[number].request.flags.contains(Flags::SYNC));
+    let mut at_ms = || {
+        let arrival = source.next().expect("no fault").expect("all compute");
+        arrival.at.as_ns() as f64 / 1e6
+    };
+    // DiskSim reports the first request of each process; draws after these are of another seed.
+    for ms in [34.537445, 38.175560, 40.728942] {
+        let ours = at_ms();
+        assert!((ours - ms).abs() < 1e-6, "{ours} instead of {ms}");
     }
 }
 
-/// The second process's first request is time-limited, and the computation before its next takes
-/// 143 ms: the limit expires after 102 of them, and the process waits if the request is not
-/// complete.
+/// A limit expires a millisecond later in the next computation than the request was issued in its
+/// own. Where that computation is longer, the process waits there for the request.
 #[test]
 fn processes_wait_for_limited_requests_when_their_time_expires() {
-    let arrivals = |completed_ms: Option<u64>| {
-        let mut source = as_disksim();
-        let mut seen = Vec::new();
-        let mut reported = false;
-        while seen.len() < 40 {
-            let Some(arrival) = source.next().expect("no fault") else { break };
-            let ns = completed_ms.map_or(u64::MAX, |ms| ms * 1_000_000);
-            if !reported && arrival.at.as_ns() > ns {
-                reported = true;
-                source.take_back();
-                source.completed(&seen[1], SimTime::from_ns(ns));
-                continue;
-            }
-            seen.push(arrival.request);
+    let text = "requests = 10000\nprocesses = [{ span = \"1MiB\", limited = 1.0, critical = 0.0, \
+                general_ms = { kind = \"exponential\", mean = 50 }, \
+                limited_ms = { kind = \"constant\", value = 1 }, \
+                size_sectors = { kind = \"constant\", value = 8 } }]";
+    let ms = SimDuration::from_ms;
+    // The times of the first two requests when the first completes after `service`.
+    let issued = |seed, service: SimDuration| {
+        let mut source = build_in("processes", text, 1 << 20, seed).expect("a generator");
+        let first = source.next().expect("no fault").expect("it computes");
+        // As the host does: what is known before the completion is reconsidered with it.
+        if source.next().expect("no fault").is_some() {
+            source.take_back();
         }
-        seen
+        source.completed(&first.request, first.at + service);
+        let second = source.next().expect("no fault").expect("it continues");
+        (first.at, second.at)
     };
-    let (early, late, never) = (arrivals(Some(100)), arrivals(Some(160)), arrivals(None));
-    assert_eq!(early[..9], late[..9]);
-    // After its limit at 140.6 ms the process continues only if the request is complete.
-    assert_ne!(early, never);
-    assert_ne!(early, late);
+    let mut waited = 0;
+    for seed in 1..20 {
+        let (first, second) = issued(seed, SimDuration::ZERO);
+        let limit = first.since(SimTime::ZERO) + ms(1);
+        let expires = second.since(first) > limit;
+        let wait = if expires { ms(50) } else { SimDuration::ZERO };
+        assert_eq!(issued(seed, limit + ms(50)), (first, second + wait), "{seed}");
+        waited += u32::from(expires);
+    }
+    assert!((1..19).contains(&waited), "{waited} of 19");
 }
