@@ -1,0 +1,137 @@
+//! Commands around runs: new scenarios, the cache of preconditioned devices, completions and manual
+//! pages, and the end of a run by a signal.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hybridsim"));
+    command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command
+}
+
+fn call(args: &[&str]) -> Output {
+    program(args).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+const TOY: &str = r#"
+[workload]
+generator = { kind = "uniform", requests = 500, read = 0.5 }
+[host]
+mode = "closed"
+queue_depth = 4
+[component.device]
+kind = "constant-device"
+capacity = "16MiB"
+latency = "100us"
+"#;
+
+fn scenario(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("a writable folder");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminated_run_prints_the_results_so_far() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let endless = TOY.replace("requests = 500", "requests = 1_000_000_000_000");
+    let path = scenario(&folder, "endless.toml", &endless);
+    for signal in ["-INT", "-TERM"] {
+        let mut command = program(&["run", &path, "--json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("the program starts");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{signal}\n{}", text(&output.stderr));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert!(json["requests"].as_u64() > Some(0), "{signal}");
+        assert_eq!(json["complete"], false, "{signal}");
+    }
+}
+
+#[test]
+fn new_scenarios_run_as_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for system in ["disk", "ssd", "hybrid", "flash-cache", "raid5"] {
+        let path = folder.path().join(format!("{system}.toml"));
+        let path = path.to_str().expect("UTF-8");
+        let made = call(&["new", path, "--system", system]);
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let small = "workload.generator={ kind = \"zipf\", span = \"64MiB\", requests = 500 }";
+        let sets = if system == "ssd" {
+            // A small, new drive: preconditioning 64 GB takes long here.
+            vec!["--set", "component.ssd.precondition=\"none\"", "--set", small]
+        } else {
+            vec!["--set", small]
+        };
+        let run = call(&[&["run", path, "--json"][..], &sets].concat());
+        assert!(run.status.success(), "{system}: {}", text(&run.stderr));
+        let json: Value = serde_json::from_slice(&run.stdout).expect("one JSON document");
+        assert_eq!(json["requests"], 500, "{system}");
+        let checked = call(&["check", path]);
+        assert!(checked.status.success(), "{system}: {}", text(&checked.stderr));
+        assert!(!text(&checked.stderr).contains("warning"), "{}", text(&checked.stderr));
+    }
+    let disk = folder.path().join("disk.toml");
+    let written = fs::read_to_string(&disk).expect("it was written");
+    let schema = written.strip_prefix("#:schema ./").and_then(|rest| rest.lines().next());
+    let schema = folder.path().join(schema.expect("the first line names the schema"));
+    let schema: Value =
+        serde_json::from_slice(&fs::read(schema).expect("beside it")).expect("JSON");
+    assert!(schema["properties"]["workload"].is_object());
+    let again = call(&["new", disk.to_str().expect("UTF-8")]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("--force"));
+}
+
+#[test]
+fn the_cache_of_preconditioned_devices_is_shown_and_cleared() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ssd = scenario(
+        &folder,
+        "ssd.toml",
+        "[workload]\ngenerator = { kind = \"uniform\", requests = 10 }\n[host]\nmode = \"closed\"\n\
+         [component.ssd]\npreset = \"samsung-k9f2g08-slc\"\nprecondition = \"fill\"\n",
+    );
+    let cache = folder.path().join("cache");
+    let with_cache = |args: &[&str]| {
+        let output = program(args).env("HYBRIDSIM_CACHE", &cache).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(with_cache(&["cache"]).contains("0 states"));
+    with_cache(&["run", &ssd]);
+    assert!(with_cache(&["cache"]).contains("1 states"));
+    assert!(with_cache(&["cache", "--clear"]).contains("1 states deleted"));
+    assert!(with_cache(&["cache"]).contains("0 states"));
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let script = call(&["completions", "bash"]);
+    assert!(text(&script.stdout).contains("reproduce"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("man");
+    let made = call(&["man", out.to_str().expect("UTF-8")]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let help = text(&call(&["help"]).stdout);
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Further lines of a description are indented more.
+    let named = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    let commands = named.filter_map(|line| line.split_whitespace().next());
+    for command in commands.filter(|command| *command != "help") {
+        let page = fs::read_to_string(out.join(format!("hybridsim-{command}.1")));
+        assert!(page.expect("a page for each").contains(command));
+    }
+}
