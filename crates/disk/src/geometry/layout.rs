@@ -9,6 +9,7 @@ use crate::rotation::Angle;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_engine::Lba;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 
 /// Where a sector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,9 @@ pub struct Layout {
     capacity: u64,
     heads: u32,
     cylinders: u32,
+    /// Where the last address lay: a request looks up several that are close to each other.
+    last_piece: Cell<usize>,
+    last_zone: Cell<usize>,
 }
 
 impl Layout {
@@ -124,7 +128,8 @@ impl Layout {
         }
         let capacity = sectors.unwrap_or(blocks);
         pieces.retain(|piece| piece.from < capacity);
-        Ok(Self { tracks, pieces, capacity, heads, cylinders })
+        let (last_piece, last_zone) = Default::default();
+        Ok(Self { tracks, pieces, capacity, heads, cylinders, last_piece, last_zone })
     }
 
     /// Reads the layout parameters of a drive.
@@ -194,21 +199,36 @@ impl Layout {
     #[inline]
     pub fn locate(&self, lba: Lba) -> PhysicalAddress {
         let block = lba.0.min(self.capacity - 1);
-        let (piece, end) = if let [only] = self.pieces[..] {
-            (only, self.capacity)
-        } else {
-            let after = self.pieces.partition_point(|piece| piece.from <= block);
-            let end = self.pieces.get(after).map_or(self.capacity, |next| next.from);
-            (self.pieces[after - 1], end)
-        };
+        let (piece, end) = self.piece(block);
         let (sector, left) = (piece.sector + (block - piece.from), end - block);
         match &self.tracks {
             Tracks::Zones(zones, mapping) => {
-                let number = zones.partition_point(|zone| zone.end <= sector);
-                self.in_zone(&zones[number], *mapping, sector, left, block)
+                let last = &zones[self.last_zone.get()];
+                let zone = if last.first <= sector && sector < last.end {
+                    last
+                } else {
+                    let number = zones.partition_point(|zone| zone.end <= sector);
+                    self.last_zone.set(number);
+                    &zones[number]
+                };
+                self.in_zone(zone, *mapping, sector, left, block)
             }
             Tracks::Index(index) => index.address(sector, left, block),
         }
+    }
+
+    /// The piece that holds `block`, and its end.
+    #[inline]
+    fn piece(&self, block: u64) -> (Piece, u64) {
+        let end_of = |at: usize| self.pieces.get(at + 1).map_or(self.capacity, |next| next.from);
+        let last = self.last_piece.get();
+        let (piece, end) = (self.pieces[last], end_of(last));
+        if piece.from <= block && block < end {
+            return (piece, end);
+        }
+        let at = self.pieces.partition_point(|piece| piece.from <= block) - 1;
+        self.last_piece.set(at);
+        (self.pieces[at], end_of(at))
     }
 
     #[inline]
