@@ -203,8 +203,8 @@ pub trait PagedController: PagedPolicy + Sized {
         }
         let queued = ctx.now().since(since) - done.latency;
         let mut breakdown = done.breakdown.plus(LatencyPhase::Queue, queued);
-        for phase in LatencyPhase::ALL {
-            breakdown.add(phase, waited.get(phase));
+        for (phase, time) in waited.phases() {
+            breakdown.add(phase, time);
         }
         let copy = self.before_completion(ctx, &pending);
         if pending.failed {
