@@ -36,20 +36,12 @@ coded! {
 }
 
 /// A request's latency, split into phases, which sum to the latency.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyBreakdown {
     times: [SimDuration; LatencyPhase::COUNT],
-    /// The phases time was added to, as bits: most requests have a few of them.
+    /// The phases that took time, as bits: most requests have a few of them.
     present: u32,
 }
-
-impl PartialEq for LatencyBreakdown {
-    fn eq(&self, other: &Self) -> bool {
-        self.times == other.times
-    }
-}
-
-impl Eq for LatencyBreakdown {}
 
 impl LatencyBreakdown {
     /// No time in any phase.
@@ -59,7 +51,7 @@ impl LatencyBreakdown {
     #[inline]
     pub fn add(&mut self, phase: LatencyPhase, time: SimDuration) {
         self.times[phase as usize] += time;
-        self.present |= 1 << phase as u32;
+        self.present |= u32::from(!time.is_zero()) << phase as u32;
     }
 
     /// The phases that took time, in their order, and how long.
@@ -67,14 +59,10 @@ impl LatencyBreakdown {
     pub fn phases(&self) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
         let mut left = self.present;
         std::iter::from_fn(move || {
-            while left != 0 {
-                let at = left.trailing_zeros() as usize;
-                left &= left - 1;
-                if !self.times[at].is_zero() {
-                    return Some((LatencyPhase::ALL[at], self.times[at]));
-                }
-            }
-            None
+            let at = left.trailing_zeros() as usize;
+            let phase = *LatencyPhase::ALL.get(at)?;
+            left &= left - 1;
+            Some((phase, self.times[at]))
         })
     }
 

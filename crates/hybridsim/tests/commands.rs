@@ -111,9 +111,14 @@ fn the_cache_of_preconditioned_devices_is_shown_and_cleared() {
         text(&output.stdout)
     };
     assert!(with_cache(&["cache"]).contains("0 states"));
+    // A state that the user saved there is none of the cache.
+    fs::create_dir(&cache).expect("a writable folder");
+    let saved = cache.join("mine.state");
+    fs::write(&saved, "of the user").expect("a writable folder");
     with_cache(&["run", &ssd]);
     assert!(with_cache(&["cache"]).contains("1 states"));
     assert!(with_cache(&["cache", "--clear"]).contains("1 states deleted"));
+    assert!(saved.exists());
     assert!(with_cache(&["cache"]).contains("0 states"));
 }
 

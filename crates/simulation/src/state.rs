@@ -175,6 +175,14 @@ pub struct PreconditionCache {
     pub keep_from: Duration,
 }
 
+/// Whether a file of this name is of the cache: states that the user saved are not.
+fn is_of_cache(name: &str) -> bool {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    let Some((hash, ending)) = name.split_once('.') else { return false };
+    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash && (ending == "state" || ending.ends_with(".partial"))
+}
+
 /// Size of a [`PreconditionCache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheUsage {
@@ -234,7 +242,7 @@ impl PreconditionCache {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
             .filter_map(|entry| {
                 let entry = entry.ok()?;
-                let ours = entry.path().extension().is_some_and(|e| e == "state" || e == "partial");
+                let ours = is_of_cache(&entry.file_name().to_string_lossy());
                 let meta = entry.metadata().ok().filter(|meta| ours && meta.is_file())?;
                 Some((meta.modified().ok()?, meta.len(), entry.path()))
             })

@@ -303,8 +303,8 @@ impl FlashBacked {
             return;
         }
         // Requests of a step are issued together, so the last one has the latency of the step.
-        for part in LatencyPhase::ALL {
-            active.breakdown.add(part, done.breakdown.get(part));
+        for (phase, time) in done.breakdown.phases() {
+            active.breakdown.add(phase, time);
         }
         let (step, failed) = (active.step, active.failed);
         match (step, failed) {

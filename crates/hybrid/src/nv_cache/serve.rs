@@ -250,8 +250,8 @@ impl NvCacheDisk {
         }
         // All requests of a phase are issued together, so the last one has the latency of the
         // phase.
-        for part in LatencyPhase::ALL {
-            job.breakdown.add(part, done.breakdown.get(part));
+        for (phase, time) in done.breakdown.phases() {
+            job.breakdown.add(phase, time);
         }
         job.since = ctx.now();
         let Job { phase, failed, request, moves, .. } = *job;

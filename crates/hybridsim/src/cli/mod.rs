@@ -60,7 +60,7 @@ enum Command {
     Schema,
     /// Run random systems under random workloads with all checks enabled
     Fuzz(FuzzArgs),
-    /// Write a commented scenario to start from
+    /// Write a commented scenario to start from, and the schema for editors beside it
     New(new::NewArgs),
     /// Show or clear the cached states of preconditioned devices
     Cache(cache::CacheArgs),
