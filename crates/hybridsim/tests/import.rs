@@ -183,18 +183,44 @@ impl hybridsim_import::FileSource for Only {
     }
 }
 
+/// The SSD and the MEMS store of DiskSim's extensions, on the simulator's own devices.
+#[test]
+fn devices_of_the_extensions_take_the_times_of_their_parameters() {
+    const SOLID: &str = include_str!("../../../tools/import/tests/solid.parv");
+    let mean = |text: &str| {
+        let request = Request { file: "specimen.parv".to_owned(), ..Request::default() };
+        let imported = disksim(&request, &mut Only(text.to_owned())).expect("it imports");
+        assert_eq!(imported.warnings, [""; 0]);
+        mean_ms(&imported.text)
+    };
+    // Command overhead, the page's read and its transfer over channel and link; few requests meet.
+    let read = 0.012 + 0.025 + 4096.0 * 0.000025 + 8.0 * 0.0002384;
+    let found = mean(SOLID);
+    assert!((found / read - 1.0).abs() < 0.005, "{found} ms, expected {read}");
+    // Published: 0.703 ms at random over the whole sled, and 0.2 ms of command overhead; the
+    // generator uses a sixteenth of it.
+    let found = mean(&SOLID.replace("devices = [ ssd0 ]", "devices = [ mems0 ]"));
+    println!("MEMS store {found:.3} ms");
+    assert!((0.5..0.9).contains(&found), "{found} ms");
+}
+
 /// Every parameter made absurd: what still imports checks, or says where it does not, and what
 /// checks builds, or says why not; nothing panics.
 #[test]
 fn scenarios_of_absurd_parameters_are_answered() {
-    const SPECIMEN: &str = include_str!("../../../tools/import/tests/specimen.parv");
+    const SPECIMENS: [&str; 2] = [
+        include_str!("../../../tools/import/tests/specimen.parv"),
+        include_str!("../../../tools/import/tests/solid.parv"),
+    ];
     let registry = hybridsim_simulation::registry::standard();
     let (mut built, mut refused) = (0, 0);
-    for (at, sign) in SPECIMEN.match_indices(" = ") {
-        let from = at + sign.len();
-        let end = from + SPECIMEN[from..].find([',', '\n', '}']).expect("a value ends");
+    let values = SPECIMENS
+        .iter()
+        .flat_map(|text| text.match_indices(" = ").map(move |(at, sign)| (*text, at + sign.len())));
+    for (specimen, from) in values {
+        let end = from + specimen[from..].find([',', '\n', '}']).expect("a value ends");
         for absurd in ["-7", "0", "0.37", "9000000000000000000", "1e308", "1e-308"] {
-            let text = format!("{}{absurd}{}", &SPECIMEN[..from], &SPECIMEN[end..]);
+            let text = format!("{}{absurd}{}", &specimen[..from], &specimen[end..]);
             let request = Request { file: "specimen.parv".to_owned(), ..Request::default() };
             let Ok(imported) = disksim(&request, &mut Only(text)) else { continue };
             let source = SourceText { name: "imported".to_owned(), text: imported.text };

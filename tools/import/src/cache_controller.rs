@@ -25,7 +25,7 @@ pub const CACHE_MEMORY: ParameterTable = ParameterTable {
     rows: &[
         row("Cache size", Sectors("size")),
         row("SLRU segments", Described("`protected_share`, the share of the last one")),
-        row("Line size", Sectors("line_size")),
+        row("Line size", Sectors("page_size")),
         row("Bit granularity", Unsupported(1.0, "lines are valid sector by sector")),
         row("Lock granularity", Described("nothing: requests lock their lines")),
         row("Shared read locks", Flag("shared_read_locks")),

@@ -149,9 +149,29 @@ impl Link {
         Self { read_ms: ms, write_ms: ms }
     }
 
+    /// The `Bulk sector transfer time` of a device in both directions.
+    pub(crate) fn of(block: &Block) -> Result<Self> {
+        let time = block.get("Bulk sector transfer time");
+        Ok(Self::both(time.map_or(Ok(0.0), |item| item.number_in(0.0, 1e6))?))
+    }
+
     pub(crate) fn slowest_ms(self) -> f64 {
         self.read_ms.max(self.write_ms)
     }
+
+    /// `host_rate` of a device with one rate for both directions.
+    pub(crate) fn host_rate(self, lines: &mut TomlTable) {
+        let sector_ms = self.slowest_ms();
+        if sector_ms > 0.0 {
+            let comment = format!("a sector in {sector_ms} ms, the slowest link");
+            lines.set("host_rate", rate(sector_ms), comment);
+        }
+    }
+}
+
+/// The rate at which a sector takes `sector_ms`.
+pub(crate) fn rate(sector_ms: f64) -> String {
+    format!("\"{}B/s\"", (512.0 / (sector_ms / 1e3)).round().max(1.0))
 }
 
 /// The keys of a `hard-disk`. `above` is the slowest link above it.
@@ -204,18 +224,17 @@ fn link(block: &Block, above: Link, lines: &mut TomlTable, log: &mut ImportLog) 
         log.warn(item.location, "a negative `Bulk sector transfer time` is read as 0");
     }
     let link = above.and(Link::both(own.max(0.0)));
-    let mut rate = |key: &str, sector_ms: f64| {
-        let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
+    let mut set = |key: &str, sector_ms: f64| {
         let of = if own >= sector_ms { "drive" } else { "bus" };
         let comment =
             format!("a sector in {sector_ms} ms, the {of}'s time; {}", log.line(item.location));
-        lines.set(key, format!("\"{rate}B/s\""), comment);
+        lines.set(key, rate(sector_ms), comment);
     };
     if link.read_ms > 0.0 {
-        rate("host_rate", link.read_ms);
+        set("host_rate", link.read_ms);
     }
     if link.write_ms > 0.0 && link.write_ms != link.read_ms {
-        rate("host_write_rate", link.write_ms);
+        set("host_write_rate", link.write_ms);
     }
     Ok(())
 }

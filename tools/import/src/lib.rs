@@ -1,4 +1,4 @@
-//! Reads DiskSim 4 parameter files and writes scenarios.
+//! Reads DiskSim 4 parameter files, its MEMS and SSD models included, and writes scenarios.
 //!
 //! [`disksim`] reads files through [`FileSource`] and returns a commented TOML scenario with a list
 //! of what is not supported. One table per DiskSim block ([`TABLES`]) maps its parameters.
@@ -7,11 +7,13 @@ mod cache_controller;
 mod disk;
 mod indexed;
 mod mechanics;
+mod mems;
 mod model;
 mod parse;
 mod queue;
 pub mod search_path;
 mod source;
+mod ssd;
 mod syntax;
 mod system;
 mod table;
@@ -29,6 +31,7 @@ use model::Model;
 use parse::SourceReader;
 use source::{LocatedError, Result, SourceLocation, quote};
 use std::fmt::Write;
+use syntax::Block;
 use table::{ImportLog, TomlTable, string, wrap};
 
 /// The tables of all blocks, in the order of the DiskSim manual.
@@ -50,6 +53,8 @@ pub const TABLES: &[ParameterTable] = &[
     zoned::ZONE,
     indexed::LAYOUT,
     system::SIMPLE,
+    mems::MEMS,
+    ssd::SSD,
     system::LOGORG,
     system::SYNCSET,
     workload::PROCESSES,
@@ -199,17 +204,18 @@ fn preset(
     files: &mut dyn FileSource,
     log: &mut ImportLog,
 ) -> Result<String> {
-    let drives = model.of_kind("disksim_disk");
+    let drives: Vec<&Block> =
+        topology::DEVICES.iter().flat_map(|kind| model.of_kind(kind)).collect();
     let [drive] = drives.as_slice() else {
         let location = SourceLocation { file: 0, line: 1, column: 1 };
         let message = format!(
-            "{} has no topology and {} drives; a scenario needs a topology, a preset one drive",
+            "{} has no topology and {} devices; a scenario needs a topology, a preset one device",
             quote(&request.file),
             drives.len()
         );
         return Err(LocatedError::new(location, message));
     };
-    let lines = disk::lines(drive, disk::Link::default(), files, log)?;
+    let (lines, _) = topology::device(drive, disk::Link::default(), files, log)?;
     let mut out = String::new();
     lines.render(&mut out);
     Ok(out)

@@ -1,6 +1,6 @@
 //! The system: driver, simple devices and logical organisations.
 
-use crate::disk::Link;
+use crate::disk::{Link, rate};
 use crate::model::Model;
 use crate::queue;
 use crate::queue::DRIVE_QUEUE;
@@ -209,8 +209,7 @@ pub(crate) fn simple(block: &Block, bus_ms: f64, log: &mut ImportLog) -> Result<
     lines.set("latency", ms(whole), "access time, command overhead and bus transaction latency");
     let sector_ms = time("Bulk sector transfer time")?.max(bus_ms);
     if sector_ms > 0.0 {
-        let rate = (512.0 / (sector_ms / 1e3)).round().max(1.0);
-        lines.set("rate", format!("\"{rate}B/s\""), format!("a sector in {sector_ms} ms"));
+        lines.set("rate", rate(sector_ms), format!("a sector in {sector_ms} ms"));
     }
     lines.set("servers", "1", "");
     convert(&SIMPLE, block, &mut lines, log)?;

@@ -1,11 +1,13 @@
 //! Converts the topology: buses, controllers and devices.
 
 use crate::cache_controller::CacheController;
-use crate::disk::{self, Link};
+use crate::disk::{self, DISK, Link};
+use crate::mems::{self, MEMS};
 use crate::model::Model;
 use crate::source::{FileSource, LocatedError, Result, quote};
+use crate::ssd::{self, SSD};
 use crate::syntax::{Block, TopologyNode};
-use crate::system::{Component, RequestTarget, SharedBus, System, bare, free_name, simple};
+use crate::system::{Component, RequestTarget, SIMPLE, SharedBus, System, bare, free_name, simple};
 use crate::table::Conversion::{Described, OutputOnly, Unsupported};
 use crate::table::{ImportLog, ParameterTable, TomlTable, convert, ms, row, string, strings};
 
@@ -39,6 +41,32 @@ pub const CONTROLLER: ParameterTable = ParameterTable {
     ],
 };
 
+/// The kinds of devices.
+pub(crate) const DEVICES: &[&str] = &[DISK.kind, SIMPLE.kind, MEMS.kind, SSD.kind];
+
+/// The keys of the device `block` describes, and its sectors. `above` is the slowest link above
+/// it.
+pub(crate) fn device(
+    block: &Block,
+    above: Link,
+    files: &mut dyn FileSource,
+    log: &mut ImportLog,
+) -> Result<(TomlTable, u64)> {
+    let counted = |block: &Block| Ok(block.need("Block count")?.whole_in(1, 1 << 50)? as u64);
+    match block.kind.as_str() {
+        kind if kind == DISK.kind => {
+            let lines = disk::lines(block, above, files, log)?;
+            Ok((lines, counted(block.need("Model")?.block()?)?))
+        }
+        kind if kind == MEMS.kind => Ok((mems::lines(block, above, log)?, mems::sectors(block)?)),
+        kind if kind == SSD.kind => Ok((ssd::lines(block, above, log)?, ssd::sectors(block)?)),
+        _ => {
+            let sectors = counted(block)?;
+            Ok((simple(block, above.slowest_ms(), log)?, sectors))
+        }
+    }
+}
+
 /// Visits the topology and creates the components.
 pub(crate) struct TopologyBuilder<'a> {
     pub model: &'a Model,
@@ -62,21 +90,14 @@ impl TopologyBuilder<'_> {
             "disksim_iodriver" => self.below(node, above, log),
             "disksim_bus" => self.bus(node, block, above, log),
             "disksim_ctlr" => self.controller(node, block, above, log),
-            "disksim_disk" => {
-                let lines = disk::lines(block, above, self.files, log)?;
-                let sectors = block.need("Model")?.block()?.need("Block count")?;
-                let sectors = sectors.whole_in(1, 1 << 50)? as u64;
-                self.device(node, lines, sectors)
-            }
-            "disksim_simpledisk" => {
-                let sectors = block.need("Block count")?.whole_in(1, 1 << 50)? as u64;
-                let lines = simple(block, above.slowest_ms(), log)?;
-                self.device(node, lines, sectors)
+            kind if DEVICES.contains(&kind) => {
+                let (lines, sectors) = device(block, above, self.files, log)?;
+                self.add(node, lines, sectors)
             }
             other => {
                 let message = format!(
-                    "expected disksim_bus, disksim_ctlr, disksim_disk or disksim_simpledisk, \
-                     found {}; other devices cannot be imported",
+                    "expected disksim_bus, disksim_ctlr or one of {}, found {}",
+                    DEVICES.join(", "),
                     quote(other)
                 );
                 Err(LocatedError::new(node.location, message))
@@ -105,6 +126,9 @@ impl TopologyBuilder<'_> {
         let arbitration = time("Arbitration time")?;
         let waits = own.slowest_ms() > 0.0 || arbitration > 0.0;
         if node.children.len() < 2 || !waits || !self.can_share(node) {
+            if let Some(item) = block.get("Arbitration time").filter(|_| arbitration > 0.0) {
+                log.warn(item.location, "arbitration takes no time on a bus that is not shared");
+            }
             if waits && node.children.len() > 1 {
                 log.warn(block.location, "devices on this bus are simulated without contention");
             }
@@ -192,7 +216,7 @@ impl TopologyBuilder<'_> {
         CacheController { topology: self, block, devices }.convert(kind.location, log)
     }
 
-    fn device(&mut self, node: &TopologyNode, lines: TomlTable, sectors: u64) -> Result<()> {
+    fn add(&mut self, node: &TopologyNode, lines: TomlTable, sectors: u64) -> Result<()> {
         if !node.children.is_empty() {
             return Err(LocatedError::new(node.location, "a device cannot have children"));
         }

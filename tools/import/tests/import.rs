@@ -147,7 +147,7 @@ fn hostile_files_get_one_located_answer() {
         assert!(error.contains(expect), "{error} does not say {expect}");
         assert!(error.len() < 600, "{error}");
     };
-    check("", "main.parv:1:1", "no topology and 0 drives");
+    check("", "main.parv:1:1", "no topology and 0 devices");
     check("source loop", "loop:1:1", "nested more than");
     check("source twice", "twice:", "nested more than");
     check("source missing", "main.parv:1:1", "there is no file missing");

@@ -3,7 +3,7 @@
 //! one located error, or a scenario that says what it left out; never a panic, a hang or a silent
 //! change.
 //!
-//! A specimen of our own is always broken; with `HYBRIDSIM_DATA` DiskSim's own files are, too.
+//! Specimens of our own are always broken; with `HYBRIDSIM_DATA` DiskSim's own files are, too.
 
 use hybridsim_import::{
     Conversion, FileSource, ImportError, Imported, ParameterRow, ParameterTable, Request, TABLES,
@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const SPECIMEN: &str = include_str!("specimen.parv");
+/// Parameter files of our own: disks, and the SSDs and MEMS stores of DiskSim's extensions.
+const SPECIMENS: &[(&str, &str)] =
+    &[("specimen.parv", include_str!("specimen.parv")), ("solid.parv", include_str!("solid.parv"))];
 
 /// FileSource in memory, read from folders when they are first asked for.
 #[derive(Clone, Default)]
@@ -23,8 +25,8 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn specimen() -> Self {
-        let texts = [("specimen.parv".to_owned(), SPECIMEN.to_owned())].into();
+    fn specimen(name: &str, text: &str) -> Self {
+        let texts = [(name.to_owned(), text.to_owned())].into();
         Self { texts, folders: Vec::new() }
     }
 }
@@ -182,6 +184,7 @@ const CHANGES: &[(&str, Change)] = &[
 fn break_parameters(main: &str, file: &str, shelf: &Shelf, every: usize) -> Vec<String> {
     let text = &shelf.texts[file];
     let whole = import(main, &mut shelf.clone()).expect("it imports before it is broken");
+    let is_specimen = SPECIMENS.iter().any(|(name, _)| *name == file);
     let mut silent = Vec::new();
     for found in parameters(text).into_iter().step_by(every) {
         let (name, value) = (&text[found.name.clone()], text[found.value.clone()].trim());
@@ -210,7 +213,7 @@ fn break_parameters(main: &str, file: &str, shelf: &Shelf, every: usize) -> Vec<
             let changed =
                 same || body(&answer) != body(&whole) || answer.warnings != whole.warnings;
             // What DiskSim asks for and we have a default for may be left out.
-            if !changed && *what != "dropped" && !may_be_silent(name, file == "specimen.parv") {
+            if !changed && *what != "dropped" && !may_be_silent(name, is_specimen) {
                 silent.push(format!("{file}: {name} = {value} {what}"));
             }
             let reported = answer.warnings.iter().any(|warning| warning.contains(name));
@@ -253,11 +256,13 @@ fn cut_short(main: &str, file: &str, shelf: &Shelf, every: usize) {
 
 #[test]
 fn a_broken_specimen_is_reported() {
-    let shelf = Shelf::specimen();
-    assert_eq!(parameters(SPECIMEN).len(), SPECIMEN.matches(" = ").count());
-    let silent = break_parameters("specimen.parv", "specimen.parv", &shelf, 1);
-    assert_eq!(silent, [""; 0]);
-    cut_short("specimen.parv", "specimen.parv", &shelf, 1);
+    for (name, text) in SPECIMENS {
+        let shelf = Shelf::specimen(name, text);
+        assert_eq!(parameters(text).len(), text.matches(" = ").count());
+        let silent = break_parameters(name, name, &shelf, 1);
+        assert_eq!(silent, [""; 0]);
+        cut_short(name, name, &shelf, 1);
+    }
 }
 
 /// The files of the shared data, each with all it reads.
