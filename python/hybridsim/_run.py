@@ -77,8 +77,8 @@ def run(
 
     `progress` shows progress on standard error, or calls a function repeatedly. `observe` is
     called with every event, in batches; `hybridsim.events` describes them. `requests` names a file
-    for the list of all requests (``requests.csv`` in `docs/results.md`). `plugins` are policies to
-    register first.
+    for the list of all requests (``requests.csv`` in `docs/reference/results.md`). `plugins` are
+    policies to register first.
 
     Raises a `ScenarioError`, a `TraceError`, or a `RunError` with the results so far. Other
     threads continue to run; Ctrl-C interrupts, and the `KeyboardInterrupt` has the results so far

@@ -1,6 +1,6 @@
 """The results of a run.
 
-Attributes have the names of the JSON document (``docs/results.md`` defines every key):
+Attributes have the names of the JSON document (``docs/reference/results.md`` defines every key):
 ``result.latency_ns.read.p99`` is ``["latency_ns"]["read"]["p99"]``. Times are in nanoseconds of
 simulated time, sizes in bytes, energy in joules, unless the name says otherwise. A value that does
 not exist, such as the mean of nothing, is ``None``.

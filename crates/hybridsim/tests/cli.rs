@@ -640,8 +640,8 @@ fn every_topology_builds_and_its_picture_is_up_to_date() {
         let output = call(&["draw", path.to_str().expect("UTF-8")]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        let picture = root().join(format!("docs/topologies/{stem}.svg"));
-        let kept = fs::read_to_string(&picture).expect("its picture is in docs/topologies");
+        let picture = root().join(format!("docs/models/topologies/{stem}.svg"));
+        let kept = fs::read_to_string(&picture).expect("its picture is in docs/models/topologies");
         assert_eq!(text(&output.stdout), kept, "{stem}: draw it again with `hybridsim draw`");
         count += 1;
     }

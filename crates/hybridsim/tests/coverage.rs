@@ -47,7 +47,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn every_file_and_test_of_the_table_exists() {
-    let text = read("docs/coverage.md");
+    let text = read("docs/papers/coverage.md");
     let rows = rows(&text);
     assert!(rows.len() > 140, "only {} rows were found", rows.len());
     let mut tests = 0;
@@ -76,7 +76,7 @@ fn every_file_and_test_of_the_table_exists() {
 
 #[test]
 fn the_table_names_the_claims_that_are_reproduced_and_no_others() {
-    let text = read("docs/coverage.md");
+    let text = read("docs/papers/coverage.md");
     let rows = rows(&text);
     let words = rows.iter().flat_map(|row| row[3].split([',', ' ', ';']));
     let named: BTreeSet<&str> = words.filter(|word| is_id(word)).collect();

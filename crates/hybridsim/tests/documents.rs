@@ -81,7 +81,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 fn links_and_paths_lead_somewhere() {
     let mut seen = 0;
     let documents = documents();
-    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/traces.md"] {
+    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/reference/traces.md"] {
         assert!(documents.contains(&PathBuf::from(page)), "{page} was not found");
     }
     for document in &documents {

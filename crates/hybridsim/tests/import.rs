@@ -40,7 +40,7 @@ fn mean_ms(text: &str) -> f64 {
 
 /// A regression scenario: its file, its trace, what DiskSim 4.0 gives (ms), and how far off this
 /// may be. What its authors expect is in `hybridsim reproduce disk/regressions`. That of the memory
-/// cache is not reproduced (docs/import.md).
+/// cache is not reproduced (docs/reference/import.md).
 struct Regression(&'static str, Option<(&'static str, Option<&'static str>)>, f64, f64);
 
 const REGRESSIONS: &[Regression] = &[
@@ -161,14 +161,15 @@ fn tables() -> String {
 #[test]
 fn the_page_shows_the_tables_the_importer_uses() {
     const MARK: &str = "<!-- tables -->\n";
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/import.md");
-    let page = std::fs::read_to_string(path).expect("docs/import.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/import.md");
+    let page = std::fs::read_to_string(path).expect("docs/reference/import.md");
     let (head, shown) = page.split_once(MARK).expect("the mark before the tables");
     if std::env::var_os("HYBRIDSIM_BLESS").is_some() {
-        std::fs::write(path, format!("{head}{MARK}{}", tables())).expect("docs/import.md");
+        std::fs::write(path, format!("{head}{MARK}{}", tables()))
+            .expect("docs/reference/import.md");
         return;
     }
-    assert!(shown == tables(), "docs/import.md is old: run with HYBRIDSIM_BLESS=1");
+    assert!(shown == tables(), "docs/reference/import.md is old: run with HYBRIDSIM_BLESS=1");
 }
 
 /// One file, in memory.

@@ -22,7 +22,7 @@ fn run(system: &str, requests: u64, every: u64) -> RunOutput {
     run::run(&scenario, &registry, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `docs/flash-backed.md` says that this command shows the loss.
+/// `docs/models/flash-backed.md` says that this command shows the loss.
 #[test]
 fn the_printed_order_of_flash_backed_requests_loses_data() {
     let registry = standard();

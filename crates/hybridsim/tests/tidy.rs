@@ -78,7 +78,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("CHANGELOG.md", "beat"),
     // Names of DiskSim's parameters.
     ("tools/import/", "stamp"),
-    ("docs/import.md", "stamp"),
+    ("docs/reference/import.md", "stamp"),
 ];
 /// Lines that have to spell a former name.
 const FORMER_NAMES: &[&str] = &["formerly(", "alias = "];

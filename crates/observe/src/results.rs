@@ -1,4 +1,4 @@
-//! The summary of a run, as it is stored and printed. `docs/results.md` documents every key.
+//! The summary of a run, as stored and printed. `docs/reference/results.md` documents every key.
 //!
 //! Ratios are computed here, from sums; one without a denominator is `null`, never NaN.
 

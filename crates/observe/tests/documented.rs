@@ -1,4 +1,4 @@
-//! Every key a run can produce stands in `docs/results.md`.
+//! Every key a run can produce stands in `docs/reference/results.md`.
 
 use hybridsim_cache::CacheEvent;
 use hybridsim_disk::DiskEvent;
@@ -84,10 +84,10 @@ fn every_key_is_documented() {
     assert!(component.power.is_some() && component.disk.is_some() && component.flash.is_some());
     assert!(component.cache.is_some() && component.queue.is_some());
 
-    let page = include_str!("../../../docs/results.md");
+    let page = include_str!("../../../docs/reference/results.md");
     let mut found = BTreeSet::new();
     keys(&serde_json::to_value(&run).expect("plain values"), false, &mut found);
     assert!(found.len() > 100, "{found:?}");
     let missing: Vec<_> = found.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
-    assert!(missing.is_empty(), "not in docs/results.md: {missing:?}");
+    assert!(missing.is_empty(), "not in docs/reference/results.md: {missing:?}");
 }

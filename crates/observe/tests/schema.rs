@@ -1,4 +1,4 @@
-//! The reference of results (`docs/results.md`) and the Python classes that hold them
+//! The reference of results (`docs/reference/results.md`) and the Python classes that hold them
 //! (`python/hybridsim/_schema.py`) are generated from the comments of the serialized structs, in
 //! `src/results.rs` and `src/metrics`. After a change there, run this test with
 //! `HYBRIDSIM_BLESS=1`.
@@ -301,13 +301,13 @@ fn check(path: &str, text: &str) {
 
 #[test]
 fn the_reference_of_results_is_generated() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
-    let page = fs::read_to_string(path).expect("docs/results.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/results.md");
+    let page = fs::read_to_string(path).expect("docs/reference/results.md");
     let (head, rest) = page.split_once(BEGIN).expect("the mark before the tables");
     let (_, foot) = rest.split_once(END).expect("the mark behind the tables");
     let tables = reference(&structs());
     assert!(tables.matches("\n| `").count() > 120, "{tables}");
-    check("docs/results.md", &format!("{head}{BEGIN}\n{tables}\n{END}{foot}"));
+    check("docs/reference/results.md", &format!("{head}{BEGIN}\n{tables}\n{END}{foot}"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Results in the format of `fio --output-format=json`. `docs/results.md` lists what has no
-//! counterpart.
+//! Results in the format of `fio --output-format=json`. `docs/reference/results.md` lists what
+//! has no counterpart.
 
 use hybridsim_observe::results::Throughput;
 use hybridsim_observe::{Latencies, LatencyFold, Op, RunResults};

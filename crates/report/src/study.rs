@@ -284,7 +284,7 @@ fn terminal_row(out: &mut String, row: &Row, style: Style) {
     }
 }
 
-/// All rows as one JSON document; `docs/reproduce.md` defines its keys.
+/// All rows as one JSON document; `docs/papers/reproduce.md` defines its keys.
 ///
 /// # Panics
 /// Never: rows hold only plain values.

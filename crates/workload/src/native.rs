@@ -2,7 +2,7 @@
 //!
 //! A header, blocks of records stored by column and compressed with zstd, and an end section with
 //! the totals. Every section has a CRC-32 and the file a BLAKE3 digest, so damage is detected and
-//! located. `docs/traces.md` gives the layout byte by byte.
+//! located. `docs/reference/traces.md` gives the layout byte by byte.
 
 mod block;
 mod column;

@@ -68,7 +68,7 @@ const DRIVES: [Drive; 8] = [
 /// The logs' format.
 const FORMAT: &str = "disksim-validate";
 
-/// What is known of drives that come out worse; see `docs/disk.md`.
+/// What is known of drives that come out worse; see `docs/models/disk.md`.
 const KNOWN: [(&str, &str); 1] = [(
     "Seagate ST41601N",
     "random writes after reads begin 0.5 ms before its parameter file says (2.059 ms): with 1.6 ms \

@@ -129,7 +129,7 @@ const MECHANICS: &[Param] = &[
         "Part of the shortest seek that a read takes at least when the drive has rested for a \
          turn, even on the track the head is on. Assumed: half of the shortest seek is settling. \
          That there is such a time was learnt from the logs of four measured drives; fitted to \
-         them it would be 0.8, which does not hold for each of them (docs/disk.md).",
+         them it would be 0.8, which does not hold for each of them (docs/models/disk.md).",
     ),
     Param::with(
         "zero_latency",

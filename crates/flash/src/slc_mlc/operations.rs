@@ -47,7 +47,7 @@ pub struct Batch {
 /// Declares statistics by variant and name in results.
 macro_rules! statistics {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// Numbers reported as custom events. `docs/slc-mlc.md` describes each.
+        /// Numbers reported as custom events. `docs/models/slc-mlc.md` describes each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Statistic { $($variant),* }

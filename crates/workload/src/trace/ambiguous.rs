@@ -1,4 +1,5 @@
-//! What the formats make of content that several of them accept, as `docs/traces.md` shows it.
+//! What the formats make of content that several of them accept; shown in
+//! `docs/reference/traces.md`.
 
 use super::detect::choose;
 use super::{Confidence, ENTRIES, FileHead};
@@ -83,7 +84,7 @@ const END: &str = "\n<!-- end -->";
 
 #[test]
 fn the_table_of_ambiguous_content_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/traces.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/traces.md");
     let page = std::fs::read_to_string(&path).expect("a page");
     let (before, rest) = page.split_once(BEGIN).expect("where the table begins");
     let (written, after) = rest.split_once(END).expect("where the table ends");

@@ -53,7 +53,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         name: "binary",
         summary: "Any binary records of fixed length whose fields you describe, such as bare block \
                   numbers.",
-        origin: "docs/traces.md",
+        origin: "docs/reference/traces.md",
         params: &[LAYOUT, TIME, TIME_UNIT, OP, READ, OFFSET, SIZE, VOLUME, UNIT, SIZE_UNIT],
     },
     // Any file fits.

@@ -63,7 +63,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "columns",
         summary: "Any table of text whose columns you describe: time, op, offset, size, volume.",
-        origin: "docs/traces.md",
+        origin: "docs/reference/traces.md",
         params: &[TIME, TIME_UNIT, OP, READ, OFFSET, SIZE, VOLUME, UNIT, SIZE_UNIT, SEPARATOR],
     },
     sniff,

@@ -14,7 +14,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "csv",
         summary: "CSV with a header line: time_ns, op, volume, lba, sectors, flags, response_ns.",
-        origin: "docs/traces.md",
+        origin: "docs/reference/traces.md",
         params: &[],
     },
     sniff: |head| match head.bytes.starts_with(HEADER.as_bytes()) {

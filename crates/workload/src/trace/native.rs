@@ -10,7 +10,7 @@ pub(crate) const ENTRY: FormatEntry = FormatEntry {
     description: Description {
         name: "native",
         summary: "hybridsim's own: compact, checked, and the fastest to read (.hst).",
-        origin: "docs/traces.md",
+        origin: "docs/reference/traces.md",
         params: &[],
     },
     sniff: |head| match head.bytes.starts_with(&MAGIC) {

@@ -32,7 +32,7 @@ pub(super) const ENTRY: WriterEntry = WriterEntry {
     description: Description {
         name: "csv",
         summary: "CSV with a header line: time_ns, op, volume, lba, sectors, flags, response_ns.",
-        origin: "docs/traces.md",
+        origin: "docs/reference/traces.md",
         params: &[],
     },
     extension: "csv",

@@ -90,7 +90,7 @@ fn left(found: &DiskCalibration<'_>) -> String {
     };
     format!(
         "none of these constants explains the rest, whose largest part, class by class ({:.0} % of \
-         the squares of one half), are {} {}s{after} (docs/disk.md)",
+         the squares of one half), are {} {}s{after} (docs/models/disk.md)",
         share * 100.0,
         class.place,
         class.op
