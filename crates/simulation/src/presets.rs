@@ -38,6 +38,18 @@ pub fn list() -> Vec<(String, String)> {
     all
 }
 
+/// Names of all embedded presets, each with the kind of component it describes.
+pub fn kinds() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    walk(&PRESETS, &mut |name, text| {
+        let table: toml::Table = text.parse().expect("presets are checked by a test");
+        let kind = table.get("kind").and_then(toml::Value::as_str).unwrap_or_default();
+        all.push((name.to_owned(), kind.to_owned()));
+    });
+    all.sort();
+    all
+}
+
 /// The text of preset `name`: embedded, or a file if it ends in `.toml`.
 ///
 /// # Errors

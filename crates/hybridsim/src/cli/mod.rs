@@ -2,6 +2,7 @@
 
 mod cache;
 mod calibrate;
+mod examples;
 mod export;
 mod generate;
 mod import;
@@ -10,6 +11,7 @@ mod mrc;
 mod new;
 mod output;
 mod progress;
+mod reference;
 mod reproduce;
 mod run;
 mod sweep;
@@ -54,7 +56,7 @@ enum Command {
     Import(import::ImportCommand),
     /// List the categories of entries, or the entries of one category
     List(ListArgs),
-    /// Show help, default and range of a scenario key, a component or a policy
+    /// Explain a scenario key, an entry, a preset, a key of results, or a word of another tool
     Explain(ExplainArgs),
     /// Print the scenario format as JSON Schema, for editors
     Schema,
@@ -62,6 +64,8 @@ enum Command {
     Fuzz(FuzzArgs),
     /// Write a commented scenario to start from, and the schema for editors beside it
     New(new::NewArgs),
+    /// Write the example scenarios and recorded traces into a folder
+    Examples(examples::ExamplesArgs),
     /// Show or clear the cached states of preconditioned devices
     Cache(cache::CacheArgs),
     /// Print a completion script for a shell
@@ -202,7 +206,8 @@ struct ListArgs {
 
 #[derive(Args)]
 struct ExplainArgs {
-    /// A key (rpm, host.queue_depth), an entry (hard-disk, greedy), or a category (ftl)
+    /// A key (rpm, host.queue_depth), an entry (hard-disk, greedy), a category (ftl), a preset
+    /// (sata-ssd), a key of results (p99), or a word such as WAF, iodepth or konanki
     key: String,
 }
 
@@ -265,8 +270,9 @@ fn dispatch(registry: &Registry, command: Command) -> Result<(), Failure> {
         Command::Schema => inspect::schema(registry),
         Command::Fuzz(args) => run::fuzz(registry, args.seed, args.runs),
         Command::New(args) => new::new(registry, &args),
+        Command::Examples(args) => examples::examples(&args),
         Command::Cache(args) => cache::cache(&args),
         Command::Completions(args) => generate::completions(&args),
-        Command::Man(args) => generate::man(&args),
+        Command::Man(args) => generate::man(registry, &args),
     }
 }

@@ -8,12 +8,13 @@ use hybridsim_config::registry::Registry;
 use hybridsim_report::study::{self, Study};
 use hybridsim_report::terminal::Style;
 use hybridsim_reproduce::{ExperimentError, Runner};
+use hybridsim_simulation::scenario::manual;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce: a source (flashsim, disk) or one of its figures and tables
-    /// (flashsim/fig6); default: all
+    /// What to reproduce: all, a source (flashsim, disk), or one of its figures and tables
+    /// (flashsim/fig6); without any, lists what there is
     ids: Vec<String>,
     /// Only list the available figures and tables
     #[arg(long, conflicts_with_all = ["json", "out"])]
@@ -34,13 +35,14 @@ pub struct ReproduceArgs {
 
 /// Reproduces what was asked for and shows it. A claim that differs is a result, not a failure.
 pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failure> {
-    let experiments = hybridsim_reproduce::select(&args.ids).map_err(|id| unknown(&id))?;
-    if args.list {
-        let width = experiments.iter().map(|experiment| experiment.id.len()).max().unwrap_or(0);
-        let line = |experiment: &&hybridsim_reproduce::Experiment| {
-            format!("{:<width$}  {}\n", experiment.id, experiment.title())
-        };
-        return print(&experiments.iter().map(line).collect::<String>());
+    let all = args.ids.iter().any(|id| id == "all");
+    let ids = if all { &[] } else { args.ids.as_slice() };
+    let experiments = hybridsim_reproduce::select(ids).map_err(|id| unknown(&id))?;
+    if args.ids.is_empty() && (args.json || args.out.is_some()) {
+        return Err(Failure::usage("name what to reproduce: `all`, or an entry of --list"));
+    }
+    if args.list || args.ids.is_empty() {
+        return print(&list(&experiments));
     }
     if let Some(out) = &args.out {
         prepare(out, args.force)?;
@@ -73,6 +75,26 @@ pub fn reproduce(registry: &Registry, args: &ReproduceArgs) -> Result<(), Failur
     }
 }
 
+/// The experiments below the source they belong to, and how to run them.
+fn list(experiments: &[&hybridsim_reproduce::Experiment]) -> String {
+    let source = |experiment: &hybridsim_reproduce::Experiment| {
+        experiment.id.split('/').next().unwrap_or_default()
+    };
+    let width = experiments.iter().map(|experiment| experiment.id.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for group in experiments.chunk_by(|one, other| source(one) == source(other)) {
+        let key = source(group[0]);
+        let title = manual::paper(key).unwrap_or_default();
+        out += &format!("{key}: {title}\n");
+        for experiment in group {
+            out += &format!("  {:<width$}  {}\n", experiment.id, experiment.title());
+        }
+        out.push('\n');
+    }
+    out + "Run one with `hybridsim reproduce NAME`, a source with its key, everything with \
+           `hybridsim reproduce all`.\n"
+}
+
 fn unknown(id: &str) -> Failure {
     let hint = near(id, hybridsim_reproduce::all().map(|experiment| experiment.id));
     let hint = hint.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -84,7 +106,9 @@ fn unknown(id: &str) -> Failure {
 fn show(args: &ReproduceArgs, studies: &[Study]) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         let title = match args.ids.as_slice() {
-            [] => "Reproduction of published figures".to_owned(),
+            ids if ids.iter().any(|id| id == "all") => {
+                "Reproduction of published figures".to_owned()
+            }
             ids => format!("Reproduction of {}", ids.join(", ")),
         };
         write_file(out, "reproduction.json", &study::json(studies))?;

@@ -1,10 +1,11 @@
 //! `hybridsim explain KEY` and `hybridsim list`: the contents of the registry.
 
-use super::{RunSettings, WORKLOAD};
+use super::{RunSettings, WORKLOAD, manual};
 use crate::presets;
 use hybridsim_config::check::{near, takes};
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::Registry;
+use hybridsim_config::registry::{Description, Registry};
+use std::path::Path;
 
 /// A parameter with the thing it belongs to.
 pub struct Known {
@@ -53,60 +54,89 @@ fn gather(known: &mut Vec<Known>, owner: &str, origin: &str, params: &'static [P
     }
 }
 
-/// Help for `key`: a parameter (`rpm`, `hard-disk.rpm`), an entry (`hard-disk`) or a slot (`ftl`).
+/// Help for `key`: a parameter (`rpm`, `hard-disk.rpm`), an entry (`hard-disk`), a category
+/// (`ftl`), a preset, a key of results (`p99`), or a word of the glossary or of another tool.
 ///
 /// # Errors
 /// A sentence with the nearest key when nothing matches.
 pub fn explain(registry: &Registry, key: &str) -> Result<String, String> {
     let key = key.trim().trim_start_matches('[').trim_end_matches(']');
-    explain_word(registry, key).or_else(|problem| {
-        // A path as in scenarios and messages: in `component.ssd.ftl.gc` the component's name is
-        // the user's, and what is chosen in on the way is not known here.
-        let steps: Vec<&str> = key.split('.').collect();
-        let own = if steps[0] == "component" { 2 } else { 1 };
-        let ends = (own..steps.len()).map(|from| steps[from..].join("."));
-        ends.map(|end| explain_word(registry, &end)).find_map(Result::ok).ok_or(problem)
-    })
+    let found = explain_word(registry, key);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // A path as in scenarios, messages and results: in `component.ssd.ftl.gc` the component's
+    // name is the user's, and what is chosen in on the way is not known here.
+    let steps: Vec<&str> = key.split('.').collect();
+    let own = if steps[0] == "component" { 2 } else { 1 };
+    let mut ends = (own..steps.len()).map(|from| steps[from..].join("."));
+    // An option of another tool with its value: `iodepth=32`.
+    let option = key.trim_start_matches('-').split('=').next().filter(|word| *word != key);
+    ends.find_map(|end| Some(explain_word(registry, &end)).filter(|found| !found.is_empty()))
+        .or_else(|| option.map(manual::define).filter(|found| !found.is_empty()))
+        .ok_or_else(|| unknown(registry, key))
 }
 
-fn explain_word(registry: &Registry, key: &str) -> Result<String, String> {
+/// What stands under `key`; empty if nothing.
+fn explain_word(registry: &Registry, key: &str) -> String {
     let mut out = String::new();
     for slot in registry.categories() {
         for entry in registry.descriptions(slot).filter(|entry| entry.name == key) {
-            out += &format!("{} ({slot}): {}\n", entry.name, entry.summary);
-            if !entry.origin.is_empty() {
-                out += &format!("  from: {}\n", entry.origin);
-            }
-            for param in entry.params {
-                out += &format!("  {:<24} {}\n", param.name, default_of(param));
-            }
+            out += &describe_entry(slot, &entry);
         }
     }
-    let known = all(registry);
-    let matches = known
-        .iter()
-        .filter(|known| known.key() == key || known.param.name == key || known.owner == key);
     if out.is_empty() {
-        for known in matches {
-            out += &describe(known);
-        }
+        let all = all(registry);
+        let matches = all
+            .iter()
+            .filter(|known| known.key() == key || known.param.name == key || known.owner == key);
+        matches.for_each(|known| out += &describe(known));
     }
     if out.is_empty() && registry.categories().any(|slot| slot == key) {
-        return Ok(list(registry, Some(key)).unwrap_or_default());
+        out += &list(registry, Some(key)).unwrap_or_default();
     }
-    if out.is_empty() {
-        let keys: Vec<String> = known.iter().map(Known::key).collect();
-        let mut names: Vec<&str> = keys.iter().map(String::as_str).collect();
-        names.extend(known.iter().map(|known| known.param.name));
-        for slot in registry.categories() {
-            names.push(slot);
-            names.extend(registry.descriptions(slot).map(|entry| entry.name));
-        }
-        let hint = near(&key.to_lowercase(), names.into_iter())
-            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Err(format!("there is no key, entry or category called `{key}`{hint}"));
+    if out.is_empty() && (presets::renamed(key).is_some() || is_preset(key)) {
+        let source = presets::load(key, Path::new("")).map(|source| source.text);
+        out += &format!("[preset]\n{}", source.unwrap_or_default());
     }
-    Ok(out)
+    out + &manual::define(key)
+}
+
+fn is_preset(key: &str) -> bool {
+    presets::list().iter().any(|(name, _)| name == key)
+}
+
+fn unknown(registry: &Registry, key: &str) -> String {
+    let mut names: Vec<String> = manual::words().collect();
+    for known in all(registry) {
+        names.extend([known.key(), known.param.name.to_owned()]);
+    }
+    for slot in registry.categories() {
+        names.push(slot.to_owned());
+        names.extend(registry.descriptions(slot).map(|entry| entry.name.to_owned()));
+    }
+    names.extend(presets::list().into_iter().map(|(name, _)| name));
+    let hint = near(&key.to_lowercase(), names.iter().map(String::as_str))
+        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    format!("there is no key, entry or category called `{key}`{hint}")
+}
+
+/// An entry with the full help of its parameters.
+fn describe_entry(slot: &str, entry: &Description) -> String {
+    let mut out = format!("{} ({slot}): {}\n", entry.name, entry.summary);
+    if !entry.origin.is_empty() {
+        out += &format!("  from: {}\n", entry.origin);
+    }
+    for param in entry.params {
+        out += &format!(
+            "\n  {}  [{}; {}]\n      {}\n",
+            param.name,
+            default_of(param),
+            takes(param.kind),
+            param.help
+        );
+    }
+    out
 }
 
 fn default_of(param: &Param) -> String {

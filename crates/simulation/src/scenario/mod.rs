@@ -2,6 +2,7 @@
 
 mod components;
 pub mod explain;
+pub mod manual;
 pub mod resolve;
 pub mod schema;
 

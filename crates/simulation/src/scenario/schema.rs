@@ -1,37 +1,24 @@
 //! `hybridsim schema`: the scenario format as JSON Schema (draft 2020-12), for editors.
 
 use super::{RunSettings, WORKLOAD};
+use crate::presets;
 use hybridsim_config::check::{plain_number, takes};
 use hybridsim_config::param::{Kind, Param};
-use hybridsim_config::registry::Registry;
+use hybridsim_config::registry::{Description, Registry};
 use serde_json::{Map, Value, json};
 
 /// The schema of a scenario file.
 pub fn schema(registry: &Registry) -> Value {
     let mut definitions = Map::new();
     for slot in registry.categories() {
-        let entries: Vec<Value> = registry
-            .descriptions(slot)
-            .map(|entry| {
-                let mut table = table(&[entry.params], false);
-                table["description"] = json!(entry.summary);
-                table["properties"]["kind"] = json!({ "const": entry.name });
-                if slot == "component" {
-                    table["properties"]["preset"] = json!({ "type": "string" });
-                }
-                push_required(&mut table, "kind");
-                table
-            })
-            .collect();
-        let names: Vec<&str> = registry.descriptions(slot).map(|entry| entry.name).collect();
+        let entries: Vec<Description> = registry.descriptions(slot).collect();
         let choices = if slot == "component" {
-            // A preset may name the kind and anything else.
-            let preset = json!({ "type": "object", "required": ["preset"],
-                "properties": { "preset": { "type": "string" } } });
-            entries.into_iter().chain([preset]).collect::<Vec<_>>()
+            components(&entries)
         } else {
+            let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
             let number = plain_number(registry, slot).map(|_| json!({ "type": "number" }));
-            [json!({ "enum": names })].into_iter().chain(entries).chain(number).collect()
+            let tables = entries.iter().map(named);
+            [json!({ "enum": names })].into_iter().chain(tables).chain(number).collect()
         };
         definitions.insert(slot.to_owned(), json!({ "anyOf": choices }));
     }
@@ -56,6 +43,45 @@ pub fn schema(registry: &Registry) -> Value {
     })
 }
 
+/// The table of `entry`, which names it as its `kind`.
+fn named(entry: &Description) -> Value {
+    let mut table = table(&[entry.params], true);
+    table["description"] = json!(entry.summary);
+    table["properties"]["kind"] = json!({ "const": entry.name });
+    push_required(&mut table, "kind");
+    table
+}
+
+/// Components that name their kind, those that start from a preset, of which each kind has some,
+/// and those that start from a file.
+fn components(entries: &[Description]) -> Vec<Value> {
+    let presets: Vec<(String, String)> = presets::kinds();
+    let with_preset = entries.iter().filter_map(|entry| {
+        let names: Vec<&str> = presets
+            .iter()
+            .filter(|(_, kind)| kind == entry.name)
+            .map(|(preset, _)| preset.as_str())
+            .collect();
+        if names.is_empty() {
+            return None;
+        }
+        let mut table = named(entry);
+        for param in entry.params {
+            if matches!(param.kind, Kind::Entry(_)) {
+                // Its kind may be in the preset.
+                let whole = table["properties"][param.name].take();
+                table["properties"][param.name] = json!({ "anyOf": [whole, { "type": "object" }] });
+            }
+        }
+        table["properties"]["preset"] = json!({ "enum": names });
+        table["required"] = json!(["preset"]);
+        Some(table)
+    });
+    let from_file = json!({ "type": "object", "required": ["preset"],
+        "properties": { "preset": { "type": "string", "pattern": "\\.toml$" } } });
+    entries.iter().map(named).chain(with_preset).chain([from_file]).collect()
+}
+
 fn push_required(table: &mut Value, key: &str) {
     match table.get_mut("required").and_then(Value::as_array_mut) {
         Some(list) => list.push(json!(key)),
@@ -73,6 +99,12 @@ fn table(groups: &[&[Param]], closed: bool) -> Value {
             None => required.push(param.name),
             Some("") => {}
             Some(default) => schema["default"] = json!(default),
+        }
+        for former in param.formerly {
+            let mut schema = schema.clone();
+            schema["deprecated"] = json!(true);
+            schema["description"] = json!(format!("Now called `{}`.", param.name));
+            properties.insert((*former).to_owned(), schema);
         }
         properties.insert(param.name.to_owned(), schema);
     }
