@@ -5,7 +5,7 @@ VENV   := .venv
 CARGO  := cargo
 DEMO   := demo-out
 
-.PHONY: demo test test-rust test-python lint bench docs clean
+.PHONY: demo test test-rust test-python lint bench docs site pictures wheel image clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid of the two
 	$(CARGO) run --profile demo --locked --package hybridsim -- compare \
@@ -31,10 +31,24 @@ bench: ## requests per second and instructions per request
 docs: ## API documentation of every crate
 	$(CARGO) doc --locked --workspace --no-deps
 
+site: $(VENV)/.ready ## the manual as a site in site/, with its links checked
+	$(CARGO) build --profile demo --locked --package hybridsim
+	$(VENV)/bin/python scripts/site.py --program target/demo/hybridsim
+
+pictures: $(VENV)/.ready ## make the pictures of the gallery again (needs Chromium)
+	$(CARGO) build --profile demo --locked --package hybridsim
+	$(VENV)/bin/python scripts/pictures.py --program target/demo/hybridsim
+
+wheel: ## a wheel for any Linux in dist/, tried in a clean environment
+	scripts/wheel.sh
+
+image: ## a container image
+	podman build --tag hybridsim .
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet maturin==1.16.0 $$($(PYTHON) scripts/test_requirements.py)
+	$(VENV)/bin/pip install --quiet maturin==1.16.0 zensical==0.0.73 $$($(PYTHON) scripts/test_requirements.py)
 	touch $@
 
 clean:
-	rm -rf target $(VENV) $(DEMO)
+	rm -rf target $(VENV) $(DEMO) site dist

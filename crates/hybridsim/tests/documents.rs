@@ -8,6 +8,8 @@ use std::process::Command;
 const FOLDERS: &[&str] =
     &["crates/", "docs/", "examples/", "papers/", "presets/", "python/", "scripts/", "tools/"];
 
+const RUST_POLICY: &str = "docs/how-to/policy-rust.md";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -133,7 +135,7 @@ fn the_table_of_extensions_names_what_exists() {
 
 #[test]
 fn excerpts_are_code() {
-    let text = read("CONTRIBUTING.md");
+    let text = read(RUST_POLICY);
     let code = read("crates/flash/src/ftl/block.rs");
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
     let blocks = fenced(&text, "rust");
@@ -146,8 +148,8 @@ fn excerpts_are_code() {
 }
 
 #[test]
-fn the_commands_of_the_tutorial_run() {
-    let text = read("CONTRIBUTING.md");
+fn the_commands_of_a_policy_in_rust_run() {
+    let text = read(RUST_POLICY);
     let commands: Vec<String> = fenced(&text, "sh").concat();
     assert!(commands.len() >= 3, "{commands:?}");
     for command in commands {
@@ -165,4 +167,94 @@ fn the_commands_of_the_tutorial_run() {
         let expected = if args.starts_with("run ") { "Write amplification" } else { "block" };
         assert!(printed.contains(expected), "{command}\n{printed}");
     }
+}
+
+/// The tutorial and the how-to pages whose commands need nothing but the program.
+fn pages_with_commands() -> Vec<PathBuf> {
+    let others = [RUST_POLICY, "docs/how-to/policy-python.md"];
+    let mut pages = documents();
+    pages.retain(|page| {
+        let name = page.to_str().expect("UTF-8");
+        let wanted = name == "docs/tutorial.md" || name.starts_with("docs/how-to/");
+        wanted && !others.contains(&name) && read(page).contains("```sh")
+    });
+    pages
+}
+
+/// Writes what a page shows as `title="FILE"` into `folder`.
+fn write_files(text: &str, folder: &Path) {
+    for block in text.split("\n```").filter(|block| block.contains("title=\"")) {
+        let (head, body) = block.split_once('\n').unwrap_or((block, ""));
+        if let Some(name) = head.split("title=\"").nth(1).and_then(|rest| rest.split('"').next()) {
+            fs::write(folder.join(name), body).expect("a writable folder");
+        }
+    }
+}
+
+/// What is printed, with the same spaces whatever the widths of columns.
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs all commands of every page as a reader would, in a new folder with the examples, and finds
+/// each line that the page shows in what they print. `HYBRIDSIM_BLESS=1` puts new numbers in place
+/// of old ones.
+#[cfg(unix)]
+#[test]
+fn the_commands_of_the_manual_run_and_print_what_it_shows() {
+    let bless = std::env::var_os("HYBRIDSIM_BLESS").is_some();
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let pages = pages_with_commands();
+    assert!(pages.len() >= 6, "{pages:?}");
+    for page in pages {
+        let mut text = read(&page);
+        let printed = run_page(&page, &text, cache.path());
+        let lines: Vec<String> = printed.lines().map(words).collect();
+        let page = page.display();
+        for shown in fenced(&text.clone(), "text").concat() {
+            let wanted = words(&shown);
+            if wanted.is_empty() || wanted.starts_with("pip ") || lines.contains(&wanted) {
+                continue;
+            }
+            // The same row of the table, which begins with its name.
+            let name = shown.trim_start().split("  ").next().unwrap_or_default();
+            let columns = wanted.split(' ').count();
+            let like = |line: &&str| {
+                line.trim_start().split("  ").next() == Some(name)
+                    && line.split_whitespace().count() == columns
+            };
+            let rows: Vec<&str> = printed.lines().filter(like).collect();
+            match rows.as_slice() {
+                [row] if bless => text = text.replacen(&shown, row, 1),
+                rows => panic!("{page}: not printed: {shown}\nlike it: {rows:#?}"),
+            }
+        }
+        if bless {
+            fs::write(root().join(page.to_string()), text).expect("a writable page");
+        }
+    }
+}
+
+/// Runs the commands of a page with the shell; returns what they print.
+#[cfg(unix)]
+fn run_page(page: &Path, text: &str, cache: &Path) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Path::new(env!("CARGO_BIN_EXE_hybridsim"));
+    let mut search = std::ffi::OsString::from(program.parent().expect("its folder"));
+    search.push(":/usr/bin:/bin");
+    let mut commands = fenced(text, "sh").concat().join("\n");
+    if !commands.contains("hybridsim examples") {
+        commands = format!("hybridsim examples .\n{commands}");
+    }
+    write_files(text, folder.path());
+    let output = Command::new("sh")
+        .args(["-ec", &commands])
+        .current_dir(folder.path())
+        .env("PATH", search)
+        .env("HYBRIDSIM_CACHE", cache)
+        .output()
+        .expect("a shell");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}:\n{commands}\n{errors}", page.display());
+    String::from_utf8(output.stdout).expect("output is UTF-8")
 }
