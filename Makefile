@@ -5,21 +5,23 @@ VENV   := .venv
 CARGO  := cargo
 DEMO   := demo-out
 
-.PHONY: demo test test-rust test-python lint bench docs site pictures wheel image clean
+.PHONY: demo test test-rust test-python develop lint bench docs site pictures wheel image clean
 
 demo: ## replay a recorded trace through a disk, an SSD and a hybrid of the two
 	$(CARGO) run --profile demo --locked --package hybridsim -- compare \
 		examples/disk.toml examples/ssd.toml examples/hybrid.toml --out $(DEMO) --force
 
-test: lint test-rust test-python ## run all tests
+test: lint test-rust test-python site ## run all tests
 
 test-rust:
 	scripts/ensure-chromium.sh
 	$(CARGO) test --locked --workspace --exclude hybridsim-python
 
-test-python: $(VENV)/.ready
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --locked --quiet
+test-python: develop
 	$(VENV)/bin/python -m pytest -q
+
+develop: $(VENV)/.ready ## the Python package in .venv
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --locked --quiet
 
 lint:
 	$(CARGO) fmt --all --check
@@ -31,13 +33,11 @@ bench: ## requests per second and instructions per request
 docs: ## API documentation of every crate
 	$(CARGO) doc --locked --workspace --no-deps
 
-site: $(VENV)/.ready ## the manual as a site in site/, with its links checked
-	$(CARGO) build --profile demo --locked --package hybridsim
-	$(VENV)/bin/python scripts/site.py --program target/demo/hybridsim
+site: develop ## the manual as a site in site/, with its links checked
+	$(VENV)/bin/python scripts/site.py --program $(VENV)/bin/hybridsim
 
-pictures: $(VENV)/.ready ## make the pictures of the gallery again (needs Chromium)
-	$(CARGO) build --profile demo --locked --package hybridsim
-	$(VENV)/bin/python scripts/pictures.py --program target/demo/hybridsim
+pictures: develop ## make the pictures of the gallery again (needs Chromium)
+	$(VENV)/bin/python scripts/pictures.py --program $(VENV)/bin/hybridsim
 
 wheel: ## a wheel for any Linux in dist/, tried in a clean environment
 	scripts/wheel.sh

@@ -5,6 +5,7 @@ gathered in target/site-pages, from which zensical builds the folder `site`.
 """
 
 import argparse
+import functools
 import html.parser
 import os
 import pathlib
@@ -39,7 +40,8 @@ def gather(program: str) -> None:
     places = {ROOT / "docs" / path.relative_to(PAGES): path for path in PAGES.rglob("*.md")}
     places |= {ROOT / page: PAGES / name for page, name in DEVELOPMENT.items()}
     for source, page in places.items():
-        page.write_text(LINK.sub(lambda link: moved(link, source, page, places), page.read_text()))
+        move = functools.partial(moved, source=source, page=page, places=places)
+        page.write_text(LINK.sub(move, page.read_text()))
 
 
 def moved(link: re.Match[str], source: pathlib.Path, page: pathlib.Path, places: dict) -> str:
@@ -68,6 +70,7 @@ class Page(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes what a tag refers to."""
         values = {name: value or "" for name, value in attrs}
         self.anchors.add(values.get("id", ""))
         if tag == "a":

@@ -140,3 +140,87 @@ fn completions_and_manual_pages_name_every_command() {
         assert!(page.expect("a page for each").contains(command));
     }
 }
+
+#[test]
+fn examples_are_written_once_and_run() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("tour");
+    let path = path.to_str().expect("UTF-8");
+    let written = call(&["examples", path]);
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["examples/ssd.toml", "examples/caches/flash-cache.toml", "workloads/sqlite.hst"] {
+        let copy = fs::read(Path::new(path).join(file)).expect("it was written");
+        assert_eq!(copy, fs::read(ours.join(file)).expect("the original"), "{file}");
+    }
+    assert!(!Path::new(path).join("workloads/record").exists());
+    let checked = call(&["check", &format!("{path}/examples/hybrid.toml")]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let again = call(&["examples", path]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("--force"));
+    assert!(call(&["examples", path, "--force"]).status.success());
+}
+
+#[test]
+fn words_of_all_kinds_are_explained() {
+    for (word, expected) in [
+        ("dftl", "Mapping entries cached in memory"),
+        ("sata-ssd", "program_time = \"300us\""),
+        ("paper002-large-block", "kind = \"ssd\""),
+        ("p99", "99th percentile"),
+        ("latency_ns.read.p99", "99th percentile"),
+        ("waf", "write_amplification"),
+        ("iodepth=32", "host.queue_depth"),
+        ("rw=randread", "generator"),
+        ("numjobs", "queue depth"),
+        ("Write Amplification", "Pages programmed"),
+        ("konanki", "thesis"),
+    ] {
+        let output = call(&["explain", word]);
+        assert!(output.status.success(), "{word}: {}", text(&output.stderr));
+        let explained = text(&output.stdout);
+        assert!(explained.contains(expected), "{word}: {explained}");
+    }
+    let unknown = call(&["explain", "iodeptj"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("did you mean `iodepth`?"));
+}
+
+#[test]
+fn reproduce_alone_lists_and_runs_nothing() {
+    for args in [&["reproduce"][..], &["reproduce", "--list"]] {
+        let output = call(args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let list = text(&output.stdout);
+        for expected in ["konanki: P. Konanki.", "disk: ", "flashsim/table3", "reproduce all"] {
+            assert!(list.contains(expected), "{expected}: {list}");
+        }
+        assert!(!list.contains("reproduced,"), "{list}");
+    }
+    let one = text(&call(&["reproduce", "--list", "op-fcl"]).stdout);
+    assert!(one.contains("op-fcl/surface") && !one.contains("konanki/"), "{one}");
+    let nothing = call(&["reproduce", "--json"]);
+    assert_eq!(nothing.status.code(), Some(2));
+}
+
+#[test]
+fn the_reference_has_every_entry_and_preset() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("reference");
+    let written = call(&["man", "--markdown", path.to_str().expect("UTF-8")]);
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    for line in text(&call(&["list"]).stdout).lines() {
+        let (category, names) = line.split_once(' ').expect("category and names");
+        let file = if category == "preset" { "presets" } else { category };
+        let page = fs::read_to_string(path.join(format!("{file}.md"))).expect("its page");
+        assert!(!page.starts_with(&format!("# {category}\n")), "{category} has no title");
+        for name in names.split(',').map(str::trim) {
+            assert!(page.contains(&format!("\n## {name}\n")), "{name} is not in {file}.md");
+        }
+    }
+    let commands = fs::read_to_string(path.join("command-line.md")).expect("commands");
+    assert!(commands.contains("\n## hybridsim trace mrc\n"));
+    let scenario = fs::read_to_string(path.join("scenario.md")).expect("sections");
+    assert!(scenario.contains("| `queue_depth` |"));
+}

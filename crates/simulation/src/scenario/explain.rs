@@ -95,15 +95,12 @@ fn explain_word(registry: &Registry, key: &str) -> String {
     if out.is_empty() && registry.categories().any(|slot| slot == key) {
         out += &list(registry, Some(key)).unwrap_or_default();
     }
-    if out.is_empty() && (presets::renamed(key).is_some() || is_preset(key)) {
-        let source = presets::load(key, Path::new("")).map(|source| source.text);
-        out += &format!("[preset]\n{}", source.unwrap_or_default());
+    let preset = presets::renamed(key).unwrap_or(key);
+    if out.is_empty() && presets::list().iter().any(|(name, _)| name == preset) {
+        let source = presets::load(preset, Path::new("")).map(|source| source.text);
+        out += &format!("{preset} (preset)\n\n{}", source.unwrap_or_default());
     }
     out + &manual::define(key)
-}
-
-fn is_preset(key: &str) -> bool {
-    presets::list().iter().any(|(name, _)| name == key)
 }
 
 fn unknown(registry: &Registry, key: &str) -> String {
