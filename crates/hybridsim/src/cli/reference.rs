@@ -85,11 +85,11 @@ fn category(registry: &Registry, slot: &str) -> String {
     let mut out = format!("# {title}\n\n    hybridsim list {slot}\n\n| `{slot}` | |\n|---|---|\n");
     let entries: Vec<Description> = registry.descriptions(slot).collect();
     for entry in &entries {
-        writeln!(out, "| [`{0}`](#{0}) | {1} |", entry.name, cell(entry.summary))
+        writeln!(out, "| [`{0}`](#{0}) | {1} |", entry.name, sentence(entry.summary))
             .expect("text grows");
     }
     for entry in &entries {
-        write!(out, "\n## {}\n\n{}\n", entry.name, entry.summary).expect("text grows");
+        write!(out, "\n## {}\n\n{}\n", entry.name, sentence(entry.summary)).expect("text grows");
         if !entry.origin.is_empty() {
             write!(out, "\n*Source:* {}.\n", entry.origin.trim_end_matches('.'))
                 .expect("text grows");
@@ -129,6 +129,14 @@ fn takes_cell(kind: Kind) -> String {
         Kind::Entry(slot) => format!("a [{slot}]({slot}.md)"),
         kind => cell(&takes(kind)),
     }
+}
+
+/// A summary as a sentence of a page.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let text: String = first.chain(letters).collect();
+    format!("{}.", cell(text.trim_end_matches('.')))
 }
 
 /// Text that keeps to its cell.
