@@ -167,7 +167,6 @@ fn words_of_all_kinds_are_explained() {
     for (word, expected) in [
         ("dftl", "Mapping entries cached in memory"),
         ("sata-ssd", "program_time = \"300us\""),
-        ("paper002-large-block", "kind = \"ssd\""),
         ("p99", "99th percentile"),
         ("latency_ns.read.p99", "99th percentile"),
         ("waf", "write_amplification"),

@@ -1,5 +1,5 @@
-//! One table per DiskSim block maps its parameters. `docs/reference/import.md` has the same tables, and
-//! a test keeps them equal.
+//! One table per DiskSim block maps its parameters. `docs/reference/import.md` has the same tables,
+//! and a test keeps them equal.
 
 use crate::source::{LocatedError, Result, SourceLocation, quote, show};
 use crate::syntax::{Block, Entry, Item, Value};
