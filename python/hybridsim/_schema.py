@@ -133,6 +133,10 @@ class Totals:
     """Hit ratio of all caches together; ``None`` unless they lie side by side and are of one
     kind, as in an array of hybrid disks.
     """
+    read_hit_ratio: float | None = None
+    """Hit ratio of reads, under the same condition."""
+    write_hit_ratio: float | None = None
+    """Hit ratio of writes, under the same condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +321,19 @@ class Component:
     lookups: int | None = None
     """Cache: requests that looked up the cache."""
     hits: int | None = None
-    """Cache: page hits."""
+    """Cache: page hits: pages of host reads with all requested sectors in the cache, and pages
+    of host writes that were in the cache before. Caches that manage sectors count these.
+    """
     misses: int | None = None
-    """Cache: page misses."""
+    """Cache: page misses: all other pages of host reads and writes, those that bypass the cache
+    included.
+    """
     hit_ratio: float | None = None
     """Cache: `hits` divided by `hits` plus `misses`."""
+    read_hit_ratio: float | None = None
+    """Cache: `read_hits` divided by `read_hits` plus `read_misses`."""
+    write_hit_ratio: float | None = None
+    """Cache: `write_hits` divided by `write_hits` plus `write_misses`."""
     read_hits: int | None = None
     """Cache: page hits of reads."""
     read_misses: int | None = None

@@ -65,6 +65,14 @@ impl Bits {
         words(from, to).all(|(page, word, bits)| self.word(page, word) & bits == bits)
     }
 
+    /// How many of sectors `from..to` are set.
+    pub fn count(&self, from: u64, to: u64) -> u64 {
+        let set = |(page, word, bits): (usize, usize, u64)| {
+            u64::from((self.word(page, word) & bits).count_ones())
+        };
+        words(from, to).map(set).sum()
+    }
+
     /// Whether any of sectors `from..to` is set.
     pub fn any(&self, from: u64, to: u64) -> bool {
         words(from, to).any(|(page, word, bits)| self.word(page, word) & bits != 0)

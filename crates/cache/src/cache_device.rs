@@ -18,6 +18,7 @@
 use super::bits::Bits;
 use crate::event::CacheEvent;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
@@ -66,7 +67,8 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
                 "\"demand\"",
                 "periodic: dirty sectors are written back every `flush_period`",
             ),
-            Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
+            Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`")
+                .needs(&[Needs::Is("flush", &["periodic"])]),
             Param::optional(
                 "flush_idle",
                 Kind::Duration,
@@ -263,7 +265,9 @@ impl CacheDevice {
         let request = self.ops[index as usize].request;
         let (from, to) = (request.lba.0, request.end().0);
         let hit = to <= self.size && self.valid.all(from, to);
-        let (hits, misses) = (u32::from(hit), u32::from(!hit));
+        // A read that is not cached as a whole is served by the device.
+        let hits = if hit { request.sectors } else { 0 };
+        let misses = request.sectors - hits;
         ctx.emit(CacheEvent::CacheLookup { op: Op::Read, hits, misses });
         self.ops[index as usize].step = if hit { Step::ReadCache } else { Step::ReadDevice };
         self.issue(ctx, index, if hit { self.cache } else { self.device }, request);
@@ -277,7 +281,9 @@ impl CacheDevice {
             Scheme::Through if fits => Step::WriteBoth,
             _ => Step::WriteDevice,
         };
-        let (hits, misses) = (u32::from(fits), u32::from(!fits));
+        let (from, to) = self.cached(&request);
+        let hits = self.valid.count(from, to) as u32;
+        let misses = request.sectors - hits;
         ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         self.ops[index as usize].step = step;
         if step != Step::WriteDevice {

@@ -5,11 +5,12 @@ use hybridsim_engine::{Op, events};
 events! {
     /// What caches do.
     pub enum CacheEvent {
-        /// A request's pages were looked up.
+        /// A host read or write looked up its pages; caches without pages count sectors.
         CacheLookup = 14 "cache_lookup" {
             /// Operation of the request.
             op: Op => A,
-            /// Pages found.
+            /// Pages found: of a read those whose requested sectors are all cached, of a write
+            /// those that were cached before it.
             hits: u32 => B,
             /// Pages not found.
             misses: u32 => C,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when a key changes its meaning or goes away; new keys do not raise it.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// What identifies the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -207,6 +207,12 @@ pub struct Totals {
     /// Hit ratio of all caches together; `null` unless they lie side by side and are of one kind,
     /// as in an array of hybrid disks.
     pub hit_ratio: Option<f64>,
+    /// Hit ratio of reads, under the same condition.
+    #[serde(default)]
+    pub read_hit_ratio: Option<f64>,
+    /// Hit ratio of writes, under the same condition.
+    #[serde(default)]
+    pub write_hit_ratio: Option<f64>,
 }
 
 /// Metrics of one component; groups that do not apply are left out.

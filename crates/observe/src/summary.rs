@@ -256,14 +256,19 @@ fn totals(components: &BTreeMap<String, Component>, requests: u64) -> Totals {
         programs,
         erases: sum(|flash| flash.erases),
         write_amplification: ratio(programs.unwrap_or(0) as f64, host_programs.unwrap_or(0) as f64),
-        hit_ratio: hit_ratio(components),
+        hit_ratio: hit_ratio(components, |cache| (cache.hits, cache.misses)),
+        read_hit_ratio: hit_ratio(components, |cache| (cache.read_hits, cache.read_misses)),
+        write_hit_ratio: hit_ratio(components, |cache| (cache.write_hits, cache.write_misses)),
     }
 }
 
 /// The share of pages found in all caches together. Where one cache lies above another, the lower
 /// is asked for what the upper did not have, and caches of different kinds count in pages of
 /// their own: sums over them mean nothing.
-fn hit_ratio(components: &BTreeMap<String, Component>) -> Option<f64> {
+fn hit_ratio(
+    components: &BTreeMap<String, Component>,
+    of: fn(&Cache) -> (u64, u64),
+) -> Option<f64> {
     let asked = |cache: &&Cache| cache.hits + cache.misses > 0;
     let caches: Vec<(&str, &str, &Cache)> = components
         .iter()
@@ -274,9 +279,8 @@ fn hit_ratio(components: &BTreeMap<String, Component>) -> Option<f64> {
     if is_nested(&paths) || caches.iter().any(|cache| cache.1 != caches[0].1) {
         return None;
     }
-    let (hits, misses) = caches
-        .iter()
-        .fold((0, 0), |(hits, misses), (_, _, cache)| (hits + cache.hits, misses + cache.misses));
+    let sums = caches.iter().map(|(_, _, cache)| of(cache));
+    let (hits, misses) = sums.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     ratio(hits as f64, (hits + misses) as f64)
 }
 
@@ -300,7 +304,9 @@ mod tests {
                 let component = Component { kind: kind.into(), cache, ..Component::default() };
                 (path.to_owned(), component)
             };
-            assert_eq!(hit_ratio(&caches.iter().map(one).collect()), expect, "{caches:?}");
+            let components = caches.iter().map(one).collect();
+            let found = hit_ratio(&components, |cache| (cache.hits, cache.misses));
+            assert_eq!(found, expect, "{caches:?}");
         };
         check(&[], None);
         check(&[("a", "hybrid-disk", 3, 1)], Some(0.75));

@@ -142,6 +142,18 @@ const KINDS: &[Kind] = &[
         value: |run| run.totals.erases.map(|erases| erases as f64),
     },
     Kind { group: "Cache", label: "Hit ratio", units: SHARE, value: |run| run.totals.hit_ratio },
+    Kind {
+        group: "Cache",
+        label: "Read hit ratio",
+        units: SHARE,
+        value: |run| run.totals.read_hit_ratio,
+    },
+    Kind {
+        group: "Cache",
+        label: "Write hit ratio",
+        units: SHARE,
+        value: |run| run.totals.write_hit_ratio,
+    },
     Kind { group: "Energy", label: "Energy", units: ENERGY, value: |run| run.totals.energy_j },
     Kind {
         group: "Energy",

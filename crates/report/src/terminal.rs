@@ -103,8 +103,13 @@ pub fn single(run: &RunResults, style: Style) -> String {
             events.extend(flash.write_amplification.map(|wa| format!("WA {}", number(wa))));
         }
         if let Some(cache) = &component.cache {
-            events
-                .extend(cache.hit_ratio.map(|hit| format!("hit ratio {} %", number(hit * 100.0))));
+            let share = |of: &str, hit: f64| format!("{of} {} %", number(hit * 100.0));
+            if let Some(all) = cache.hit_ratio {
+                let reads = cache.read_hit_ratio.map(|hit| share("reads", hit));
+                let writes = cache.write_hit_ratio.map(|hit| share("writes", hit));
+                let apart: Vec<String> = reads.into_iter().chain(writes).collect();
+                events.push(format!("{} ({})", share("hit ratio", all), apart.join(", ")));
+            }
             events.push(format!("{} bypasses", number(cache.bypasses as f64)));
             events.push(format!("{} destages", number(cache.destages as f64)));
         }

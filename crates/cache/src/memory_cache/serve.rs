@@ -236,6 +236,12 @@ impl MemoryCache {
         if pages.any(|slot| self.pages.get(slot).flushing) {
             return false;
         }
+        if request.op == Op::Write {
+            let numbers = self.numbers(&request);
+            let hits = numbers.clone().filter(|number| self.pages.find(*number).is_some()).count();
+            let misses = (numbers.count() - hits) as u32;
+            ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits: hits as u32, misses });
+        }
         self.pin(index, &request);
         ctx.issue(0, request, u64::from(index));
         true

@@ -126,6 +126,9 @@ impl NvCacheDisk {
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         self.extents.pieces(lba, end, &mut pieces);
+        // Sectors of a write that get space only now are misses.
+        let held = pieces.iter().filter(|piece| piece.extent.is_some());
+        let held: u64 = held.map(|piece| piece.sectors).sum();
         if self.spindle.mode && request.op == Op::Write {
             for piece in pieces.iter().filter(|piece| piece.extent.is_none()) {
                 if piece.sectors <= self.extents.free() {
@@ -148,6 +151,9 @@ impl NvCacheDisk {
             }
         }
         if request.op != Op::Trim {
+            if request.op == Op::Write {
+                (hits, misses) = (held as u32, request.sectors - held as u32);
+            }
             ctx.emit(CacheEvent::CacheLookup { op: request.op, hits, misses });
         }
         self.pieces = pieces;

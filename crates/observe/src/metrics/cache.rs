@@ -61,6 +61,11 @@ impl CacheFold {
         }
     }
 
+    fn hit_ratio(&self, op: Op) -> Option<f64> {
+        let (hits, misses) = (self.hits[op as usize] as f64, self.misses[op as usize] as f64);
+        ratio(hits, hits + misses)
+    }
+
     /// `None` for a component that did nothing a cache does.
     pub(crate) fn results(&self) -> Option<Cache> {
         let (hits, misses) = (self.hits.iter().sum::<u64>(), self.misses.iter().sum::<u64>());
@@ -73,6 +78,8 @@ impl CacheFold {
             hits,
             misses,
             hit_ratio: ratio(hits as f64, (hits + misses) as f64),
+            read_hit_ratio: self.hit_ratio(Op::Read),
+            write_hit_ratio: self.hit_ratio(Op::Write),
             read_hits: self.hits[Op::Read as usize],
             read_misses: self.misses[Op::Read as usize],
             write_hits: self.hits[Op::Write as usize],
@@ -94,12 +101,19 @@ impl CacheFold {
 pub struct Cache {
     /// Requests that looked up the cache.
     pub lookups: u64,
-    /// Page hits.
+    /// Page hits: pages of host reads with all requested sectors in the cache, and pages of host
+    /// writes that were in the cache before. Caches that manage sectors count these.
     pub hits: u64,
-    /// Page misses.
+    /// Page misses: all other pages of host reads and writes, those that bypass the cache included.
     pub misses: u64,
     /// `hits` divided by `hits` plus `misses`.
     pub hit_ratio: Option<f64>,
+    /// `read_hits` divided by `read_hits` plus `read_misses`.
+    #[serde(default)]
+    pub read_hit_ratio: Option<f64>,
+    /// `write_hits` divided by `write_hits` plus `write_misses`.
+    #[serde(default)]
+    pub write_hit_ratio: Option<f64>,
     /// Page hits of reads.
     pub read_hits: u64,
     /// Page misses of reads.
