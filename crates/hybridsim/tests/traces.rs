@@ -182,7 +182,7 @@ fn trace_info_orders_arrivals_as_run_does() {
 fn check_rejects_what_run_rejects() {
     let scenario = |head: &str| format!("{head}\n{DEVICE}");
     let only_duration = scenario(
-        "[host]\nmode = \"closed\"\n[workload]\n\
+        "[workload]\n\
          generator = { kind = \"uniform\", duration = \"1s\" }",
     );
     let missing = scenario("[workload]\ntrace = \"nowhere\"");

@@ -42,7 +42,8 @@ const BYTES: Param = Param::optional(
 const DURATION: Param = Param::optional(
     "duration",
     Kind::Duration,
-    "Ends before the first arrival later than this; needs arrival times.",
+    "Ends before the first arrival later than this. Without arrival times a closed loop ends after \
+     this time: no request follows a later completion (fio's `runtime` with `time_based`).",
 );
 const INTERARRIVAL: Param = Param::optional(
     "interarrival_ms",
@@ -103,7 +104,8 @@ pub(crate) fn check_draws(
 pub struct Limits {
     pub requests: u64,
     pub sectors: u64,
-    /// The last possible arrival.
+    /// The last possible arrival; without arrival times, the last completion that another request
+    /// follows.
     pub until: SimTime,
 }
 
@@ -124,12 +126,19 @@ pub struct GeneratedWorkload<G> {
     at: SimTime,
     requests: u64,
     sectors_left: u64,
+    /// When the last request completed, and the requests since then.
+    completed: SimTime,
+    at_once: u64,
 }
+
+/// More requests than this at one instant never end by time: the device takes none.
+const AT_ONCE_MAX: u64 = 10_000_000;
 
 impl<G: Generator> GeneratedWorkload<G> {
     pub fn new(generator: G, gaps: Interarrival, limits: Limits) -> Self {
         let sectors_left = limits.sectors;
-        Self { generator, gaps, limits, at: SimTime::ZERO, requests: 0, sectors_left }
+        let (at, completed) = (SimTime::ZERO, SimTime::ZERO);
+        Self { generator, gaps, limits, at, requests: 0, sectors_left, completed, at_once: 0 }
     }
 
     /// Advances to the next arrival; the first request arrives at 0.
@@ -155,7 +164,7 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
     }
 
     fn reads_ahead(&self) -> bool {
-        true
+        self.has_times() || self.limits.until == SimTime::NEVER
     }
 
     #[inline]
@@ -163,6 +172,18 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
         if self.requests >= self.limits.requests || self.sectors_left == 0 || self.generator.ended()
         {
             return Ok(None);
+        }
+        if self.limits.until != SimTime::NEVER && !self.has_times() {
+            if self.completed > self.limits.until {
+                return Ok(None);
+            }
+            self.at_once += 1;
+            if self.at_once > AT_ONCE_MAX {
+                return Err(format!(
+                    "{AT_ONCE_MAX} requests took no time at all, so a workload that ends by \
+                     `duration` would not end; give `requests` instead"
+                ));
+            }
         }
         let mut request = self.generator.draw();
         self.advance();
@@ -184,8 +205,14 @@ impl<G: Generator> Source for GeneratedWorkload<G> {
         let Limits { requests, sectors, until } = self.limits;
         let progress = share(self.requests, requests)
             .max(share(sectors - self.sectors_left, sectors))
-            .max(share(self.at.as_ns(), until.as_ns()));
+            .max(share(self.at.max(self.completed).as_ns(), until.as_ns()));
         Some(progress.min(1.0))
+    }
+
+    fn completed(&mut self, _request: &Request, now: SimTime) {
+        if now > self.completed {
+            (self.completed, self.at_once) = (now, 0);
+        }
     }
 }
 
@@ -211,12 +238,6 @@ pub(crate) fn build_workload<G: Generator + 'static>(
         problems.push(Problem::new("bytes", "is less than a sector of 512 bytes"));
     }
     let duration = settings.duration_opt("duration");
-    if duration.is_some() && matches!(gaps, Interarrival::None) {
-        problems.push(Problem::new(
-            "duration",
-            "needs `interarrival_ms`: without it there are no arrival times",
-        ));
-    }
     let limits = Limits {
         requests: settings.count_opt("requests").unwrap_or(own.requests),
         sectors: sectors.unwrap_or(own.sectors),
