@@ -50,12 +50,14 @@ pub struct Checker<'a> {
     pub problems: Vec<Diagnostic>,
     /// Notes about deprecated keys.
     pub warnings: Vec<String>,
+    /// The source whose keys are not the user's own: a preset.
+    pub preset: Option<usize>,
 }
 
 impl<'a> Checker<'a> {
     /// A checker without problems.
     pub const fn new(registry: &'a Registry) -> Self {
-        Self { registry, problems: Vec::new(), warnings: Vec::new() }
+        Self { registry, problems: Vec::new(), warnings: Vec::new(), preset: None }
     }
 }
 
@@ -98,8 +100,14 @@ impl Checker<'_> {
                     None
                 }
             };
-            if let Some(value) = value {
-                settings.set(param.name, value);
+            let own = given.is_some_and(|item| self.preset != Some(item.span.file));
+            let Some(value) = value else { continue };
+            let default = param.default.filter(|default| own && !default.is_empty());
+            let default = default.map(|default| self.default_value(default, param.kind, &key));
+            let given = own && default.as_ref() != Some(&value);
+            settings.set(param.name, value);
+            if given {
+                settings.mark_given(param.name);
             }
         }
         settings

@@ -13,6 +13,7 @@ pub mod build;
 pub mod check;
 pub mod diagnostic;
 pub mod document;
+pub mod effect;
 pub mod param;
 pub mod params;
 pub mod registry;

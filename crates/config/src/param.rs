@@ -4,9 +4,12 @@
 //! scenario reader turns text into [`Settings`] that hold every declared parameter, checked for
 //! type and range. The component's builder reads them and checks only combinations.
 
+use crate::effect::Needs;
 use hybridsim_engine::SimDuration;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The values a parameter takes, and how they are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,12 +76,14 @@ pub struct Param {
     pub default: Option<&'static str>,
     /// Names it had in earlier versions; they still work, with a warning.
     pub formerly: &'static [&'static str],
+    /// What the other parameters must be for this one to have an effect.
+    pub needs: &'static [Needs],
 }
 
 impl Param {
     /// A parameter that must be given.
     pub const fn required(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: None, formerly: &[] }
+        Self { name, help, kind, default: None, formerly: &[], needs: &[] }
     }
 
     /// A parameter with a default, written as in TOML.
@@ -88,18 +93,25 @@ impl Param {
         default: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, help, kind, default: Some(default), formerly: &[] }
+        Self { name, help, kind, default: Some(default), formerly: &[], needs: &[] }
     }
 
     /// A parameter that may be absent.
     pub const fn optional(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { name, help, kind, default: Some(""), formerly: &[] }
+        Self { name, help, kind, default: Some(""), formerly: &[], needs: &[] }
     }
 
     /// Keeps accepting `names`, which it had in earlier versions, with a warning.
     #[must_use]
     pub const fn formerly(mut self, names: &'static [&'static str]) -> Self {
         self.formerly = names;
+        self
+    }
+
+    /// Declares what the parameter needs of others to have an effect; all of it must be met.
+    #[must_use]
+    pub const fn needs(mut self, needs: &'static [Needs]) -> Self {
+        self.needs = needs;
         self
     }
 }
@@ -154,6 +166,22 @@ pub enum Value {
     Tables(Vec<Settings>),
 }
 
+impl Value {
+    /// The value in one word, for conditions on it: a name, a number, `true`, or `given` where it
+    /// is none of these.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Entry(choice) => choice.name.clone(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::Count(count) | Self::Bytes(count) | Self::Rate(count) => count.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Duration(time) => time.as_ns().to_string(),
+            _ => "given".to_owned(),
+        }
+    }
+}
+
 /// The chosen entry of a category with its own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryChoice {
@@ -164,8 +192,34 @@ pub struct EntryChoice {
 }
 
 /// The checked parameters of one component.
+///
+/// Settings record which parameters have been read, and clones share that record, so that the user
+/// can be warned about keys that have no effect.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings(BTreeMap<&'static str, Value>);
+pub struct Settings {
+    pub(crate) slots: BTreeMap<&'static str, Slot>,
+}
+
+/// A value, where it comes from, and whether it has been read.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) value: Value,
+    /// The user wrote it, and it is not the default.
+    pub(crate) given: bool,
+    read: Arc<AtomicBool>,
+}
+
+impl Slot {
+    pub(crate) fn is_read(&self) -> bool {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
 
 /// A problem with a component's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,7 +266,7 @@ macro_rules! getter {
         $(#[$doc])*
         /// `None` when an optional parameter was not given.
         pub fn $optional(&self, name: &str) -> Option<$type> {
-            match self.0.get(name)? {
+            match self.get(name)? {
                 Value::$variant($value) => Some($out),
                 other => panic!("parameter `{name}` was declared with another kind: {other:?}"),
             }
@@ -223,7 +277,7 @@ macro_rules! getter {
 impl Settings {
     /// Sets a value; used by the scenario reader and by tests.
     pub fn set(&mut self, name: &'static str, value: Value) {
-        self.0.insert(name, value);
+        self.slots.insert(name, Slot { value, given: false, read: Arc::default() });
     }
 
     /// As [`Settings::set`], for building settings in one expression.
@@ -233,19 +287,38 @@ impl Settings {
         self
     }
 
-    /// The value of a parameter, if it has one.
+    /// The value of a parameter, if it has one; records that it has been read.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        let slot = self.slots.get(name)?;
+        slot.read.store(true, Ordering::Relaxed);
+        Some(&slot.value)
     }
 
-    /// Whether a value was given.
+    /// Whether the parameter has a value.
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.slots.contains_key(name)
     }
 
-    /// All values, by name.
+    /// All values, by name; does not record that they have been read.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
-        self.0.iter().map(|(name, value)| (*name, value))
+        self.slots.iter().map(|(name, slot)| (*name, &slot.value))
+    }
+
+    /// Records that the user wrote the parameter `name` and that its value is not the default.
+    pub fn mark_given(&mut self, name: &str) {
+        if let Some(slot) = self.slots.get_mut(name) {
+            slot.given = true;
+        }
+    }
+
+    /// Whether [`Settings::mark_given`] was called for the parameter at `path`, such as `ftl.gc`.
+    pub fn is_given(&self, path: &str) -> bool {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        self.slots.get(first).is_some_and(|slot| match (&slot.value, rest) {
+            (_, "") => slot.given,
+            (Value::Entry(choice), rest) => choice.settings.is_given(rest),
+            _ => false,
+        })
     }
 
     getter!(/** A whole number. */ count, count_opt, Count, u64, v => *v);

@@ -4,6 +4,7 @@
 //! `PARAMS` and `from_settings`, so a name is written once and a misspelt one does not compile:
 //!
 //! ```
+//! use hybridsim_config::effect::Needs;
 //! use hybridsim_config::param::Kind;
 //! use hybridsim_engine::SimDuration;
 //!
@@ -13,11 +14,13 @@
 //!         capacity: u64 = Kind::Bytes, required, "Size of the device.";
 //!         latency: SimDuration = Kind::Duration, default "\"0ns\"", "Time per request.";
 //!         rate: Option<u64> = Kind::Rate, optional, "Transfer rate.";
+//!         jitter: bool = Kind::Flag, default "false" needs &[Needs::above_zero("latency")],
+//!             "Whether the latency varies.";
 //!         queue_depth: u64 = Kind::Count { min: 1, max: 256 }, default "1" formerly ["servers"],
 //!             "Requests served at once.";
 //!     }
 //! }
-//! assert_eq!(Parameters::PARAMS[3].name, "queue_depth");
+//! assert_eq!(Parameters::PARAMS[4].name, "queue_depth");
 //! ```
 //!
 //! To convert a component: replace its `const PARAMS` by the macro with the same names, kinds,
@@ -134,8 +137,8 @@ macro_rules! params {
         $(#[$meta:meta])*
         $visibility:vis struct $name:ident {
             $($field_visibility:vis $field:ident: $type:ty =
-                $kind:expr, $need:ident $($default:literal)? $(formerly [$($former:literal),+])?,
-                $help:literal;)+
+                $kind:expr, $need:ident $($default:literal)? $(formerly [$($former:literal),+])?
+                $(needs $needs:expr)?, $help:literal;)+
         }
     ) => {
         $(#[$meta])*
@@ -149,6 +152,7 @@ macro_rules! params {
             $visibility const PARAMS: &'static [$crate::param::Param] = &[$(
                 $crate::params!(@param stringify!($field), $kind, $help, $need $($default)?)
                     .formerly(&[$($($former),+)?])
+                    $(.needs($needs))?
             ),+];
 
             /// The values in checked settings.

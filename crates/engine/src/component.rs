@@ -37,7 +37,7 @@ pub struct Completion {
     pub outcome: Outcome,
 }
 
-/// The description of a component in results; constant over the run.
+/// The description of a component in results; constant over the run except for `idle_policies`.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentInfo {
     /// Registered name of the kind, such as `hard-disk`.
@@ -53,6 +53,8 @@ pub struct ComponentInfo {
     pub constants: Vec<(&'static str, f64)>,
     /// Names of the component's [`crate::Event::Custom`] numbers.
     pub custom: &'static [&'static str],
+    /// Parameters whose policy has made no decision so far, each with the reason.
+    pub idle_policies: Vec<(&'static str, &'static str)>,
 }
 
 /// A state machine: a controller, a cache, an array, a device.

@@ -44,6 +44,14 @@ pub enum Fault {
         /// What happened, and the remedy.
         reason: String,
     },
+    /// A policy violated its interface.
+    #[error("{device}: {reason}")]
+    Policy {
+        /// Path of the component that uses it.
+        device: String,
+        /// The policy, and the violation.
+        reason: String,
+    },
     /// The power failed, and a component does not model that.
     #[error("{device}: a `{kind}` does not model power failures")]
     PowerFailureUnsupported {

@@ -57,6 +57,12 @@ pub struct Head<'a> {
     pub positioner: Option<&'a dyn Positioner>,
 }
 
+/// What [`crate::ComponentInfo::idle_policies`] has of the scheduler that parameter `key` chooses:
+/// nothing once it has chosen between requests.
+pub fn idle_scheduler(key: &'static str, chose: bool) -> Vec<(&'static str, &'static str)> {
+    if chose { Vec::new() } else { vec![(key, "never more than one request waited in its queue")] }
+}
+
 /// Selects the next request to dispatch.
 ///
 /// Every request pushed is popped exactly once. Ties are broken by order of arrival.

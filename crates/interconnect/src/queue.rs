@@ -12,6 +12,7 @@
 
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::schedule::{Head, Queued, Scheduler};
@@ -41,7 +42,8 @@ pub const PRIORITY_SCHEDULER: Param = Param::with(
     Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
     "The order of requests that have priority",
-);
+)
+.needs(&[Needs::Not("priority", &["none"])]);
 /// What has waited too long.
 pub const TIMEOUT: Param = Param::with(
     "timeout",
@@ -53,14 +55,16 @@ pub const TIMEOUT: Param = Param::with(
 );
 /// How long that is.
 pub const TIMEOUT_AFTER: Param =
-    Param::with("timeout_after", Kind::Duration, "\"6s\"", "When a request has waited too long");
+    Param::with("timeout_after", Kind::Duration, "\"6s\"", "When a request has waited too long")
+        .needs(&[Needs::Not("timeout", &["none"])]);
 /// Its order.
 pub const TIMEOUT_SCHEDULER: Param = Param::with(
     "timeout_scheduler",
     Kind::Entry(SchedulerEntry::CATEGORY),
     "\"fcfs\"",
     "The order of requests that have waited too long",
-);
+)
+.needs(&[Needs::Not("timeout", &["none"])]);
 /// What is joined.
 pub const CONCATENATE: Param = Param::with(
     "concatenate",
@@ -74,7 +78,8 @@ pub const CONCATENATE_MAX: Param = Param::with(
     Kind::Count { min: 1, max: 1 << 22 },
     "128",
     "Most sectors of a merged request",
-);
+)
+.needs(&[Needs::Not("concatenate", &["none"])]);
 /// What one request does for others.
 pub const OVERLAP: Param = Param::with(
     "overlap",

@@ -14,7 +14,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
-use hybridsim_engine::schedule::{Head, Positioner, Queued};
+use hybridsim_engine::schedule::{Head, Positioner, Queued, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, DataSlice, LatencyBreakdown,
     LatencyPhase, Lba, Loader, Op, Request, RequestId, Saver, SimDuration, SimTime, StateError,
@@ -150,12 +150,14 @@ struct Queue {
     /// The first sector after the last request handed on.
     last: Lba,
     held_until: SimTime,
+    /// The scheduler has chosen between requests, or held one.
+    chose: bool,
 }
 
 impl Queue {
     fn new(queue: IoQueue) -> Self {
         let (owners, last) = (FxHashMap::default(), Lba(0));
-        Self { queue, owners, active: 0, last, held_until: SimTime::ZERO }
+        Self { queue, owners, active: 0, last, held_until: SimTime::ZERO, chose: false }
     }
 }
 
@@ -244,10 +246,12 @@ impl Queueing {
             {
                 if queue.held_until != until {
                     queue.held_until = until;
+                    queue.chose = true;
                     ctx.wake_at(until, (target as u64) << 2 | HELD);
                 }
                 break;
             }
+            queue.chose = queue.chose || queue.queue.len() > 1;
             let Some(item) = queue.queue.pop(&head) else { break };
             self.start(ctx, target, item);
         }
@@ -363,7 +367,15 @@ impl Component for Queueing {
             ("device_queue_depth", f64::from(self.depth)),
         ];
         let custom = &["response_ns"];
-        ComponentInfo { kind: self.kind, constants, custom, ..ComponentInfo::default() }
+        let chose = self.queues.iter().any(|queue| queue.chose);
+        let idle_policies = idle_scheduler("scheduler", chose);
+        ComponentInfo {
+            kind: self.kind,
+            constants,
+            custom,
+            idle_policies,
+            ..ComponentInfo::default()
+        }
     }
 
     fn targets(&self) -> Vec<Target> {

@@ -26,6 +26,7 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
         constants: vec![("blocks", 64.0), ("broken", f64::NAN)],
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
+        idle_policies: Vec::new(),
     };
     let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };
     vec![("host".into(), host), ("host/flash".into(), flash)]

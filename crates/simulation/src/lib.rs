@@ -12,4 +12,5 @@ pub mod run;
 pub mod scenario;
 pub mod state;
 pub mod text;
+mod warnings;
 pub mod workload;

@@ -8,6 +8,7 @@ pub use crate::progress::{OnProgress, RunProgress};
 use crate::scenario::Scenario;
 use crate::scenario::resolve::{self, Resolved};
 use crate::state::{self, CachedStates, PreconditionCache};
+use crate::warnings;
 use crate::workload::{self, Opened};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::diagnostic::Diagnostics;
@@ -19,18 +20,11 @@ use hybridsim_engine::{
     Source, StateError, Stream,
 };
 use hybridsim_host::{Host, HostOptions, Mode};
-use hybridsim_observe::results::Component;
 use hybridsim_observe::{
     Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
-
-/// Reads of unwritten data above this share cause a warning.
-const UNWRITTEN_SHARE_MAX: f64 = 0.2;
-
-/// Requests lost to power failures above this share cause a warning.
-const LOST_SHARE_MAX: f64 = 0.1;
 
 /// How to run.
 #[derive(Default)]
@@ -151,9 +145,8 @@ pub fn run(
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
     let open = mode == Mode::Open;
     finished.results.warnings.extend(finished.behind.filter(|_| open));
-    finished.results.warnings.extend(unwritten_reads(&finished.results));
-    finished.results.warnings.extend(failed_requests(finished.failed_requests));
-    finished.results.warnings.extend(lost_requests(scenario, &finished.results));
+    let failed = finished.failed_requests;
+    warnings::add(scenario, registry, &machine.describe(), failed, &mut finished.results);
     Ok(RunOutput {
         results: finished.results,
         pictures: finished.pictures,
@@ -222,60 +215,6 @@ fn prepare(
     })
 }
 
-/// The warning about requests that the system could not serve.
-fn failed_requests(count: u64) -> Option<String> {
-    (count > 0).then(|| {
-        format!(
-            "{count} requests failed because the devices could not serve them; statistics include \
-             their latencies"
-        )
-    })
-}
-
-/// The warning when power failures lost so many requests that the rest is a biased sample: requests
-/// with long latencies are the most likely to be lost.
-fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
-    let (lost, every) = (results.requests_lost, scenario.run.power_cut_every?);
-    let share = lost as f64 / (results.requests + lost).max(1) as f64;
-    let remedy = match scenario.host.text("mode") {
-        "open" => "; or replay the workload in a closed loop (host.mode = \"closed\")",
-        _ => "",
-    };
-    (share > LOST_SHARE_MAX).then(|| {
-        format!(
-            "{lost} requests ({:.0} %) were lost in {} power failures; latencies cover only the \
-             others and are too low; make power failures rarer (run.power_cut_every above \
-             {every}){remedy}",
-            share * 100.0,
-            results.power_cuts
-        )
-    })
-}
-
-/// The warning about reads of unwritten data from flash devices: they complete without access to
-/// the flash, much faster than on a drive in use.
-fn unwritten_reads(results: &RunResults) -> Option<String> {
-    let share = |component: &Component| {
-        let flash = component.flash.as_ref()?;
-        let found = flash.reads_by_cause.get("host").copied().unwrap_or(0);
-        let asked = found + flash.unwritten_reads;
-        Some(flash.unwritten_reads as f64 / asked as f64).filter(|_| asked > 0)
-    };
-    let shares = results.components.iter().filter_map(|(path, it)| Some((path, share(it)?)));
-    let much: Vec<_> = shares.filter(|(_, share)| *share > UNWRITTEN_SHARE_MAX).collect();
-    let (first, most) = much.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
-    let others = match much.len() - 1 {
-        0 => String::new(),
-        count => format!(" (and a large share from {count} more)"),
-    };
-    Some(format!(
-        "about {:.0} % of the data read from {first}{others} had never been written, or was \
-         trimmed: such reads do not access the flash and are too fast; precondition the drive \
-         (key `precondition` of its component)",
-        most * 100.0
-    ))
-}
-
 /// Checks everything that [`run`] checks before it simulates, and reads the first request.
 ///
 /// # Errors
@@ -323,6 +262,8 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
     let capacity = system.component.capacity();
     let Opened { source, mut warnings, one_at_a_time } =
         workload::open(scenario, registry, capacity)?;
+    let by_time = scenario.source.generator.as_ref();
+    let by_time = by_time.is_some_and(|choice| choice.settings.has("duration"));
     let host = match host.mode {
         Mode::Open if one_at_a_time => HostOptions::closed(1),
         Mode::Open if !source.has_times() && is_untimed(scenario) => {
@@ -333,11 +274,18 @@ fn parts(scenario: &Scenario, registry: &Registry) -> Result<Parts, RunError> {
         }
         _ => host,
     };
+    if host.mode == Mode::Open && by_time && !source.has_times() {
+        let message = "needs arrival times (`interarrival_ms`), or a closed loop, which ends after \
+                       this time (`mode = \"closed\"` under [host])";
+        let problem = Problem::new("duration", message);
+        return Err(section(scenario, "workload.generator", vec![problem]).into());
+    }
     if host.mode == Mode::Closed && source.waits() {
         let message = "this workload waits for completions itself: use \"open\"";
         let problem = Problem::new("mode", message);
         return Err(section(scenario, "host", vec![problem]).into());
     }
+    warnings.before.extend(warnings::without_effect(scenario, registry));
     Ok(Parts { system, host, scheduler, source, warnings })
 }
 

@@ -40,6 +40,7 @@ mod versions;
 use super::rebuild::{self, Members, PACE, Step};
 use super::resync::{self, BITMAP_TAG, BITMAP_TOKEN, Resync};
 use hybridsim_config::build::BuildInput;
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, joined};
 use hybridsim_engine::range_locks::RangeLocks;
 use hybridsim_engine::{
@@ -74,7 +75,8 @@ pub const BREAK_POINT: Param = Param::with(
     "0.5",
     "With `small_write = \"break-point\"`: writes to a smaller share of a stripe's data units \
      read and modify, others reconstruct (DiskSim's \"RMW vs. reconstruct\")",
-);
+)
+.needs(&[Needs::Is("small_write", &["break-point"])]);
 
 /// Order of data and parity writes.
 pub const WRITE_ORDER: Param = Param::with(

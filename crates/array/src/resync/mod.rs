@@ -21,6 +21,7 @@ use super::range_set::RangeSet;
 use super::rebuild::{self, Members};
 use bitmap::Bitmap;
 use hybridsim_config::build::BuildInput;
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{Completion, Ctx, SECTOR_BYTES, SimDuration, SimTime};
@@ -44,7 +45,8 @@ pub const BITMAP_REGION: Param = Param::with(
     "\"64MiB\"",
     "With `resync = \"bitmap\"`: bytes of a member per bit, at least a chunk (of mirrors: at least \
      `rebuild_step`)",
-);
+)
+.needs(&[Needs::Is("resync", &["bitmap"])]);
 
 /// Delay before a bit is cleared.
 pub const BITMAP_CLEAR_AFTER: Param = Param::with(
@@ -53,7 +55,8 @@ pub const BITMAP_CLEAR_AFTER: Param = Param::with(
     "\"5s\"",
     "With `resync = \"bitmap\"`: time without writes after which a region's bit is cleared, at \
      least 1ms",
-);
+)
+.needs(&[Needs::Is("resync", &["bitmap"])]);
 
 /// The parameters of this module.
 pub const PARAMS: &[Param] = &[RESYNC, BITMAP_REGION, BITMAP_CLEAR_AFTER];

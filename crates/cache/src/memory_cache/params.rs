@@ -1,5 +1,6 @@
 //! The parameters of a memory cache.
 
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param};
 
 pub(super) const PARAMS: &[Param] = &[
@@ -23,7 +24,8 @@ pub(super) const PARAMS: &[Param] = &[
         Kind::Number { min: 0.0, max: 1.0 },
         "0.5",
         "With `slru`: share of the pages in the protected segment, which holds pages used again",
-    ),
+    )
+    .needs(&[Needs::Is("replacement", &["slru"])]),
     Param::with(
         "write_scheme",
         Kind::Choice(&["back", "early", "through", "sync"]),
@@ -45,7 +47,8 @@ pub(super) const PARAMS: &[Param] = &[
         "\"demand\"",
         "demand: write back when pages have to be evicted; periodic: also every `flush_period`",
     ),
-    Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`"),
+    Param::with("flush_period", Kind::Duration, "\"30s\"", "With `flush = \"periodic\"`")
+        .needs(&[Needs::Is("flush", &["periodic"])]),
     Param::optional(
         "flush_idle",
         Kind::Duration,

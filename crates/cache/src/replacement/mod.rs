@@ -82,6 +82,28 @@ impl Entry for ReplacementEntry {
     }
 }
 
+/// The error of a policy that returned too few pages: `found` of the `wanted`, although `evictable`
+/// are in the cache. `None` when there is nothing wrong with it.
+pub fn too_few_victims(
+    policy: &str,
+    found: usize,
+    wanted: usize,
+    evictable: usize,
+) -> Option<String> {
+    (found < wanted.min(evictable)).then(|| {
+        format!(
+            "replacement policy `{policy}` returned {found} of {wanted} victims, and {evictable} \
+             cached pages can be evicted: a policy must return all pages it was given and has not \
+             been asked to remove"
+        )
+    })
+}
+
+/// The name of `entry` in messages: its own, or the class it is written in.
+pub fn policy_name(entry: &ReplacementEntry, settings: &Settings) -> String {
+    settings.text_opt("class").unwrap_or(entry.description.name).to_owned()
+}
+
 /// All replacement policies.
 pub const ENTRIES: &[ReplacementEntry] = &[
     lru::ENTRY,

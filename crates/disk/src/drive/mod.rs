@@ -24,7 +24,7 @@ use crate::power::{SpinDown, StateClock};
 use hybridsim_config::build::ComponentEntry;
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
-use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Contents, Ctx, Flags,
     InFlightWrites, LatencyPhase, Lba, Op, PowerFailure, PowerState, Request, RequestId,
@@ -106,6 +106,8 @@ pub struct HardDisk {
     /// Settling time of a read after the drive was idle.
     settle: SimDuration,
     scheduler: Box<dyn Scheduler>,
+    /// The scheduler has chosen between commands, or held one.
+    chose: bool,
     /// Whether the scheduler may hold commands, and until when it does.
     holds: bool,
     held_until: SimTime,
@@ -179,6 +181,7 @@ impl HardDisk {
             holds: parts.scheduler.sees_all(),
             held_until: SimTime::ZERO,
             scheduler: parts.scheduler,
+            chose: false,
             overflow_queue: VecDeque::new(),
             stalled_writes: VecDeque::new(),
             owes_destage: false,
@@ -333,8 +336,10 @@ impl HardDisk {
             && until > ctx.now()
         {
             self.held_until = until;
+            self.chose = true;
             return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         }
+        self.chose = self.chose || self.scheduler.len() > 1;
         let Some(item) = self.scheduler.pop(&head) else {
             return self.destage(ctx, u64::MAX, self.destage_due(ctx.now()));
         };
@@ -376,7 +381,8 @@ impl Component for HardDisk {
     }
 
     fn info(&self) -> ComponentInfo {
-        self.info.clone()
+        let idle_policies = idle_scheduler("scheduler", self.chose);
+        ComponentInfo { idle_policies, ..self.info.clone() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {

@@ -10,6 +10,7 @@ use crate::rotation::{RPM_MAX, RPM_MIN, Rotation};
 use crate::seek::{SeekEntry, SeekTable};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::build::SchedulerEntry;
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings, Value, joined};
 use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
 use std::rc::Rc;
@@ -70,12 +71,14 @@ const MECHANICS: &[Param] = &[
         CYLINDERS,
         "1",
         "Cylinders that share spares with sparing `cylinder-range`.",
-    ),
+    )
+    .needs(&[Needs::Is("sparing", &["cylinder-range"])]),
     Param::optional(
         "track_patterns",
         Kind::Counts,
         "Triples for `layout_index`: first and last sector used on a track, sectors on it.",
-    ),
+    )
+    .needs(&[Needs::given("layout_index")]),
     Param::optional(
         "layout_index",
         Kind::Tables(index::PARAMS),
@@ -86,13 +89,16 @@ const MECHANICS: &[Param] = &[
         "slips",
         Kind::Counts,
         "Pairs for `layout_index`: a bad sector, and how many that are left out from there on.",
-    ),
+    )
+    .needs(&[Needs::given("layout_index")]),
     Param::optional(
         "remaps",
         Kind::Counts,
         "Triples for `layout_index`: first block moved, how many, first sector they moved to.",
-    ),
-    Param::with("band_cylinders", CYLINDERS, "64", "Cylinders in a band of mapping `surface`."),
+    )
+    .needs(&[Needs::given("layout_index")]),
+    Param::with("band_cylinders", CYLINDERS, "64", "Cylinders in a band of mapping `surface`.")
+        .needs(&[Needs::Is("mapping", &["surface"])]),
     Param::with(
         "skew_unit",
         Kind::Choice(&["sectors", "turns"]),
@@ -106,7 +112,8 @@ const MECHANICS: &[Param] = &[
         SKEW,
         "Turn of the first track of the next band (mapping `surface`); as `cylinder_skew` if \
          absent.",
-    ),
+    )
+    .needs(&[Needs::Is("mapping", &["surface"])]),
     Param::required("seek", Kind::Entry("seek-model"), "How long the arm takes."),
     Param::with("head_switch", Kind::Duration, "\"0us\"", "Time to change to another surface."),
     Param::with(
@@ -147,7 +154,8 @@ const BUFFER: &[Param] = &[
         "cache_write_segments",
         Kind::Count { min: 0, max: 4096 },
         "Most segments that may wait to be written; all but one if absent.",
-    ),
+    )
+    .needs(&[Needs::Is("write_cache", &["true"])]),
     Param::with(
         "separate_write_segment",
         Kind::Flag,
@@ -161,21 +169,25 @@ const BUFFER: &[Param] = &[
         "How far the drive reads on after a read when nothing else is to do; `next-track` goes \
          beyond the end of the track only behind a sequential stream.",
     ),
-    Param::with("read_ahead_min", SECTORS, "0", "Sectors read ahead before the next request."),
-    Param::optional("read_ahead_max", SECTORS, "Most sectors read ahead."),
+    Param::with("read_ahead_min", SECTORS, "0", "Sectors read ahead before the next request.")
+        .needs(&[Needs::Not("read_ahead", &["none"])]),
+    Param::optional("read_ahead_max", SECTORS, "Most sectors read ahead.")
+        .needs(&[Needs::Not("read_ahead", &["none"])]),
     Param::with(
         "read_ahead_over_requested",
         Kind::Flag,
         "true",
         "Whether sectors read ahead may replace those just returned; with `read_ahead_max` they do \
          as far as that goes (as in DiskSim).",
-    ),
+    )
+    .needs(&[Needs::Not("read_ahead", &["none"])]),
     Param::with(
         "read_ahead_on_hit",
         Kind::Flag,
         "false",
         "Whether an idle drive goes on reading ahead behind a read found whole in the buffer.",
-    ),
+    )
+    .needs(&[Needs::Not("read_ahead", &["none"])]),
     Param::with(
         "read_free_blocks",
         Kind::Flag,
@@ -203,33 +215,38 @@ const BUFFER: &[Param] = &[
         "Whether the write cache takes a write while the mechanism is busy. Otherwise only one \
          that goes on where the last one ended; others wait until the mechanism is free, which \
          then writes them at once (DiskSim's `Allow write prebuffering`).",
-    ),
+    )
+    .needs(&[Needs::Is("write_cache", &["true"])]),
     Param::with(
         "write_cache_appends_only",
         Kind::Flag,
         "false",
         "Whether the write cache takes a write only when it is empty or the write goes on where \
          the last one ended (DiskSim's fast write level 1; otherwise level 2).",
-    ),
+    )
+    .needs(&[Needs::Is("write_cache", &["true"])]),
     Param::with(
         "read_ahead_stops_in_sector",
         Kind::Flag,
         "true",
         "Whether a read-ahead is broken off at once, and not at the end of the sector.",
-    ),
+    )
+    .needs(&[Needs::Not("read_ahead", &["none"])]),
     Param::with(
         "read_hits_on_writes",
         Kind::Flag,
         "true",
         "Whether a read may be served from a segment that was written by the host.",
     ),
-    Param::with("combine_writes", Kind::Flag, "true", "Join buffered writes that are adjacent."),
+    Param::with("combine_writes", Kind::Flag, "true", "Join buffered writes that are adjacent.")
+        .needs(&[Needs::Is("write_cache", &["true"])]),
     Param::with(
         "destage_delay",
         Kind::Duration,
         "\"0us\"",
         "How long a buffered write waits for company before an idle drive writes it.",
-    ),
+    )
+    .needs(&[Needs::Is("write_cache", &["true"])]),
     Param::with("scheduler", Kind::Entry("scheduler"), "\"fcfs\"", "Order of the drive's queue."),
     Param::with(
         "queue_depth",

@@ -9,7 +9,7 @@ use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
-use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Contents, Ctx, LatencyBreakdown,
     LatencyPhase, Lba, Loader, Op, PowerState, Request, RequestId, Saver, SimDuration, SimTime,
@@ -95,6 +95,8 @@ pub struct Mems {
     overhead: SimDuration,
     link_bytes_per_s: u64,
     scheduler: Box<dyn Scheduler>,
+    /// The scheduler has chosen between commands.
+    chose: bool,
     depth: usize,
     overflow_queue: VecDeque<Queued>,
     position: SledPosition,
@@ -138,6 +140,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         overhead: settings.duration("command_overhead"),
         link_bytes_per_s: settings.rate_opt("host_rate").unwrap_or(0),
         scheduler,
+        chose: false,
         depth: settings.count("queue_depth") as usize,
         overflow_queue: VecDeque::new(),
         position: sled.locate(0),
@@ -229,6 +232,7 @@ impl Mems {
         while ctx.now() >= self.free_at {
             let positioner: &dyn Positioner = &*self.sled;
             let head = Head { now: ctx.now(), last: self.last, positioner: Some(positioner) };
+            self.chose = self.chose || self.scheduler.len() > 1;
             let Some(item) = self.scheduler.pop(&head) else { break };
             if let Some(next) = self.overflow_queue.pop_front() {
                 self.scheduler.push(next);
@@ -248,7 +252,8 @@ impl Component for Mems {
     }
 
     fn info(&self) -> ComponentInfo {
-        self.info.clone()
+        let idle_policies = idle_scheduler("scheduler", self.chose);
+        ComponentInfo { idle_policies, ..self.info.clone() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {

@@ -258,6 +258,12 @@ impl Ctx<'_> {
         self.fault(Fault::Device { device, reason: reason.into() });
     }
 
+    /// Ends the run because a policy of this component violated its interface.
+    pub fn policy_fault(&mut self, reason: impl Into<String>) {
+        let device = self.path().to_owned();
+        self.fault(Fault::Policy { device, reason: reason.into() });
+    }
+
     /// Ends the run because components of this `kind` do not support `command`.
     pub fn unknown_command(&mut self, kind: &str, command: Command) {
         self.device_fault(format!(

@@ -11,6 +11,7 @@ use crate::timing::{
     CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel, WriteBuffer,
 };
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings, joined};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{
@@ -115,13 +116,15 @@ const TIMING: &[Param] = &[
         Kind::Duration,
         "\"0ns\"",
         "Command and address cycles on the channel, per operation.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "channel_rate",
         Kind::Rate,
         "\"0MB/s\"",
         "Transfer rate of a channel; 0 if read_time and program_time include the transfer.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "data_command_time",
         Kind::Duration,
@@ -146,83 +149,97 @@ const TIMING: &[Param] = &[
         "\"channel\"",
         "Copy-back: copies within a `plane` or within a `die` stay inside the chip; with \
          `channel` every copy passes over the channel through the controller.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::optional(
         "copy_plane_time",
         Kind::Duration,
         "Copy-back within a plane; by default the sum of read and program.",
-    ),
+    )
+    .needs(&[Needs::Not("copy", &["channel"])]),
     Param::optional(
         "copy_die_time",
         Kind::Duration,
         "Copy-back between planes of a die; by default the sum of read and program.",
-    ),
+    )
+    .needs(&[Needs::Is("copy", &["die"])]),
     Param::optional(
         "program_suspend_time",
         Kind::Duration,
         "`queued`: time to suspend a program for a read; without it programs are not suspended.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::optional(
         "erase_suspend_time",
         Kind::Duration,
         "`queued`: time to suspend an erase for a read; without it erases are not suspended.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
         "resume_time",
         Kind::Duration,
         "\"0ns\"",
         "`queued`: time added to a program or erase each time it resumes.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
         "suspends_max",
         Kind::Count { min: 0, max: 1000 },
         "8",
         "`queued`: maximum suspensions of one program or erase.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
         "multi_plane",
         Kind::Flag,
         "false",
         "`queued`: programs and erases of one request on several planes of a die run as one \
          multi-plane operation.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
         "write_buffer",
         Kind::Bytes,
         "\"0B\"",
         "`queued`: size of the write buffer. A write completes when its data are in the buffer; \
          without one, when they are programmed.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
         "power_loss_protection",
         Kind::Flag,
         "false",
         "`queued`: the write buffer survives a power failure, so a flush completes at once.",
-    ),
+    )
+    .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("write_buffer")]),
     Param::with(
         "read_overhead",
         Kind::Duration,
         "\"0us\"",
         "Controller overhead per read request.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "write_overhead",
         Kind::Duration,
         "\"0us\"",
         "Controller overhead per request other than a read.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "host_rate",
         Kind::Rate,
         "\"0MB/s\"",
         "Transfer rate of the host link; 0 for no transfer time.",
-    ),
+    )
+    .needs(&[Needs::Not("timing", &["none"])]),
     Param::with(
         "host_duplex",
         Kind::Choice(&["full", "half"]),
         "\"half\"",
         "Whether the host link transfers in both directions at once (PCIe) or not (SATA).",
-    ),
+    )
+    .needs(&[Needs::above_zero("host_rate")]),
     Param::with(
         "schedule_slots",
         Kind::Count { min: 1, max: 1 << 20 },
@@ -271,7 +288,8 @@ const PRECONDITION: &[Param] = &[
         Kind::Number { min: 0.0, max: 1.0 },
         "1.0",
         "Fraction of the exported capacity that preconditioning writes, from address 0 on.",
-    ),
+    )
+    .needs(&[Needs::Not("precondition", &["none"])]),
 ];
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {

@@ -17,6 +17,7 @@ use crate::device::{FrontEnd, IDLE_AFTER, check_memory};
 use crate::geometry::{Geometry, Shape};
 use crate::wear::{WearEntry, WearInput};
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDuration, Stream};
@@ -24,7 +25,7 @@ use hybridsim_engine::{Component, ComponentInfo, PowerState, SECTOR_BYTES, SimDu
 pub const ENTRY: ComponentEntry = ComponentEntry {
     description: Description {
         name: "slc-mlc-ssd",
-        summary: "A hybrid SSD: a circular SLC log for hot data in front of MLC flash.",
+        summary: "A hybrid SSD: an SLC log before MLC flash; serves one request at a time.",
         origin: "chang-slc-mlc (Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks)",
         params: PARAMS,
     },
@@ -66,31 +67,36 @@ pub const PARAMS: &[Param] = &[
         "\"size\"",
         "Hot-data filter. `size`: small writes are hot. `all`: every write is, as for the SLC \
          cache of a TLC or QLC drive.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "threshold_search",
         Kind::Choice(Search::NAMES),
         "\"exhaustive\"",
         "2-means clustering of write sizes: over all splits, by the loop of Algorithm 1 with the \
          intended sum, or as printed. The loops stay at 1 or 2 sectors.",
-    ),
+    )
+    .needs(&[Needs::Is("filter", &["size"])]),
     Param::with(
         "threshold_every",
         Kind::Count { min: 1, max: 1 << 30 },
         "1000",
         "Writes between computations of the threshold.",
-    ),
+    )
+    .needs(&[Needs::Is("filter", &["size"])]),
     Param::with(
         "threshold_first",
         Kind::Count { min: 1, max: 1 << 20 },
         "8",
         "Initial threshold in sectors (assumed).",
-    ),
+    )
+    .needs(&[Needs::Is("filter", &["size"])]),
     Param::optional(
         "hash_entries",
         Kind::Count { min: 2, max: 1 << 28 },
         "Entries of the hash table; by default half the number of SLC pages.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "hash_unit",
         Kind::Choice(&["page", "sector"]),
@@ -98,65 +104,76 @@ pub const PARAMS: &[Param] = &[
         "What an entry of the hash table locates. Section 4.2 has SLC pages, section 5.4 sectors \
          of 512 bytes; with sectors, table 3's 12.58 valid pages per tail block of 64 would need \
          more entries than there are. The entry of a page is one bucket per sector.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "hash_key",
         Kind::Choice(&["sector", "page"]),
         "\"sector\"",
         "The number that is hashed: of the sector, as in section 5.4, or of the SLC page that an \
          entry locates (`hash_unit = \"page\"`).",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "probing",
         Kind::Choice(&["linear", "quadratic"]),
         "\"linear\"",
         "Collision resolution of the hash table.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "probes",
         Kind::Count { min: 1, max: 1024 },
         "8",
         "Entries probed; a write with a sector that finds no free entry goes to MLC.",
-    ),
-    Param::with("throttle", Kind::Flag, "true", "Enables the utilisation throttle."),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
+    Param::with("throttle", Kind::Flag, "true", "Enables the utilisation throttle.")
+        .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "throttle_every",
         Kind::Count { min: 1, max: 1 << 30 },
         "1000",
         "Requests between changes of k, the maximum length of the log.",
-    ),
+    )
+    .needs(&[Needs::Is("throttle", &["true"])]),
     Param::with(
         "throttle_step",
         Kind::Count { min: 1, max: 1 << 20 },
         "100",
         "Blocks by which k changes.",
-    ),
+    )
+    .needs(&[Needs::Is("throttle", &["true"])]),
     Param::with(
         "write_back",
         Kind::Flag,
         "true",
         "Valid data of the tail block are copied to the head while their chain has no log.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "pull",
         Kind::Flag,
         "true",
         "A fold includes the data of the chain that are on the SLC flash.",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     Param::with(
         "cache_mode",
         Kind::Choice(&["static", "dynamic"]),
         "\"static\"",
         "`dynamic`: the log shrinks as the device fills, as if SLC blocks were borrowed from free \
          MLC blocks (use with `premapped = false`).",
-    ),
+    )
+    .needs(&[Needs::above_zero("slc_size")]),
     IDLE_AFTER,
     Param::with(
         "idle_keep",
         Kind::Number { min: 0.0, max: 1.0 },
         "0.0",
         "Fraction of the SLC blocks that background work leaves filled.",
-    ),
+    )
+    .needs(&[Needs::given("idle_after")]),
     Param::with(
         "nvram",
         Kind::Bytes,
@@ -201,13 +218,15 @@ pub const PARAMS: &[Param] = &[
         Kind::Count { min: 1, max: 60_000 },
         "64",
         "Accesses after which a logical block is converted (assumed).",
-    ),
+    )
+    .needs(&[Needs::above_zero("density_size")]),
     Param::with(
         "density_halve",
         Kind::Count { min: 1, max: 1 << 40 },
         "100000",
         "Accesses after which all access counters are halved (assumed).",
-    ),
+    )
+    .needs(&[Needs::above_zero("density_size")]),
     Param::with("overhead", Kind::Duration, "\"0us\"", "Controller overhead per request."),
     Param::with(
         "active_power",

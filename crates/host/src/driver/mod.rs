@@ -14,7 +14,7 @@ pub use options::{HostOptions, Mode, PARAMS};
 
 use crate::scheduler;
 use check::Check;
-use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler};
+use hybridsim_engine::schedule::{Head, Positioner, Queued, Scheduler, idle_scheduler};
 use hybridsim_engine::{
     Arrival, CommonEvent, Completion, Component, ComponentInfo, Ctx, DataSlice, Fault,
     LatencyPhase, Lba, Op, Outcome, PowerFailure, Request, RequestId, SimDuration, SimTime, Source,
@@ -70,6 +70,8 @@ pub struct Host {
     /// the workload count from here.
     began: SimDuration,
     check: Option<Check>,
+    /// The scheduler has chosen between requests, or held one.
+    chose: bool,
 }
 
 impl Host {
@@ -102,6 +104,7 @@ impl Host {
             lost: 0,
             began: SimDuration::ZERO,
             check: None,
+            chose: false,
         }
     }
 
@@ -270,8 +273,10 @@ impl Host {
                     self.held_until = until;
                     ctx.wake_at(until, HELD);
                 }
+                self.chose = true;
                 break;
             }
+            self.chose = self.chose || self.scheduler.len() > 1;
             let Some(item) = self.scheduler.pop(&head) else { break };
             self.issue(ctx, item.request, item.since);
         }
@@ -332,6 +337,7 @@ impl Component for Host {
         ComponentInfo {
             kind: "host",
             custom: &["failed_requests", "unfinished_requests"],
+            idle_policies: idle_scheduler("scheduler", self.chose),
             ..ComponentInfo::default()
         }
     }

@@ -30,6 +30,7 @@ mod work;
 use fqueue::FQueue;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
 use hybridsim_engine::schedule::{Positioner, Queued, Scheduler};
@@ -88,8 +89,10 @@ const PARAMS: &[Param] = &[
         Kind::Duration,
         "\"0.7ms\"",
         "Write latency of the flash as the host assumes it, without data transfer (assumed)",
-    ),
-    Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "Write rate of the flash, likewise"),
+    )
+    .needs(&[Needs::Is("redirect", &["true"])]),
+    Param::with("flash_rate", Kind::Rate, "\"9MB/s\"", "Write rate of the flash, likewise")
+        .needs(&[Needs::Is("redirect", &["true"])]),
     Param::with(
         "flash_queue_depth",
         Kind::Count { min: 1, max: 4096 },
@@ -104,43 +107,52 @@ const PARAMS: &[Param] = &[
         Kind::Choice(&["redirect", "disk"]),
         "\"redirect\"",
         "Writes with equal costs: the text of bisson-fqueue redirects them, its figure 6 does not",
-    ),
+    )
+    .needs(&[Needs::Is("redirect", &["true"])]),
     Param::with(
         "coalesce",
         Kind::Choice(&["touching", "overlapping"]),
         "\"touching\"",
         "Entries of the FQueue written to the disk together with a write: those that overlap it or \
          are adjacent to it, or those that overlap it",
-    ),
+    )
+    .needs(&[Needs::Is("redirect", &["true"])]),
     Param::with(
         "overwrites",
         Kind::Choice(&["coalesce", "replace"]),
         "\"coalesce\"",
         "A write that covers all entries it overlaps: goes to the disk like any other overlapping \
          write (figure 6), or may be redirected in their place",
-    ),
-    Param::with("high", SHARE, "1", "High watermark: FQueue utilisation that starts a flush"),
-    Param::with("low", SHARE, "0.9", "Low watermark, which ends it; the paper flushes a tenth"),
+    )
+    .needs(&[Needs::Is("redirect", &["true"])]),
+    Param::with("high", SHARE, "1", "High watermark: FQueue utilisation that starts a flush")
+        .needs(&[Needs::Is("redirect", &["true"])]),
+    Param::with("low", SHARE, "0.9", "Low watermark, which ends it; the paper flushes a tenth")
+        .needs(&[Needs::Is("redirect", &["true"])]),
     Param::with(
         "merge_max",
         Kind::Bytes,
         "\"1MiB\"",
         "Longest write of adjacent entries merged while flushing (assumed)",
-    ),
-    Param::with("idle", Kind::Flag, "true", "Destage while the request queue is empty"),
+    )
+    .needs(&[Needs::Is("redirect", &["true"])]),
+    Param::with("idle", Kind::Flag, "true", "Destage while the request queue is empty")
+        .needs(&[Needs::Is("redirect", &["true"])]),
     Param::with(
         "idle_delay",
         Kind::Duration,
         "\"0ns\"",
         "Idle time before that; none in the paper",
-    ),
+    )
+    .needs(&[Needs::Is("idle", &["true"])]),
     Param::with(
         "idle_to",
         SHARE,
         "0",
         "FQueue utilisation down to which it is destaged while idle. Section III.C of the paper \
          does not say; its evaluation flushes a tenth, which is the low watermark",
-    ),
+    )
+    .needs(&[Needs::Is("idle", &["true"])]),
     Param::with(
         "order",
         Kind::Choice(&["safe", "printed"]),

@@ -4,7 +4,7 @@ use super::lists::Removal;
 use super::{FlashCache, Scheme};
 use crate::paged_controller::{Destage, PagedController, PendingRequest};
 use hybridsim_cache::CacheEvent;
-use hybridsim_cache::replacement::CachedPage;
+use hybridsim_cache::replacement::{CachedPage, too_few_victims};
 use hybridsim_engine::Ctx;
 
 /// Why pages are destaged.
@@ -56,6 +56,9 @@ impl FlashCache {
             }
             // All dirty pages are locked: a clean page frees at least its slot.
             if !(evict_clean && self.evict_clean_page()) {
+                if evict_clean && self.lists.clean.len() > 0 {
+                    self.check_victims(ctx, false, 0, 1);
+                }
                 return false;
             }
         }
@@ -79,9 +82,27 @@ impl FlashCache {
 
     /// Evicts a page. Its slot needs no trim, because it is overwritten next.
     fn evict_page(&mut self, page: CachedPage) -> bool {
+        self.lists.chose = true;
         self.lists.remove(page, Removal::Evict);
         self.core.directory.remove(page.slot);
         true
+    }
+
+    /// Ends the run if the replacement policy returned `found` of the `wanted` clean or dirty
+    /// pages, and more of them can be evicted.
+    pub(super) fn check_victims(
+        &self,
+        ctx: &mut Ctx<'_>,
+        dirty: bool,
+        found: usize,
+        wanted: usize,
+    ) {
+        let suits = |page: &CachedPage| {
+            self.lists.is_dirty(page.slot) == dirty && !self.core.locks.is_locked(page.page)
+        };
+        let evictable = self.core.directory.iter().filter(suits).count();
+        let problem = too_few_victims(&self.lists.policy, found, wanted, evictable);
+        problem.into_iter().for_each(|problem| ctx.policy_fault(problem));
     }
 
     /// Destages the next `count` dirty pages in eviction order, at most one group, sorted by disk
@@ -99,6 +120,11 @@ impl FlashCache {
             &|page| !locks.is_locked(page.page),
             &mut pages,
         );
+        self.lists.chose = true;
+        if pages.len() < count && (pages.len() as u64) < self.lists.dirty.len() && !not_written_back
+        {
+            self.check_victims(ctx, true, pages.len(), count);
+        }
         let evicted_some = self.evict_written_back(ctx, &mut pages);
         pages.sort_unstable_by_key(|page| page.page);
         let mut rest = pages.as_slice();

@@ -4,7 +4,9 @@
 //! for as many pages as there are slots, because the partition limits move.
 
 use crate::paged_controller::PolicyBuilder;
-use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_cache::replacement::{
+    Access, CachedPage, Replacement, ReplacementEntry, policy_name,
+};
 use hybridsim_config::build::BuildInput;
 use hybridsim_config::registry::Entry;
 use hybridsim_engine::state::same_length;
@@ -89,6 +91,9 @@ pub struct CleanDirtyLists {
     /// By slot: dirty pages that have been written back ahead of need, and their number.
     is_written_back: Vec<bool>,
     written_back: u64,
+    /// The name of the replacement policy, and whether it has chosen a page.
+    pub policy: String,
+    pub chose: bool,
 }
 
 impl CleanDirtyLists {
@@ -97,6 +102,7 @@ impl CleanDirtyLists {
     pub fn builder(input: &BuildInput<'_>, pages: u32, one_list: bool) -> PolicyBuilder<Self> {
         let (entry, own) = input.chosen::<ReplacementEntry>(ReplacementEntry::CATEGORY);
         let own = own.clone();
+        let policy = policy_name(&entry, &own);
         Box::new(move || {
             let order = || (entry.build)(&own, pages).map(EvictionOrder::new);
             Ok(Self {
@@ -106,6 +112,8 @@ impl CleanDirtyLists {
                 is_dirty: vec![false; pages as usize],
                 is_written_back: vec![false; pages as usize],
                 written_back: 0,
+                policy: policy.clone(),
+                chose: false,
             })
         })
     }

@@ -35,6 +35,7 @@ use hybridsim_cache::paged::directory::PageDirectory;
 use hybridsim_cache::paged::split::Medium;
 use hybridsim_cache::streams::Streams;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{
@@ -139,43 +140,50 @@ const PARAMS: &[Param] = &[
         Kind::Duration,
         "\"100ms\"",
         "Idle time before write-back ahead of need starts",
-    ),
+    )
+    .needs(&[Needs::above_zero("write_ahead")]),
     Param::with(
         "period_pages",
         Kind::Count { min: 1000, max: 1 << 40 },
         "60000",
         "Page accesses after which the division is decided again",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "segments",
         Kind::Count { min: 1, max: 256 },
         "16",
         "Segments of the LRU stacks that give the hit ratios",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "sampled",
         Kind::Count { min: 1, max: 10_000 },
         "1",
         "The stacks track one page in this many; 1 tracks all, as in the paper",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::optional(
         "u_steps",
         Kind::Count { min: 2, max: 256 },
         "Cache sizes compared; by default `segments`, the one step of algorithm 1 (segment size \
          over cache size). The authors' released code has 16",
-    ),
+    )
+    .needs(&[Needs::Is("scheme", &["op"])]),
     Param::optional(
         "r_steps",
         Kind::Count { min: 1, max: 256 },
         "Partitions compared for each size; by default `segments`. The authors' released code has \
          32",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "shrink_max_pages",
         Kind::Count { min: 1, max: 1 << 40 },
         "65536",
         "Most pages by which the write cache shrinks in a period",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "replacement",
         Kind::Entry("replacement"),
@@ -188,7 +196,8 @@ const PARAMS: &[Param] = &[
         "\"given\"",
         "`given`: the cost model uses the times below; `observed`: measured service times of flash \
          and disk, or the times below while too few operations were measured (beyond the paper)",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page"),
     Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page"),
     Param::with("erase_time", Kind::Duration, "\"1.5ms\"", "Cost model: erasing a block"),
@@ -218,7 +227,8 @@ const PARAMS: &[Param] = &[
         "\"0us\"",
         "Added to the cost of an erase in the model: a higher value leaves more space \
          over-provisioned, trading hit ratio for endurance (beyond the paper)",
-    ),
+    )
+    .needs(&[Needs::Is("scheme", &["op"])]),
     Param::with(
         "mapping",
         Kind::Flag,
@@ -400,6 +410,10 @@ impl Component for FlashCache {
                 ("page_sectors", self.core.directory.page_sectors as f64),
             ],
             custom: CUSTOM,
+            idle_policies: match self.lists.chose {
+                true => Vec::new(),
+                false => vec![("replacement", "no page was evicted or destaged")],
+            },
             ..ComponentInfo::default()
         }
     }

@@ -277,7 +277,7 @@ impl FlashCache {
         parts.clear();
         let (first, last) = self.core.directory.pages_of(&copy);
         for page in first..=last {
-            if self.core.directory.find(page).is_some() || !self.has_room_for_clean(page) {
+            if self.core.directory.find(page).is_some() || !self.has_room_for_clean(ctx, page) {
                 continue;
             }
             let directory = &mut self.core.directory;
@@ -305,7 +305,7 @@ impl FlashCache {
     }
 
     /// Whether a clean page can be added; evicts another one if necessary.
-    fn has_room_for_clean(&mut self, page: u64) -> bool {
+    fn has_room_for_clean(&mut self, ctx: &mut Ctx<'_>, page: u64) -> bool {
         let (clean, dirty) = (self.lists.clean.len(), self.lists.dirty.len());
         let full = match self.scheme {
             Scheme::Fixed => clean + dirty >= self.limit(),
@@ -313,7 +313,11 @@ impl FlashCache {
         };
         if full || self.core.directory.free() == 0 {
             self.lists.expect(page, false);
-            return self.evict_clean_page() && self.core.directory.free() > 0;
+            let evicted = self.evict_clean_page();
+            if !evicted && clean > 0 {
+                self.check_victims(ctx, false, 0, 1);
+            }
+            return evicted && self.core.directory.free() > 0;
         }
         true
     }

@@ -6,7 +6,7 @@ use crate::paged_controller::{Destage, Origin, PagedController, PagedPolicy, Pen
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::cleanup::{CacheState, Plan};
 use hybridsim_cache::paged::split::{Medium, SubRequest};
-use hybridsim_cache::replacement::CachedPage;
+use hybridsim_cache::replacement::{CachedPage, too_few_victims};
 use hybridsim_engine::{Ctx, Flags, Lba, Op, Request, SimDuration};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,16 @@ impl HybridDisk {
             let unpinned = cache.iter().filter(|page| !cache.slot(page.slot).pinned);
             victims.extend(unpinned.filter(|page| eligible(*page)));
         } else {
+            self.decided.replacement = true;
             self.policies.replacement.victims(pages as usize, &eligible, &mut victims);
+            if victims.len() < pages as usize {
+                let cache = &self.core.directory;
+                let unpinned = cache.iter().filter(|page| !cache.slot(page.slot).pinned);
+                let evictable = unpinned.filter(|page| eligible(*page)).count();
+                let name = &self.policies.replacement_name;
+                let problem = too_few_victims(name, victims.len(), pages as usize, evictable);
+                problem.into_iter().for_each(|problem| ctx.policy_fault(problem));
+            }
         }
         let cleanups = &mut self.cleanups;
         cleanups.pages.clear();
@@ -137,6 +146,7 @@ impl HybridDisk {
         let some = !cleanups.pages.is_empty();
         cleanups.stage = if some { Stage::Running } else { Stage::Off };
         if some {
+            self.decided.cleanup = true;
             ctx.emit(CacheEvent::CleanupStarted);
         }
         some

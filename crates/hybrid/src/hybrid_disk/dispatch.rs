@@ -23,6 +23,8 @@ pub struct DispatchQueue {
     last: Lba,
     /// When the scheduler releases the requests it holds.
     held_until: SimTime,
+    /// The scheduler has chosen between requests, or held one.
+    chose: bool,
 }
 
 /// Token of the timer for held requests.
@@ -46,7 +48,7 @@ impl DispatchQueue {
 
     fn new(medium: Medium, queue_depth: u32, order: DispatchOrder) -> Self {
         let (outstanding, last, held_until) = (0, Lba(0), SimTime::ZERO);
-        Self { medium, queue_depth, outstanding, order, last, held_until }
+        Self { medium, queue_depth, outstanding, order, last, held_until, chose: false }
     }
 
     /// Queues a sub-request of the request pending in `slot`.
@@ -87,10 +89,12 @@ impl DispatchQueue {
                     if let Some(until) = held {
                         if self.held_until != until {
                             self.held_until = until;
+                            self.chose = true;
                             ctx.wake_at(until, HELD);
                         }
                         return;
                     }
+                    self.chose = self.chose || scheduler.len() > 1;
                     scheduler.pop(&head)
                 }
             };
@@ -101,6 +105,11 @@ impl DispatchQueue {
             }
             ctx.issue(self.medium as usize, item.request, item.key);
         }
+    }
+
+    /// Whether its scheduler has chosen between requests.
+    pub fn chose(&self) -> bool {
+        self.chose
     }
 
     /// Saves the position of the head and the state of the scheduler.

@@ -35,11 +35,12 @@ use hybridsim_cache::admission::{Admission, AdmissionEntry};
 use hybridsim_cache::cleanup::{Cleanup, CleanupEntry};
 use hybridsim_cache::paged::directory::{PAGE_SECTORS_MAX, PageDirectory};
 use hybridsim_cache::paged::split::{Medium, Split};
-use hybridsim_cache::replacement::{Access, Replacement, ReplacementEntry};
+use hybridsim_cache::replacement::{Access, Replacement, ReplacementEntry, policy_name};
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
+use hybridsim_engine::schedule::idle_scheduler;
 use hybridsim_engine::{
     Checkpoint, Completion, Component, ComponentInfo, Ctx, Loader, PowerFailure, Request,
     RequestId, SECTOR_BYTES, Saver, SimTime, StateError,
@@ -83,13 +84,15 @@ const PARAMS: &[Param] = &[
         "replacement",
         Kind::Entry(ReplacementEntry::CATEGORY),
         "\"lru\"",
-        "Replacement policy: which pages are destaged first when not all are",
+        "Replacement policy: which pages a cleanup destages, when it does not destage all",
     ),
     Param::with(
         "cleanup",
         Kind::Entry(CleanupEntry::CATEGORY),
-        "\"on-demand-complete\"",
-        "Cleanup policy: when pages are destaged, and how many",
+        "\"low-watermark\"",
+        "Cleanup policy: when pages are destaged, and how many. The thesis has \
+         `on-demand-complete`, with which `replacement` has nothing to choose; drives and flash \
+         caches on the market write back in the background",
     ),
     Param::with(
         "pinned",
@@ -218,6 +221,7 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
         ],
         policies,
         build_policies,
+        decided: Decided::default(),
         cleanups: Cleanups::new(destage_pages as u32, depth("destage_depth")),
         force_destage: settings.flag("force_destage"),
         trim_cleaned: settings.flag("trim_cleaned"),
@@ -237,6 +241,32 @@ struct Policies {
     admission: Box<dyn Admission>,
     replacement: Box<dyn Replacement>,
     cleanup: Box<dyn Cleanup>,
+    /// The name of the replacement policy.
+    replacement_name: String,
+}
+
+/// Which policies have made a decision.
+#[derive(Default)]
+struct Decided {
+    admission: bool,
+    replacement: bool,
+    cleanup: bool,
+}
+
+impl Decided {
+    /// Those that have not, by parameter, with the reason.
+    fn idle_policies(&self) -> Vec<(&'static str, &'static str)> {
+        let replacement = match self.cleanup {
+            true => "every cleanup destaged all pages, so none had to be chosen",
+            false => "no page was destaged, so none had to be chosen",
+        };
+        let all = [
+            (self.admission, "admission", "no write reached the cache"),
+            (self.cleanup, "cleanup", "no page was destaged"),
+            (self.replacement, "replacement", replacement),
+        ];
+        all.iter().filter(|it| !it.0).map(|&(_, key, why)| (key, why)).collect()
+    }
 }
 
 impl Policies {
@@ -247,6 +277,7 @@ impl Policies {
         }
         let (admission, of_admission) = chosen::<AdmissionEntry>(input);
         let (replacement, of_replacement) = chosen::<ReplacementEntry>(input);
+        let replacement_name = policy_name(&replacement, &of_replacement);
         let (cleanup, of_cleanup) = chosen::<CleanupEntry>(input);
         Box::new(move || {
             let mut problems = Vec::new();
@@ -255,7 +286,8 @@ impl Policies {
             let cleanup = keep((cleanup.build)(&of_cleanup, pages), &mut problems);
             match (admission, replacement, cleanup) {
                 (Some(admission), Some(replacement), Some(cleanup)) => {
-                    Ok(Self { admission, replacement, cleanup })
+                    let replacement_name = replacement_name.clone();
+                    Ok(Self { admission, replacement, cleanup, replacement_name })
                 }
                 _ => Err(problems),
             }
@@ -273,6 +305,7 @@ pub struct HybridDisk {
     queues: [DispatchQueue; 2],
     policies: Policies,
     build_policies: PolicyBuilder<Policies>,
+    decided: Decided,
     cleanups: Cleanups,
     force_destage: bool,
     trim_cleaned: bool,
@@ -297,6 +330,11 @@ impl Component for HybridDisk {
                 ("cache_pages", f64::from(self.core.directory.pages)),
                 ("page_sectors", self.core.directory.page_sectors as f64),
             ],
+            idle_policies: {
+                let mut idle = self.decided.idle_policies();
+                idle.extend(idle_scheduler("disk_scheduler", self.queues[1].chose()));
+                idle
+            },
             ..ComponentInfo::default()
         }
     }

@@ -56,6 +56,7 @@ impl PagedPolicy for HybridDisk {
         let request = self.core.request(slot);
         let (pages, cached) = self.look_up_write(ctx, slot);
         let (needed, free) = (pages - cached, u64::from(self.core.directory.free()));
+        self.decided.admission = true;
         let admitted =
             self.is_pinned(&request) || self.policies.admission.admit(&request, pages, cached);
         if !admitted || needed > u64::from(self.core.directory.pages) {

@@ -3,6 +3,7 @@
 use super::{Arbitration, Bus, Medium, Shared, Tenured, Times};
 use crate::targets::Targets;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Built, Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Component, SECTOR_BYTES, SimDuration};
@@ -41,7 +42,8 @@ pub const ENTRY: ComponentEntry = ComponentEntry {
                 Kind::Choice(&["slot-priority", "fcfs"]),
                 "\"slot-priority\"",
                 "Who gets a tenured bus next: the device listed first, or who asked first",
-            ),
+            )
+            .needs(&[Needs::Is("type", &["tenured"])]),
             time("arbitration_time", "Time to win the bus, each time"),
             time("command_time", "Time a command keeps the bus"),
             time("message_time", "Time the message at the end keeps the bus"),

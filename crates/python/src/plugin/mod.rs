@@ -115,7 +115,7 @@ fn describe(name: &str, class_path: &str, summary: String, params: Vec<Declared>
         };
         let default = default.map(leak);
         let help = "A keyword argument of the Python class.";
-        list.push(Param { name: leak(name), help, kind, default, formerly: &[] });
+        list.push(Param { name: leak(name), help, kind, default, formerly: &[], needs: &[] });
     }
     Description {
         name: leak(name.to_owned()),

@@ -137,7 +137,9 @@ fn component(
             return None;
         }
     };
+    checker.preset = preset.as_ref().map(|_| sources.len() - 1);
     let settings = checker.settings(&table, &[description.params], &["kind"], &key, Some(span));
+    checker.preset = None;
     let name = name.to_owned();
     Some(ScenarioComponent {
         name,

@@ -10,6 +10,7 @@ use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, buil
 use super::fio_text::{RandomDistribution, parse_bssplit, parse_distribution};
 use super::histogram::Sizes;
 use super::{GeneratorEntry, GeneratorInput, params};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::Distribution;
@@ -121,7 +122,8 @@ const PARAMS: &[Param] = &[
         Kind::Number { min: 0.0, max: 100.0 },
         "50",
         "Percentage of reads in a mix.",
-    ),
+    )
+    .needs(&[Needs::Is("rw", &["rw", "randrw"])]),
     Param::with(
         "random_distribution",
         Kind::Text,
@@ -144,7 +146,8 @@ const PARAMS: &[Param] = &[
         Kind::Choice(&["linear", "poisson"]),
         "\"linear\"",
         "Constant or exponential interarrival times of `rate_iops`.",
-    ),
+    )
+    .needs(&[Needs::given("rate_iops")]),
 ];
 
 fn read_sizes(input: &GeneratorInput<'_>, problems: &mut Vec<Problem>) -> (Vec<Sizes>, u64, u64) {

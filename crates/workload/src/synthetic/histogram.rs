@@ -9,6 +9,7 @@ use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::mixes::{MIXES, NAMES};
 use super::uniform::{READ, ReadWriteMix};
 use super::{GeneratorEntry, GeneratorInput, params};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Lba, Op, Request, Source, Stream};
@@ -183,13 +184,15 @@ const HOT: [Param; 3] = [
         Kind::Count { min: 1, max: 65_536 },
         "64",
         "Places that `hot` requests return to, drawn once over the region.",
-    ),
+    )
+    .needs(&[Needs::above_zero("hot")]),
     Param::with(
         "hot_sectors_max",
         Kind::Count { min: 1, max: u32::MAX as u64 },
         "16",
         "Longest request, in sectors of 512 bytes, that counts as short.",
-    ),
+    )
+    .needs(&[Needs::above_zero("hot")]),
 ];
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {

@@ -14,6 +14,7 @@ use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, buil
 use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
 use super::stack::{Depths, StackDistances};
 use super::{GeneratorEntry, GeneratorInput, params};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::sample::{Distribution, standard_exponential};
@@ -305,7 +306,8 @@ const PARAMS: &[Param] = &[
         "0.9",
         "Exponent of the popularity of 4 KiB blocks within a volume (assumed; the papers give \
          none).",
-    ),
+    )
+    .needs(&[Needs::Is("locality", &["independent"])]),
 ];
 
 fn read_mix(

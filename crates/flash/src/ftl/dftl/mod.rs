@@ -29,6 +29,7 @@ use crate::ops::{After, FlashOps};
 use crate::state::SavedState;
 use crate::wear::{FreeBlocks, FreeOrder};
 use cache::{MappingCache, Slot};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
@@ -64,7 +65,8 @@ const PARAMS: [Param; 7] = [
         Kind::Number { min: 0.0, max: 1.0 },
         "0.8",
         "The protected segment of `segmented-lru` as a fraction of the cache.",
-    ),
+    )
+    .needs(&[Needs::Is("cache_policy", &["segmented-lru"])]),
     Param::with(
         "batch_updates",
         Kind::Flag,

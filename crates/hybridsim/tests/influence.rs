@@ -1,0 +1,242 @@
+//! What a user gives acts, or the run says that it does not: keys without effect, policies that
+//! make no decision, policies that return no victims.
+
+#[allow(dead_code, reason = "it has systems for all kinds of components")]
+mod common;
+
+use common::{DISK, SSD, component};
+use hybridsim::presets;
+use hybridsim_cache::policy_state::PolicyState;
+use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::registry::{Description, Registry};
+use hybridsim_engine::{Fault, Loader, Saver, StateError};
+use hybridsim_simulation::registry::standard;
+use hybridsim_simulation::run::{self, Options, RunOutput};
+use hybridsim_simulation::scenario::{Input, Scenario};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn input(text: &str) -> Input {
+    let source = SourceText { name: "test.toml".to_owned(), text: text.to_owned() };
+    Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None }
+}
+
+fn run(text: &str, registry: &Registry) -> RunOutput {
+    let scenario = Scenario::check(input(text), registry).unwrap_or_else(|it| panic!("{it}"));
+    run::run(&scenario, registry, Options::default()).unwrap_or_else(|it| panic!("{it}"))
+}
+
+/// The keys that a scenario's warnings say have no effect.
+fn without_effect(input: Input) -> Result<Vec<String>, String> {
+    let registry = standard();
+    let scenario = Scenario::check(input, &registry).map_err(|it| it.to_string())?;
+    let checked = run::check(&scenario, &registry).map_err(|it| it.to_string())?;
+    let warnings = checked.warnings.into_iter();
+    Ok(warnings.filter(|it| it.contains("changes nothing in this run")).collect())
+}
+
+const LOAD: &str = "[workload]\ngenerator = { kind = \"fio\", requests = 10, rw = \"randwrite\", \
+                    span = \"4MiB\", norandommap = true }\n[host]\nmode = \"closed\"\n";
+
+#[test]
+fn a_key_without_effect_is_reported_with_its_path() {
+    let check = |keys: &str, expect: &[&str]| {
+        let found = without_effect(input(&format!("{LOAD}{}{keys}", component("ssd", SSD))))
+            .unwrap_or_else(|it| panic!("{it}"));
+        let keys: Vec<&str> = found.iter().map(|it| it.split(' ').next().expect("a key")).collect();
+        assert_eq!(keys, expect, "{found:?}");
+    };
+    check("", &[]);
+    check("write_buffer = \"1MiB\"\n", &["component.ssd.write_buffer"]);
+    check("write_buffer = \"1MiB\"\ntiming = \"queued\"\n", &[]);
+    // The default may be spelt out, as resolved scenarios do.
+    check("write_buffer = \"0B\"\nsuspends_max = 8\n", &[]);
+    let unprotected = "timing = \"queued\"\npower_loss_protection = true\n";
+    check(unprotected, &["component.ssd.power_loss_protection"]);
+    check("precondition_fill = 0.5\n", &["component.ssd.precondition_fill"]);
+    check(
+        "ftl = { kind = \"dftl\", cache_policy = \"lru\", cache_protected = 0.5 }\n",
+        &["component.ssd.ftl.cache_protected"],
+    );
+    let read_share = LOAD.replace("span", "rwmixread = 40, span");
+    let found = without_effect(input(&format!("{read_share}{}", component("ssd", SSD))));
+    let found = found.unwrap_or_else(|it| panic!("{it}"));
+    assert!(found.len() == 1 && found[0].starts_with("workload.generator.rwmixread "), "{found:?}");
+    assert!(found[0].contains("only with `rw = rw` or `randrw"), "{found:?}");
+}
+
+/// All scenarios below `folder`.
+fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of scenarios") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            scenarios(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "toml")
+            && fs::read_to_string(&path).expect("a text").contains("[component.")
+        {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_shipped_scenario_or_preset_has_a_key_without_effect() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["examples", "papers", "tests/golden"] {
+        scenarios(&repository.join(folder), &mut files);
+    }
+    files.sort();
+    let (mut found, mut checked, mut skipped) = (Vec::new(), 0, Vec::new());
+    for path in &files {
+        match Input::read(path, &[]).map_err(|it| it.to_string()).and_then(without_effect) {
+            Ok(warnings) => {
+                checked += 1;
+                found.extend(warnings.into_iter().map(|it| format!("{}: {it}", path.display())));
+            }
+            // Needs a trace that is not bundled, or a workload that the paper's runs set.
+            Err(reason) => skipped.push(format!("{}: {reason}", path.display())),
+        }
+    }
+    for (name, _) in presets::list() {
+        let text = presets::load(&name, Path::new("")).expect("an embedded preset").text;
+        if !text.contains("kind = \"bus\"") {
+            // Keys of a preset may wait for another key of the user, such as `write_cache`.
+            let text = format!("{LOAD}{}", component("it", &format!("preset = \"{name}\"\n")));
+            let warnings = without_effect(input(&text)).unwrap_or_else(|it| panic!("{name}: {it}"));
+            found.extend(warnings.into_iter().map(|it| format!("{name}: {it}")));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(checked > 3 * skipped.len(), "{checked} checked, skipped {skipped:#?}");
+}
+
+fn hybrid(keys: &str) -> String {
+    let flash = format!("{SSD}blocks_per_plane = 8\n").replacen("blocks_per_plane = 12\n", "", 1);
+    format!(
+        "system = \"it\"\n[workload]\ngenerator = {{ kind = \"fio\", requests = 6000, \
+         rw = \"randrw\", bs = \"4KiB\", span = \"24MiB\", \
+         norandommap = true, rate_iops = 150 }}\n{}{}{}",
+        component("flash", &flash),
+        component("disk", DISK),
+        component(
+            "it",
+            &format!("kind = \"hybrid-disk\"\nflash = \"flash\"\ndisk = \"disk\"\n{keys}")
+        ),
+    )
+}
+
+fn idle(output: &RunOutput) -> Vec<&String> {
+    output.results.warnings.iter().filter(|it| it.contains("made no decision")).collect()
+}
+
+#[test]
+fn a_replacement_policy_acts_with_the_default_cleanup() {
+    let registry = standard();
+    let lru = run(&hybrid(""), &registry);
+    let fifo = run(&hybrid("replacement = \"fifo\"\n"), &registry);
+    assert_ne!(lru.results.fingerprint, fifo.results.fingerprint);
+    assert!(idle(&fifo).is_empty(), "{:?}", fifo.results.warnings);
+}
+
+#[test]
+fn a_policy_that_made_no_decision_is_reported() {
+    let registry = standard();
+    let check = |text: &str, keys: &[&str]| {
+        let output = run(text, &registry);
+        let found = idle(&output);
+        assert_eq!(found.len(), keys.len(), "{found:?}");
+        for (warning, key) in found.iter().zip(keys) {
+            assert!(warning.starts_with(key), "{warning}");
+        }
+    };
+    let complete = "replacement = \"fifo\"\ncleanup = \"on-demand-complete\"\n";
+    check(&hybrid(complete), &["component.it.replacement: the policy `fifo`"]);
+    check(&hybrid("cleanup = \"on-demand-complete\"\n"), &[]);
+    let few =
+        hybrid("replacement = \"arc\"\nadmission = \"always\"\ncleanup = \"idle-periodic\"\n")
+            .replace("requests = 6000", "requests = 20")
+            .replace("\"randrw\"", "\"randread\"");
+    let all = ["component.it.admission", "component.it.cleanup", "component.it.replacement"];
+    check(&few, &all);
+    let ssd = |rw: &str| {
+        let load = LOAD.replace("randwrite", rw).replace("requests = 10", "requests = 5000");
+        let gc = "ftl = { kind = \"page\", gc = \"fifo\" }\n";
+        format!("{load}{}{gc}", component("ssd", SSD))
+    };
+    check(&ssd("randread"), &["component.ssd.ftl.gc: the policy `fifo`"]);
+    check(&ssd("randwrite"), &[]);
+    let scheduled = |depth: u32| {
+        let host = format!("[host]\nqueue_depth = {depth}\nscheduler = \"sstf\"\n");
+        let disk = component("it", DISK);
+        let load = "[workload]\ngenerator = { kind = \"uniform\", requests = 300, \
+                    interarrival_ms = { kind = \"constant\", value = 2 } }\n";
+        format!("{load}{host}{disk}")
+    };
+    check(&scheduled(1), &[]);
+    check(&scheduled(65_536), &["host.scheduler: the policy `sstf`"]);
+}
+
+/// A policy that returns nothing.
+struct Lazy;
+
+impl PolicyState for Lazy {
+    fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
+        Ok(())
+    }
+    fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+impl Replacement for Lazy {
+    fn update(&mut self, _page: CachedPage, _access: Access) {}
+    fn remove(&mut self, _page: CachedPage) {}
+    fn victims(
+        &mut self,
+        _count: usize,
+        _eligible: &dyn Fn(CachedPage) -> bool,
+        _out: &mut Vec<CachedPage>,
+    ) {
+    }
+}
+
+#[test]
+fn a_replacement_policy_without_victims_ends_the_run() {
+    let mut registry = standard();
+    let description =
+        Description { name: "lazy", summary: "returns nothing", origin: "", params: &[] };
+    registry.add(ReplacementEntry { description, build: |_, _| Ok(Box::new(Lazy)) });
+    let flash_cache = |scheme: &str| {
+        let keys = format!("scheme = \"{scheme}\"\n");
+        hybrid(&keys).replace("hybrid-disk", "flash-cache")
+    };
+    let texts = [hybrid(""), flash_cache("op"), flash_cache("fp")];
+    for text in texts.map(|text| text + "replacement = \"lazy\"\n") {
+        match run(&text, &registry).fault {
+            Some(Fault::Policy { device, reason }) => {
+                assert_eq!(device, "it");
+                assert!(reason.contains("replacement policy `lazy` returned 0 of"), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_closed_loop_ends_by_time() {
+    let registry = standard();
+    let text = "[workload]\ngenerator = { kind = \"uniform\", duration = \"1s\" }\n[host]\n\
+                mode = \"closed\"\nqueue_depth = 4\n[component.it]\nkind = \"constant-device\"\n\
+                capacity = \"1GiB\"\nlatency = \"1ms\"\n";
+    let output = run(text, &registry);
+    assert_eq!(output.results.requests, 4004);
+    assert_eq!(output.results.simulated_ns, 1_001_000_000);
+    assert!(output.results.complete);
+    let open = text.replace("mode = \"closed\"\n", "");
+    let scenario = Scenario::check(input(&open), &registry).unwrap_or_else(|it| panic!("{it}"));
+    let refused = run::check(&scenario, &registry).err().map(|it| it.to_string());
+    let message = refused.expect("an open loop needs times");
+    assert!(message.contains("workload.generator.duration: needs arrival times"), "{message}");
+}

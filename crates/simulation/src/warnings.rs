@@ -1,0 +1,181 @@
+//! Warnings of a run: what the user gave that had no effect, and results to read with care.
+
+use crate::build;
+use crate::scenario::{RunSettings, Scenario, WORKLOAD};
+use hybridsim_config::effect;
+use hybridsim_config::param::{Kind, Param, Settings, Value};
+use hybridsim_config::registry::Registry;
+use hybridsim_engine::ComponentInfo;
+use hybridsim_observe::RunResults;
+use hybridsim_observe::results::Component;
+
+/// Reads of unwritten data above this share cause a warning.
+const UNWRITTEN_SHARE_MAX: f64 = 0.2;
+
+/// Requests lost to power failures above this share cause a warning.
+const LOST_SHARE_MAX: f64 = 0.1;
+
+/// Keys that the user gave and that have no effect on the run; called once the system is built.
+pub fn without_effect(scenario: &Scenario, registry: &Registry) -> Vec<String> {
+    let run = [("run".to_owned(), &scenario.run_keys, RunSettings::PARAMS)];
+    let host = [("host".to_owned(), &scenario.host, hybridsim_host::driver::PARAMS)];
+    let workload = WORKLOAD.iter().map(|list| ("workload".to_owned(), &scenario.workload, *list));
+    let components = scenario.components.iter().map(|component| {
+        let path = format!("component.{}", component.name);
+        (path, &component.settings, component.description.params)
+    });
+    let tables = run.into_iter().chain(host).chain(workload).chain(components);
+    let keys = tables.flat_map(|(path, settings, params)| {
+        effect::without_effect(settings, params, registry, &path)
+    });
+    keys.map(|(key, why)| format!("{key} {why}: it changes nothing in this run")).collect()
+}
+
+/// Adds the warnings known after a run.
+pub fn add(
+    scenario: &Scenario,
+    registry: &Registry,
+    components: &[(String, ComponentInfo)],
+    failed: u64,
+    results: &mut RunResults,
+) {
+    let mut warnings = idle_policies(scenario, components);
+    warnings.extend(idle_flash_policies(scenario, registry, results));
+    warnings.extend(unwritten_reads(scenario, results));
+    warnings.extend(failed_requests(failed));
+    warnings.extend(lost_requests(scenario, results));
+    results.warnings.extend(warnings);
+}
+
+/// A policy that the user gave and that made no decision.
+fn idle_policy(key: &str, settings: &Settings, param: &str, why: &str) -> Option<String> {
+    let mut choice = None;
+    let mut within = settings;
+    for step in param.split('.') {
+        choice = within.iter().find_map(|(name, value)| match value {
+            Value::Entry(choice) if name == step => Some(choice),
+            _ => None,
+        });
+        within = &choice?.settings;
+    }
+    let name = settings.is_given(param).then_some(&choice?.name)?;
+    Some(format!(
+        "{key}.{param}: the policy `{name}` made no decision in this run, and another would give the \
+         same results: {why}"
+    ))
+}
+
+fn idle_policies(scenario: &Scenario, components: &[(String, ComponentInfo)]) -> Vec<String> {
+    let paths = build::paths(scenario);
+    let mut found = Vec::new();
+    for (path, info) in components {
+        // The paths of a machine begin at the host.
+        let at = paths.iter().position(|it| it == path);
+        let (key, settings) = match at.map(|at| &scenario.components[at]) {
+            Some(it) => (format!("component.{}", it.name), &it.settings),
+            None => ("host".to_owned(), &scenario.host),
+        };
+        let idle = info.idle_policies.iter();
+        found.extend(idle.filter_map(|(param, why)| idle_policy(&key, settings, param, why)));
+    }
+    found
+}
+
+/// The policies of translation layers. Without an erase, garbage collection had no victim to choose
+/// and wear levelling nothing to level.
+fn idle_flash_policies(
+    scenario: &Scenario,
+    registry: &Registry,
+    results: &RunResults,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for (component, path) in scenario.components.iter().zip(build::paths(scenario)) {
+        let Some(choice) = component.settings.iter().find_map(|(name, value)| match value {
+            Value::Entry(choice) if name == "ftl" => Some(choice),
+            _ => None,
+        }) else {
+            continue;
+        };
+        let flash = results.components.get(&path).and_then(|it| it.flash.as_ref());
+        if flash.is_some_and(|flash| flash.erases > 0) {
+            continue;
+        }
+        let entry = registry.descriptions("ftl").find(|entry| entry.name == choice.name);
+        let policy =
+            |param: &&Param| matches!(param.kind, Kind::Entry("gc-policy" | "wear-levelling"));
+        let params = entry.map_or(&[][..], |entry| entry.params).iter().filter(policy);
+        let key = format!("component.{}", component.name);
+        found.extend(params.filter_map(|param| {
+            let param = format!("ftl.{}", param.name);
+            idle_policy(&key, &component.settings, &param, "no block was erased")
+        }));
+    }
+    found
+}
+
+/// The warning about requests that the system could not serve.
+fn failed_requests(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "{count} requests failed because the devices could not serve them; statistics include \
+             their latencies"
+        )
+    })
+}
+
+/// The warning when power failures lost so many requests that the rest is a biased sample: requests
+/// with long latencies are the most likely to be lost.
+fn lost_requests(scenario: &Scenario, results: &RunResults) -> Option<String> {
+    let (lost, every) = (results.requests_lost, scenario.run.power_cut_every?);
+    let share = lost as f64 / (results.requests + lost).max(1) as f64;
+    let remedy = match scenario.host.text("mode") {
+        "open" => "; or replay the workload in a closed loop (host.mode = \"closed\")",
+        _ => "",
+    };
+    (share > LOST_SHARE_MAX).then(|| {
+        format!(
+            "{lost} requests ({:.0} %) were lost in {} power failures; latencies cover only the \
+             others and are too low; make power failures rarer (run.power_cut_every above \
+             {every}){remedy}",
+            share * 100.0,
+            results.power_cuts
+        )
+    })
+}
+
+/// The warning about reads of unwritten data from flash devices: they complete without access to
+/// the flash, much faster than on a drive in use.
+fn unwritten_reads(scenario: &Scenario, results: &RunResults) -> Option<String> {
+    let share = |component: &Component| {
+        let flash = component.flash.as_ref()?;
+        let found = flash.reads_by_cause.get("host").copied().unwrap_or(0);
+        let asked = found + flash.unwritten_reads;
+        Some(flash.unwritten_reads as f64 / asked as f64).filter(|_| asked > 0)
+    };
+    let shares = results.components.iter().filter_map(|(path, it)| Some((path, share(it)?)));
+    let much: Vec<_> = shares.filter(|(_, share)| *share > UNWRITTEN_SHARE_MAX).collect();
+    let (first, most) = much.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let others = match much.len() - 1 {
+        0 => String::new(),
+        count => format!(" (and a large share from {count} more)"),
+    };
+    Some(format!(
+        "about {:.0} % of the data read from {first}{others} had never been written, or was \
+         trimmed: such reads do not access the flash and are too fast; {}",
+        most * 100.0,
+        fill_first(scenario, first)
+    ))
+}
+
+/// How the device at `path` is filled before a run.
+fn fill_first(scenario: &Scenario, path: &str) -> &'static str {
+    let at = build::paths(scenario).iter().position(|it| it == path);
+    let params = at.map_or(&[][..], |at| scenario.components[at].description.params);
+    match params.iter().any(|param| param.name == "precondition") {
+        true => "precondition the drive (key `precondition` of its component)",
+        false => {
+            "let every block hold data before the run (`premapped = true` of its component), or \
+             write the data first"
+        }
+    }
+}
