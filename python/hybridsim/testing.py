@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import _core, plugins
 
-__all__ = ["Coverage", "check_ftl"]
+__all__ = ["Coverage", "ReplacementCoverage", "check_ftl", "check_replacement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,30 @@ def check_ftl(layer: type[plugins.Ftl], *, cases: int = 100, seed: int = 1) -> C
     """
     name = plugins.name_of(layer)
     return Coverage(**json.loads(_core.check_ftl(name, cases, seed)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementCoverage:
+    """Coverage of a conformance check of a replacement policy."""
+
+    ran: int
+    """Random sequences of operations."""
+    accesses: int
+    """Pages read, written or added."""
+    victims: int
+    """Victims returned."""
+
+
+def check_replacement(
+    policy: type[plugins.Replacement], *, cases: int = 100, seed: int = 1
+) -> ReplacementCoverage:
+    """Runs the conformance suite of the built-in replacement policies on `policy`.
+
+    Caches of up to 24 pages execute random reads, writes, trims and evictions. `victims` must
+    return every cached page once, no other page, and go on until as many as needed are eligible.
+
+    Raises a `ConformanceFailure` with a short failing sequence; an exception of the policy is its
+    ``__cause__``.
+    """
+    name = plugins.name_of(policy)
+    return ReplacementCoverage(**json.loads(_core.check_replacement(name, cases, seed)))

@@ -140,6 +140,13 @@ class InventingLru(PythonLru):
         return [2**40]
 
 
+class StubbornLru(PythonLru):
+    """Returns no victims."""
+
+    def victims(self):
+        return []
+
+
 class RaisingLru(PythonLru):
     """Raises an exception at the tenth update."""
 

@@ -10,7 +10,7 @@ import hybridsim
 import policies
 import pytest
 from hybridsim import Policy, _toml
-from hybridsim.testing import check_ftl
+from hybridsim.testing import check_ftl, check_replacement
 
 
 def test_lru_in_python_is_the_built_in_lru(hybrid):
@@ -105,6 +105,31 @@ def test_conformance_of_sound_layers():
 def test_conformance_finds_mistakes(layer):
     with pytest.raises(hybridsim.ConformanceFailure, match=r"after \d+ operations"):
         check_ftl(layer, cases=60)
+
+
+def test_conformance_of_replacement_policies():
+    coverage = check_replacement(policies.PythonLru, cases=50)
+    assert coverage.ran == 50
+    assert coverage.victims > 500
+    with pytest.raises(hybridsim.ConformanceFailure, match=r"0 victims were returned, expected 1"):
+        check_replacement(policies.StubbornLru, cases=50)
+    with pytest.raises(hybridsim.ConformanceFailure, match="not in the cache"):
+        check_replacement(policies.InventingLru, cases=50)
+    with pytest.raises(hybridsim.ConformanceFailure, match="a mistake") as caught:
+        check_replacement(policies.RaisingLru, cases=50)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_policy_without_victims_ends_the_run(hybrid):
+    with pytest.raises(hybridsim.RunError, match="`stubborn-lru` returned 0 of"):
+        hybridsim.run(hybrid, overrides={"component.hybrid.replacement": policies.StubbornLru})
+
+
+def test_the_documented_policy_acts_in_the_example():
+    overrides = {"component.hybrid.replacement": policies.PythonLru}
+    run = hybridsim.run(EXAMPLES / "hybrid.toml", overrides=overrides)
+    assert run.components["hybrid"].destages > 0
+    assert not any("made no decision" in warning for warning in run.warnings)
 
 
 def test_a_wrong_layer_is_caught_by_verification(ssd):

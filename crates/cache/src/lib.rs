@@ -10,6 +10,7 @@ pub mod admission;
 mod bits;
 pub mod cache_device;
 pub mod cleanup;
+pub mod conformance;
 pub mod event;
 pub mod memory_cache;
 pub mod paged;

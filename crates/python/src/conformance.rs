@@ -1,7 +1,9 @@
-//! The conformance suite of translation layers, for layers written in Python.
+//! The conformance suites of policies, for those written in Python.
 
 use crate::failure;
 use crate::plugin;
+use hybridsim_cache::conformance as cache;
+use hybridsim_cache::replacement::ReplacementEntry;
 use hybridsim_config::param::{Settings, Value};
 use hybridsim_flash::array::ProgramOrder;
 use hybridsim_flash::conformance::{Subject, check};
@@ -51,5 +53,33 @@ pub fn check_ftl(py: Python<'_>, name: &str, cases: u32, seed: u64) -> PyResult<
             })
             .to_string()),
         }
+    })
+}
+
+/// Runs `cases` random cases over the replacement policy registered as `name`; returns what they
+/// covered as JSON.
+#[pyfunction]
+pub fn check_replacement(py: Python<'_>, name: &str, cases: u32, seed: u64) -> PyResult<String> {
+    failure::guarded(|| {
+        let mut registry = plugin::registry();
+        registry.take_plugin_errors_from(failure::take_message);
+        let entry = registry.find::<ReplacementEntry>(name).ok_or_else(|| {
+            failure::raise(py, "Error", format!("no replacement policy is called {name:?}"))
+        })?;
+        let settings = Settings::default().and("class", Value::Text(name.to_owned()));
+        let (result, raised) =
+            failure::gather(|| cache::check(&entry, &settings, &registry, cases, seed));
+        let failed = |violation: cache::Violation| {
+            let error = failure::raise(py, "ConformanceFailure", violation.to_string());
+            error.set_cause(py, raised.as_ref().map(|raised| raised.clone_ref(py)));
+            error
+        };
+        let coverage = result.map_err(failed)?;
+        Ok(json!({
+            "ran": coverage.ran,
+            "accesses": coverage.accesses,
+            "victims": coverage.victims,
+        })
+        .to_string())
     })
 }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::conformance::check_ftl;
+    use crate::conformance::{check_ftl, check_replacement};
     #[pymodule_export]
     use crate::inspect::{check, explain, listing, parse_quantity, schema, write_quantity};
     #[pymodule_export]
