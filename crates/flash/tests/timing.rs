@@ -280,7 +280,7 @@ fn reads_precede_queued_programs_and_suspend_running_ones() {
     // With protection a flush has nothing to wait for, so later requests may precede it.
     let mut more = asked.to_vec();
     more.push((200, Read, 6, 1));
-    let protected = pausing(queued(8)).and("power_loss_protection", Value::Flag(true));
+    let protected = pausing(queued(8)).and("free_flush", Value::Flag(true));
     assert_eq!(answers(&protected, &more), [0, 1, 135, 101, 235]);
     // Without it the flush was scheduled to complete at 640, and the read follows.
     assert_eq!(answers(&pausing(queued(8)), &more), [0, 1, 135, 640, 665]);

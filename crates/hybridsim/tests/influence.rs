@@ -52,8 +52,8 @@ fn a_key_without_effect_is_reported_with_its_path() {
     check("write_buffer = \"1MiB\"\ntiming = \"queued\"\n", &[]);
     // The default may be spelt out, as resolved scenarios do.
     check("write_buffer = \"0B\"\nsuspends_max = 8\n", &[]);
-    let unprotected = "timing = \"queued\"\npower_loss_protection = true\n";
-    check(unprotected, &["component.ssd.power_loss_protection"]);
+    let unprotected = "timing = \"queued\"\nfree_flush = true\n";
+    check(unprotected, &["component.ssd.free_flush"]);
     check("precondition_fill = 0.5\n", &["component.ssd.precondition_fill"]);
     check(
         "ftl = { kind = \"dftl\", cache_policy = \"lru\", cache_protected = 0.5 }\n",
@@ -239,4 +239,22 @@ fn a_closed_loop_ends_by_time() {
     let refused = run::check(&scenario, &registry).err().map(|it| it.to_string());
     let message = refused.expect("an open loop needs times");
     assert!(message.contains("workload.generator.duration: needs arrival times"), "{message}");
+}
+
+#[test]
+fn a_run_that_ended_as_asked_is_complete() {
+    let run_with = |end: &str| {
+        let text = format!(
+            "[workload]\ngenerator = {{ kind = \"uniform\", requests = 50, interarrival_ms = 1 }}\n\
+             [host]\nend = \"{end}\"\n[component.it]\nkind = \"constant-device\"\n\
+             capacity = \"1GiB\"\nlatency = \"20ms\"\n"
+        );
+        run(&text, &standard()).results
+    };
+    let early = run_with("last-arrival");
+    assert!(early.complete && early.requests < 50, "{} requests", early.requests);
+    assert_eq!(early.ended_by, "last-arrival");
+    assert!(early.violations.is_empty(), "{:?}", early.violations);
+    let whole = run_with("completed");
+    assert_eq!((whole.complete, &*whole.ended_by, whole.requests), (true, "completion", 50));
 }

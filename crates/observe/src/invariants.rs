@@ -36,8 +36,8 @@ impl Invariants {
 
     /// Every broken rule of a run that ended at `end`.
     ///
-    /// A run broken off before its end (`complete` is false) may leave requests in flight and
-    /// state times unreported.
+    /// A run that ended before all requests had completed (`complete` is false) may leave requests
+    /// in flight and state times unreported.
     pub fn finish(mut self, end: SimTime, complete: bool) -> Vec<String> {
         if end < self.last {
             self.report(format!("the run ended at {end}, before its last event at {}", self.last));

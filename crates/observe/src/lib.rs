@@ -29,5 +29,5 @@ pub use hybridsim_engine::Op;
 pub use invariants::Invariants;
 pub use latency::{Latencies, LatencyFold};
 pub use pictures::Pictures;
-pub use recorder::{Detail, Ending, Finished, Recorder, Warmup};
+pub use recorder::{Detail, EndedBy, Ending, Finished, Recorder, Warmup};
 pub use results::{Cost, Label, RunResults};

@@ -60,8 +60,31 @@ pub struct Ending {
     pub time: SimTime,
     /// Events the machine handled.
     pub events: u64,
-    /// Whether the run reached its end; `false` when it was interrupted.
-    pub complete: bool,
+    /// What ended the run.
+    pub by: EndedBy,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Every request has completed.
+    #[default]
+    Completion,
+    /// The last request has arrived, as `host.end` asks; others may be in flight.
+    LastArrival,
+    /// An error, or the user.
+    Interruption,
+}
+
+impl EndedBy {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completion => "completion",
+            Self::LastArrival => "last-arrival",
+            Self::Interruption => "interruption",
+        }
+    }
 }
 
 /// The start of the measured window.
@@ -233,7 +256,7 @@ impl<'a> Recorder<'a> {
             asked_for_warmup: self.gate.warmup != Warmup::None,
             ending,
         };
-        let violations = self.invariants.finish(ending.time, ending.complete);
+        let violations = self.invariants.finish(ending.time, ending.by == EndedBy::Completion);
         let results = summary::results(&run, &self.fingerprint, label, cost, warnings, violations);
         let paths: Vec<String> = self.nodes.iter().map(|node| node.0.clone()).collect();
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));

@@ -44,8 +44,12 @@ pub struct RunResults {
     /// Name, scenario, trace, seed, versions.
     #[serde(flatten)]
     pub label: Label,
-    /// `true` when the run reached its end, `false` when it stopped early.
+    /// `true` when the run ended as the scenario asks, `false` when it stopped early.
     pub complete: bool,
+    /// What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or an
+    /// `interruption` by an error or the user.
+    #[serde(default)]
+    pub ended_by: String,
     /// Requests completed in the whole run, warm-up included.
     pub requests: u64,
     /// Simulated time of the whole run.

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::fingerprint::Fingerprint;
 use crate::latency::{Latencies, LatencyFold};
 use crate::pictures::{Pictures, Series, wear_rows};
-use crate::recorder::Ending;
+use crate::recorder::{EndedBy, Ending};
 use crate::results::*;
 use hybridsim_engine::{ComponentInfo, LatencyPhase, Op, SECTOR_BYTES, SimDuration};
 use std::collections::BTreeMap;
@@ -57,7 +57,8 @@ pub fn results(
     RunResults {
         schema_version: SCHEMA_VERSION,
         label,
-        complete: run.ending.complete,
+        complete: run.ending.by != EndedBy::Interruption,
+        ended_by: run.ending.by.name().to_owned(),
         requests,
         simulated_ns: run.ending.time.as_ns(),
         events: run.ending.events,
@@ -118,7 +119,7 @@ fn remarks(run: &Run<'_>, all: &LatencyResult, warnings: &mut Vec<String>) {
             "only {count} requests were measured: fewer than 10 lie beyond the 99.9th percentile"
         ));
     }
-    if !run.ending.complete {
+    if run.ending.by == EndedBy::Interruption {
         warnings.push("the run was broken off: figures cover what was done until then".to_owned());
     }
 }
@@ -132,7 +133,7 @@ pub fn fell_behind(run: &Run<'_>) -> Option<String> {
     let queued = run.breakdown.all().mean_ns()[LatencyPhase::Queue as usize];
     let waited_long = queued > 0.5 * run.latency.all().mean().unwrap_or(0.0);
     let behind = arrived > 0 && rest > arrived as f64 * BEHIND_SHARE && waited_long;
-    let whole = run.ending.complete && count >= BEHIND_REQUESTS_MIN;
+    let whole = run.ending.by == EndedBy::Completion && count >= BEHIND_REQUESTS_MIN;
     (behind && whole && queued > rest * BEHIND_SHARE).then(|| {
         format!(
             "the system fell behind: it served queued requests for {} after the last arrival, \

@@ -7,7 +7,7 @@ use hybridsim_engine::{
     PowerState, SimDuration, SimTime,
 };
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
-use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
+use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ fn every_key_is_documented() {
     };
     let mut recorder = Recorder::new(vec![("all".into(), info)], Detail::Full, Warmup::None);
     recorder.take(&everything());
-    let ending = Ending { time: SimTime::from_ns(45), events: 1, complete: true };
+    let ending = Ending { time: SimTime::from_ns(45), events: 1, by: EndedBy::Completion };
     let versions = [("hybridsim".to_owned(), "1".to_owned())].into();
     let label = Label { versions, ..Label::default() };
     let run = recorder.finish(ending, label, Cost::default(), Vec::new()).results;

@@ -6,7 +6,7 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS, VICTIM_SEARCH};
 use hybridsim_flash::{Cause, FlashEvent};
-use hybridsim_observe::{Cost, Detail, Ending, Finished, Label, Recorder, Warmup};
+use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Finished, Label, Recorder, Warmup};
 
 const GAP_NS: u64 = 1000;
 
@@ -86,7 +86,8 @@ fn finish(
 ) -> Finished {
     let mut recorder = Recorder::new(nodes(), detail, warmup);
     events.chunks(batch).for_each(|events| recorder.take(events));
-    let ending = Ending { time: SimTime::from_ns(count * GAP_NS), events: 7, complete: true };
+    let ending =
+        Ending { time: SimTime::from_ns(count * GAP_NS), events: 7, by: EndedBy::Completion };
     let label = Label { title: "test".into(), ..Label::default() };
     let cost = Cost { wall_s: 0.5, peak_rss_bytes: Some(1 << 20) };
     recorder.finish(ending, label, cost, Vec::new())
@@ -205,7 +206,7 @@ fn a_system_that_falls_behind_causes_a_warning() {
         }
         events.sort_by_key(|record| record.time);
         recorder.take(&events);
-        let ending = Ending { time: SimTime::from_ns(free), events: 1, complete: true };
+        let ending = Ending { time: SimTime::from_ns(free), events: 1, by: EndedBy::Completion };
         recorder.finish(ending, Label::default(), Cost::default(), Vec::new()).behind
     };
     assert_eq!(warned(900, 1000), None, "it keeps up");

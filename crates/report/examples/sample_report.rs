@@ -11,7 +11,7 @@ use hybridsim_engine::{
 };
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS};
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
-use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
+use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html, terminal};
 
 const REQUESTS: u64 = 40_000;
@@ -258,7 +258,8 @@ pub fn run(kind: &str, title: &str) -> Run {
     let end = server.finish(kind);
     let mut recorder = Recorder::new(nodes(kind), Detail::Full, Warmup::Requests(REQUESTS / 10));
     server.events.chunks(256).for_each(|events| recorder.take(events));
-    let ending = Ending { time: SimTime::from_ns(end), events: REQUESTS * 3, complete: true };
+    let ending =
+        Ending { time: SimTime::from_ns(end), events: REQUESTS * 3, by: EndedBy::Completion };
     let label = Label {
         title: title.to_owned(),
         scenario: format!("examples/{kind}.toml"),

@@ -4,7 +4,7 @@
 //! Without Chromium the tests are skipped; `HYBRIDSIM_CHROMIUM` may name the program.
 
 use hybridsim_engine::{ComponentInfo, SimTime};
-use hybridsim_observe::{Cost, Detail, Ending, Label, Recorder, Warmup};
+use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
 use hybridsim_report::{Run, html};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -233,7 +233,7 @@ fn strings_from_traces_and_scenarios_are_escaped() {
 #[test]
 fn a_run_without_chart_data_has_a_page() {
     let nodes = vec![("host".to_owned(), ComponentInfo::default())];
-    let ending = Ending { time: SimTime::ZERO, events: 0, complete: true };
+    let ending = Ending { time: SimTime::ZERO, events: 0, by: EndedBy::Completion };
     let recorder = |detail| Recorder::new(nodes.clone(), detail, Warmup::None);
     let empty = |detail| {
         let label = Label::default();

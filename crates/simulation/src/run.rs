@@ -21,7 +21,7 @@ use hybridsim_engine::{
 };
 use hybridsim_host::{Host, HostOptions, Mode};
 use hybridsim_observe::{
-    Cost, Detail, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
+    Cost, Detail, EndedBy, Ending, Label, LatencyFold, Pictures, Recorder, RunResults, Warmup,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -136,8 +136,12 @@ pub fn run(
     };
     // A run that ends with the last arrival may leave requests in flight.
     let ends_early = scenario.host.text("end") == "last-arrival";
-    let complete = fault.is_none() && !ends_early;
-    let ending = Ending { time: machine.now() - base, events, complete };
+    let by = match fault {
+        Some(_) => EndedBy::Interruption,
+        None if ends_early => EndedBy::LastArrival,
+        None => EndedBy::Completion,
+    };
+    let ending = Ending { time: machine.now() - base, events, by };
     let mut warnings = warnings.list();
     if let Some(fault) = &fault {
         warnings.push(format!("the run ended early: {fault}"));

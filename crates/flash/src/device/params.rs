@@ -206,11 +206,13 @@ const TIMING: &[Param] = &[
     )
     .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
-        "power_loss_protection",
+        "free_flush",
         Kind::Flag,
         "false",
-        "`queued`: the write buffer survives a power failure, so a flush completes at once.",
+        "`queued`: a flush completes at once, as in drives with power-loss protection, instead of \
+         waiting for the write buffer. Acknowledged writes survive a power failure in either case.",
     )
+    .formerly(&["power_loss_protection"])
     .needs(&[Needs::Is("timing", &["queued"]), Needs::above_zero("write_buffer")]),
     Param::with(
         "read_overhead",
@@ -423,7 +425,7 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
     let pages = settings.bytes("write_buffer") / u64::from(geometry.page_bytes());
     // A larger buffer could never fill.
     let pages = pages.min(u64::from(geometry.pages())) as usize;
-    let buffer = WriteBuffer::new(pages, settings.flag("power_loss_protection"));
+    let buffer = WriteBuffer::new(pages, settings.flag("free_flush"));
     Queued::new(geometry, times, scheduling, buffer)
 }
 
