@@ -60,8 +60,8 @@ fn idle_policy(key: &str, settings: &Settings, param: &str, why: &str) -> Option
     }
     let name = settings.is_given(param).then_some(&choice?.name)?;
     Some(format!(
-        "{key}.{param}: the policy `{name}` made no decision in this run, and another would give the \
-         same results: {why}"
+        "{key}.{param}: the policy `{name}` made no decision in this run, and another would \
+         give the same results: {why}"
     ))
 }
 
