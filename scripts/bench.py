@@ -48,6 +48,7 @@ HYBRID = 'system = "hybrid"\n' + HOST + """[component.hybrid]
 kind = "hybrid-disk"
 flash = "flash"
 disk = "disk"
+cleanup = "on-demand-complete"
 [component.flash]
 preset = "konanki-hybrid-flash-256mb"
 [component.disk]

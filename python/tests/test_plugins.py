@@ -125,9 +125,9 @@ def test_a_policy_without_victims_ends_the_run(hybrid):
         hybridsim.run(hybrid, overrides={"component.hybrid.replacement": policies.StubbornLru})
 
 
-def test_the_documented_policy_acts_in_the_example():
+def test_the_documented_policy_acts_in_the_example(root):
     overrides = {"component.hybrid.replacement": policies.PythonLru}
-    run = hybridsim.run(EXAMPLES / "hybrid.toml", overrides=overrides)
+    run = hybridsim.run(root / "examples/hybrid.toml", overrides=overrides)
     assert run.components["hybrid"].destages > 0
     assert not any("made no decision" in warning for warning in run.warnings)
 
