@@ -389,7 +389,11 @@ class Document:
     versions: Mapping[str, str]
     """Version of the program (`hybridsim`) and a hash of the code it was built from (`sources`)."""
     complete: bool
-    """`true` when the run reached its end, `false` when it stopped early."""
+    """`true` when the run ended as the scenario asks, `false` when it stopped early."""
+    ended_by: str | None = None
+    """What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or
+    an `interruption` by an error or the user.
+    """
     requests: int
     """Requests completed in the whole run, warm-up included."""
     simulated_ns: int

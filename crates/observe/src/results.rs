@@ -49,7 +49,7 @@ pub struct RunResults {
     /// What ended the run: the `completion` of all requests, the `last-arrival` (`host.end`), or an
     /// `interruption` by an error or the user.
     #[serde(default)]
-    pub ended_by: String,
+    pub ended_by: Option<String>,
     /// Requests completed in the whole run, warm-up included.
     pub requests: u64,
     /// Simulated time of the whole run.

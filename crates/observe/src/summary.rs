@@ -58,7 +58,7 @@ pub fn results(
         schema_version: SCHEMA_VERSION,
         label,
         complete: run.ending.by != EndedBy::Interruption,
-        ended_by: run.ending.by.name().to_owned(),
+        ended_by: Some(run.ending.by.name().to_owned()),
         requests,
         simulated_ns: run.ending.time.as_ns(),
         events: run.ending.events,
