@@ -4,7 +4,7 @@ use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
-use hybridsim_observe::{Detail, Pictures, RunResults};
+use hybridsim_observe::{Detail, LatencyFold, RunResults};
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -12,6 +12,7 @@ use hybridsim_simulation::state::PreconditionCache;
 use hybridsim_simulation::workload;
 use hybridsim_workload::profile::{Profile, Profiler};
 use hybridsim_workload::record::Record;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
@@ -45,6 +46,8 @@ pub struct Job {
     pub latencies: bool,
     /// Whether to keep the custom values that components emit, with their times.
     pub numbers: bool,
+    /// Whether to keep how often blocks were erased.
+    pub wear: bool,
 }
 
 impl Job {
@@ -57,6 +60,7 @@ impl Job {
             base: PathBuf::new(),
             latencies: false,
             numbers: false,
+            wear: false,
         }
     }
 
@@ -95,6 +99,12 @@ impl Job {
         Self { numbers: true, ..self }
     }
 
+    /// Keeps how often blocks were erased, for which the run is observed in full.
+    #[must_use]
+    pub fn with_wear(self) -> Self {
+        Self { wear: true, ..self }
+    }
+
     /// Keeps every request's latency.
     #[must_use]
     pub fn with_latencies(self) -> Self {
@@ -118,8 +128,10 @@ pub struct Served {
 pub struct JobOutput {
     /// Its figures.
     pub results: RunResults,
-    /// Its distributions and series.
-    pub pictures: Pictures,
+    /// For `all` requests, each `read` and each `write`: (ns, how many took at most that).
+    pub latency_points: BTreeMap<&'static str, Vec<(u64, u64)>>,
+    /// Number of blocks by number of erases, of each flash device, where asked for.
+    pub wear: Vec<Vec<(u32, u64)>>,
     /// Every request in the order of completion, where asked for.
     pub latencies: Vec<Served>,
     /// Custom values, if requested: time in seconds, index of the name, value.
@@ -134,7 +146,7 @@ impl JobOutput {
 
     /// The share of requests of `kind` (`all`, `read`, `write`) that took at most `ms`.
     pub fn share_within_ms(&self, kind: &str, ms: f64) -> f64 {
-        let points = self.pictures.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
+        let points = self.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
         let Some(&(_, total)) = points.last() else { return f64::NAN };
         let within = points.iter().take_while(|(ns, _)| *ns as f64 <= ms * 1e6).last();
         within.map_or(0.0, |(_, count)| *count as f64) / total as f64
@@ -154,7 +166,7 @@ impl JobOutput {
 
     /// The distribution of latencies of `kind`: (ns, share that took at most that).
     pub fn distribution(&self, kind: &str) -> Vec<(f64, f64)> {
-        let points = self.pictures.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
+        let points = self.latency_points.get(kind).map_or(&[][..], Vec::as_slice);
         let total = points.last().map_or(1, |(_, count)| (*count).max(1)) as f64;
         points.iter().map(|(ns, count)| (*ns as f64, *count as f64 / total)).collect()
     }
@@ -256,7 +268,7 @@ impl<'a> Runner<'a> {
         let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
         let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
-            detail: Detail::Full,
+            detail: if job.wear { Detail::Full } else { Detail::Bare },
             on_progress: Some(&mut on_progress),
             sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
             cache: PreconditionCache::standard(),
@@ -264,7 +276,7 @@ impl<'a> Runner<'a> {
         };
         let failed = |error: &dyn std::fmt::Display| failure(job, error);
         let done = run::run(&scenario, self.registry, options).map_err(|error| failed(&error))?;
-        let RunOutput { results, pictures, fault, .. } = done;
+        let RunOutput { results, pictures, latencies, fault, .. } = done;
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }
@@ -274,8 +286,10 @@ impl<'a> Runner<'a> {
         if let Some(broken) = results.violations.first() {
             return Err(failed(&format!("a check failed: {broken}")));
         }
-        let pictures = pictures.expect("runs of the runner are observed in full");
-        Ok(JobOutput { results, pictures, latencies: kept.list, numbers: kept.numbers_seen })
+        let wear = pictures.map_or_else(Vec::new, |pictures| pictures.wear.into_values().collect());
+        let latency_points = points(&latencies);
+        let (latencies, numbers) = (kept.list, kept.numbers_seen);
+        Ok(JobOutput { results, latency_points, wear, latencies, numbers })
     }
 
     /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
@@ -319,6 +333,11 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+fn points(latencies: &LatencyFold) -> BTreeMap<&'static str, Vec<(u64, u64)>> {
+    let (read, write) = (latencies.of(Op::Read).points(), latencies.of(Op::Write).points());
+    BTreeMap::from([("all", latencies.all().points()), ("read", read), ("write", write)])
 }
 
 fn failure(job: &Job, error: &dyn std::fmt::Display) -> ExperimentError {

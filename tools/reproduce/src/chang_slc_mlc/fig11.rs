@@ -14,37 +14,44 @@ const SLC_BLOCKS: f64 = 2048.0;
 const PAGE_BYTES: f64 = 2048.0;
 const VALID_MB: f64 = 16.8;
 
-/// A table size and a probing method, and the result of each number of probes.
+/// Runs of each point, at different seeds.
+const SEEDS: u32 = 3;
+
+/// A table size and a probing method, and by number of probes the outputs at every seed.
 struct Line {
     entries: u64,
     probing: &'static str,
-    ran: Vec<JobOutput>,
+    ran: Vec<Vec<JobOutput>>,
 }
 
 impl Line {
-    fn rejects(&self, probes: u64) -> f64 {
-        self.with(probes).map_or(f64::NAN, |ran| number(ran, "hash_reject_sectors").0)
+    /// Small writes refused with `probes`, at every seed.
+    fn rejects(&self, probes: u64) -> Vec<f64> {
+        self.with(probes).iter().map(|ran| number(ran, "hash_reject_sectors").0).collect()
     }
 
-    fn with(&self, probes: u64) -> Option<&JobOutput> {
-        self.ran.get(PROBES.iter().position(|other| *other == probes)?)
+    fn with(&self, probes: u64) -> &[JobOutput] {
+        let at = PROBES.iter().position(|other| *other == probes);
+        at.map_or(&[], |at| &self.ran[at])
     }
 }
 
 const REASON: &str = "more small writes are to blocks of their own than the table has room for";
 
-fn quadratic_reason(linear: Option<&Line>, quadratic: &Line) -> String {
-    let counts = |line: &Line| [1, 8, 32].map(|probes| line.rejects(probes).round());
-    let ours = linear.map(counts).unwrap_or_default();
+fn quadratic_reason(linear: &Line, quadratic: &Line) -> String {
+    let counts = |line: &Line| PROBES.map(|probes| line.rejects(probes)[0].round());
     format!(
-        "measured with 1, 8 and 32 probes: linear {ours:?}, quadratic {:?}; with entries of \
+        "measured with 1, 8 and 32 probes: linear {:?}, quadratic {:?}; with entries of \
          sectors (`hash_unit`) and 8 probes 36 % of small writes and 30 % under NTFS. Each sector \
          only needs room of its own, wherever that is: nothing in the scheme asks for sequences \
          to stay together, which is the paper's reason",
+        counts(linear),
         counts(quadratic)
     )
 }
 
+/// The four lines of a panel: linear probing for every table size, quadratic for the smallest, on
+/// which the paper compares the two methods.
 fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
     let job = |entries: u64, probing: &str, probes: u64| {
         job("C3", 256, load)
@@ -53,13 +60,12 @@ fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
             .set("component.ssd.probing", format!("\"{probing}\""))
             .set("component.ssd.probes", probes)
     };
-    // The paper compares the two methods on the smallest table.
     let kinds = ENTRIES.map(|entries| (entries, "linear")).into_iter();
     let kinds: Vec<(u64, &str)> = kinds.chain([(ENTRIES[0], "quadratic")]).collect();
     let jobs = kinds
         .iter()
         .flat_map(|(entries, probing)| PROBES.map(|probes| job(*entries, probing, probes)));
-    let mut ran = runner.run(&jobs.collect::<Vec<_>>())?.into_iter();
+    let mut ran = runner.run_at_seeds(&jobs.collect::<Vec<_>>(), SEEDS)?.into_iter();
     let mut line = |(entries, probing)| {
         let ran = ran.by_ref().take(PROBES.len()).collect();
         Line { entries, probing, ran }
@@ -67,81 +73,84 @@ fn study(runner: &Runner, load: &str) -> Result<Vec<Line>, ExperimentError> {
     Ok(kinds.into_iter().map(&mut line).collect())
 }
 
+fn less(from: &[f64], to: &[f64]) -> Vec<f64> {
+    from.iter().zip(to).map(|(from, to)| from - to).collect()
+}
+
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut eight = Vec::new();
     for (load, name) in [(NTFS, "NTFS"), (EXT3, "ext3")] {
         let lines = study(runner, load)?;
-        let linear = |entries: u64| {
-            lines.iter().find(|line| line.entries == entries && line.probing == "linear")
-        };
-        let at =
-            |entries: u64, probes: u64| linear(entries).map_or(f64::NAN, |l| l.rejects(probes));
-        let sizes = [
-            ("16,384", at(ENTRIES[0], 8)),
-            ("32,768", at(ENTRIES[1], 8)),
-            ("65,536", at(ENTRIES[2], 8)),
-        ];
-        let claim = format!("{name}: the smaller the table, the more rejects, 8 probes");
-        findings.row(
-            Claim::new("H21", claim).ordered(Order::Falling).ranked(&sizes).if_it_differs(REASON),
-        );
-        let probes = [("1", at(16_384, 1)), ("8", at(16_384, 8)), ("32", at(16_384, 32))];
-        let claim = format!("{name}: a small table needs probes: rejects with 16,384 entries");
-        findings.row(
-            Claim::new("H21", claim).ordered(Order::Falling).ranked(&probes).if_it_differs(REASON),
-        );
-        let spared = [at(32_768, 1) - at(32_768, 8), at(32_768, 8) - at(32_768, 32)];
-        findings.row(
-            Claim::of("chang-slc-mlc/32-768-beyond-8-probes-little")
-                .with("name", name)
-                .ranked(&[("1 to 8 probes", spared[0]), ("8 to 32", spared[1])]),
-        );
-        let without = runner.run(&[job("C3", 0, load)])?;
-        let speed = |entries: u64| {
-            let ran = linear(entries).and_then(|line| line.with(8));
-            ran.map_or(f64::NAN, |ran| speed_up(&without[0], ran))
-        };
-        let speeds = ENTRIES.map(speed);
-        let gains =
-            [("16,384 to 32,768", speeds[1] - speeds[0]), ("to 65,536", speeds[2] - speeds[1])];
-        findings.row(
-            Claim::of("chang-slc-mlc/rs-levels-off-beyond-32-768")
-                .with("name", name)
-                .ranked(&gains)
-                .remark(&format!(
-                    "RS {:.2}, {:.2} and {:.2} with 8 probes",
-                    speeds[0], speeds[1], speeds[2]
-                )),
-        );
-        if let Some(ran) = linear(65_536).and_then(|line| line.with(8)) {
-            // A tail block has as many valid pages as the others at least once were to have.
-            let megabytes = mean(ran, "tail_valid_pages") * SLC_BLOCKS * PAGE_BYTES / 1e6;
-            let claim = Claim::of("chang-slc-mlc/valid-data-of-the-slc-flash").with("name", name);
-            findings.row(claim.within_share(VALID_MB, 0.25).ours(megabytes));
-        }
-        if let Some(quadratic) =
-            lines.iter().find(|line| line.entries == 16_384 && line.probing == "quadratic")
-        {
-            let pair = [("quadratic", quadratic.rejects(8)), ("linear", at(16_384, 8))];
-            findings.row(
-                Claim::of("chang-slc-mlc/quadratic-probing-rejects-more-16-384")
-                    .with("name", name)
-                    .ranked(&pair)
-                    .if_it_differs(&quadratic_reason(linear(16_384), quadratic)),
-            );
-        }
-        eight.push(at(16_384, 8));
+        let without = runner.run_at_seeds(&[job("C3", 0, load)], SEEDS)?.remove(0);
+        rejected(&mut findings, name, &lines);
+        speed(&mut findings, name, &lines, &without);
+        eight.push(lines[0].rejects(8));
         findings.plot(plot(name, &lines));
     }
-    let pair = [("ext3", eight[1]), ("NTFS", eight[0])];
-    findings.row(Claim::of("chang-slc-mlc/ext3-rejects-more-ntfs-16-384").ranked(&pair));
+    let pair = [("ext3", eight.remove(1)), ("NTFS", eight.remove(0))];
+    findings.row(Claim::of("chang-slc-mlc/ext3-rejects-more-ntfs-16-384").ranked_at_seeds(&pair));
     Ok(findings)
+}
+
+/// Figure 11(a) and (c): writes refused.
+fn rejected(findings: &mut Findings, name: &str, lines: &[Line]) {
+    let [small, medium, large, quadratic] = lines else { panic!("a panel has four lines") };
+    let sizes =
+        [("16,384", small.rejects(8)), ("32,768", medium.rejects(8)), ("65,536", large.rejects(8))];
+    let falling = |claim: String| Claim::new("H21", claim).ordered(Order::Falling);
+    let claim = falling(format!("{name}: the smaller the table, the more rejects, 8 probes"));
+    findings.row(claim.ranked_at_seeds(&sizes).if_it_differs(REASON));
+    let probes = [("1", small.rejects(1)), ("8", small.rejects(8)), ("32", small.rejects(32))];
+    let claim = falling(format!("{name}: a small table needs probes: rejects with 16,384 entries"));
+    findings.row(claim.ranked_at_seeds(&probes).if_it_differs(REASON));
+    let [one, eight, most] = PROBES.map(|probes| medium.rejects(probes));
+    findings.row(
+        Claim::of("chang-slc-mlc/32-768-beyond-8-probes-little")
+            .with("name", name)
+            .ranked_at_seeds(&[
+                ("1 to 8 probes", less(&one, &eight)),
+                ("8 to 32", less(&eight, &most)),
+            ]),
+    );
+    let pair = [("quadratic", quadratic.rejects(8)), ("linear", small.rejects(8))];
+    findings.row(
+        Claim::of("chang-slc-mlc/quadratic-probing-rejects-more-16-384")
+            .with("name", name)
+            .ranked_at_seeds(&pair)
+            .if_it_differs(&quadratic_reason(small, quadratic)),
+    );
+}
+
+/// Figure 11(b) and (d): the speed-up; and the valid data of section 5.4.
+fn speed(findings: &mut Findings, name: &str, lines: &[Line], without: &[JobOutput]) {
+    let speeds: Vec<Vec<f64>> = lines[..ENTRIES.len()]
+        .iter()
+        .map(|line| without.iter().zip(line.with(8)).map(|(a, b)| speed_up(a, b)).collect())
+        .collect();
+    let gains = [
+        ("16,384 to 32,768", less(&speeds[1], &speeds[0])),
+        ("to 65,536", less(&speeds[2], &speeds[1])),
+    ];
+    findings.row(
+        Claim::of("chang-slc-mlc/rs-levels-off-beyond-32-768")
+            .with("name", name)
+            .ranked_at_seeds(&gains)
+            .remark(&format!(
+                "RS {:.2}, {:.2} and {:.2} with 8 probes",
+                speeds[0][0], speeds[1][0], speeds[2][0]
+            )),
+    );
+    // A tail block has as many valid pages as the others at least once were to have.
+    let megabytes = |ran: &JobOutput| mean(ran, "tail_valid_pages") * SLC_BLOCKS * PAGE_BYTES / 1e6;
+    let megabytes: Vec<f64> = lines[2].with(8).iter().map(megabytes).collect();
+    let claim = Claim::of("chang-slc-mlc/valid-data-of-the-slc-flash").with("name", name);
+    findings.row(claim.within_share(VALID_MB, 0.25).ours_at_seeds(&megabytes));
 }
 
 fn plot(name: &str, lines: &[Line]) -> Plot {
     let curve = |line: &Line| {
-        let points = PROBES.iter().map(|probes| (*probes as f64, line.rejects(*probes)));
+        let points = PROBES.iter().map(|probes| (*probes as f64, line.rejects(*probes)[0]));
         Curve::ours(&format!("{}, {}", line.entries, line.probing), points.collect())
     };
     Plot {

@@ -3,7 +3,7 @@
 
 use super::analysis::TABLE_3;
 use super::{EXT3, NTFS, costs, energy_percent, job, mean, number, range, speed_up};
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig8", run: reproduce };
@@ -14,7 +14,8 @@ const NAMES: [&str; 5] = ["32 MB", "64 MB", "128 MB", "256 MB", "512 MB"];
 /// Sizes of figure 12(b) up to where the throttle decides.
 const SMALL_MB: [u64; 2] = [8, 16];
 
-const SEEDS: u32 = 1;
+/// Runs of each point, at different seeds.
+const SEEDS: u32 = 3;
 
 /// One configuration under one load: by seed, without SLC flash, then with each size.
 struct Series {
@@ -27,14 +28,10 @@ impl Series {
         runner: &Runner,
         name: &str,
         load: &str,
-        (sizes, seeds): (&[u64], u32),
+        sizes: &[u64],
     ) -> Result<Self, ExperimentError> {
-        let all = [0].iter().chain(sizes).map(|size| job(name, *size, load));
-        let all: Vec<Job> = all.collect();
-        let jobs: Vec<Job> =
-            (1..=seeds).flat_map(|seed| all.iter().map(move |job| job.at_seed(seed))).collect();
-        let mut ran = runner.run(&jobs)?.into_iter();
-        let seeds = (0..seeds).map(|_| ran.by_ref().take(all.len()).collect()).collect();
+        let jobs: Vec<Job> = [0].iter().chain(sizes).map(|size| job(name, *size, load)).collect();
+        let seeds = Variants::run(runner, &jobs, SEEDS, &[])?.seeds;
         Ok(Self { sizes: sizes.to_vec(), seeds })
     }
 
@@ -89,10 +86,10 @@ impl Series {
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let all: Vec<u64> = SMALL_MB.into_iter().chain(SIZES_MB).collect();
     let small = [8, 16, 32];
-    let ntfs = Series::run(runner, "C3", NTFS, (&all, SEEDS))?;
-    let ext3 = Series::run(runner, "C3", EXT3, (&SIZES_MB, SEEDS))?;
-    let same = Series::run(runner, "C1", NTFS, (&SIZES_MB, 1))?;
-    let durable = Series::run(runner, "C2", NTFS, (&small, SEEDS))?;
+    let ntfs = Series::run(runner, "C3", NTFS, &all)?;
+    let ext3 = Series::run(runner, "C3", EXT3, &SIZES_MB)?;
+    let same = Series::run(runner, "C1", NTFS, &SIZES_MB)?;
+    let durable = Series::run(runner, "C2", NTFS, &small)?;
     let mut findings = Findings::default();
     let capped = job("C3", 512, NTFS).named("C3, 512 MB SLC, the hash table of 256 MB");
     let capped = runner.run(&[capped.set("component.ssd.hash_entries", 65_536)])?;
@@ -126,11 +123,14 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     );
     let claim = Claim::of("chang-slc-mlc/c2-is-slower-than-c3-when-small");
     findings.row(claim.ranked_at_seeds(&pair).if_it_differs(&reason));
-    density(&mut findings, runner, [("NTFS", NTFS, &ntfs), ("ext3", EXT3, &ext3)])?;
+    let dense = density(&mut findings, runner, [("NTFS", NTFS, &ntfs), ("ext3", EXT3, &ext3)])?;
     wear(&mut findings, "C3", 20.0, &ntfs, &all);
     wear(&mut findings, "C2", 10.0, &durable, &small);
     energy(&mut findings, &ntfs, &ext3);
-    findings.plot(plot([("C3, NTFS", &ntfs), ("C3, ext3", &ext3), ("C1, NTFS", &same)]));
+    findings.plot(speed_ups([("C3, NTFS", &ntfs), ("C3, ext3", &ext3), ("C1, NTFS", &same)]));
+    findings.plot(dense);
+    findings.plot(energies([("NTFS", &ntfs), ("ext3", &ext3)]));
+    findings.plot(wear_ratios([("C3", 20.0, &ntfs), ("C2", 10.0, &durable)]));
     Ok(findings)
 }
 
@@ -139,7 +139,8 @@ fn density(
     findings: &mut Findings,
     runner: &Runner,
     loads: [(&str, &str, &Series); 2],
-) -> Result<(), ExperimentError> {
+) -> Result<Plot, ExperimentError> {
+    let mut curves = Vec::new();
     for (name, load, series) in loads {
         let dense = |size: u64| {
             let extra_mb = 2 * size;
@@ -148,15 +149,22 @@ fn density(
                 .set("component.ssd.mlc_size", format!("\"{}MiB\"", 21 * 1024 + extra_mb))
                 .set("component.ssd.density_size", format!("\"{extra_mb}MiB\""))
         };
-        let ran = runner.run(&SIZES_MB.map(dense))?;
-        let speed = |ran: &JobOutput| speed_up(&series.seeds[0][0], ran);
-        for (size, ran) in SIZES_MB.into_iter().zip(&ran) {
-            let pair = [("hybrid", series.speed_ups(size)[0]), ("density", speed(ran))];
+        let ran = Variants::run(runner, &SIZES_MB.map(dense), SEEDS, &[])?.seeds;
+        let speed_ups = |at: usize| -> Vec<f64> {
+            series
+                .seeds
+                .iter()
+                .zip(&ran)
+                .map(|(plain, ran)| speed_up(&plain[0], &ran[at]))
+                .collect()
+        };
+        for (at, size) in SIZES_MB.into_iter().enumerate() {
+            let pair = [("hybrid", series.speed_ups(size)), ("density", speed_ups(at))];
             findings.row(
                 Claim::of("chang-slc-mlc/rs-mb-slc-density-control-twice")
                     .with("name", name)
                     .with("size", size)
-                    .ranked(&pair),
+                    .ranked_at_seeds(&pair),
             );
         }
         // No read and no write takes less than on SLC flash alone.
@@ -164,10 +172,14 @@ fn density(
             Claim::of("chang-slc-mlc/rs-density-control-1-024-mb")
                 .with("name", name)
                 .at_most("below the ideal, 1.2 on reads and 2 on writes", 2.0)
-                .ours(ran.last().map_or(f64::NAN, speed)),
+                .ours_at_seeds(&speed_ups(SIZES_MB.len() - 1)),
         );
+        let points = SIZES_MB.iter().enumerate();
+        let points = points.map(|(at, size)| (2.0 * *size as f64, speed_ups(at)[0])).collect();
+        curves.push(Curve::ours(&format!("C3, {name}"), points));
     }
-    Ok(())
+    let caption = "Speed-up by density control alone.";
+    Ok(figure("Figure 8(b)", caption, Axis::logarithmic("Extra MLC flash", "MB"), curves))
 }
 
 fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes: &[u64]) {
@@ -182,12 +194,12 @@ fn wear(findings: &mut Findings, name: &str, ratio: f64, series: &Series, sizes:
     }
 }
 
+/// ES ratios of table 4, by size.
+const TABLE_4: [(&str, [f64; 5]); 2] =
+    [("NTFS", [83.8, 68.9, 58.0, 54.2, 52.2]), ("ext3", [94.2, 87.0, 78.6, 73.6, 70.9])];
+
 fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
-    let tables = [
-        ("NTFS", 0, ntfs, [83.8, 68.9, 58.0, 54.2, 52.2]),
-        ("ext3", 2, ext3, [94.2, 87.0, 78.6, 73.6, 70.9]),
-    ];
-    for (name, row, series, published) in tables {
+    for ((name, published), row, series) in [(TABLE_4[0], 0, ntfs), (TABLE_4[1], 2, ext3)] {
         let ran = [&series.seeds[0][0], series.with(256)];
         let why = costs(ran, [&TABLE_3[row], &TABLE_3[row + 1]]);
         let falling = NAMES.into_iter().zip(SIZES_MB);
@@ -213,16 +225,59 @@ fn energy(findings: &mut Findings, ntfs: &Series, ext3: &Series) {
     }
 }
 
-fn plot(series: [(&str, &Series); 3]) -> Plot {
-    let curve = |(name, series): (&str, &Series)| {
+/// Figure 8(a) with the values that the text prints.
+fn speed_ups(series: [(&str, &Series); 3]) -> Plot {
+    let ours = |(name, series): (&str, &Series)| {
         let point = |size: &u64| (*size as f64, series.speed_ups(*size)[0]);
         Curve::ours(name, series.sizes.iter().map(point).collect())
     };
+    let printed = [("C3, NTFS", 1.84), ("C3, ext3", 1.38), ("C1, NTFS", 1.3)];
+    let printed = printed
+        .map(|(name, value)| Curve::published(&format!("{name}, printed"), vec![(256.0, value)]));
+    let curves = series.map(ours).into_iter().chain(printed).collect();
+    let caption = "Speed-up of the mean response by the SLC flash; points: values in the text.";
+    figure("Figure 8(a)", caption, Axis::logarithmic("SLC flash", "MB"), curves)
+}
+
+/// The figure `title` of RS ratios.
+fn figure(title: &str, caption: &str, x: Axis, curves: Vec<Curve>) -> Plot {
+    let (title, caption) = (title.to_owned(), caption.to_owned());
+    Plot { title, caption, x, y: Axis::linear("RS ratio", ""), curves }
+}
+
+fn energies(series: [(&str, &Series); 2]) -> Plot {
+    let ours = series.iter().map(|(name, series)| {
+        let point = |size: u64| (size as f64, series.energy_percents(size)[0]);
+        Curve::ours(name, SIZES_MB.map(point).to_vec())
+    });
+    let printed = TABLE_4.iter().map(|(name, percents)| {
+        let points = SIZES_MB.iter().map(|size| *size as f64).zip(*percents);
+        Curve::published(&format!("{name}, printed"), points.collect())
+    });
     Plot {
-        title: "Figure 8(a)".to_owned(),
-        caption: "Speed-up of the mean response by the SLC flash.".to_owned(),
+        title: "Table 4".to_owned(),
+        caption: "Energy of operations over that without SLC flash.".to_owned(),
         x: Axis::logarithmic("SLC flash", "MB"),
-        y: Axis::linear("RS ratio", ""),
-        curves: series.map(curve).to_vec(),
+        y: Axis::linear("ES ratio", "%"),
+        curves: ours.chain(printed).collect(),
+    }
+}
+
+/// Figure 12(b). The text prints the ratio of sizes up to 16 MB.
+fn wear_ratios(series: [(&str, f64, &Series); 2]) -> Plot {
+    let ours = series.iter().map(|(name, _, series)| {
+        let point = |size: &u64| (*size as f64, series.wear_ratio(*size));
+        Curve::ours(name, series.sizes.iter().map(point).collect())
+    });
+    let printed = series.iter().map(|(name, ratio, _)| {
+        let points = SMALL_MB.map(|size| (size as f64, *ratio)).to_vec();
+        Curve::published(&format!("{name}, printed"), points)
+    });
+    Plot {
+        title: "Figure 12(b)".to_owned(),
+        caption: "Mean erases of an SLC block over those of an MLC block.".to_owned(),
+        x: Axis::logarithmic("SLC flash", "MB"),
+        y: Axis::linear("BW ratio", ""),
+        curves: ours.chain(printed).collect(),
     }
 }

@@ -37,10 +37,15 @@ fn of_slc((_, keys): &Setting) -> bool {
         && keys.iter().all(|(key, _)| of_table.iter().any(|start| key.starts_with(start)))
 }
 
-/// A configuration under a load, without SLC flash and with 256 MB, for ten months; and at other
-/// settings.
+/// Runs of each order: ten months at the first seed, one month at the others. The setting "one
+/// month" shows what the length alone does.
+const SEEDS: u32 = 3;
+
+/// A configuration under a load, without SLC flash and with 256 MB, for ten months; for a month at
+/// the other seeds; and at other settings.
 struct Pair {
     ran: [JobOutput; 2],
+    seeds: Vec<[JobOutput; 2]>,
     others: Vec<(&'static str, [JobOutput; 2])>,
 }
 
@@ -48,6 +53,7 @@ impl Pair {
     fn jobs(name: &str, load: &str, settings: &[usize]) -> Vec<Job> {
         let both = || [job(name, 0, load), job(name, 256, load)];
         let mut jobs: Vec<Job> = both().map(|job| months(job, REPLAYS)).to_vec();
+        jobs.extend(other_seeds().flat_map(|seed| both().map(|job| job.at_seed(seed))));
         for setting in settings {
             let setting = &SETTINGS[*setting];
             let [without, with] = both().map(|job| at(job, setting));
@@ -62,6 +68,7 @@ impl Pair {
     fn take(settings: &[usize], from: &mut impl Iterator<Item = JobOutput>) -> Self {
         let mut next = || from.next().expect("an output for each job");
         let ran = [next(), next()];
+        let seeds = other_seeds().map(|_| [next(), next()]).collect();
         let mut others: Vec<(&str, [JobOutput; 2])> = Vec::new();
         for at in settings {
             let setting = &SETTINGS[*at];
@@ -71,7 +78,12 @@ impl Pair {
             };
             others.push((setting.0, [without, next()]));
         }
-        Self { ran, others }
+        Self { ran, seeds, others }
+    }
+
+    /// One number at every seed.
+    fn at_seeds<T>(&self, of: impl Fn(&[JobOutput; 2]) -> T) -> Vec<T> {
+        std::iter::once(&self.ran).chain(&self.seeds).map(of).collect()
     }
 
     fn number(&self, claim: Claim, of: impl Fn(&[JobOutput; 2]) -> f64) -> Claim {
@@ -85,15 +97,19 @@ impl Pair {
         names: [&str; 2],
         of: impl Fn(&[JobOutput; 2]) -> [f64; 2],
     ) -> Claim {
-        let named = |ran| {
+        let seeds = self.at_seeds(&of);
+        let named = [0, 1].map(|at| (names[at], seeds.iter().map(|pair| pair[at]).collect()));
+        let claim = claim.ranked_at_seeds(&named);
+        self.others.iter().fold(claim, |claim, (name, ran)| {
             let [one, other] = of(ran);
-            [(names[0], one), (names[1], other)]
-        };
-        let claim = claim.ranked(&named(&self.ran));
-        self.others
-            .iter()
-            .fold(claim, |claim, (name, ran)| claim.sensitive_ranked(*name, &named(ran)))
+            claim.sensitive_ranked(*name, &[(names[0], one), (names[1], other)])
+        })
     }
+}
+
+/// The seeds of a month each.
+fn other_seeds() -> std::ops::RangeInclusive<u32> {
+    2..=SEEDS
 }
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
@@ -101,18 +117,22 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     jobs.extend(Pair::jobs("C3", EXT3, OF_C3_EXT3));
     jobs.extend(Pair::jobs("C1", NTFS, OF_C1_NTFS));
     let plain = job("C3", 256, NTFS).set("component.ssd.write_back", false);
-    jobs.push(plain.named("C3 without write-back"));
+    let plain = plain.named("C3 without write-back");
+    jobs.extend((1..=SEEDS).map(|seed| plain.at_seed(seed)));
     let mut ran = runner.run(&jobs)?.into_iter();
     let ntfs = Pair::take(OF_C3_NTFS, &mut ran);
     let ext3 = Pair::take(OF_C3_EXT3, &mut ran);
     let same = Pair::take(OF_C1_NTFS, &mut ran);
-    let plain = ran.next().expect("an output for each job");
     let mut findings = Findings::default();
     headline(&mut findings, &ntfs, &ext3, &same);
     traffic(&mut findings, &ntfs, &same);
+    // A month at every seed.
+    let month = std::iter::once(&ntfs.others[0].1).chain(&ntfs.seeds);
+    let with = month.map(|[_, with]| with.mean_ms()).collect();
+    let without = ran.map(|ran| ran.mean_ms()).collect();
     findings.row(
         Claim::of("chang-slc-mlc/write-back-policy-pays-mean-response")
-            .ranked(&[("with", ntfs.others[0].1[1].mean_ms()), ("without", plain.mean_ms())]),
+            .ranked_at_seeds(&[("with", with), ("without", without)]),
     );
     for (load, pair, published) in [("NTFS", &ntfs, 0), ("ext3", &ext3, 2)] {
         for (at, name) in ["C3'", "C3"].into_iter().enumerate() {
@@ -169,7 +189,8 @@ fn traffic(findings: &mut Findings, ntfs: &Pair, same: &Pair) {
         .row(ntfs.order(claim, ["C3'", "C3"], |[without, with]| [erased(without), erased(with)]));
     let spared = |[without, with]: &[JobOutput; 2]| 1.0 - erased(with) / erased(without);
     let claim = Claim::of("chang-slc-mlc/improvement-due-to-garbage-collection");
-    findings.row(claim.ranked(&[("C3", spared(&ntfs.ran)), ("C1", spared(&same.ran))]));
+    let (large, small) = (ntfs.at_seeds(spared), same.at_seeds(spared));
+    findings.row(claim.ranked_at_seeds(&[("C3", large), ("C1", small)]));
     let written = ["slc_user_write_pages", "mlc_user_write_pages", "mlc_gc_write_pages"];
     let share = |ran: &JobOutput, name: &str, all: &[&str]| {
         100.0 * sum(ran, name) / all.iter().map(|name| sum(ran, name)).sum::<f64>()
@@ -247,8 +268,6 @@ fn scatter(findings: &mut Findings, runner: &Runner) -> Result<(), ExperimentErr
     }
     Ok(())
 }
-
-const SEEDS: u32 = 3;
 
 /// The share of writes to the MLC flash that go to another logical block than the one before.
 fn jumps(ran: &JobOutput) -> f64 {

@@ -89,7 +89,7 @@ const EXCHANGE_WORKLOAD: Workload = Workload {
     scenario: "op-fcl/config2.toml",
     generator: "{ kind = \"server\", preset = \"custom\", sizes_sectors = [16], weights = [1.0], \
                 read = 0.4, sequential = 0.05, volumes = 4, span = \"600MiB\", \
-                interarrival_ms = { kind = \"exponential\", mean = 1.2 } }",
+                interarrival_ms = { kind = \"exponential\", mean = 2.5 } }",
     requests: 200_000,
     expect: Expect::Writes,
     axis_ms: 14.0,
