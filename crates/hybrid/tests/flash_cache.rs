@@ -21,9 +21,10 @@ fn every_scheme_returns_what_was_written() {
     let registry = registry();
     let mut destages = 0;
     for scheme in ["fp", "rw", "op"] {
-        for mapping in [false, true] {
+        for (mapping, checkpoint) in [(false, 0), (true, 0), (true, 20)] {
             for (flash, space) in [(100, 0.95), (64, 0.4), (800, 0.7)] {
-                let settings = flash_cache(scheme, space, mapping);
+                let settings = flash_cache(scheme, space, mapping)
+                    .and("checkpoint_pages", Value::Count(checkpoint));
                 for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
                     let load = Load { requests: 1500, sectors_max: 40, seed };
                     let children = [flash, 2000];
@@ -165,6 +166,42 @@ fn what_was_given_up_when_the_power_failed_is_trimmed_when_it_is_back() {
         }
     }
     assert!(lost > 1, "{lost} trims were lost");
+}
+
+/// Pages of the mapping table and its checkpoints that recoveries read, and how many recoveries.
+fn recovered(checkpoint_pages: u64, reserved_pages: u64) -> (u64, usize) {
+    let cuts = PowerFailureInjector::new(900, 20, Stream::new(3, "cut"));
+    let source = Busy { stream: Stream::new(1, "busy"), sent: 0 };
+    let host = Host::plain(HostOptions::closed(8), source);
+    let settings = flash_cache("fp", 0.9, true);
+    let settings = settings.and("checkpoint_pages", Value::Count(checkpoint_pages));
+    let (events, asked) = observe(&settings, host, Some(cuts));
+    let is_end = |event: &EventRecord| matches!(event.event(), Some(CommonEvent::Recovered { .. }));
+    let data_end = Lba((1000 - reserved_pages) * 8);
+    let asked = asked.borrow();
+    let reads = asked.iter().filter(|note| note.1.op == Op::Read && note.1.lba >= data_end);
+    (reads.map(|note| u64::from(note.1.sectors) / 8).sum(), count(&events, is_end) as usize)
+}
+
+#[test]
+fn recovery_reads_the_newest_checkpoint_instead_of_the_whole_table() {
+    // A table of 1,000 pages takes 16, a checkpoint of it two.
+    let (all, recoveries) = recovered(0, 16);
+    assert!(recoveries > 10, "{recoveries}");
+    assert_eq!(all, 16 * recoveries as u64);
+    let (pages, recoveries) = recovered(100, 16 + 2 * 2);
+    assert!(recoveries > 10 && pages < 8 * recoveries as u64, "{pages} in {recoveries}");
+}
+
+#[test]
+fn checkpoints_need_a_mapping_table() {
+    let settings = flash_cache("op", 0.9, false).and("checkpoint_pages", Value::Count(100));
+    let registry = registry();
+    let children = [800, 2000];
+    let settings = &settings;
+    let rig = Rig { entry: &ENTRY, settings, registry: &registry, children: &children, seed: 1 };
+    let problem = rig.build().err().expect("there is nothing to write");
+    assert!(problem.contains("set `mapping`"), "{problem}");
 }
 
 #[test]

@@ -134,9 +134,11 @@ fn a_flash_cache_keeps_what_it_acknowledged_in_every_scheme() {
     for scheme in ["fp", "rw", "op"] {
         for mapping in [false, true] {
             let ahead = if mapping { 32 } else { 0 };
+            let checkpoint = if mapping && scheme != "fp" { 40 } else { 0 };
             let system = format!(
                 "[component.cache]\nkind = \"flash-cache\"\nflash = \"flash\"\ndisk = \"disk\"\n\
                  scheme = \"{scheme}\"\nmapping = {mapping}\nperiod_pages = 2000\n\
+                 checkpoint_pages = {checkpoint}\n\
                  write_ahead = {ahead}\nwrite_ahead_pause = \"1us\"\n\
                  destage_pages = 16\nsequential_bytes = \"64KiB\"\n\
                  [component.flash]\npreset = \"sata-ssd\"\nchannels = 1\ndies_per_channel = 1\n\

@@ -13,8 +13,9 @@
 //! Clean pages have the same data on flash and disk. The mapping table is kept on flash (op-fcl,
 //! mapping manager): the last page of every block names the contents of the other 63, so one
 //! mapping page is written for every 63 data pages. It is modelled as an area of its own, a
-//! sixty-fourth of the flash, written in a circle. After a power failure all of it is read; what
-//! was written after the last mapping page is found in the spare areas of its pages.
+//! sixty-fourth of the flash, written in a circle. After a power failure all of it is read, or the
+//! newest checkpoint and what follows it; what was written after the last mapping page is found in
+//! the spare areas of its pages.
 
 pub mod cost;
 mod evict;
@@ -27,8 +28,8 @@ mod tracker;
 mod write_ahead;
 
 use crate::paged_controller::{
-    MetadataArea, Origin, PagedController, PagedCore, PolicyBuilder, Recovery, page_sectors,
-    rebuild,
+    CheckpointArea, MetadataArea, Origin, PagedController, PagedCore, PolicyBuilder, Recovery,
+    page_sectors, rebuild,
 };
 use cost::Costs;
 use hybridsim_cache::paged::directory::PageDirectory;
@@ -235,6 +236,13 @@ const PARAMS: &[Param] = &[
         "true",
         "Keep the mapping table on flash: a page for every 63 written, read after a power failure",
     ),
+    Param::with(
+        "checkpoint_pages",
+        Kind::Count { min: 0, max: 1 << 40 },
+        "0",
+        "Pages written to flash between two checkpoints of the mapping table, so that less is read \
+         after a power failure; 0: none (the paper has checkpoints and no interval)",
+    ),
 ];
 
 /// Over-provisioning that leaves 5 % of the physical capacity spare.
@@ -280,7 +288,15 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let logical = input.children[0].capacity / page_sectors;
     let mapping = settings.flag("mapping");
     let mapping = MetadataArea::new(if mapping { logical.div_ceil(DATA_PAGES + 1) } else { 0 });
-    let usable = logical - mapping.pages();
+    let interval = settings.count("checkpoint_pages");
+    if interval > 0 && mapping.pages() == 0 {
+        let message = "there is no mapping table on flash to write checkpoints of: set `mapping`";
+        return Err(vec![Problem::new("checkpoint_pages", message)]);
+    }
+    let checkpoints =
+        (interval > 0).then(|| CheckpointArea::new(logical, page_sectors * SECTOR_BYTES, interval));
+    let reserved = checkpoints.as_ref().map_or(0, CheckpointArea::reserved);
+    let usable = logical.saturating_sub(mapping.pages() + reserved);
     if usable < 4 || usable >= u64::from(u32::MAX) {
         let message = format!("leaves {usable} pages of `page_size` for the cache; 4 are needed");
         return Err(vec![Problem::new("flash", message)]);
@@ -297,7 +313,11 @@ fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let segments = settings.count("segments") as usize;
     let sequential_sectors = settings.bytes("sequential_bytes") / SECTOR_BYTES;
     let mut cache = FlashCache {
-        core: PagedCore::new(input.children[1].capacity, directory, mapping),
+        core: PagedCore::new(
+            input.children[1].capacity,
+            directory,
+            mapping.with_checkpoints(checkpoints),
+        ),
         scheme,
         lists: build_lists()?,
         build_lists,
@@ -384,15 +404,31 @@ impl FlashCache {
         self.unmapped += pages;
         while self.unmapped >= DATA_PAGES {
             self.unmapped -= DATA_PAGES;
-            let size = self.core.directory.page_sectors;
-            let page = u64::from(self.core.directory.pages) + self.core.metadata.next_page();
-            let mut request = Request::new(Op::Write, Lba(page * size), size as u32);
-            request.flags = Flags::BACKGROUND;
-            request.data = ctx.take_data(size as u32);
-            let slot = self.core.open(Origin::Metadata, request, ctx.now());
-            self.core.pending(slot).outstanding = 1;
-            ctx.issue(Medium::Flash as usize, request, u64::from(slot));
+            let page = self.core.metadata.next_page();
+            self.write_metadata(ctx, page, 1);
         }
+        if self.core.metadata.data_written(pages) {
+            self.write_checkpoint(ctx);
+        }
+    }
+
+    /// Writes the next pages of a checkpoint.
+    fn write_checkpoint(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some((first, count)) = self.core.metadata.next_checkpoint_run() {
+            self.write_metadata(ctx, first, count);
+        }
+    }
+
+    /// Writes `count` pages from page `first` of the metadata area on.
+    fn write_metadata(&mut self, ctx: &mut Ctx<'_>, first: u64, count: u64) {
+        let size = self.core.directory.page_sectors;
+        let (at, sectors) = (u64::from(self.core.directory.pages) + first, (count * size) as u32);
+        let mut request = Request::new(Op::Write, Lba(at * size), sectors);
+        request.flags = Flags::BACKGROUND;
+        request.data = ctx.take_data(sectors);
+        let slot = self.core.open(Origin::Metadata, request, ctx.now());
+        self.core.pending(slot).outstanding = 1;
+        ctx.issue(Medium::Flash as usize, request, u64::from(slot));
     }
 }
 

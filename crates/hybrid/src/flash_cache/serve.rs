@@ -106,6 +106,11 @@ impl PagedPolicy for FlashCache {
             Origin::Metadata => {
                 ctx.data().give_back(request.data);
                 self.core.pending.remove(slot as usize);
+                let mapping_ends =
+                    u64::from(self.core.directory.pages) + self.core.metadata.pages();
+                if request.lba.0 >= mapping_ends * self.core.directory.page_sectors {
+                    self.write_checkpoint(ctx);
+                }
             }
             Origin::Promotion | Origin::Host(_) => {
                 ctx.data().give_back(request.data);

@@ -1,17 +1,19 @@
 //! The flash pages reserved for metadata (mapping table or journal) and recovery from them.
 //!
 //! Metadata pages are written in turn, in a circle. After a power failure all of them are read
-//! before any request is served. Compaction of the metadata is not modelled.
+//! before any request is served, or, with checkpoints, the newest checkpoint and the pages written
+//! since. Compaction of the metadata is not modelled.
 
 use super::PagedPolicy;
+use super::checkpoint::CheckpointArea;
 use hybridsim_cache::paged::split::Medium;
 use hybridsim_engine::CommonEvent;
 use hybridsim_engine::{
     Completion, Ctx, Flags, Lba, Op, Request, RequestId, SimDuration, SimTime, StateError,
 };
 
-/// Longest read during recovery, in pages.
-const READ_PAGES: u64 = 256;
+/// Longest request for metadata, in pages.
+const RUN_PAGES: u64 = 256;
 
 /// The metadata area. It follows the cached pages on flash.
 #[derive(Debug)]
@@ -19,8 +21,11 @@ pub struct MetadataArea {
     pages: u64,
     /// The page written next.
     next: u64,
-    /// Start of recovery, and pages read so far.
-    recovery: Option<(SimTime, u64)>,
+    checkpoints: Option<CheckpointArea>,
+    /// Start of recovery.
+    recovery: Option<SimTime>,
+    /// What recovery has yet to read: first page and number of pages, the next run last.
+    unread: Vec<(u64, u64)>,
     /// Requests that have arrived during recovery.
     deferred: Vec<(RequestId, Request)>,
 }
@@ -28,7 +33,19 @@ pub struct MetadataArea {
 impl MetadataArea {
     /// An area of `pages` pages; 0 if the metadata survive a power failure at no cost.
     pub const fn new(pages: u64) -> Self {
-        Self { pages, next: 0, recovery: None, deferred: Vec::new() }
+        Self {
+            pages,
+            next: 0,
+            checkpoints: None,
+            recovery: None,
+            unread: Vec::new(),
+            deferred: Vec::new(),
+        }
+    }
+
+    /// An area that `checkpoints` follow.
+    pub fn with_checkpoints(self, checkpoints: Option<CheckpointArea>) -> Self {
+        Self { checkpoints, ..self }
     }
 
     /// Size of the area.
@@ -40,7 +57,29 @@ impl MetadataArea {
     pub fn next_page(&mut self) -> u64 {
         let page = self.next;
         self.next = (page + 1) % self.pages;
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.metadata_written();
+        }
         page
+    }
+
+    /// Counts `pages` data pages written. Returns whether a checkpoint begins.
+    pub fn data_written(&mut self, pages: u64) -> bool {
+        self.checkpoints.as_mut().is_some_and(|checkpoints| checkpoints.data_written(pages))
+    }
+
+    /// First page and number of pages of the checkpoint to write next, if it is incomplete.
+    pub fn next_checkpoint_run(&mut self) -> Option<(u64, u64)> {
+        let (first, count) = self.checkpoints.as_mut()?.next_run(RUN_PAGES)?;
+        Some((self.pages + first, count))
+    }
+
+    pub(super) const fn checkpoints(&self) -> Option<&CheckpointArea> {
+        self.checkpoints.as_ref()
+    }
+
+    pub(super) const fn checkpoints_mut(&mut self) -> Option<&mut CheckpointArea> {
+        self.checkpoints.as_mut()
     }
 
     /// Whether the metadata are being read.
@@ -58,7 +97,34 @@ impl MetadataArea {
 
     pub(super) fn stop(&mut self) {
         self.deferred.clear();
+        self.unread.clear();
         self.recovery = None;
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.stop();
+        }
+    }
+
+    /// Begins recovery at `now`.
+    fn start_recovery(&mut self, now: SimTime) {
+        self.recovery = Some(now);
+        let newest = self.checkpoints.as_ref();
+        let newest = newest.and_then(|checkpoints| checkpoints.recovery(self.pages, self.next));
+        self.unread = newest.map_or_else(|| vec![(0, self.pages)], |runs| runs.to_vec());
+        self.unread.reverse();
+    }
+
+    /// First page and number of pages to read next in recovery.
+    fn next_unread(&mut self) -> Option<(u64, u64)> {
+        while let Some((first, count)) = self.unread.pop() {
+            let now = count.min(RUN_PAGES);
+            if count > now {
+                self.unread.push((first + now, count - now));
+            }
+            if now > 0 {
+                return Some((first, now));
+            }
+        }
+        None
     }
 
     pub(super) const fn position(&self) -> u64 {
@@ -84,33 +150,32 @@ pub trait Recovery: PagedPolicy {
             self.advance(ctx);
             return;
         }
-        self.core_mut().metadata.recovery = Some((ctx.now(), 0));
-        self.read_metadata(ctx, 0);
+        self.core_mut().metadata.start_recovery(ctx.now());
+        self.read_metadata(ctx);
     }
 
-    /// Reads metadata pages from page `from` on.
-    fn read_metadata(&mut self, ctx: &mut Ctx<'_>, from: u64) {
-        let core = self.core();
+    /// Reads the next metadata pages. Returns false when all have been read.
+    fn read_metadata(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let core = self.core_mut();
+        let Some((first, count)) = core.metadata.next_unread() else { return false };
         let size = core.directory.page_sectors;
-        let sectors = ((core.metadata.pages - from).min(READ_PAGES) * size) as u32;
-        let at = Lba((u64::from(core.directory.pages) + from) * size);
+        let sectors = (count * size) as u32;
+        let at = Lba((u64::from(core.directory.pages) + first) * size);
         let mut request = Request::new(Op::Read, at, sectors);
         request.flags = Flags::BACKGROUND;
         request.data = ctx.take_data(sectors);
         ctx.issue(Medium::Flash as usize, request, 0);
+        true
     }
 
     /// Part of the metadata has been read.
     fn metadata_read(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
         ctx.data().give_back(done.request.data);
-        let core = self.core_mut();
-        let (since, read) = core.metadata.recovery.expect("recovery reads the metadata");
-        let read = read + u64::from(done.request.sectors) / core.directory.page_sectors;
-        if read < core.metadata.pages {
-            core.metadata.recovery = Some((since, read));
-            self.read_metadata(ctx, read);
+        if self.read_metadata(ctx) {
             return;
         }
+        let core = self.core_mut();
+        let since = core.metadata.recovery.expect("recovery reads the metadata");
         core.metadata.recovery = None;
         let deferred = std::mem::take(&mut core.metadata.deferred);
         ctx.emit(CommonEvent::Recovered { took: ctx.now().since(since) });

@@ -12,10 +12,12 @@
 //! Invariant: for every sector valid in the directory flash holds the newest version, for all
 //! others the disk does.
 
+mod checkpoint;
 mod destage;
 mod metadata;
 mod serve;
 
+pub use checkpoint::CheckpointArea;
 pub use destage::Destage;
 pub use metadata::{MetadataArea, Recovery};
 pub use serve::PagedController;
@@ -173,6 +175,9 @@ impl PagedCore {
             return Err(StateError(format!("{} requests are pending", self.pending.len())));
         }
         to.put(&(&self.directory, self.metadata.position(), self.reported_dirty));
+        if let Some(checkpoints) = self.metadata.checkpoints() {
+            checkpoints.save(to);
+        }
         Ok(())
     }
 
@@ -182,7 +187,10 @@ impl PagedCore {
         self.directory.restore(directory)?;
         self.metadata.set_position(position)?;
         self.reported_dirty = reported_dirty;
-        Ok(())
+        match self.metadata.checkpoints_mut() {
+            Some(checkpoints) => checkpoints.restore(from),
+            None => Ok(()),
+        }
     }
 }
 

@@ -95,6 +95,7 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("replacement", entry_choice("lru", Settings::default()))
         .and("costs", Value::Text("given".to_owned()))
         .and("mapping", Value::Flag(mapping))
+        .and("checkpoint_pages", Value::Count(0))
 }
 
 /// How many events are so.

@@ -26,6 +26,7 @@ const FINANCIAL_SETTINGS: &[Setting] = &[
         &[(LOCALITY, INDEPENDENT), (THETA, "1.2")],
         MapMemory::Drive,
     ),
+    setting("flash of 576 MiB", &[(BLOCKS, "4752")], MapMemory::Drive),
     setting("flash of 1 GiB", &[(BLOCKS, "8448")], MapMemory::Drive),
     setting("flash of 4 GiB", &[(BLOCKS, "33792")], MapMemory::Drive),
     setting("flash full before", &[(BEFORE, "\"fill\"")], MapMemory::Drive),
