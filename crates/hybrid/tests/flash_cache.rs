@@ -180,7 +180,7 @@ fn recovered(checkpoint_pages: u64, reserved_pages: u64) -> (u64, usize) {
     let data_end = Lba((1000 - reserved_pages) * 8);
     let asked = asked.borrow();
     let reads = asked.iter().filter(|note| note.1.op == Op::Read && note.1.lba >= data_end);
-    (reads.map(|note| u64::from(note.1.sectors) / 8).sum(), count(&events, is_end) as usize)
+    (reads.map(|note| u64::from(note.1.sectors) / 8).sum(), count(&events, is_end))
 }
 
 #[test]
