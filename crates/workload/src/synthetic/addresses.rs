@@ -175,7 +175,12 @@ impl Shuffle {
 pub enum Popularity {
     Uniform(u64),
     /// Zipf, popular slots scattered.
-    Zipf(Zipf, Scatter),
+    Zipf {
+        zipf: Zipf,
+        /// Neighbouring ranks that share a slot.
+        ranks_per_block: u64,
+        scatter: Scatter,
+    },
     /// Slot `(n - 1) u^power`, scattered: the self-similar distribution fio calls Pareto.
     Pareto {
         /// Number of slots.
@@ -209,7 +214,7 @@ pub struct Zone {
 impl Popularity {
     /// Zipf with exponent `theta` over `n` slots.
     pub fn zipf(n: u64, theta: f64) -> Self {
-        Self::Zipf(Zipf::new(n, theta), Scatter::new(n))
+        Self::Zipf { zipf: Zipf::new(n, theta), ranks_per_block: 1, scatter: Scatter::new(n) }
     }
 
     /// The share `h` of slots gets the share `1 - h` of accesses; `h` between 0 and 1, not 0.5.
@@ -223,7 +228,9 @@ impl Popularity {
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         match self {
             Self::Uniform(n) => stream.below(*n),
-            Self::Zipf(zipf, scatter) => scatter.map(zipf.draw(stream)),
+            Self::Zipf { zipf, ranks_per_block, scatter } => {
+                scatter.map(zipf.draw(stream) / ranks_per_block)
+            }
             Self::Pareto { n, power, scatter } => {
                 let rank = (n - 1) as f64 * libm::pow(stream.unit(), *power);
                 scatter.map((rank as u64).min(n - 1))

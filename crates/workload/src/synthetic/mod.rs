@@ -20,6 +20,7 @@ pub mod processes;
 pub mod sequence;
 pub mod server;
 mod stack;
+pub mod streams;
 pub mod sweep;
 pub mod uniform;
 pub mod week;
@@ -109,6 +110,7 @@ pub const ENTRIES: &[GeneratorEntry] = &[
     sequence::ENTRY,
     sequence::ROUND_TRIP,
     sequence::FILL,
+    streams::ENTRY,
     sweep::ENTRY,
     server::ENTRY,
     desktop::ENTRY,

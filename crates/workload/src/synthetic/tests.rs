@@ -47,6 +47,7 @@ fn needed(name: &str) -> &'static str {
             "requests = 3000\nprocesses = [{ count = 3, critical = 0, sequential = 0.2, \
              local = 0.3, general_ms = { kind = \"exponential\", mean = 5 } }]"
         }
+        "streams" => "requests = 3000\nregion = \"64KiB\"\nblock = \"4KiB\"\nactive = 3",
         "disksim" => "requests = 3000\ninterarrival_ms = { kind = \"exponential\", mean = 5 }",
         _ => "requests = 3000",
     }
@@ -319,6 +320,23 @@ fn hot_blocks_have_their_share() {
     let list = drain(build("hotcold", text));
     let hot = share(&list, |arrival| arrival.request.lba.0 < GIB / 10);
     assert!((hot - 0.9).abs() < 0.01, "{hot}");
+}
+
+/// A sixteenth of the blocks, with sixteen ranks each, has the skew of all of them.
+#[test]
+fn ranks_that_share_a_block_keep_the_skew() {
+    let hottest = |blocks: u64, ranks: u64| {
+        let text = format!(
+            "requests = 40000\ntheta = 1.0\nscatter = false\nspan = \"{}B\"\n\
+             ranks_per_block = {ranks}",
+            blocks * 4096
+        );
+        let tenth = blocks / 10 * 8;
+        share(&drain(build("zipf", &text)), |arrival| arrival.request.lba.0 < tenth)
+    };
+    let (whole, scaled, fewer) = (hottest(160_000, 1), hottest(10_000, 16), hottest(10_000, 1));
+    assert!((whole - scaled).abs() < 0.01, "{whole} {scaled}");
+    assert!(whole - fewer > 0.03, "{whole} {fewer}");
 }
 
 #[test]

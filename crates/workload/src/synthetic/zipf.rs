@@ -48,6 +48,14 @@ const THETA: Param = Param::with(
     "0.9",
     "Exponent: 0 is uniform, larger values are more skewed.",
 );
+const RANKS: Param = Param::with(
+    "ranks_per_block",
+    Kind::Count { min: 1, max: 1 << 30 },
+    "1",
+    "Neighbouring ranks of the power law that share a block. On a device scaled down by this \
+     factor each share of the blocks gets the requests it gets at full size; a law over fewer \
+     blocks is less skewed, most with an exponent near 1.",
+);
 const SCATTER: Param = Param::with(
     "scatter",
     Kind::Flag,
@@ -60,13 +68,18 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let sectors = sectors_of(input, "block", &mut problems);
     let region = Region::from_settings(input, u64::from(sectors), &mut problems);
     let blocks = (region.sectors / u64::from(sectors)).max(1);
-    let zipf = Zipf::new(blocks, input.settings.number("theta"));
+    let ranks_per_block = input.settings.count("ranks_per_block");
+    let ranks = blocks.checked_mul(ranks_per_block).unwrap_or_else(|| {
+        problems.push(Problem::new("ranks_per_block", "there are more ranks than 2^64"));
+        blocks
+    });
+    let zipf = Zipf::new(ranks, input.settings.number("theta"));
     let scatter = if input.settings.flag("scatter") {
         super::addresses::Scatter::new(blocks)
     } else {
         super::addresses::Scatter::identity(blocks)
     };
-    let popularity = Popularity::Zipf(zipf, scatter);
+    let popularity = Popularity::Zipf { zipf, ranks_per_block, scatter };
     let read = input.settings.number("read");
     let generator = Popular::new(region, sectors, popularity, read, input.stream("requests"));
     build_workload(input, Some(generator), Limits::NONE, None, problems)
@@ -77,7 +90,7 @@ pub const ENTRY: GeneratorEntry = GeneratorEntry {
         name: "zipf",
         summary: "Random requests of one size, block popularity by a power law.",
         origin: "common knowledge; drawn by rejection-inversion, Hormann and Derflinger 1996",
-        params: params![LIMITS_AND_ARRIVALS, REGION, &[BLOCK, READ, THETA, SCATTER]],
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[BLOCK, READ, THETA, RANKS, SCATTER]],
     },
     build,
 };

@@ -1,0 +1,142 @@
+//! Sequential streams into regions, as log-structured stores and zoned file systems write.
+
+use super::addresses::{REGION, Region, sectors_of};
+use super::arrivals::{Generator, LIMITS_AND_ARRIVALS, Limits, build_workload};
+use super::{GeneratorEntry, GeneratorInput, params};
+use hybridsim_config::param::{Kind, Param, Problem};
+use hybridsim_config::registry::Description;
+use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
+
+/// A region being written: its number, and the sectors written so far.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    region: u32,
+    written: u64,
+}
+
+/// Writes to several regions, each in order.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    start: u64,
+    region_sectors: u64,
+    sectors: u32,
+    active: Vec<Active>,
+    /// The regions that are not being written.
+    inactive: Vec<u32>,
+    stream: Stream,
+}
+
+impl Generator for Streams {
+    fn draw(&mut self) -> Request {
+        let at = self.stream.below(self.active.len() as u64) as usize;
+        let Active { region, written } = self.active[at];
+        let sectors = (self.region_sectors - written).min(u64::from(self.sectors));
+        let lba = self.start + u64::from(region) * self.region_sectors + written;
+        self.active[at].written += sectors;
+        if self.active[at].written == self.region_sectors {
+            self.replace(at);
+        }
+        Request::new(Op::Write, Lba(lba), sectors as u32)
+    }
+}
+
+impl Streams {
+    /// Goes on with a region drawn from the inactive ones; with the same where there are none.
+    fn replace(&mut self, at: usize) {
+        let full = self.active[at].region;
+        let region = match self.inactive.len() as u64 {
+            0 => full,
+            count => {
+                let drawn = self.stream.below(count) as usize;
+                std::mem::replace(&mut self.inactive[drawn], full)
+            }
+        };
+        self.active[at] = Active { region, written: 0 };
+    }
+}
+
+const WRITE: Param = Param::with("block", Kind::Bytes, "\"512KiB\"", "Bytes of a write.");
+const REGION_SIZE: Param = Param::required(
+    "region",
+    Kind::Bytes,
+    "Bytes of a region, which is written from its start to its end. What remains of `span` after \
+     whole regions is not used.",
+);
+const ACTIVE: Param = Param::with(
+    "active",
+    Kind::Count { min: 1, max: 1 << 20 },
+    "1",
+    "Regions written at a time, chosen at random for each write; a full one is replaced by an \
+     inactive one drawn at random.",
+);
+
+/// Most regions a workload may have.
+const REGIONS_MAX: u64 = 1 << 24;
+
+fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let sectors = sectors_of(input, "block", &mut problems);
+    let bytes = input.settings.bytes("region");
+    let region_sectors = bytes / SECTOR_BYTES;
+    if region_sectors == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
+        let message = format!("{bytes} bytes: must be a multiple of 512, at least 512");
+        problems.push(Problem::new("region", message));
+        return Err(problems);
+    }
+    let span = Region::from_settings(input, region_sectors, &mut problems);
+    let (regions, active) = (span.sectors / region_sectors, input.settings.count("active"));
+    if regions > REGIONS_MAX {
+        let message = format!("{regions} regions in the span; at most {REGIONS_MAX} are possible");
+        problems.push(Problem::new("region", message));
+    } else if active > regions {
+        let message = format!("the span has {regions} regions only");
+        problems.push(Problem::new("active", message));
+    }
+    let generator = problems.is_empty().then(|| Streams {
+        start: span.start,
+        region_sectors,
+        sectors,
+        active: (0..active as u32).map(|region| Active { region, written: 0 }).collect(),
+        inactive: (active as u32..regions as u32).collect(),
+        stream: input.stream("requests"),
+    });
+    build_workload(input, generator, Limits::NONE, None, problems)
+}
+
+pub const ENTRY: GeneratorEntry = GeneratorEntry {
+    description: Description {
+        name: "streams",
+        summary: "Sequential writes to a number of regions at a time, full ones replaced at random.",
+        origin: "the stream experiment of SSD-iq (G. Haas et al., PVLDB 18, 2025)",
+        params: params![LIMITS_AND_ARRIVALS, REGION, &[WRITE, REGION_SIZE, ACTIVE]],
+    },
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_written_in_order_and_replaced_when_full() {
+        let mut streams = Streams {
+            start: 100,
+            region_sectors: 20,
+            sectors: 8,
+            active: vec![Active { region: 0, written: 0 }, Active { region: 1, written: 0 }],
+            inactive: vec![2, 3],
+            stream: Stream::new(1, "streams"),
+        };
+        let mut next = [0_u64; 4];
+        for _ in 0..3_000 {
+            let request = streams.draw();
+            let offset = request.lba.0 - 100;
+            let (region, within) = ((offset / 20) as usize, offset % 20);
+            assert_eq!(within, next[region], "region {region}");
+            assert_eq!(u64::from(request.sectors), (20 - within).min(8));
+            next[region] = (within + u64::from(request.sectors)) % 20;
+            let begun = next.iter().filter(|within| **within > 0).count();
+            assert!(begun <= 2, "{begun} regions are written at a time");
+        }
+    }
+}
