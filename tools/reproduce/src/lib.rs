@@ -16,6 +16,7 @@ mod konanki;
 mod op_fcl;
 mod published;
 mod runner;
+mod ssd;
 mod variants;
 
 pub use claim::{Claim, Findings, Order};
@@ -49,6 +50,7 @@ impl Experiment {
 /// All experiments, in the order of the reports.
 pub const EXPERIMENTS: &[&[Experiment]] = &[
     disk::EXPERIMENTS,
+    ssd::EXPERIMENTS,
     konanki::EXPERIMENTS,
     bisson_fqueue::EXPERIMENTS,
     flashsim::EXPERIMENTS,
