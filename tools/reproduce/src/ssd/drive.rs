@@ -9,8 +9,6 @@ use crate::{ExperimentError, Job, JobOutput, Runner};
 
 /// Bytes of a gibibyte.
 const GIB: f64 = (1_u64 << 30) as f64;
-/// Capacities and blocks are this many times smaller than the drive's.
-pub const SCALE: f64 = 512.0;
 const PAGE: f64 = 4096.0;
 
 /// The part of a run that counts, as in the measurements: from 60 to 99 % of its time.
@@ -29,6 +27,8 @@ pub struct Drive {
     pub program_us: f64,
     /// Time of a page copied.
     pub copy_us: f64,
+    /// Capacities and blocks are simulated this many times smaller.
+    pub scale: f64,
 }
 
 /// Writes that the drives were measured under.
@@ -70,14 +70,14 @@ impl Load {
         Some(Self::Hot { pages: zones[hotter], writes: zones[hotter + 1] })
     }
 
-    /// Sets the generator's keys in `job`.
-    fn set(self, job: Job) -> Job {
+    /// Sets the generator's keys in `job`, on a drive `scale` times smaller.
+    fn set(self, job: Job, scale: f64) -> Job {
         let key = |name: &str| format!("workload.generator.{name}");
         let kind = |job: Job, name: &str| job.set(&key("kind"), format!("\"{name}\""));
         match self {
             Self::Uniform => job,
             Self::Zipf(theta) => {
-                kind(job, "zipf").set(&key("theta"), theta).set(&key("ranks_per_block"), SCALE)
+                kind(job, "zipf").set(&key("theta"), theta).set(&key("ranks_per_block"), scale)
             }
             Self::Hot { pages, writes } => kind(job, "hotcold")
                 .set(&key("hot_fraction"), pages)
@@ -86,14 +86,14 @@ impl Load {
             Self::Streams { active, region_gib } => kind(job, "streams")
                 .set(&key("block"), "\"4KiB\"")
                 .set(&key("active"), active)
-                .set(&key("region"), format!("\"{}B\"", whole_pages(region_gib))),
+                .set(&key("region"), format!("\"{}B\"", whole_pages(region_gib / scale))),
         }
     }
 }
 
-/// The bytes of `gib` GiB on the scaled drive.
+/// The bytes of `gib` GiB, in whole pages.
 fn whole_pages(gib: f64) -> u64 {
-    ((gib * GIB / SCALE / PAGE).round() * PAGE) as u64
+    ((gib * GIB / PAGE).round() * PAGE) as u64
 }
 
 /// What one run gave.
@@ -112,16 +112,16 @@ impl Drive {
     /// that share `writes` times.
     pub fn job(&self, name: &str, load: Load, range: f64, writes: f64) -> Job {
         // Two pages more, as the simulator rounds the exported capacity down.
-        let exported = whole_pages(self.user_gib) + 2 * PAGE as u64;
-        let span = whole_pages(self.user_gib * range);
-        let pages_per_block = (self.block_gib * GIB / SCALE / PAGE).round().max(1.0);
-        let blocks = (self.hidden_gib * GIB / SCALE / PAGE / pages_per_block).round();
+        let exported = whole_pages(self.user_gib / self.scale) + 2 * PAGE as u64;
+        let span = whole_pages(self.user_gib * range / self.scale);
+        let pages_per_block = (self.block_gib * GIB / self.scale / PAGE).round().max(1.0);
+        let blocks = (self.hidden_gib * GIB / self.scale / PAGE / pages_per_block).round();
         let spare = blocks * pages_per_block * PAGE / exported as f64 - 1.0;
         let requests = (writes * span as f64 / PAGE).round();
         let ssd = |name: &str| format!("component.ssd.{name}");
         let time = |us: f64| format!("\"{us:.3}us\"");
         // The kind comes first: a change of it takes the keys of the former kind away.
-        load.set(Job::paper("ssd/drive.toml").named(name))
+        load.set(Job::paper("ssd/drive.toml").named(name), self.scale)
             .set(&ssd("blocks_per_plane"), blocks)
             .set(&ssd("pages_per_block"), pages_per_block)
             .set(&ssd("over_provisioning"), spare)
@@ -147,7 +147,7 @@ impl Drive {
         };
         let host_mb_s = inside(&series.write_bytes) / (window.1 - window.0) * 1e3;
         let amplification = inside(&series.programs) / inside(&series.host_programs);
-        let user = self.user_gib * GIB / SCALE;
+        let user = self.user_gib * GIB / self.scale;
         let mut written = 0.0;
         let course = series.write_bytes.iter().enumerate().map(|(at, &bytes)| {
             let middle = written + bytes as f64 / 2.0;

@@ -198,6 +198,7 @@ fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), Experime
         block_gib: 1.0,
         program_us: 3.0,
         copy_us: 4.0,
+        scale: 512.0,
     };
     let counted = streams(&tables.streams, MAX, "WA");
     let few: Vec<(Load, f64)> = counted
@@ -351,6 +352,7 @@ fn kioxia_cm7(runner: &Runner) -> Result<Findings, ExperimentError> {
         block_gib: 2.0,
         program_us: fit::page_us(clean),
         copy_us: 1.5 * fit::page_us(clean),
+        scale: 2048.0,
     };
     let other = (other.load, other.writes, other.host_mb_s);
     let drive = fit::to_rates(runner, CM7[0], start, uniform.host_mb_s, other)?;
