@@ -75,15 +75,15 @@ impl RangeLocks {
         &self.found
     }
 
-    /// Whether any owner holds `address` or waits for it.
-    pub fn touches(&self, address: u64) -> bool {
-        let covers = |owner: u32| {
+    /// Whether any owner holds an address of `from..to` or waits for one.
+    pub fn touches(&self, from: u64, to: u64) -> bool {
+        let meets = |owner: u32| {
             let held = &self.owners[owner as usize];
-            held.from <= address && address < held.to
+            held.from < to && from < held.to
         };
-        let mut short = self.short.from((address.saturating_sub(self.longest), 0));
-        short.by_ref().take_while(|entry| entry.0.0 <= address).any(|entry| covers(entry.1))
-            || self.long.iter().any(|owner| covers(*owner))
+        let mut short = self.short.from((from.saturating_sub(self.longest), 0));
+        short.by_ref().take_while(|entry| entry.0.0 < to).any(|entry| meets(entry.1))
+            || self.long.iter().any(|owner| meets(*owner))
     }
 
     /// `owner` releases its range. Calls `granted` for every owner that holds its range as a
@@ -159,8 +159,8 @@ mod tests {
             granted
         }
 
-        fn touches(&self, address: u64) -> bool {
-            self.held.iter().any(|(_, held)| held.from <= address && address < held.to)
+        fn touches(&self, from: u64, to: u64) -> bool {
+            self.held.iter().any(|(_, held)| held.from < to && from < held.to)
         }
     }
 
@@ -186,8 +186,8 @@ mod tests {
                     prop_assert_eq!(held, locks.blockers().is_empty());
                 }
                 holds[owner as usize] ^= true;
-                for address in [from, to, length] {
-                    prop_assert_eq!(locks.touches(address), model.touches(address));
+                for (at, end) in [(from, from + 1), (to, to + length), (length, length + 100)] {
+                    prop_assert_eq!(locks.touches(at, end), model.touches(at, end));
                 }
             }
         }

@@ -56,6 +56,11 @@ pub fn drive_settings(unpin: &str) -> Settings {
         .and("command_time", Value::Duration(SimDuration::from_us(10)))
         .and("entry_time", Value::Duration(SimDuration::from_us(1)))
         .and("unpin", Value::Text(unpin.to_owned()))
+        .and("spin_down_after", Value::Duration(SimDuration::ZERO))
+        .and("artificial_idle", Value::Flag(false))
+        .and("cache_writes", Value::Text("always".to_owned()))
+        .and("cache_reads", Value::Text("none".to_owned()))
+        .and("read_share", Value::Number(0.5))
 }
 
 /// What came of a run.
@@ -87,8 +92,27 @@ pub fn play(
     options: HostOptions,
     cuts: Option<PowerFailureInjector>,
 ) -> Outcome {
+    play_in(system, arrivals, options, cuts, true)
+}
+
+/// Runs requests on media that keep no data.
+pub fn play_unchecked(
+    system: ComponentTree,
+    arrivals: Vec<Arrival>,
+    options: HostOptions,
+) -> Outcome {
+    play_in(system, arrivals, options, None, false)
+}
+
+fn play_in(
+    system: ComponentTree,
+    arrivals: Vec<Arrival>,
+    options: HostOptions,
+    cuts: Option<PowerFailureInjector>,
+    checked: bool,
+) -> Outcome {
     let host = Host::plain(options, ListSource::new(arrivals));
-    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![system]), true);
+    let mut machine = Machine::new(ComponentTree::inner("host", host, vec![system]), checked);
     if let Some(cuts) = cuts {
         machine.fail_power(cuts);
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cleanup, count, entry_choice, hybrid_disk, registry, settings, threshold};
+use common::{cleanup, count, entry_choice, hybrid_disk, nv_cache, registry, settings, threshold};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::{admission, cleanup as cleanups, replacement};
 use hybridsim_config::param::{Settings, Value};
@@ -180,10 +180,7 @@ fn a_run_is_a_pure_function_of_its_input() {
 #[test]
 fn a_drive_with_an_nv_cache_conforms() {
     let registry = registry();
-    let settings = Settings::default()
-        .and("command_time", Value::Duration(hybridsim_engine::SimDuration::from_us(10)))
-        .and("entry_time", Value::Duration(hybridsim_engine::SimDuration::from_us(1)))
-        .and("unpin", Value::Text("discard".to_owned()));
+    let settings = nv_cache();
     for (seed, depth) in [(1, 1), (2, 4), (3, 32)] {
         let rig = Rig {
             entry: &hybridsim_hybrid::nv_cache::ENTRY,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cleanup, entry_choice, flash_cache, hybrid_disk, registry, settings};
+use common::{cleanup, entry_choice, flash_cache, hybrid_disk, nv_cache, registry, settings};
 use hybridsim_cache::cleanup::ENTRIES;
 use hybridsim_config::build::{BuildInput, ChildView, ComponentEntry};
 use hybridsim_config::param::{Settings, Value};
@@ -131,11 +131,7 @@ fn flash_backed(in_flight: u64, overwrites: &str) -> ComponentTree {
         "flash",
         ConstantDevice::new(Timing::fixed(300, SimDuration::from_us(700))),
     );
-    let commands = Settings::default()
-        .and("command_time", time(us(10)))
-        .and("entry_time", time(us(1)))
-        .and("unpin", text("discard"));
-    let drive = part(&registry, "nv-cache-disk", &commands, vec![flash, disk]);
+    let drive = part(&registry, "nv-cache-disk", &nv_cache(), vec![flash, disk]);
     let scheduler = entry_choice("c-look", Settings::default().and("by", text("lbn")));
     let settings = Settings::default()
         .and("scheduler", scheduler)

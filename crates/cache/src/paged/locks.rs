@@ -75,7 +75,12 @@ impl PageLocks {
 
     /// Whether any owner holds or waits for a page.
     pub fn is_locked(&self, page: u64) -> bool {
-        self.locks.touches(page)
+        self.locks.touches(page, page + 1)
+    }
+
+    /// Whether any owner holds or waits for a page of `first..end`.
+    pub fn is_any_locked(&self, first: u64, end: u64) -> bool {
+        self.locks.touches(first, end)
     }
 }
 

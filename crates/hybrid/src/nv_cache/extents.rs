@@ -15,14 +15,21 @@ pub struct Extent {
     pub pinned: bool,
     /// The cache holds the newest data; otherwise the space is only reserved.
     pub valid: bool,
+    /// The disk holds the same data.
+    pub clean: bool,
     /// Order of entering the unpinned set.
     pub since: u64,
 }
 
 impl Extent {
-    /// Whether it is data of the unpinned set.
-    pub const fn is_unpinned(&self) -> bool {
-        !self.pinned && self.valid
+    /// Whether it is data of the unpinned set that the disk does not hold.
+    pub const fn is_dirty(&self) -> bool {
+        !self.pinned && self.valid && !self.clean
+    }
+
+    /// Whether it can be dropped without a write to the disk.
+    pub const fn is_droppable(&self) -> bool {
+        !self.pinned && self.valid && self.clean
     }
 }
 
@@ -45,8 +52,13 @@ pub struct Extents {
     /// Flash sectors in excess of the cache size, which keep fragmentation low.
     spare: u64,
     map: SortedMap<u64, Extent>,
-    /// Valid unpinned extents, by order of entering and first sector.
-    unpinned: SortedMap<(u64, u64), ()>,
+    /// Dirty extents of the unpinned set, by order of entering and first sector.
+    dirty: SortedMap<(u64, u64), ()>,
+    /// Its clean extents, likewise.
+    clean: SortedMap<(u64, u64), ()>,
+    /// Sectors in each of the two lists.
+    dirty_sectors: u64,
+    clean_sectors: u64,
     /// Free space: first flash sector, length.
     free: SortedMap<u64, u64>,
     /// Free space by length, then first flash sector.
@@ -64,7 +76,10 @@ impl Extents {
             flash,
             spare: flash - size,
             map: SortedMap::default(),
-            unpinned: SortedMap::default(),
+            dirty: SortedMap::default(),
+            clean: SortedMap::default(),
+            dirty_sectors: 0,
+            clean_sectors: 0,
             free: SortedMap::default(),
             lengths: SortedMap::default(),
             free_sectors: 0,
@@ -88,6 +103,16 @@ impl Extents {
     /// Free sectors.
     pub const fn free(&self) -> u64 {
         self.free_sectors - self.spare
+    }
+
+    /// Sectors of the unpinned set that the disk does not hold.
+    pub const fn dirty(&self) -> u64 {
+        self.dirty_sectors
+    }
+
+    /// Sectors of the unpinned set that the disk holds as well.
+    pub const fn clean(&self) -> u64 {
+        self.clean_sectors
     }
 
     /// All extents, by address.
@@ -121,14 +146,33 @@ impl Extents {
     fn insert(&mut self, lba: u64, extent: Extent) {
         self.take(lba);
         self.map.insert(lba, extent);
-        if extent.is_unpinned() {
-            self.unpinned.insert((extent.since, lba), ());
-        }
+        self.list(lba, &extent);
     }
 
     fn take(&mut self, lba: u64) {
         if let Some(extent) = self.map.remove(lba) {
-            self.unpinned.remove((extent.since, lba));
+            self.unlist(lba, &extent);
+        }
+    }
+
+    /// Adds an extent to the list it belongs to, if any.
+    fn list(&mut self, lba: u64, extent: &Extent) {
+        if extent.is_dirty() {
+            self.dirty.insert((extent.since, lba), ());
+            self.dirty_sectors += extent.sectors;
+        } else if extent.is_droppable() {
+            self.clean.insert((extent.since, lba), ());
+            self.clean_sectors += extent.sectors;
+        }
+    }
+
+    fn unlist(&mut self, lba: u64, extent: &Extent) {
+        if extent.is_dirty() {
+            self.dirty.remove((extent.since, lba));
+            self.dirty_sectors -= extent.sectors;
+        } else if extent.is_droppable() {
+            self.clean.remove((extent.since, lba));
+            self.clean_sectors -= extent.sectors;
         }
     }
 
@@ -151,14 +195,13 @@ impl Extents {
         self.split(end);
         let mut from = lba;
         while let Some((lba, mut extent)) = self.map.at_or_after(from).filter(|it| it.0 < end) {
-            let was_unpinned = extent.is_unpinned();
+            let before = extent;
             change(&mut extent);
-            *self.map.get_mut(lba).expect("it was found") = extent;
-            match (was_unpinned, extent.is_unpinned()) {
-                (false, true) => self.unpinned.insert((extent.since, lba), ()),
-                (true, false) => self.unpinned.remove((extent.since, lba)),
-                _ => None,
-            };
+            if extent != before {
+                self.unlist(lba, &before);
+                *self.map.get_mut(lba).expect("it was found") = extent;
+                self.list(lba, &extent);
+            }
             from = lba + extent.sectors;
         }
     }
@@ -188,7 +231,8 @@ impl Extents {
         while left > 0 {
             let (at, length) = self.allocate(left);
             let since = self.entered;
-            self.insert(lba, Extent { sectors: length, at, pinned, valid: false, since });
+            let extent = Extent { sectors: length, at, pinned, valid: false, clean: false, since };
+            self.insert(lba, extent);
             (lba, left) = (lba + length, left - length);
         }
     }
@@ -246,10 +290,31 @@ impl Extents {
         self.put_free(at, sectors);
     }
 
-    /// The valid unpinned extent that entered first.
-    pub fn oldest_unpinned(&self) -> Option<(u64, Extent)> {
-        let ((_, lba), ()) = self.unpinned.first()?;
-        Some((lba, self.map.get(lba).expect("unpinned extents are in the map")))
+    /// The dirty extent of the unpinned set that entered first.
+    pub fn oldest_dirty(&self) -> Option<(u64, Extent)> {
+        let ((_, lba), ()) = self.dirty.first()?;
+        Some((lba, self.map.get(lba).expect("listed extents are in the map")))
+    }
+
+    /// Drops clean extents that `may` be dropped, oldest first, until `free` sectors are free and
+    /// at most `clean_max` are clean. Returns whether that was reached.
+    pub fn drop_clean(
+        &mut self,
+        free: u64,
+        clean_max: u64,
+        may: impl Fn(u64, u64) -> bool,
+    ) -> bool {
+        let mut from = (0, 0);
+        while self.free() < free || self.clean_sectors > clean_max {
+            let Some((key, ())) = self.clean.at_or_after(from) else { return false };
+            let (since, lba) = key;
+            from = (since, lba + 1);
+            let end = lba + self.map.get(lba).expect("listed extents are in the map").sectors;
+            if may(lba, end) {
+                self.remove(lba, end, |_| true);
+            }
+        }
+        true
     }
 
     #[cfg(test)]
@@ -269,10 +334,16 @@ impl Extents {
             end = lba + extent.sectors;
             apart
         });
-        let own = self.iter().filter(|(_, extent)| extent.is_unpinned());
-        let mut own: Vec<_> = own.map(|(lba, extent)| ((extent.since, lba), ())).collect();
-        own.sort_unstable();
-        let listed = self.unpinned.iter().eq(own);
+        let listed = |list: &SortedMap<(u64, u64), ()>, sectors, belongs: fn(&Extent) -> bool| {
+            let own: Vec<_> = self.iter().filter(|(_, extent)| belongs(extent)).collect();
+            let mut keys: Vec<_> =
+                own.iter().map(|(lba, extent)| ((extent.since, *lba), ())).collect();
+            keys.sort_unstable();
+            let sum = own.iter().map(|(_, extent)| extent.sectors).sum::<u64>();
+            list.iter().eq(keys) && sectors == sum
+        };
+        let listed = listed(&self.dirty, self.dirty_sectors, Extent::is_dirty)
+            && listed(&self.clean, self.clean_sectors, Extent::is_droppable);
         let mut lengths: Vec<_> = self.free.iter().map(|(at, length)| ((length, at), ())).collect();
         lengths.sort_unstable();
         let sorted = self.lengths.iter().eq(lengths);
@@ -364,9 +435,15 @@ mod tests {
         for _ in 0..5_000 {
             let lba = stream.below(500);
             let end = lba + 1 + stream.below(40);
-            match stream.below(3) {
+            match stream.below(5) {
                 0 => extents.remove(lba, end, |extent| extent.pinned),
                 1 => extents.remove(lba, end, |_| true),
+                2 => extents.change(lba, end, |extent| extent.clean = !extent.clean),
+                3 => {
+                    let free = stream.below(60);
+                    let reached = extents.drop_clean(free, 100, |_, _| true);
+                    assert_eq!(reached, extents.free() >= free);
+                }
                 _ => {
                     extents.pieces(lba, end, &mut pieces);
                     let pinned = stream.chance(0.5);

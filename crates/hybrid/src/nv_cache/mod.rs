@@ -18,10 +18,12 @@
 //! data and the power mode do not survive.
 
 mod extents;
+mod read_cache;
 mod serve;
 mod spindle;
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 pub use extents::{Extent, Extents};
 
@@ -36,10 +38,12 @@ use hybridsim_engine::{
     Checkpoint, Command, Completion, Component, ComponentInfo, Ctx, Loader, PowerFailure, Request,
     RequestId, SECTOR_BYTES, Saver, SimDuration, SimTime, StateError,
 };
+use read_cache::CachedReads;
 use serve::Job;
 use slab::Slab;
-use spindle::Spindle;
+use spindle::{Spindle, SpindleOptions};
 use std::rc::Rc;
+use throttle::Budget;
 
 /// The registered entry.
 pub const ENTRY: ComponentEntry = ComponentEntry {
@@ -80,7 +84,53 @@ const PARAMS: &[Param] = &[
         "\"discard\"",
         "Unpinned sectors are evicted at once, or join the unpinned set of the drive",
     ),
+    Param::with(
+        "spin_down_after",
+        Kind::Duration,
+        "\"0ns\"",
+        "In the NV cache power mode: idle time after which the disk stops",
+    ),
+    Param::with(
+        "artificial_idle",
+        Kind::Flag,
+        "false",
+        "In the power mode: only reads end an idle period, as writes can go to the cache; \
+         otherwise all requests of the host do",
+    ),
+    Param::with(
+        "cache_writes",
+        Kind::Choice(&["always", "standby"]),
+        "\"always\"",
+        "In the power mode: writes go to the cache while there is space, or only while the disk \
+         is in standby",
+    ),
+    Param::with(
+        "cache_reads",
+        Kind::Choice(&["none", "spin-up", "all"]),
+        "\"none\"",
+        "In the power mode: read misses that are cached; spin-up: those that find the disk stopped",
+    ),
+    Param::with(
+        "read_share",
+        SHARE,
+        "0.5",
+        "Share of the cache that cached reads may occupy (assumed)",
+    ),
+    Param::optional(
+        "spin_up_at",
+        SHARE,
+        "In the power mode: dirty share of the cache, pinned data excluded, at which a stopped \
+         disk is started in advance; without, the first write that does not fit starts it",
+    ),
+    Param::optional(
+        "write_rate_max",
+        Kind::Rate,
+        "In the power mode: long-term rate at which requests are cached, for endurance; bursts up \
+         to the size of the cache are allowed. Requests beyond it go to the disk",
+    ),
 ];
+
+const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 
 /// Sectors an LBA range entry describes at most: its length has 16 bits.
 pub const ENTRY_SECTORS_MAX: u64 = 65_535;
@@ -103,13 +153,24 @@ fn size(input: &BuildInput<'_>) -> u64 {
 pub(crate) fn make(input: &BuildInput<'_>) -> NvCacheDisk {
     let settings = input.settings;
     let (flash, disk) = (&input.children[0], &input.children[1]);
+    let size = size(input);
+    let spindle_options = SpindleOptions {
+        spin_down_after: settings.duration("spin_down_after"),
+        artificial_idle: settings.flag("artificial_idle"),
+        spin_up_at: settings.number_opt("spin_up_at"),
+    };
     NvCacheDisk {
         capacity: disk.capacity,
         positioner: disk.positioner.clone(),
         command_time: settings.duration("command_time"),
         entry_time: settings.duration("entry_time"),
         keeps: settings.text("unpin") == "keep",
-        extents: Extents::new(size(input), flash.capacity),
+        caches_writes: settings.text("cache_writes") == "always",
+        cached_reads: CachedReads::from_text(settings.text("cache_reads")),
+        read_sectors_max: (settings.number("read_share") * size as f64) as u64,
+        budget: Budget::new(settings.rate_opt("write_rate_max"), size),
+        extents: Extents::new(size, flash.capacity),
+        spindle_options,
         spindle: Spindle::default(),
         locks: PageLocks::default(),
         jobs: Slab::new(),
@@ -126,8 +187,14 @@ pub struct NvCacheDisk {
     entry_time: SimDuration,
     /// Unpinned sectors join the unpinned set.
     keeps: bool,
+    /// Writes are cached in the power mode while the disk spins as well.
+    caches_writes: bool,
+    cached_reads: CachedReads,
+    read_sectors_max: u64,
+    budget: Budget,
     /// Durable where valid.
     pub(crate) extents: Extents,
+    spindle_options: SpindleOptions,
     spindle: Spindle,
     locks: PageLocks,
     jobs: Slab<Job>,
@@ -170,6 +237,7 @@ impl Component for NvCacheDisk {
     }
 
     fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        self.spindle.active(ctx.now(), request.op, &self.spindle_options);
         self.accept(ctx, Some(id), request, None);
         self.advance(ctx);
     }
@@ -185,8 +253,10 @@ impl Component for NvCacheDisk {
     }
 
     fn completion(&mut self, ctx: &mut Ctx<'_>, done: &Completion) {
-        if done.tag != spindle::TAG {
-            self.child_done(ctx, done);
+        match done.tag {
+            spindle::TAG => {}
+            spindle::START => self.spindle.started(ctx.now()),
+            _ => self.child_done(ctx, done),
         }
         self.advance(ctx);
     }
@@ -226,17 +296,17 @@ impl Checkpoint for NvCacheDisk {
         if !self.jobs.is_empty() {
             return Err(StateError(format!("{} operations are in progress", self.jobs.len())));
         }
-        to.put(&(&self.extents, &self.spindle, self.reported));
+        to.put(&(&self.extents, &self.spindle, self.reported, self.budget));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let extents: Extents;
-        (extents, self.spindle, self.reported) = from.take()?;
+        let (extents, budget): (Extents, Budget);
+        (extents, self.spindle, self.reported, budget) = from.take()?;
         if !extents.is_like(&self.extents) {
             return Err(StateError("it is of an NV cache of another size".to_owned()));
         }
-        self.extents = extents;
+        (self.extents, self.budget) = (extents, self.budget.spent_as(&budget));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Requests and commands.
 
+use super::extents::Piece;
 use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
@@ -15,27 +16,31 @@ pub(super) const DISK: usize = 1;
 /// A request or command in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// That of the host; `None` for a destage of the drive's own.
-    id: Option<RequestId>,
-    request: Request,
+    /// That of the host; `None` for a destage of the drive's own, and while the cache is filled.
+    pub(super) id: Option<RequestId>,
+    pub(super) request: Request,
     command: Option<Command>,
-    phase: Phase,
+    pub(super) phase: Phase,
+    /// A read that is cached if it misses.
+    caches: bool,
     /// The range being moved between the media: first sector and length.
     moves: (u64, u32),
-    data: DataSlice,
+    pub(super) data: DataSlice,
     /// Requests outstanding at the media.
     outstanding: u32,
-    failed: bool,
+    pub(super) failed: bool,
     /// When the phase began.
     since: SimTime,
-    breakdown: LatencyBreakdown,
+    pub(super) breakdown: LatencyBreakdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Waiting,
     /// Requests are outstanding at the media.
     Serving,
+    /// A read has completed; its data are being written to the cache.
+    Filling,
     /// A range is read from one medium, to be written to the other.
     Reading,
     Writing,
@@ -52,11 +57,13 @@ impl NvCacheDisk {
         request: &Request,
         command: Option<Command>,
     ) {
+        let caches = id.is_some() && command.is_none() && self.caches_read(request);
         let job = Job {
             id,
             request: *request,
             command,
             phase: Phase::Waiting,
+            caches,
             moves: (0, 0),
             data: DataSlice::NONE,
             outstanding: 0,
@@ -66,6 +73,8 @@ impl NvCacheDisk {
         };
         let slot = self.jobs.insert(job) as u32;
         let (range, shared) = self.claims(id, request, command);
+        // A read that fills the cache excludes others, which could miss and fill it as well.
+        let shared = shared && !caches;
         if self.locks.acquire(slot, range, !shared, false) == Lock::Granted && self.start(ctx, slot)
         {
             self.end(ctx, slot);
@@ -121,6 +130,9 @@ impl NvCacheDisk {
         let (lba, end) = (request.lba.0, request.end().0);
         let past = request.flags.contains(Flags::PAST_CACHE);
         if past && request.op != Op::Trim {
+            if request.op == Op::Write {
+                self.extents.remove(lba, end, super::Extent::is_droppable);
+            }
             self.issue(ctx, slot, DISK, *request);
             return;
         }
@@ -129,12 +141,7 @@ impl NvCacheDisk {
         // Sectors of a write that get space only now are misses.
         let held = pieces.iter().filter(|piece| piece.extent.is_some());
         let held: u64 = held.map(|piece| piece.sectors).sum();
-        if self.spindle.mode && request.op == Op::Write {
-            for piece in pieces.iter().filter(|piece| piece.extent.is_none()) {
-                if piece.sectors <= self.extents.free() {
-                    self.extents.reserve(piece.lba, piece.sectors, false);
-                }
-            }
+        if request.op == Op::Write && self.allocate(ctx.now(), &pieces) {
             self.extents.pieces(lba, end, &mut pieces);
         }
         let (mut hits, mut misses) = (0, 0);
@@ -159,7 +166,32 @@ impl NvCacheDisk {
         self.pieces = pieces;
     }
 
-    fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
+    /// Allocates space for the parts of a write that are not cached, where the power mode caches
+    /// them; cached parts become dirty. Returns whether extents have changed.
+    fn allocate(&mut self, now: SimTime, pieces: &[Piece]) -> bool {
+        let caches = self.spindle.mode && (self.caches_writes || self.spindle.standby);
+        let mut changed = false;
+        for piece in pieces {
+            let (lba, sectors) = (piece.lba, piece.sectors);
+            if let Some(extent) = piece.extent {
+                self.budget.spend(now, sectors);
+                if extent.clean {
+                    self.extents.change(lba, lba + sectors, |extent| extent.clean = false);
+                    changed = true;
+                }
+            } else if caches
+                && self.budget.allows(now, sectors)
+                && self.make_space(sectors, u64::MAX)
+            {
+                self.budget.spend(now, sectors);
+                self.extents.reserve(lba, sectors, false);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    pub(super) fn issue(&mut self, ctx: &mut Ctx<'_>, slot: u32, child: usize, request: Request) {
         self.spindle.busy += u32::from(child == DISK);
         let flags = Flags(request.flags.0 & !Flags::PAST_CACHE.0);
         self.jobs[slot as usize].outstanding += 1;
@@ -188,16 +220,24 @@ impl NvCacheDisk {
                 self.extents.change(lba, end, |extent| extent.pinned = false);
             }
             Command::Unpin => self.extents.remove(lba, end, |extent| extent.pinned),
-            Command::Pin { .. } => self.jobs[slot as usize].failed = !self.pin(lba, end),
+            Command::Pin { .. } => {
+                let fits = self.pin(lba, end);
+                self.jobs[slot as usize].failed = !fits;
+            }
             Command::EnterPowerMode { spinning_s_min } => {
                 self.spindle.enter(spinning_s_min);
                 entries = 0;
             }
             Command::LeavePowerMode => {
+                self.extents.drop_clean(0, 0, |_, _| true);
                 self.spindle.leave();
                 entries = 0;
             }
-            Command::FlushUnpinned => entries = 0,
+            Command::FlushUnpinned => {
+                // It has locked everything.
+                self.extents.drop_clean(u64::from(request.sectors), u64::MAX, |_, _| true);
+                entries = 0;
+            }
             Command::Standby | Command::Idle => unreachable!("broadcast before"),
         }
         let time = self.command_time + self.entry_time * entries;
@@ -231,7 +271,8 @@ impl NvCacheDisk {
         let mut pieces = std::mem::take(&mut self.pieces);
         self.extents.pieces(lba, end, &mut pieces);
         let missing = pieces.iter().filter(|piece| piece.extent.is_none());
-        let fits = missing.clone().map(|piece| piece.sectors).sum::<u64>() <= self.extents.free();
+        let sectors = missing.clone().map(|piece| piece.sectors).sum::<u64>();
+        let fits = self.make_space(sectors, u64::MAX);
         if fits {
             for piece in missing {
                 self.extents.reserve(piece.lba, piece.sectors, true);
@@ -260,13 +301,15 @@ impl NvCacheDisk {
             job.breakdown.add(phase, time);
         }
         job.since = ctx.now();
-        let Job { phase, failed, request, moves, .. } = *job;
+        let Job { phase, failed, request, command, moves, caches, .. } = *job;
         match phase {
+            Phase::Filling => self.filled(ctx, slot),
+            Phase::Serving if caches && !failed && self.fill(ctx, slot) => {}
             Phase::Reading if !failed => self.write_moved(ctx, slot),
             Phase::Writing if !failed => self.moved(ctx, slot, moves),
             _ => {
                 let past = request.flags.contains(Flags::PAST_CACHE);
-                let written = job.command.is_none() && request.op == Op::Write && !past;
+                let written = command.is_none() && request.op == Op::Write && !past;
                 let (lba, end) = (request.lba.0, request.end().0);
                 if written && failed {
                     // Frees the space allocated for the failed write.
@@ -302,9 +345,13 @@ impl NvCacheDisk {
     fn finish(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let job = self.jobs.remove(slot as usize);
         ctx.data().give_back(job.data);
+        if job.id.is_some() && job.command.is_none() {
+            self.spindle.active(ctx.now(), job.request.op, &self.spindle_options);
+        }
         match job.id {
             Some(id) if job.failed => ctx.fail_request(id, job.breakdown),
             Some(id) => ctx.complete(id, job.breakdown),
+            None if job.caches => {}
             None => self.spindle.destaged(job.failed),
         }
         self.locks.release(slot);
@@ -322,9 +369,9 @@ impl NvCacheDisk {
                 missing.map(|piece| (piece.lba, piece.sectors, DISK, piece.lba))
             }
             Some(Command::FlushUnpinned) if self.extents.free() < u64::from(request.sectors) => {
-                self.unpinned_extent()
+                self.dirty_extent()
             }
-            Some(Command::LeavePowerMode) => self.unpinned_extent(),
+            Some(Command::LeavePowerMode) => self.dirty_extent(),
             _ => None,
         };
         let Some((lba, sectors, child, at)) = next else { return false };
@@ -351,9 +398,9 @@ impl NvCacheDisk {
         self.issue(ctx, slot, child, background(read));
     }
 
-    /// The oldest unpinned extent: first sector, length, child, and first sector there.
-    pub(super) fn unpinned_extent(&self) -> Option<(u64, u64, usize, u64)> {
-        let (lba, extent) = self.extents.oldest_unpinned()?;
+    /// The oldest dirty extent of the unpinned set: first sector, length, child, and first sector there.
+    pub(super) fn dirty_extent(&self) -> Option<(u64, u64, usize, u64)> {
+        let (lba, extent) = self.extents.oldest_dirty()?;
         Some((lba, extent.sectors, FLASH, extent.at))
     }
 
@@ -390,6 +437,6 @@ impl NvCacheDisk {
 /// Longest move between the media: 1 MiB.
 const MOVE_SECTORS_MAX: u64 = 2048;
 
-fn background(request: Request) -> Request {
+pub(super) fn background(request: Request) -> Request {
     Request { flags: request.flags.with(Flags::BACKGROUND), ..request }
 }

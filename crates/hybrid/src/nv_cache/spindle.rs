@@ -2,10 +2,16 @@
 //! minimum time after an access has started it (ATA8-ACS: minimum high-power time).
 //!
 //! bisson-fqueue says that in this mode all I/O goes to the cache if possible and the spin-down is
-//! aggressive. Assumed where it is silent: the disk stops as soon as no request is outstanding at
-//! it and the minimum time is over; that time begins with the first access after a spin-up; and
-//! while the disk spins, the unpinned set is destaged, oldest first, to free space for the next
-//! standby.
+//! aggressive. Assumed where it is silent: the disk stops when no request is outstanding at it, the
+//! minimum time is over (it begins with the first access after a spin-up), and the time-out has
+//! passed, which is zero by default; and while the disk spins, the dirty extents of the unpinned
+//! set are destaged, oldest first, to free space for the next standby.
+//!
+//! Section V of bisson-fqueue cites four algorithms for hybrid disks (Bisson, Brandt, Long: A
+//! hybrid disk-aware spin-down algorithm with I/O subsystem support, IPCCC 2007). Two are here:
+//! with artificial idle periods only reads restart the time-out, as writes can go to the cache;
+//! an anticipatory spin-up starts the disk before the cache is full. The read-miss cache is in
+//! `read_cache`, write throttling in `throttle`.
 
 use super::NvCacheDisk;
 use super::serve::DISK;
@@ -16,6 +22,19 @@ use serde::{Deserialize, Serialize};
 
 /// Tag of spindle commands, and token of the timer.
 pub const TAG: u64 = u64::MAX;
+/// Tag of the command of an anticipatory spin-up.
+pub const START: u64 = u64::MAX - 1;
+
+/// What the scenario says about the power mode.
+#[derive(Clone, Copy, Debug)]
+pub struct SpindleOptions {
+    /// Idle time after which the disk stops.
+    pub spin_down_after: SimDuration,
+    /// Only reads end an idle period.
+    pub artificial_idle: bool,
+    /// Share of the space of the unpinned set that is dirty when a stopped disk is started.
+    pub spin_up_at: Option<f64>,
+}
 
 /// State of the spindle, as the drive sees it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -24,7 +43,11 @@ pub struct Spindle {
     pub mode: bool,
     spinning_min: SimDuration,
     /// The disk is in standby and has not been accessed since.
-    standby: bool,
+    pub standby: bool,
+    /// An anticipatory spin-up is in progress.
+    starting: bool,
+    /// The last request that ends an idle period.
+    idle_from: SimTime,
     /// End of the minimum spinning time.
     until: SimTime,
     /// The time the timer is set for.
@@ -33,6 +56,8 @@ pub struct Spindle {
     destaging: bool,
     /// An extent of it is being moved.
     moving: bool,
+    /// Destaging has failed: the disk is not started for it again.
+    broken: bool,
     /// Requests outstanding at the disk.
     pub busy: u32,
 }
@@ -85,18 +110,33 @@ impl Spindle {
     /// An extent has been destaged. After a failure it stays in the cache.
     pub const fn destaged(&mut self, failed: bool) {
         self.moving = false;
+        self.broken = self.broken || failed;
         self.destaging = self.destaging && !failed;
+    }
+
+    /// A request of the host has arrived or completed.
+    pub fn active(&mut self, now: SimTime, op: Op, options: &SpindleOptions) {
+        if op == Op::Read || !options.artificial_idle {
+            self.idle_from = now;
+        }
+    }
+
+    /// An anticipatory spin-up has completed.
+    pub fn started(&mut self, now: SimTime) {
+        self.starting = false;
+        self.spins(now);
     }
 }
 
 impl NvCacheDisk {
-    /// Destages the unpinned set while the disk spins; then stops it.
+    /// Destages the unpinned set while the disk spins; then stops it, and starts it when the cache
+    /// is nearly full.
     pub(super) fn advance_spindle(&mut self, ctx: &mut Ctx<'_>) {
         if !self.spindle.mode {
             return;
         }
         while self.spindle.destaging && !self.spindle.moving {
-            let Some((lba, sectors, ..)) = self.unpinned_extent() else {
+            let Some((lba, sectors, ..)) = self.dirty_extent() else {
                 self.spindle.destaging = false;
                 break;
             };
@@ -104,25 +144,42 @@ impl NvCacheDisk {
             let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
             self.accept(ctx, None, &Request::new(Op::Read, Lba(lba), sectors), None);
         }
+        let full = self.is_nearly_full();
         let spindle = &mut self.spindle;
-        if spindle.standby || spindle.destaging || spindle.moving || spindle.busy > 0 {
+        if spindle.standby {
+            if full && !spindle.starting && !spindle.broken {
+                spindle.starting = true;
+                ctx.command(DISK, Command::Idle, (Lba(0), 0), START);
+            }
             return;
         }
-        if ctx.now() >= spindle.until {
+        if spindle.destaging || spindle.moving || spindle.busy > 0 {
+            return;
+        }
+        let due = spindle.until.max(spindle.idle_from + self.spindle_options.spin_down_after);
+        if ctx.now() >= due {
             spindle.standby = true;
             ctx.command(DISK, Command::Standby, (Lba(0), 0), TAG);
-        } else if spindle.timer != spindle.until {
-            spindle.timer = spindle.until;
-            ctx.wake_at(spindle.until, TAG);
+        } else if spindle.timer <= ctx.now() || spindle.timer > due {
+            spindle.timer = due;
+            ctx.wake_at(due, TAG);
         }
     }
 
-    /// A range of the unpinned set has been locked: moves it if it is still unpinned.
+    /// Whether so much of the unpinned set is dirty that a stopped disk is started in advance.
+    fn is_nearly_full(&self) -> bool {
+        let (dirty, clean) = (self.extents.dirty(), self.extents.clean());
+        let space = (self.extents.free() + dirty + clean) as f64;
+        let at = self.spindle_options.spin_up_at.map(|share| share * space);
+        dirty > 0 && at.is_some_and(|at| dirty as f64 >= at)
+    }
+
+    /// A range of the unpinned set has been locked: moves it if it is still dirty.
     pub(super) fn start_destage(&mut self, ctx: &mut Ctx<'_>, slot: u32, range: &Request) {
         let (lba, end) = (range.lba.0, range.end().0);
         self.extents.pieces(lba, end, &mut self.pieces);
         let first = self.pieces.first().copied();
-        let extent = first.and_then(|piece| piece.extent).filter(super::Extent::is_unpinned);
+        let extent = first.and_then(|piece| piece.extent).filter(super::Extent::is_dirty);
         if let Some(extent) = extent {
             self.begin_move(ctx, slot, (lba, extent.sectors), (super::serve::FLASH, extent.at));
         }

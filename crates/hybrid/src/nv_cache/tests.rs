@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{Outcome, Part as Place, drive_settings, run, views};
 use hybridsim_cache::CacheEvent;
+use hybridsim_config::param::{Settings, Value};
 use hybridsim_config::registry::Registry;
 use hybridsim_conformance::Load;
 use hybridsim_engine::{
@@ -64,12 +65,34 @@ impl PowerFailure for Whimsical {
 
 /// A drive over so many sectors of flash and of disk.
 fn drive(unpin: &str, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
+    drive_with(&drive_settings(unpin), seed, flash, disk)
+}
+
+fn drive_with(settings: &Settings, seed: u64, flash: u64, disk: u64) -> NvCacheDisk {
     let registry = Registry::default();
-    let settings = drive_settings(unpin);
     let views = views(&[flash, disk], None);
-    let input =
-        BuildInput { settings: &settings, registry: &registry, seed, path: "nv", children: &views };
+    let input = BuildInput { settings, registry: &registry, seed, path: "nv", children: &views };
     make(&input)
+}
+
+/// Settings of the power mode: as without, and with its algorithms, in turn.
+fn power_settings(turn: u64) -> Settings {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let settings = drive_settings("keep");
+    match turn % 4 {
+        0 => settings,
+        1 => settings.and("cache_reads", text("all")).and("spin_up_at", Value::Number(0.3)),
+        2 => settings
+            .and("cache_reads", text("spin-up"))
+            .and("cache_writes", text("standby"))
+            .and("read_share", Value::Number(1.0))
+            .and("artificial_idle", Value::Flag(true))
+            .and("spin_down_after", Value::Duration(SimDuration::from_us(500))),
+        _ => settings
+            .and("cache_reads", text("all"))
+            .and("write_rate_max", Value::Rate(1_000_000))
+            .and("spin_up_at", Value::Number(0.0)),
+    }
 }
 
 fn system(seed: u64, flash: u64, disk: u64) -> ComponentTree {
@@ -77,7 +100,8 @@ fn system(seed: u64, flash: u64, disk: u64) -> ComponentTree {
         Place::new("flash", flash, 30).restless(seed),
         Place::new("disk", disk, 300).restless(seed),
     ];
-    let drive = ComponentTree::inner("host/w/nv", drive("keep", seed, flash, disk), children);
+    let drive = drive_with(&power_settings(seed), seed, flash, disk);
+    let drive = ComponentTree::inner("host/w/nv", drive, children);
     let stream = Stream::new(seed, "whimsical");
     ComponentTree::inner("host/w", Whimsical { capacity: disk, stream, refused: 0 }, vec![drive])
 }
@@ -95,7 +119,7 @@ fn nothing_a_host_commands_changes_what_is_read() {
                 matches!(event.event(), Some(CacheEvent::CacheLookup { hits: 1.., .. }))
             };
             assert!(flash < 10 || events.iter().filter(|s| moved(s)).count() > 5);
-            assert!(flash < 10 || events.iter().filter(|s| cached(s)).count() > 50);
+            assert!(flash < 10 || events.iter().filter(|s| cached(s)).count() > 50, "{seed}");
         }
     }
 }
@@ -177,15 +201,21 @@ impl Component for Script {
     }
 }
 
-/// Plays `steps` on a drive of 50 sectors of flash (30 µs a request) and 1000 of disk (300 µs).
-fn play(unpin: &str, steps: &[Step]) -> Vec<Seen> {
-    play_on(unpin, steps, Place::new("flash", 50, 30).steady())
+/// Plays steps on a drive of 50 sectors of flash (30 µs a request) and 1000 of disk (300 µs), and
+/// checks what came of each.
+fn check_steps(settings: &Settings, steps: &[(Step, Seen)]) {
+    let script: Vec<Step> = steps.iter().map(|step| step.0).collect();
+    let seen = play_on(settings, &script, Place::new("flash", 50, 30).steady());
+    for (at, (seen, (_, expect))) in seen.iter().zip(steps).enumerate() {
+        assert_eq!(seen, expect, "step {at}");
+    }
+    assert_eq!(seen.len(), steps.len());
 }
 
 /// The same on other flash.
-fn play_on(unpin: &str, steps: &[Step], flash: ComponentTree) -> Vec<Seen> {
+fn play_on(settings: &Settings, steps: &[Step], flash: ComponentTree) -> Vec<Seen> {
     let children = vec![flash, Place::new("disk", 1000, 300).steady()];
-    let drive = ComponentTree::inner("host/s/nv", drive(unpin, 1, 50, 1000), children);
+    let drive = ComponentTree::inner("host/s/nv", drive_with(settings, 1, 50, 1000), children);
     let seen = std::rc::Rc::default();
     let script =
         Script { steps: steps.to_vec(), at: 0, root: None, seen: std::rc::Rc::clone(&seen) };
@@ -224,11 +254,7 @@ fn commands_take_microseconds_and_do_what_they_say() {
         (Ask(read, none, 100, 5), (300, true, vec![])),
         (Send(PIN, 700, 5), (11, true, vec![])),
     ];
-    let seen = play("discard", &steps.each_ref().map(|step| step.0));
-    for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
-        assert_eq!(seen, expect, "step {at}");
-    }
-    assert_eq!(seen.len(), steps.len());
+    check_steps(&drive_settings("discard"), &steps);
 }
 
 #[test]
@@ -257,11 +283,7 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
         (Ask(write, none, 10, 8), (30, true, vec![])),
         (Send(Command::LeavePowerMode, 0, 0), (10 + 330, true, vec![])),
     ];
-    let seen = play("keep", &steps.each_ref().map(|step| step.0));
-    for (at, (seen, (_, expect))) in seen.iter().zip(&steps).enumerate() {
-        assert_eq!(seen, expect, "step {at}");
-    }
-    assert_eq!(seen.len(), steps.len());
+    check_steps(&drive_settings("keep"), &steps);
 }
 
 #[test]
@@ -320,7 +342,7 @@ fn a_write_that_fails_leaves_no_reservation_behind() {
         Send(PIN, 300, 50),
     ];
     let flash = ComponentTree::leaf("host/s/nv/flash", NoWrites(50));
-    let seen = play_on("keep", &steps, flash);
+    let seen = play_on(&drive_settings("keep"), &steps, flash);
     let done: Vec<bool> = seen.iter().map(|(_, done, _)| *done).collect();
     assert_eq!(done, [true, false, true]);
 }
@@ -341,4 +363,185 @@ fn a_long_queue_of_trims_takes_no_stack() {
     let options = hybridsim_host::HostOptions::open(u32::MAX);
     let run = move || crate::testing::play(system, arrivals, options, None).fault;
     assert_eq!(run(), None);
+}
+
+const MODE: Command = Command::EnterPowerMode { spinning_s_min: 0 };
+const NONE: Flags = Flags::NONE;
+
+#[test]
+fn cached_reads_are_dropped_for_others() {
+    use Step::{Ask, Send};
+    let (read, write) = (Op::Read, Op::Write);
+    let all = drive_settings("keep").and("cache_reads", Value::Text("all".to_owned()));
+    let steps = [
+        (Send(MODE, 0, 0), (10, true, vec![])),
+        (Ask(read, NONE, 100, 10), (300, true, vec![])),
+        (Ask(read, NONE, 200, 10), (300, true, vec![])),
+        // More than its share of 25: not cached.
+        (Ask(read, NONE, 300, 26), (300, true, vec![])),
+        (Ask(read, NONE, 300, 26), (300, true, vec![])),
+        // No space among 25 clean sectors: the oldest are dropped.
+        (Ask(read, NONE, 400, 10), (300, true, vec![])),
+        (Ask(read, NONE, 200, 10), (30, true, vec![])),
+        (Ask(read, NONE, 100, 10), (300, true, vec![])),
+        // A write makes cached sectors dirty, one that needs the space drops the clean ones.
+        (Ask(write, NONE, 400, 10), (30, true, vec![])),
+        (Ask(write, NONE, 600, 40), (30, true, vec![])),
+        (Ask(read, NONE, 400, 10), (30, true, vec![])),
+        // The second is in two places on flash.
+        (Send(Command::LeavePowerMode, 0, 0), (10 + 3 * 330, true, vec![])),
+    ];
+    check_steps(&all, &steps);
+}
+
+#[test]
+fn throttled_writes_go_to_the_disk() {
+    use Step::{Ask, Send};
+    let write = Op::Write;
+    // A sector a second, and at first the 50 of the cache.
+    let settings = drive_settings("keep").and("write_rate_max", Value::Rate(512));
+    let steps = [
+        (Send(MODE, 0, 0), (10, true, vec![])),
+        (Ask(write, NONE, 10, 20), (30, true, vec![])),
+        // What is cached is written there, and counts.
+        (Ask(write, NONE, 10, 20), (30, true, vec![])),
+        (Ask(write, NONE, 100, 11), (300, true, vec![])),
+        (Ask(write, NONE, 100, 10), (30, true, vec![])),
+    ];
+    check_steps(&settings, &steps);
+}
+
+/// A disk that takes a millisecond, and keeps the commands and requests it gets.
+struct Listener {
+    capacity: u64,
+    heard: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
+}
+
+impl Listener {
+    fn hear(&self, ctx: &Ctx<'_>, what: impl std::fmt::Debug, at: u64) {
+        let ms = ctx.now().as_ns() / 1_000_000;
+        self.heard.borrow_mut().push(format!("{ms} {what:?} {at}"));
+    }
+}
+
+impl Component for Listener {
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn info(&self) -> ComponentInfo {
+        ComponentInfo { kind: "listener", ..ComponentInfo::default() }
+    }
+
+    fn request(&mut self, ctx: &mut Ctx<'_>, id: RequestId, request: &Request) {
+        if request.op != Op::Flush {
+            self.hear(ctx, request.op, request.lba.0);
+        }
+        let took = SimDuration::from_ms(1);
+        let transfer = hybridsim_engine::LatencyPhase::Transfer;
+        let breakdown = hybridsim_engine::LatencyBreakdown::NONE.plus(transfer, took);
+        ctx.complete_at(id, ctx.now() + took, breakdown);
+    }
+
+    fn command(&mut self, ctx: &mut Ctx<'_>, id: RequestId, command: Command, _: &Request) {
+        self.hear(ctx, command, 0);
+        ctx.complete(id, hybridsim_engine::LatencyBreakdown::NONE);
+    }
+
+    fn completion(&mut self, _ctx: &mut Ctx<'_>, _done: &Completion) {}
+}
+
+/// What the disk of a drive in the power mode gets, and at which millisecond.
+fn heard(settings: &Settings, load: &[(u64, Op, u64, u32)]) -> Vec<String> {
+    let heard = std::rc::Rc::default();
+    let disk = Listener { capacity: 1000, heard: std::rc::Rc::clone(&heard) };
+    let mut drive = drive_with(settings, 1, 50, 1000);
+    drive.spindle.enter(0);
+    let disk = ComponentTree::leaf("host/nv/disk", disk);
+    let children = vec![Place::new("flash", 50, 30).steady(), disk];
+    let system = ComponentTree::inner("host/nv", drive, children);
+    let arrival = |(ms, op, lba, sectors): &(u64, Op, u64, u32)| Arrival {
+        at: SimTime::ZERO + SimDuration::from_ms(*ms),
+        request: Request::new(*op, Lba(*lba), *sectors),
+    };
+    let options = hybridsim_host::HostOptions::open(u32::MAX);
+    // A run ends with its last request.
+    let last = (1000, Op::Flush, 0, 0);
+    let arrivals = load.iter().chain([&last]).map(arrival).collect();
+    crate::testing::play_unchecked(system, arrivals, options);
+    heard.take().into_iter().filter(|line: &String| !line.starts_with("1001 ")).collect()
+}
+
+#[test]
+fn only_reads_end_an_artificial_idle_period() {
+    let (read, write) = (Op::Read, Op::Write);
+    let settings =
+        drive_settings("keep").and("spin_down_after", Value::Duration(SimDuration::from_ms(100)));
+    // The disk spins when the run begins. Writes are cached; reads go to the disk for 1 ms, which
+    // lets it destage.
+    let load = [(9, read, 0, 1), (70, write, 10, 1), (130, write, 20, 1), (199, read, 0, 1)];
+    let tail = ["199 Read 0", "200 Write 10", "201 Write 20", "300 Standby 0"];
+    assert_eq!(heard(&settings, &load), [&["9 Read 0"], &tail[..]].concat());
+    let artificial = settings.and("artificial_idle", Value::Flag(true));
+    // 100 ms after each read, whatever was written meanwhile.
+    assert_eq!(heard(&artificial, &load), [&["9 Read 0", "110 Standby 0"], &tail[..]].concat());
+}
+
+#[test]
+fn writes_are_cached_in_standby_only_where_it_says_so() {
+    let (read, write) = (Op::Read, Op::Write);
+    let settings = drive_settings("keep")
+        .and("spin_down_after", Value::Duration(SimDuration::from_ms(100)))
+        .and("cache_writes", Value::Text("standby".to_owned()));
+    // The first finds the disk spinning, the second stopped.
+    let load = [(0, write, 10, 1), (150, write, 20, 1), (199, read, 0, 1), (250, write, 30, 1)];
+    let expected = [
+        "0 Write 10",
+        "101 Standby 0",
+        "199 Read 0",
+        "200 Write 20",
+        "250 Write 30",
+        "351 Standby 0",
+    ];
+    assert_eq!(heard(&settings, &load), expected);
+}
+
+#[test]
+fn reads_that_start_the_disk_are_cached() {
+    let read = Op::Read;
+    let settings = drive_settings("keep")
+        .and("spin_down_after", Value::Duration(SimDuration::from_ms(100)))
+        .and("cache_reads", Value::Text("spin-up".to_owned()));
+    let load = [
+        (0, read, 0, 1),
+        (150, read, 10, 1),
+        (200, read, 20, 1),
+        (350, read, 10, 1),
+        (410, read, 20, 1),
+    ];
+    // The second starts the disk and is cached; the third finds it spinning and is not.
+    let expected = [
+        "0 Read 0",
+        "101 Standby 0",
+        "150 Read 10",
+        "200 Read 20",
+        "301 Standby 0",
+        "410 Read 20",
+        "511 Standby 0",
+    ];
+    assert_eq!(heard(&settings, &load), expected);
+}
+
+#[test]
+fn a_nearly_full_cache_starts_the_disk() {
+    let write = Op::Write;
+    let settings = drive_settings("keep");
+    let load = [(0, write, 0, 30), (10, write, 300, 15), (20, write, 400, 15)];
+    // The third does not fit. While the disk spins for it, the others are destaged.
+    let expected = ["0 Standby 0", "20 Write 400", "21 Write 0", "22 Write 300", "23 Standby 0"];
+    assert_eq!(heard(&settings, &load), expected);
+    let early = settings.and("spin_up_at", Value::Number(0.8));
+    // 45 of 50 are more than 0.8: started and destaged before the third, which fits.
+    let expected = ["0 Standby 0", "10 Idle 0", "10 Write 0", "11 Write 300", "12 Standby 0"];
+    assert_eq!(heard(&early, &load), expected);
 }

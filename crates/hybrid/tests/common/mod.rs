@@ -98,6 +98,19 @@ pub fn flash_cache(scheme: &str, space: f64, mapping: bool) -> Settings {
         .and("checkpoint_pages", Value::Count(0))
 }
 
+/// Parameters of an NV cache drive.
+pub fn nv_cache() -> Settings {
+    Settings::default()
+        .and("command_time", Value::Duration(SimDuration::from_us(10)))
+        .and("entry_time", Value::Duration(SimDuration::from_us(1)))
+        .and("unpin", Value::Text("discard".to_owned()))
+        .and("spin_down_after", Value::Duration(SimDuration::ZERO))
+        .and("artificial_idle", Value::Flag(false))
+        .and("cache_writes", Value::Text("always".to_owned()))
+        .and("cache_reads", Value::Text("none".to_owned()))
+        .and("read_share", Value::Number(0.5))
+}
+
 /// How many events are so.
 pub fn count(events: &[EventRecord], is: impl Fn(&EventRecord) -> bool) -> usize {
     events.iter().filter(|record| is(record)).count()
