@@ -224,6 +224,31 @@ pub fn tally_sentence(studies: &[Study]) -> String {
     )
 }
 
+/// How many rows agree at each setting of what the source leaves open, as run first: setting, rows
+/// that agree, rows that were run there. Rows that cannot fail do not count. Empty where no row was
+/// run at other settings.
+pub fn by_setting(study: &Study) -> Vec<(String, usize, usize)> {
+    let judged = [Verdict::Reproduced, Verdict::Differs, Verdict::Undecided];
+    let rows = study.rows.iter().filter(|row| judged.contains(&row.verdict));
+    let rows: Vec<&Row> = rows.filter(|row| !row.sensitivity.is_empty()).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let reproduced = rows.iter().filter(|row| row.verdict == Verdict::Reproduced).count();
+    let mut settings = vec![("as run".to_owned(), reproduced, rows.len())];
+    for other in rows.iter().flat_map(|row| &row.sensitivity) {
+        match settings[1..].iter().position(|(name, ..)| *name == other.setting) {
+            Some(at) => {
+                let (_, agree, of) = &mut settings[at + 1];
+                *agree += usize::from(other.agrees);
+                *of += 1;
+            }
+            None => settings.push((other.setting.clone(), usize::from(other.agrees), 1)),
+        }
+    }
+    settings
+}
+
 /// All claims as text.
 pub fn terminal(studies: &[Study], style: Style) -> String {
     let mut out = String::new();
@@ -232,6 +257,9 @@ pub fn terminal(studies: &[Study], style: Style) -> String {
         let _ = writeln!(out, "{}", style.paint("1", &clean(&head)));
         for row in &study.rows {
             terminal_row(&mut out, row, style);
+        }
+        for (setting, agree, of) in by_setting(study) {
+            let _ = writeln!(out, "  {agree:>3} of {of:>3} rows agree: {}", clean(&setting));
         }
         out.push('\n');
     }
@@ -339,9 +367,13 @@ fn shown(study: &Study) -> Value {
             }
         })
         .collect();
+    let by_setting: Vec<Value> = by_setting(study)
+        .into_iter()
+        .map(|(setting, agree, of)| context! { setting, agree, of })
+        .collect();
     context! {
         experiment => &study.experiment, title => &study.title, method => &study.method,
-            rows => rows,
+            rows => rows, by_setting => by_setting,
     }
 }
 
@@ -409,6 +441,9 @@ mod tests {
         assert!(text.contains("  . X4"), "{text}");
         assert!(text.contains("1 to 2; agrees at 3 of 5 seeds"), "{text}");
         assert!(text.contains("with burst 4: 0.2500 (differs)"), "{text}");
+        // Given and not comparable rows do not count.
+        assert!(text.contains("    1 of   3 rows agree: as run"), "{text}");
+        assert!(text.contains("    0 of   3 rows agree: burst 4"), "{text}");
         assert_eq!(json["rows"][4]["spread"]["agree"], 3);
         assert!(json["rows"][0].get("spread").is_none());
         assert_eq!(json["rows"][0]["sensitivity"][0]["setting"], "burst 4");

@@ -42,6 +42,9 @@ pub struct Scattered {
     pub mean_ns: f64,
     /// Erases each of them costs on average.
     pub erases: Estimate,
+    /// The same by the formula as konanki prints it, `L(n) = n W + k E`: the command overhead counts
+    /// as erases.
+    pub printed_erases: f64,
     /// Readings.
     pub count: usize,
 }
@@ -102,11 +105,12 @@ impl Fit {
             .map(|(bytes, times)| {
                 let (mean, margin) = mean(times);
                 let extra = mean - line.at(self.pages(bytes));
+                let printed_erases = (extra + line.overhead_ns.value) / self.known.erase_ns;
                 let erases = Estimate {
                     value: extra / self.known.erase_ns,
                     margin: margin.map(|margin| margin / self.known.erase_ns),
                 };
-                Scattered { bytes, mean_ns: mean, erases, count: times.len() }
+                Scattered { bytes, mean_ns: mean, erases, printed_erases, count: times.len() }
             })
             .collect()
     }
@@ -218,6 +222,8 @@ mod tests {
         let scattered = fit.scattered(&line);
         assert_eq!((scattered.len(), scattered[0].bytes), (1, 4096));
         near("erases", scattered[0].erases.value, 0.5, 0.03);
+        // An overhead of 500 us is a third of an erase.
+        near("printed", scattered[0].printed_erases, 0.5 + 1.0 / 3.0, 0.03);
         let margin = scattered[0].erases.margin.expect("many readings suffice");
         assert!((scattered[0].erases.value - 0.5).abs() < 2.0 * margin, "{margin}");
     }

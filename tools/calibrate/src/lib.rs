@@ -5,7 +5,8 @@
 //! overhead. Both are fitted by a straight line to the shortest of several measurements at each
 //! length, since disturbances only add to a latency. Erases cannot be measured from outside: the
 //! erase time is taken from a datasheet, and the excess latency of scattered writes gives the mean
-//! number of erases per write, `L(n) = n W + C + k E`.
+//! number of erases per write, `L(n) = n W + C + k E`. The paper prints this formula without `C`;
+//! both values of `k` are reported.
 
 pub mod disk;
 mod fit;

@@ -45,7 +45,12 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
     line("erase_time", erase, "as given: it cannot be measured from outside");
     for scattered in &calibration.scattered {
         let comment = with_margin(&scattered.erases, " erases", 3);
-        let _ = writeln!(text, "# A scattered write of {} bytes costs {comment}.", scattered.bytes);
+        let _ = writeln!(
+            text,
+            "# A scattered write of {} bytes costs {comment}; by the formula as printed, without the \n\
+             # overhead, {:.3}.",
+            scattered.bytes, scattered.printed_erases
+        );
     }
     text
 }

@@ -204,7 +204,9 @@ pub struct NvCacheDisk {
 }
 
 /// Names of [`CommonEvent::Custom`].
-const CUSTOM: &[&str] = &["cached_sectors"];
+const CUSTOM: &[&str] = &["cached_sectors", "read_cached_sectors"];
+/// Index of `read_cached_sectors`: sectors of a read that are written to the cache.
+const READ_CACHED: u8 = 1;
 
 impl NvCacheDisk {
     /// Starts what can start now. Called after every message.

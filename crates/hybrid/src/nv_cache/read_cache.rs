@@ -7,7 +7,7 @@
 
 use super::NvCacheDisk;
 use super::serve::{FLASH, Phase};
-use hybridsim_engine::{Ctx, DataSlice, Flags, Lba, Op, Request};
+use hybridsim_engine::{CommonEvent, Ctx, DataSlice, Flags, Lba, Op, Request};
 
 /// Read misses that are cached in the power mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,7 @@ impl NvCacheDisk {
             && self.make_space(sectors, self.read_sectors_max - sectors);
         if fills {
             self.budget.spend(ctx.now(), sectors);
+            ctx.emit(CommonEvent::Custom { name: super::READ_CACHED, value: sectors });
             for piece in &pieces {
                 self.extents.reserve(piece.lba, piece.sectors, false);
                 let end = piece.lba + piece.sectors;

@@ -181,10 +181,12 @@ fn summary(calibration: &Calibration) -> String {
             scattered.erases.margin.map_or(String::new(), |margin| format!(" +- {margin:.3}"));
         let _ = writeln!(
             text,
-            "random writes of {} B: {:.3}{margin} erases of {:.0} us each",
+            "random writes of {} B: {:.3}{margin} erases of {:.0} us each; {:.3} as konanki prints \
+             the formula, without the overhead",
             scattered.bytes,
             scattered.erases.value,
-            erase_ns / 1e3
+            erase_ns / 1e3,
+            scattered.printed_erases
         );
     }
     text

@@ -1,6 +1,6 @@
 //! Figure 11: faster flash.
 
-use super::{foreground_ns, sum, weeks};
+use super::{foreground_ns, sum, weeks, with_flash};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -14,15 +14,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     for machine in weeks(runner) {
         let mut jobs = vec![machine.plain("c-look")];
         jobs.extend(SPEEDS.map(|speed| {
-            let latency = format!("\"{}us\"", 700.0 / f64::from(speed));
-            let rate = format!("\"{}MB/s\"", 9 * speed);
-            machine
-                .backed(100.0)
-                .named(format!("{}, flash {speed} times as fast", machine.name))
-                .set("component.scheduler.flash_latency", &latency)
-                .set("component.scheduler.flash_rate", &rate)
-                .set("component.nv.latency", &latency)
-                .set("component.nv.rate", &rate)
+            let name = format!("{}, flash {speed} times as fast", machine.name);
+            with_flash(machine.backed(100.0).named(name), f64::from(speed))
         }));
         let ran = runner.run(&jobs)?;
         let base = sum(&ran[0], "disk_write_ns");

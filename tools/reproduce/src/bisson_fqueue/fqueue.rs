@@ -1,6 +1,6 @@
 //! Figures 8, 9, 10, 12 and 13: the effect of the FQueue's size.
 
-use super::{Machine, count, foreground_ns, readings, seeds, sum, weeks};
+use super::{Machine, count, foreground_ns, readings, reasons, seeds, sum, weeks};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Variants};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -19,11 +19,11 @@ const WEEKS_PER_YEAR: f64 = 365.25 / 7.0;
 
 /// The jobs of a week, by number: without an FQueue, with one of each of [`SIZES`], and of the
 /// largest size without idle processing and with every write redirected.
-const PLAIN: usize = 0;
-const SMALLEST: usize = 1;
-const LARGEST: usize = SIZES.len();
-const NO_IDLE: usize = 1 + SIZES.len();
-const ALL_CACHED: usize = 2 + SIZES.len();
+pub(super) const PLAIN: usize = 0;
+pub(super) const SMALLEST: usize = 1;
+pub(super) const LARGEST: usize = SIZES.len();
+pub(super) const NO_IDLE: usize = 1 + SIZES.len();
+pub(super) const ALL_CACHED: usize = 2 + SIZES.len();
 
 fn jobs(machine: &Machine) -> Vec<Job> {
     let largest = || machine.backed(SIZES[3]);
@@ -51,21 +51,21 @@ struct Week {
 }
 
 /// Write access time without an FQueue.
-fn base(ran: &[JobOutput]) -> f64 {
+pub(super) fn base(ran: &[JobOutput]) -> f64 {
     sum(&ran[PLAIN], "disk_write_ns")
 }
 
 /// Foreground write access time of job `at` over that without an FQueue.
-fn access(ran: &[JobOutput], at: usize) -> f64 {
+pub(super) fn access(ran: &[JobOutput], at: usize) -> f64 {
     foreground_ns(&ran[at]) / base(ran)
 }
 
-fn synchronised(ran: &[JobOutput], at: usize) -> f64 {
+pub(super) fn synchronised(ran: &[JobOutput], at: usize) -> f64 {
     sum(&ran[at], "idle_sync_ns") / base(ran)
 }
 
 /// "The percentage of I/O that occurs due to flush-back I/O."
-fn flushed(ran: &[JobOutput], at: usize) -> f64 {
+pub(super) fn flushed(ran: &[JobOutput], at: usize) -> f64 {
     let operations = [NAMES, &["flash_write_ns", "disk_read_ns"]].concat();
     let all: f64 = operations.iter().map(|name| count(&ran[at], name)).sum();
     count(&ran[at], "flush_back_ns") / all
@@ -113,7 +113,7 @@ fn disk_time(ran: &[JobOutput], at: usize) -> f64 {
     busy(&ran[at]) / busy(&ran[PLAIN])
 }
 
-fn disk_writes(ran: &[JobOutput], at: usize) -> f64 {
+pub(super) fn disk_writes(ran: &[JobOutput], at: usize) -> f64 {
     let writes = |ran: &JobOutput| NAMES.iter().map(|name| count(ran, name)).sum::<f64>();
     writes(&ran[at]) / writes(&ran[PLAIN])
 }
@@ -159,20 +159,27 @@ impl Week {
         Claim::of(id).with("name", self.name)
     }
 
-    /// The claim `id` about `value` with the FQueue of job `at`.
-    fn number(&self, id: &str, at: usize, value: ByJob) -> Claim {
-        self.ran.number(self.claim(id), |ran| value(ran, at))
+    /// The claim `id`; where it differs, `why` says so from the runs.
+    fn explained(&self, id: &str, why: fn(&[JobOutput]) -> String) -> Claim {
+        self.claim(id).if_it_differs(&why(self.ran.first()))
+    }
+
+    /// `claim` about `value` with the FQueue of job `at`.
+    fn number(&self, claim: Claim, at: usize, value: ByJob) -> Claim {
+        self.ran.number(claim, |ran| value(ran, at))
     }
 }
 
 fn times(week: &Week, findings: &mut Findings) {
-    let falls = week.claim("bisson-fqueue/access-time-falls-with-size");
+    let falls = week.explained("bisson-fqueue/access-time-falls-with-size", reasons::size);
     findings.row(week.ran.order(falls, by_size(access)));
-    findings.row(week.number("bisson-fqueue/synchronised-idle-time-10-mb", SMALLEST, synchronised));
-    if week.name.starts_with("HP") {
-        findings.row(week.number("bisson-fqueue/same-hp-s-claim", SMALLEST, synchronised));
+    for id in ["bisson-fqueue/synchronised-idle-time-10-mb", "bisson-fqueue/same-hp-s-claim"] {
+        let claim = week.explained(id, reasons::idle_work);
+        if id.ends_with("10-mb") || week.name.starts_with("HP") {
+            findings.row(week.number(claim, SMALLEST, synchronised));
+        }
     }
-    let claim = week.claim("bisson-fqueue/the-more-flushed-the-less-gained");
+    let claim = week.explained("bisson-fqueue/the-more-flushed-the-less-gained", reasons::flushing);
     findings.row(week.ran.order(claim, by_flushed));
     let claim = week.claim("bisson-fqueue/idle-processing-is-a-major-contributor");
     let both =
@@ -181,15 +188,21 @@ fn times(week: &Week, findings: &mut Findings) {
 }
 
 fn with_idle(week: &Week, findings: &mut Findings) {
-    for (id, value) in [
-        ("bisson-fqueue/idle-time-processing-counted-100-mb", access_with_idle as ByJob),
-        ("bisson-fqueue/response-time-with-idle-counted", response_with_idle),
+    type Why = fn(&[JobOutput]) -> String;
+    for (id, value, why) in [
+        (
+            "bisson-fqueue/idle-time-processing-counted-100-mb",
+            access_with_idle as ByJob,
+            reasons::idle_counted as Why,
+        ),
+        ("bisson-fqueue/response-time-with-idle-counted", response_with_idle, reasons::responses),
     ] {
+        let claim = week.explained(id, why);
         let claim = match week.name {
-            "Mac" | "WinPC" => week.claim(id).at_least("more than without", 1.0),
-            _ => week.claim(id).between("0.5 to 0.7", 0.4, 0.8),
+            "Mac" | "WinPC" => claim.at_least("more than without", 1.0),
+            _ => claim.between("0.5 to 0.7", 0.4, 0.8),
         };
-        findings.row(week.ran.number(claim, |ran| value(ran, LARGEST)));
+        findings.row(week.number(claim, LARGEST, value));
     }
 }
 
@@ -209,7 +222,12 @@ fn groups(weeks: &[Week], findings: &mut Findings) {
         let low: Vec<f64> = (0..seeds).map(low).collect();
         let high: Vec<f64> = (0..seeds).map(high).collect();
         let named = [("higher of Eng and HP", low), ("lower of Mac and WinPC", high)];
-        let mut claim = Claim::of(id).ranked_at_seeds(&named);
+        let each: Vec<String> = weeks
+            .iter()
+            .map(|week| format!("{} {:.2}", week.name, value(week.ran.first(), LARGEST)))
+            .collect();
+        let claim = Claim::of(id).if_it_differs(&format!("{} at seed 1", each.join(", ")));
+        let mut claim = claim.ranked_at_seeds(&named);
         for (at, (name, _)) in weeks[0].ran.others.iter().enumerate() {
             let of = |names: [&str; 2]| -> Vec<f64> {
                 let of = weeks.iter().filter(|week| names.contains(&week.name));
@@ -228,32 +246,34 @@ fn endurance(week: &Week, findings: &mut Findings) {
         ("blocks filled one after the other", years_packed as fn(&[JobOutput], usize, f64) -> f64),
         ("an erase for each write", years_by_write),
     ] {
-        let linear = week.claim("bisson-fqueue/endurance-is-linear").with("accounting", accounting);
+        let linear = week.explained("bisson-fqueue/endurance-is-linear", reasons::linearity);
+        let linear = linear.with("accounting", accounting);
         findings.row(week.ran.number(linear, |ran| linearity(ran, years)));
-        let claim = week.claim("bisson-fqueue/years-100-000-erases-100-mb");
+        let claim = week.explained("bisson-fqueue/years-100-000-erases-100-mb", reasons::years);
         let claim = claim.with("accounting", accounting);
         findings.row(week.ran.number(claim, |ran| years(ran, LARGEST, SIZES[3])));
     }
 }
 
 fn duty(week: &Week, findings: &mut Findings) {
-    let grow = week.claim("bisson-fqueue/overwrites-grow-with-size");
+    let grow = week.explained("bisson-fqueue/overwrites-grow-with-size", reasons::size);
     findings.row(week.ran.order(grow, by_size(overwritten)));
-    findings.row(week.number("bisson-fqueue/share-writes-100-mb", LARGEST, overwritten));
-    let claim = week.claim("bisson-fqueue/all-cached-overwrites-twice-as-many");
+    let claim = week.explained("bisson-fqueue/share-writes-100-mb", reasons::overwrites);
+    findings.row(week.number(claim, LARGEST, overwritten));
+    let id = "bisson-fqueue/all-cached-overwrites-twice-as-many";
+    let claim = week.explained(id, reasons::overwrites);
     findings.row(
         week.ran.number(claim, |ran| overwritten(ran, ALL_CACHED) / overwritten(ran, LARGEST)),
     );
-    let claim = week.claim("bisson-fqueue/all-cached-takes-longer");
+    let claim = week.explained("bisson-fqueue/all-cached-takes-longer", reasons::overwrites);
     findings.row(week.ran.order(claim, |ran| {
         vec![("all", access_with_idle(ran, ALL_CACHED)), ("chosen", access_with_idle(ran, LARGEST))]
     }));
-    findings.row(week.number("bisson-fqueue/disk-time-without-100-mb", LARGEST, disk_time));
-    findings.row(week.number(
-        "bisson-fqueue/disk-writes-those-without-100-mb",
-        LARGEST,
-        disk_writes,
-    ));
+    let why = |ran: &[JobOutput]| reasons::disk(ran, NAMES);
+    let claim = week.explained("bisson-fqueue/disk-time-without-100-mb", why);
+    findings.row(week.number(claim, LARGEST, disk_time));
+    let claim = week.explained("bisson-fqueue/disk-writes-those-without-100-mb", why);
+    findings.row(week.number(claim, LARGEST, disk_writes));
 }
 
 /// A figure: its title, what its axis shows, the value, and what the paper says of it as points.

@@ -43,7 +43,6 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let [memory, flash] = footprint(&ran[1]);
     findings.row(Claim::of("bisson-fqueue/80-mb-both-nvcache-dram-flash").ours(flash / 1e6));
     findings.row(Claim::of("bisson-fqueue/memory-flash-must-same").ours(memory / flash));
-    findings.row(Claim::of("bisson-fqueue/four-spin-down-algorithms-hybrid-disks"));
     findings.row(Claim::of("bisson-fqueue/shortest-mimicked-time-first-anticipatory-scheduling"));
     Ok(findings)
 }
