@@ -42,8 +42,8 @@ pub struct Scattered {
     pub mean_ns: f64,
     /// Erases each of them costs on average.
     pub erases: Estimate,
-    /// The same by the formula as konanki prints it, `L(n) = n W + k E`: the command overhead counts
-    /// as erases.
+    /// The same by the formula as konanki prints it, `L(n) = n W + k E`: the command overhead
+    /// counts as erases.
     pub printed_erases: f64,
     /// Readings.
     pub count: usize,

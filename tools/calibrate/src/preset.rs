@@ -47,8 +47,8 @@ pub fn preset(name: &str, calibration: &Calibration, capacity: u64) -> String {
         let comment = with_margin(&scattered.erases, " erases", 3);
         let _ = writeln!(
             text,
-            "# A scattered write of {} bytes costs {comment}; by the formula as printed, without the \n\
-             # overhead, {:.3}.",
+            "# A scattered write of {} bytes costs {comment};\n\
+             # by the formula as konanki prints it, without the overhead, {:.3}.",
             scattered.bytes, scattered.printed_erases
         );
     }

@@ -169,12 +169,15 @@ impl NvCacheDisk {
     /// Allocates space for the parts of a write that are not cached, where the power mode caches
     /// them; cached parts become dirty. Returns whether extents have changed.
     fn allocate(&mut self, now: SimTime, pieces: &[Piece]) -> bool {
-        let caches = self.spindle.mode && (self.caches_writes || self.spindle.standby);
+        let mode = self.spindle.mode;
+        let caches = mode && (self.caches_writes || self.spindle.standby);
         let mut changed = false;
         for piece in pieces {
             let (lba, sectors) = (piece.lba, piece.sectors);
             if let Some(extent) = piece.extent {
-                self.budget.spend(now, sectors);
+                if mode {
+                    self.budget.spend(now, sectors);
+                }
                 if extent.clean {
                     self.extents.change(lba, lba + sectors, |extent| extent.clean = false);
                     changed = true;
@@ -398,7 +401,7 @@ impl NvCacheDisk {
         self.issue(ctx, slot, child, background(read));
     }
 
-    /// The oldest dirty extent of the unpinned set: first sector, length, child, and first sector there.
+    /// The oldest dirty extent: first sector, length, child, and first sector there.
     pub(super) fn dirty_extent(&self) -> Option<(u64, u64, usize, u64)> {
         let (lba, extent) = self.extents.oldest_dirty()?;
         Some((lba, extent.sectors, FLASH, extent.at))

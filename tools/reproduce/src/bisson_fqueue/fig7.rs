@@ -132,10 +132,11 @@ fn waiting(ran: &[JobOutput]) -> String {
     let plain = &ran[C_LOOK];
     let response = plain.results.latency_ns.write.mean.unwrap_or(f64::NAN) / 1e6;
     let access = raw(ran, C_LOOK) / count(plain, "disk_write_ns") / 1e6;
+    let waits = response - access;
     format!(
-        "a write waits {:.1} ms on average for {access:.1} ms of access: the queue is too short to \
-         be sorted",
-        response - access
+        "a write waits {waits:.1} ms on average, {:.1} accesses of {access:.1} ms: so short a \
+         queue leaves little to sort",
+        waits / access
     )
 }
 

@@ -21,8 +21,8 @@ fn redirected(ran: &[JobOutput], at: usize) -> f64 {
 /// The size has no effect.
 pub fn size(ran: &[JobOutput]) -> String {
     format!(
-        "idle time empties the FQueue before it holds more than {:.2} MB, so that one of 10 MB does \
-         the same as one of 100 MB",
+        "idle time empties the FQueue before it holds more than {:.2} MB, so that one of 10 MB \
+         does the same as one of 100 MB",
         level(ran, LARGEST)
     )
 }
@@ -49,9 +49,9 @@ pub fn flushing(ran: &[JobOutput]) -> String {
 /// Figure 9 by access times: what idle time writes back costs as much as it saves.
 pub fn idle_counted(ran: &[JobOutput]) -> String {
     format!(
-        "foreground writes take {:.2}, and writing back in idle time {:.2} of the time without: data \
-         leave the FQueue too early to be overwritten or merged, so {:.2} of the disk writes remain. \
-         Flash that took no time could not bring it below {1:.2}",
+        "foreground writes take {:.2}, and writing back in idle time {:.2} of the time without: \
+         data leave the FQueue too early to be overwritten or merged, so {:.2} of the disk writes \
+         remain. Flash that took no time could not bring it below {1:.2}",
         access(ran, LARGEST),
         synchronised(ran, LARGEST),
         disk_writes(ran, LARGEST)
@@ -63,8 +63,8 @@ pub fn responses(ran: &[JobOutput]) -> String {
     let mean = |at: usize| ran[at].results.latency_ns.write.mean.unwrap_or(f64::NAN) / 1e6;
     let access_ms = base(ran) / count(&ran[PLAIN], "disk_write_ns") / 1e6;
     format!(
-        "a write takes {:.1} ms without an FQueue, of which {access_ms:.1} ms are access and the rest \
-         waiting in bursts (assumed for the generators), and {:.1} ms with one",
+        "a write takes {:.1} ms without an FQueue, of which {access_ms:.1} ms are access and the \
+         rest waiting in bursts (assumed for the generators), and {:.1} ms with one",
         mean(PLAIN),
         mean(LARGEST)
     )
@@ -95,8 +95,8 @@ pub fn years(ran: &[JobOutput]) -> String {
 pub fn overwrites(ran: &[JobOutput]) -> String {
     let of = |at: usize| count(&ran[at], "overwritten_sectors");
     format!(
-        "of {:.0} writes, {:.0} overwrite data of the FQueue if the rule chooses ({:.2} redirected), \
-         {:.0} if all are redirected ({:.2}), and {:.0} without idle processing",
+        "of {:.0} writes, {:.0} overwrite data of the FQueue if the rule chooses ({:.2} \
+         redirected), {:.0} if all are redirected ({:.2}), and {:.0} without idle processing",
         count(&ran[PLAIN], "disk_write_ns"),
         of(LARGEST),
         redirected(ran, LARGEST),
@@ -114,8 +114,8 @@ pub fn disk(ran: &[JobOutput], names: &[&str]) -> String {
     };
     let reads = |at: usize| sum(&ran[at], "disk_read_ns") / count(&ran[at], "disk_read_ns") / 1e6;
     format!(
-        "{:.2} of the disk writes remain and take {:.1} ms each instead of {:.1}, as they are written \
-         apart from their neighbours; a read takes {:.1} ms instead of {:.1}",
+        "{:.2} of the disk writes remain and take {:.1} ms each instead of {:.1}, as they are \
+         written apart from their neighbours; a read takes {:.1} ms instead of {:.1}",
         disk_writes(ran, LARGEST),
         mean(LARGEST),
         mean(PLAIN),

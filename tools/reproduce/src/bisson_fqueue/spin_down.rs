@@ -125,8 +125,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
             .collect();
         let filled = ran.first().iter().skip(ANTICIPATES).step_by(JOBS).map(cached);
         let why = format!(
-            "with over without at seed 1, alone: {}; with anticipation the cache holds at most {:.1} \
-             MB",
+            "with over without at seed 1, alone: {}; with anticipation the cache holds at most \
+             {:.1} MB",
             alone.join(", "),
             filled.fold(0.0, f64::max)
         );
