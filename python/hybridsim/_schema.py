@@ -368,6 +368,20 @@ class Component:
     """Recovery: mean time from the return of power to service."""
     recovery_ns_max: int | None = None
     """Recovery: maximum time from the return of power to service."""
+    member_failures: int | None = None
+    """Redundancy: members and spares that failed."""
+    degraded_ns: int | None = None
+    """Redundancy: time during which at least one column (member of the layout) was failed or not
+    rebuilt.
+    """
+    degraded_columns_max: int | None = None
+    """Redundancy: maximum number of columns degraded at once."""
+    rebuilds: int | None = None
+    """Redundancy: rebuilds that ended."""
+    rebuild_ns_mean: float | None = None
+    """Redundancy: mean time of these rebuilds."""
+    rebuild_ns_max: int | None = None
+    """Redundancy: longest of these rebuilds."""
     custom: Mapping[str, Custom] = field(default_factory=dict)
     """Statistics that only this kind of component has, by name."""
 

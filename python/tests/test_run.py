@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hybridsim import ComponentSpec, Host, Policy, Scenario, Workload, _toml
 
-DETAILED = ("die_busy", "channel_busy", "read_unwritten", "failed")
+DETAILED = ("die_busy", "channel_busy", "read_unwritten", "failed", "redundancy")
 COMMAND = pathlib.Path(sysconfig.get_path("scripts")) / "hybridsim"
 
 

@@ -9,7 +9,7 @@
 
 use hybridsim_config::build::{BuildInput, ChildView};
 use hybridsim_config::param::{Kind, Param, Problem};
-use hybridsim_engine::CommonEvent;
+use hybridsim_engine::{CommonEvent, RedundancyChange};
 use hybridsim_engine::{Ctx, SECTOR_BYTES, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -254,6 +254,9 @@ impl Members {
     /// Fails the members that fail before the start and sets timers for later failures.
     pub fn start(&mut self, ctx: &mut Ctx<'_>) {
         if std::mem::replace(&mut self.started, true) {
+            if self.degraded > 0 {
+                self.report(ctx, RedundancyChange::Resumed, SimDuration::ZERO);
+            }
             return;
         }
         for at in 0..self.failures.len() {
@@ -309,13 +312,21 @@ impl Members {
             self.columns[column].state = State::Failed;
             self.waiting.push_back(column);
         }
+        self.report(ctx, RedundancyChange::MemberFailed, SimDuration::ZERO);
         self.replace(ctx);
+    }
+
+    /// Emits a change of the redundancy.
+    fn report(&self, ctx: &mut Ctx<'_>, change: RedundancyChange, took: SimDuration) {
+        let degraded = u32::try_from(self.degraded).unwrap_or(u32::MAX);
+        ctx.emit(CommonEvent::Redundancy { change, degraded, took });
     }
 
     /// Reports, once, that more columns are degraded than the redundancy covers.
     pub fn report_beyond_redundancy(&mut self, ctx: &mut Ctx<'_>) {
         if !std::mem::replace(&mut self.beyond, true) {
             ctx.emit(CommonEvent::Custom { name: BEYOND_REDUNDANCY, value: self.degraded as u64 });
+            self.report(ctx, RedundancyChange::DataLost, SimDuration::ZERO);
         }
     }
 
@@ -350,6 +361,7 @@ impl Members {
         });
         self.next_at = ctx.now();
         ctx.emit(CommonEvent::Custom { name: REBUILD_STARTED, value: child as u64 });
+        self.report(ctx, RedundancyChange::RebuildStarted, SimDuration::ZERO);
     }
 
     fn abort_rebuild(&mut self, ctx: &mut Ctx<'_>) {
@@ -357,6 +369,7 @@ impl Members {
             let column = &mut self.columns[rebuild.column];
             column.state = State::Failed;
             ctx.emit(CommonEvent::Custom { name: REBUILD_ABORTED, value: column.child as u64 });
+            self.report(ctx, RedundancyChange::RebuildAborted, SimDuration::ZERO);
         }
     }
 
@@ -505,6 +518,7 @@ impl Members {
             self.degraded -= 1;
             self.rebuild = None;
             ctx.emit(CommonEvent::Custom { name: REBUILD_ENDED, value: took.as_ns() });
+            self.report(ctx, RedundancyChange::RebuildEnded, took);
             self.replace(ctx);
         }
     }

@@ -428,6 +428,24 @@ coded! {
     }
 }
 
+coded! {
+    /// What changed in the redundancy of an array.
+    pub enum RedundancyChange {
+        /// A member failed.
+        MemberFailed = 0 "member_failed",
+        /// The rebuild of a column on a spare started.
+        RebuildStarted = 1 "rebuild_started",
+        /// A rebuild ended.
+        RebuildEnded = 2 "rebuild_ended",
+        /// A rebuild was aborted.
+        RebuildAborted = 3 "rebuild_aborted",
+        /// More columns are degraded than the redundancy covers.
+        DataLost = 4 "data_lost",
+        /// The array is degraded at the start of a run from a saved state.
+        Resumed = 5 "degraded_at_start",
+    }
+}
+
 events! {
     /// Events any component may emit, and those of the host.
     pub enum CommonEvent {
@@ -495,6 +513,15 @@ events! {
             op: Op => A,
             /// Length in sectors.
             sectors: u32 => B,
+        },
+        /// The redundancy of an array changed.
+        Redundancy = 132 "redundancy" {
+            /// The change.
+            change: RedundancyChange => A,
+            /// Columns degraded from now on.
+            degraded: u32 => B,
+            /// Time a rebuild that ended took; otherwise zero.
+            took: SimDuration => C,
         },
     }
 }

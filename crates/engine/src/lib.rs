@@ -34,7 +34,10 @@ pub use component::{
     PowerFailure, Prepare, Target,
 };
 pub use contents::{Contents, DataPool, DataSlice};
-pub use event::{CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState};
+pub use event::{
+    CommonEvent, ComponentId, Event, EventKind, EventRecord, EventSink, PowerState,
+    RedundancyChange,
+};
 pub use fault::Fault;
 pub use latency::{LatencyBreakdown, LatencyPhase};
 pub use machine::{Ctx, Machine, PreparedStates, RunEnd};

@@ -1,8 +1,9 @@
 //! How busy the dies and channels of flash devices were, and what they did while one of the
 //! slowest requests waited.
 
+use crate::busy_map::BusyMaps;
 use crate::events::AnyEvent::{self, Common, Flash};
-use crate::pictures::{Activity, ActivityRow};
+use crate::pictures::{Activity, ActivityRow, BusyMap};
 use crate::results::{Busy, Utilisation, ratio};
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, Op};
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashUnit};
@@ -36,6 +37,12 @@ impl Piece {
     }
 }
 
+/// The maps of one device.
+struct DeviceMap<'a> {
+    maps: &'a mut BusyMaps,
+    node: usize,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Unit {
     busy_ns: [u64; CAUSES],
@@ -44,9 +51,9 @@ struct Unit {
 }
 
 impl Unit {
-    fn add(&mut self, piece: Piece, now: u64, from: u64) {
+    fn add(&mut self, piece: Piece, now: u64, from: u64, map: &mut DeviceMap<'_>) {
         if self.open.len() == self.open.capacity() {
-            self.count_ended(now, from, now);
+            self.count_ended(now, from, now, map);
             let twice = self.open.len() * 2 + 16;
             self.open.reserve(twice - self.open.len());
         }
@@ -54,12 +61,13 @@ impl Unit {
     }
 
     /// Counts what has ended by `now`; with the run over at `now`, all of it.
-    fn count_ended(&mut self, ended_by: u64, from: u64, now: u64) {
+    fn count_ended(&mut self, ended_by: u64, from: u64, now: u64, map: &mut DeviceMap<'_>) {
         let busy_ns = &mut self.busy_ns;
         self.open.retain(|piece| {
             let over = piece.end <= ended_by;
             if over {
                 busy_ns[piece.cause as usize] += piece.within(from, now);
+                map.maps.add(map.node, piece.unit, piece.begin, piece.end.min(now));
             }
             !over
         });
@@ -77,7 +85,7 @@ struct Device {
 }
 
 impl Device {
-    fn add(&mut self, piece: Piece, now: u64, from: u64) {
+    fn add(&mut self, piece: Piece, now: u64, from: u64, map: &mut DeviceMap<'_>) {
         let (units, number) = match piece.unit {
             FlashUnit::Channel(number) => (&mut self.channels, number),
             FlashUnit::Die(number) => (&mut self.dies, number),
@@ -86,7 +94,7 @@ impl Device {
         if at >= units.len() {
             units.resize_with(at + 1, Unit::default);
         }
-        units[at].add(piece, now, from);
+        units[at].add(piece, now, from, map);
         self.recent.push(Reverse(piece));
         if self.recent.len() > RECENT_MAX
             && let Some(Reverse(first)) = self.recent.pop()
@@ -111,6 +119,7 @@ struct Slow {
 pub struct BusyFold {
     from: u64,
     devices: Vec<Device>,
+    maps: BusyMaps,
     slow: Option<Slow>,
 }
 
@@ -153,7 +162,8 @@ impl BusyFold {
         if node >= self.devices.len() {
             self.devices.resize_with(node + 1, Device::default);
         }
-        self.devices[node].add(piece, record.time.as_ns(), self.from);
+        let map = &mut DeviceMap { maps: &mut self.maps, node };
+        self.devices[node].add(piece, record.time.as_ns(), self.from, map);
         // Some timing models report afterwards.
         if let Some(slow) = &mut self.slow
             && piece.within(slow.from, slow.to) > 0
@@ -185,15 +195,16 @@ impl BusyFold {
         nodes: &[(String, ComponentInfo)],
         end: u64,
     ) -> Vec<Option<Utilisation>> {
-        let from = self.from;
+        let (from, maps) = (self.from, &mut self.maps);
         let mut shares = Vec::new();
-        for (device, (_, info)) in self.devices.iter_mut().zip(nodes) {
+        for (node, (device, (_, info))) in self.devices.iter_mut().zip(nodes).enumerate() {
+            let map = &mut DeviceMap { maps, node };
             let reported = !device.dies.is_empty() || !device.channels.is_empty();
-            let of = |units: &mut Vec<Unit>, name: &str| {
+            let mut of = |units: &mut Vec<Unit>, name: &str| {
                 let count = info.constants.iter().find(|constant| constant.0 == name);
                 let count = count.map_or(0, |constant| constant.1.min(65_536.0) as usize);
                 units.resize_with(units.len().max(count), Unit::default);
-                units.iter_mut().map(|unit| share(unit, from, end)).collect()
+                units.iter_mut().map(|unit| share(unit, from, end, map)).collect()
             };
             shares.push(reported.then(|| Utilisation {
                 channels: of(&mut device.channels, "channels"),
@@ -201,6 +212,15 @@ impl BusyFold {
             }));
         }
         shares
+    }
+
+    /// How busy all units were over time; [`BusyFold::utilisation`] comes first.
+    pub fn maps(&mut self, nodes: &[(String, ComponentInfo)], end: u64) -> Vec<BusyMap> {
+        let devices = self.devices.iter().zip(nodes).enumerate();
+        let of = |(node, (device, (path, _))): (usize, (&Device, &(String, ComponentInfo)))| {
+            self.maps.of(node, path, [device.channels.len(), device.dies.len()], end)
+        };
+        devices.flat_map(of).collect()
     }
 
     /// What all units did while one of the slowest requests waited; `None` if not recorded.
@@ -235,8 +255,8 @@ impl BusyFold {
     }
 }
 
-fn share(unit: &mut Unit, from: u64, end: u64) -> Busy {
-    unit.count_ended(u64::MAX, from, end);
+fn share(unit: &mut Unit, from: u64, end: u64, map: &mut DeviceMap<'_>) -> Busy {
+    unit.count_ended(u64::MAX, from, end, map);
     let window = end.saturating_sub(from) as f64;
     let of = |(cause, ns): (Cause, u64)| {
         let share = ratio(ns as f64, window).filter(|_| ns > 0)?;

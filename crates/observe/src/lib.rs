@@ -7,12 +7,14 @@
 
 pub mod breakdown;
 pub mod busy;
+mod busy_map;
 pub mod counters;
 pub mod events;
 pub mod fingerprint;
 pub mod invariants;
 pub mod latency;
 pub mod logarithm;
+pub mod marks;
 mod metrics;
 pub mod pictures;
 pub mod recorder;

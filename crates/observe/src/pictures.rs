@@ -20,8 +20,42 @@ pub struct Pictures {
     /// What flash devices did while one of the slowest requests waited.
     #[serde(default)]
     pub activity: Option<Activity>,
+    /// The system's diagram as an SVG element without styles; empty if not drawn.
+    #[serde(default)]
+    pub diagram: String,
+    /// Power failures, failed members and rebuilds, in order.
+    #[serde(default)]
+    pub marks: Vec<Mark>,
+    /// Marks beyond the first 200.
+    #[serde(default)]
+    pub marks_left_out: u64,
+    /// How busy dies and channels were over time, by device and unit.
+    #[serde(default)]
+    pub busy: Vec<BusyMap>,
     /// The run over time.
     pub series: Series,
+}
+
+/// An instant that stands out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Time since the start of the run.
+    pub ns: u64,
+    /// Path of the component.
+    pub path: String,
+    /// What happened, such as `member_failed`.
+    pub what: String,
+}
+
+/// How busy the channels or the dies of a flash device were over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BusyMap {
+    /// Path of the device.
+    pub path: String,
+    /// `channel` or `die`.
+    pub unit: String,
+    /// By time and number of the unit; counts are ten-thousandths of the time of a cell.
+    pub map: HeatMap,
 }
 
 /// What the dies and channels of flash devices did while a request waited. The request is one of

@@ -7,6 +7,7 @@ use crate::events::since;
 use crate::fingerprint::Fingerprint;
 use crate::invariants::Invariants;
 use crate::latency::LatencyFold;
+use crate::marks::MarkFold;
 use crate::pictures::Pictures;
 use crate::results::{Cost, Label, RunResults, WarmupResult};
 use crate::series::SeriesFold;
@@ -133,6 +134,7 @@ pub struct Recorder<'a> {
     breakdown: Breakdown,
     series: Option<Box<SeriesFold>>,
     busy: Option<Box<BusyFold>>,
+    marks: MarkFold,
     /// When the run began: after time zero where it continues from a restored state.
     base: SimDuration,
     /// The records of a batch with times since `base`.
@@ -172,6 +174,7 @@ impl<'a> Recorder<'a> {
             breakdown: Breakdown::default(),
             series: (detail == Detail::Full).then(Box::default),
             busy: (detail == Detail::Full).then(Box::default),
+            marks: MarkFold::default(),
             nodes,
             base: SimDuration::ZERO,
             since_base: Vec::new(),
@@ -262,7 +265,10 @@ impl<'a> Recorder<'a> {
         let series = self.series.map(|fold| fold.finish(ending.time, &paths));
         let mut pictures = series.map(|series| summary::pictures(&run, series));
         if let Some(pictures) = &mut pictures {
+            let maps = |busy: &mut Box<BusyFold>| busy.maps(&self.nodes, ending.time.as_ns());
+            pictures.busy = busy.as_mut().map(maps).unwrap_or_default();
             pictures.activity = busy.and_then(|busy| busy.activity(&self.nodes));
+            (pictures.marks, pictures.marks_left_out) = self.marks.finish(&paths);
         }
         let behind = summary::fell_behind(&run);
         let failed_requests = self.counters.failed;
@@ -321,6 +327,7 @@ impl Recorder<'_> {
         }
         if let Some(series) = &mut self.series {
             series.take(events);
+            events.iter().for_each(|record| self.marks.add(record));
         }
         if let Some(sink) = &mut self.sink {
             sink.take(events);

@@ -4,7 +4,7 @@
 
 pub use crate::metrics::{
     BufferResult, Busy, Cache, CustomResult, Disk, EraseCount, EraseSpread, Flash, Lifetime, Power,
-    Queue, Recovery, Utilisation,
+    Queue, Recovery, Redundancy, Utilisation,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -245,6 +245,9 @@ pub struct Component {
     /// Recovery from power failures.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// Failed members and rebuilds of an array.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<Redundancy>,
     /// Statistics that only this kind of component has, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<String, CustomResult>,

@@ -12,7 +12,7 @@ use hybridsim_flash::{Cause, FlashEvent};
 /// Rows of the address maps.
 const ADDRESS_ROWS: usize = 192;
 /// Columns a map is stored with at most; pictures are not wider.
-const MAP_COLUMNS: usize = 240;
+pub(crate) const MAP_COLUMNS: usize = 240;
 
 /// The sums kept per time bucket.
 #[derive(Clone, Debug, Default)]

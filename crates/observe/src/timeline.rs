@@ -78,6 +78,17 @@ impl Track {
         halve(&mut self.0, u64::max);
     }
 
+    /// The sum over some buckets; those past the last one are empty.
+    pub fn sum(&self, columns: std::ops::Range<usize>) -> u64 {
+        self.0[columns.start..columns.end.min(COLUMNS)].iter().sum()
+    }
+
+    /// The sum of both, bucket by bucket.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(one, other)| one.saturating_add(*other)).collect())
+    }
+
     /// The first `columns` buckets.
     pub fn used(&self, columns: usize) -> Vec<u64> {
         self.0[..columns].to_vec()

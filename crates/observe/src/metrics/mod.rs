@@ -5,12 +5,14 @@ mod cache;
 mod disk;
 mod flash;
 mod power;
+mod redundancy;
 mod wear;
 
 pub use cache::Cache;
 pub use disk::{BufferResult, Disk};
 pub use flash::{Busy, EraseCount, EraseSpread, Flash, Lifetime, Utilisation};
 pub use power::Power;
+pub use redundancy::Redundancy;
 
 use crate::events::AnyEvent;
 use crate::results::{Component, ratio};
@@ -56,6 +58,11 @@ impl Level {
         Self::new(from_ns, self.now)
     }
 
+    /// The time since the last change up to `end` ns, if the value is above zero.
+    fn positive_until(&self, end: u64) -> u64 {
+        if self.now > 0 { end.saturating_sub(self.since) } else { 0 }
+    }
+
     /// Mean over the time from the first value to `end` ns.
     pub fn mean(&self, end: u64) -> Option<f64> {
         let last = u128::from(self.now) * u128::from(end.saturating_sub(self.since));
@@ -94,6 +101,7 @@ pub(crate) struct ComponentFold {
     recoveries: u64,
     recovery_ns: u64,
     recovery_ns_max: u64,
+    redundancy: redundancy::RedundancyFold,
     custom: Vec<Option<Custom>>,
 }
 
@@ -105,6 +113,7 @@ impl ComponentFold {
             cache: self.cache.measured_from(from_ns),
             power: self.power.measured_later(),
             queue_depth: self.queue_depth.map(|level| level.measured_from(from_ns)),
+            redundancy: self.redundancy.measured_from(from_ns),
             ..Self::default()
         }
     }
@@ -135,6 +144,9 @@ impl ComponentFold {
                 self.recoveries += 1;
                 self.recovery_ns = self.recovery_ns.saturating_add(took.as_ns());
                 self.recovery_ns_max = self.recovery_ns_max.max(took.as_ns());
+            }
+            CommonEvent::Redundancy { change, degraded, took } => {
+                self.redundancy.add(change, degraded, took, now);
             }
             CommonEvent::Custom { name, value } => self.add_custom(name, value),
             _ => {}
@@ -178,6 +190,7 @@ impl ComponentFold {
                 recovery_ns_mean: mean(self.recovery_ns, self.recoveries),
                 recovery_ns_max: self.recovery_ns_max,
             }),
+            redundancy: self.redundancy.results(end_ns),
             custom: self.custom_results(info),
         }
     }
