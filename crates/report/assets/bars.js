@@ -20,19 +20,33 @@ function textOn(colour) {
 // sets: [{name, rows: [{run, name, pieces: [[key, value]], total, value}]}]; `most` scales rows to
 // each other; without it every row has full width.
 function bars(place, sets, colours, format, most) {
-  const grid = element("div", { className: "bars" });
-  const used = new Set();
-  sets.forEach(set => {
-    if (set.name) grid.append(element("div", { className: "set" }, set.name));
-    set.rows.forEach(row => grid.append(...barRow(row, colours, format, most, used)));
-  });
-  place.chart.append(grid, colourKeys(colours, used));
+  const grid = element("div", { className: "bars" }), hidden = new Set();
+  let keys = element("ul", {});
+  const show = (run, on) => grid.querySelectorAll(`[data-run="${run}"]`).forEach(part => { part.hidden = !on; part.style.display = on ? "" : "none"; });
+  const fill = sets => {
+    const used = new Set();
+    grid.replaceChildren();
+    sets.forEach(set => {
+      if (set.name) grid.append(element("div", { className: "set" }, set.name));
+      set.rows.forEach(row => grid.append(...barRow(row, colours, format, most, used)));
+    });
+    const next = colourKeys(colours, used);
+    keys.replaceWith(next);
+    keys = next;
+    hidden.forEach(run => show(run, false));
+  };
+  place.chart.append(grid, keys);
+  fill(sets);
   charts.push({
     figure: place.figure,
     redraw: () => {},
-    show: (run, on) => grid.querySelectorAll(`[data-run="${run}"]`).forEach(part => { part.hidden = !on; part.style.display = on ? "" : "none"; }),
+    show: (run, on) => {
+      if (on) hidden.delete(run); else hidden.add(run);
+      show(run, on);
+    },
     inked: () => [...grid.querySelectorAll(".piece")].some(piece => piece.getBoundingClientRect().width > 2),
   });
+  return { replace: fill };
 }
 
 function colourKeys(colours, used) {

@@ -4,45 +4,74 @@ const CAUSE_COLOURS = {
 };
 // Height of a box as a share of its row; an erase is outlined as well.
 const ACT_HEIGHTS = { read: .5, program: 1, copy: 1, erase: 1 };
-const UNITS_SHOWN = 32;
 
-function utilisation(grid) {
-  const units = run => Object.entries(run.results.components).flatMap(([path, part]) => part.utilisation
-    ? [["channel", part.utilisation.channels], ["die", part.utilisation.dies]].flatMap(([kind, list]) => list.map((unit, number) => ({ run, path, kind, number, unit })))
-    : []);
-  const all = RUNS.flatMap(units).filter(({ unit }) => unit.busy_fraction !== null);
-  if (!has(all.map(({ unit }) => unit.busy_fraction))) return;
-  const devices = new Set(all.map(({ run, path }) => run.index + path)).size;
-  const sets = ["channel", "die"].map(kind => {
-    const own = all.filter(unit => unit.kind === kind);
-    const least = own.map(({ unit }) => unit.busy_fraction).sort((one, other) => other - one)[UNITS_SHOWN - 1] ?? 0;
-    const shown = own.filter(({ unit }) => unit.busy_fraction >= least).slice(0, UNITS_SHOWN);
-    const rows = shown.map(({ run, path, number, unit }) => ({
-      run: run.index,
-      name: `${kind} ${number}` + (devices > 1 ? `, ${MANY ? run.name : path}` : ""),
-      pieces: Object.keys(CAUSE_COLOURS).map(cause => [cause, unit.busy_by_cause[cause] || 0]),
-      total: unit.busy_fraction,
-      value: percent(unit.busy_fraction),
-    }));
-    const name = kind === "channel" ? "Channels" : "Dies";
-    return { name: own.length > rows.length ? `${name}: the busiest ${rows.length} of ${own.length}` : name, rows };
-  }).filter(set => set.rows.length > 0);
-  const place = figure(grid, {
-    id: "utilisation", title: "Utilisation of channels and dies", wide: true,
-    caption: "Share of the measured time, by cause. A die is busy from a command until it accepts the next one, a channel while it transfers a command or data. The widest bar is the busiest unit.",
-    table: () => ({
-      head: ["Unit", "Busy", ...Object.keys(CAUSE_COLOURS)],
-      rows: all.map(({ run, path, kind, number, unit }) => [`${label(run, path)}, ${kind} ${number}`, percent(unit.busy_fraction), ...Object.keys(CAUSE_COLOURS).map(cause => percent(unit.busy_by_cause[cause] || 0))]),
-    }),
-  });
-  bars(place, sets, CAUSE_COLOURS, value => percent(value), Math.max(...all.map(({ unit }) => unit.busy_fraction)));
+// Channels and dies of the flash devices of a run: {path, kind, units}.
+function groups(run) {
+  return Object.entries(run.results.components).filter(([, part]) => part.utilisation).flatMap(([path, part]) =>
+    [["channel", part.utilisation.channels], ["die", part.utilisation.dies]].map(([kind, units]) => ({ run, path, kind, units })))
+    .filter(({ units }) => has(units.map(unit => unit.busy_fraction || 0)));
 }
 
-function svg(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+const PLURALS = { channel: "channels", die: "dies" };
+
+function utilisation(grid) {
+  const all = RUNS.flatMap(groups);
+  if (all.length === 0) return;
+  const devices = run => new Set(groups(run).map(({ path }) => path)).size;
+  const owner = ({ run, path }) => [MANY ? run.name : "", devices(run) > 1 || !MANY ? path : ""].filter(Boolean).join(", ");
+  const causes = Object.keys(CAUSE_COLOURS);
+  const busy = unit => unit.busy_fraction || 0;
+  const mean = (units, value) => sum(units.map(value)) / units.length;
+  const bar = (group, name, value) => {
+    const pieces = causes.map(cause => [cause, value(unit => unit.busy_by_cause[cause] || 0)]), total = value(busy);
+    return { run: group.run.index, name, pieces, total, value: percent(total) };
+  };
+  const sets = Object.keys(PLURALS).map(kind => ({
+    name: kind === "channel" ? "Channels" : "Dies",
+    rows: all.filter(group => group.kind === kind).flatMap(group => {
+      const { units } = group, first = units.reduce((best, unit, at) => busy(unit) > busy(units[best]) ? at : best, 0);
+      const rows = [bar(group, `${owner(group)}: mean of ${units.length}`, value => mean(units, value))];
+      return units.length > 1 ? [...rows, bar(group, `busiest, ${kind} ${first}`, value => value(units[first]))] : rows;
+    }),
+  })).filter(set => set.rows.length > 0);
+  const place = figure(grid, {
+    id: "utilisation", title: "Utilisation of channels and dies", wide: true,
+    caption: "Share of the measured time, by cause. A die is busy from a command until it accepts the next one, a channel while it transfers a command or data.",
+    table: () => ({
+      head: ["Unit", "Busy", ...causes],
+      rows: all.flatMap(group => group.units.map((unit, number) => [`${owner(group)}, ${group.kind} ${number}`, percent(unit.busy_fraction), ...causes.map(cause => percent(unit.busy_by_cause[cause] || 0))])),
+    }),
+  });
+  bars(place, sets, CAUSE_COLOURS, value => percent(value), Math.max(...sets.flatMap(set => set.rows.map(row => row.total))));
+  busyMaps(grid);
+}
+
+// The count of a cell whose unit was busy all the time.
+const BUSY_WHOLE = 10000;
+
+// Channels and dies over time, one map each.
+function busyMaps(grid) {
+  const items = DRAWN.flatMap(run => run.pictures.busy.map(busy => ({
+    name: label(run, `${PLURALS[busy.unit]} of ${busy.path}`), index: run.index, run, map: unpack(busy.map),
+  }))).filter(item => item.map.most > 0);
+  if (items.length === 0) return;
+  const most = Math.max(...items.map(item => item.map.most));
+  const place = figure(grid, {
+    id: "busy-map", title: "Busy channels and dies over time", wide: true,
+    caption: "Share of each interval during which a unit was busy; its number is at the left. An empty cell is an idle unit.",
+    table: () => ({
+      head: ["From", ...items.map(item => item.name)],
+      rows: Array.from({ length: Math.max(...items.map(item => item.map.columns)) }, (_, column) => [
+        quantity("s", column * seriesOf(items[0].run).bucket_ns * items[0].map.step / 1e9, 4),
+        ...items.map(({ map }) => column < map.columns ? percent(sum(map.counts.slice(column * map.rows, (column + 1) * map.rows)) / map.rows / BUSY_WHOLE) : NONE),
+      ]),
+    }),
+  });
+  maps(place, items, (index, { run, map }) => ({
+    layers: [{ map, colour: ramp, alpha: () => 1, most, linear: true, columnSeconds: seriesOf(run).bucket_ns * map.step / 1e9 }],
+    low: 0, high: map.bounds[map.rows], log: false, ...mapTime(run), height: 46 + Math.min(164, Math.max(28, map.rows * 9)),
+    tick: { unit: 1, format: number, whole: true },
+  }), () => rampKey("idle", `${percent(most / BUSY_WHOLE)} busy`), true);
 }
 
 // Width of a strip in its own coordinates. Browsers compute them in single precision and clamp them

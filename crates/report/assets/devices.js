@@ -23,7 +23,7 @@ function flash() {
   }
   if (runs.some(run => seriesOf(run).free_blocks.length > 0)) {
     timeChart(grid, {
-      id: "free", title: "Free blocks", caption: "Erased blocks available for writing, minimum of each interval.",
+      id: "free", title: "Free blocks", log: true, caption: "Erased blocks available for writing, minimum of each interval.",
       table: () => timeTable([["free blocks", run => (seriesOf(run).free_blocks[0] || { min: [] }).min, plain]]),
     }, { label: "Free blocks", format: plain, exact: plain }, run => partLines(seriesOf(run).free_blocks, gauge => gauge.min));
   }
@@ -33,7 +33,7 @@ function flash() {
   if (runs.some(run => has(seriesOf(run).erases))) {
     const erases = run => perSecond(run, seriesOf(run).erases);
     timeChart(grid, {
-      id: "erases", title: "Erases per second", caption: perRun(RUNS.filter(run => run.results.totals.erases !== null), run => `${number(run.results.totals.erases)} blocks erased after the warm-up`),
+      id: "erases", title: "Erases per second", log: true, caption: perRun(RUNS.filter(run => run.results.totals.erases !== null), run => `${number(run.results.totals.erases)} blocks erased after the warm-up`),
       table: () => timeTable([["erases/s", erases, plain]]),
     }, { label: "Erases per second", format: plain, exact: value => plain(value) + "/s" }, run => has(seriesOf(run).erases) ? [{ text: MANY ? "" : "Erases", y: erases(run) }] : []);
   }
@@ -66,11 +66,15 @@ function wear(grid, runs) {
     const points = steps(rows);
     return { run: run.index, label: label(run, many || !MANY ? path : ""), x: points.map(([erases]) => erases), y: points.map(([, blocks]) => blocks), stepped: true, fill: true };
   });
-  lines(place, {
-    series,
-    x: { label: "Erase count", name: "Erase count", format: value => number(value), exact: value => number(value) },
-    y: { label: "Blocks", format: value => number(value), exact: value => number(value) },
-  });
+  const plain = value => number(value);
+  const x = { label: "Erase count", name: "Erase count", format: plain, exact: plain };
+  const y = { label: "Blocks", format: plain, exact: plain };
+  const chart = lines(place, { series, x, y });
+  // On a logarithmic scale steps without a block end below one block.
+  const scale = { distr: 3, log: 10, range: (u, low, high) => [.5, Math.max(2, (high || 1) * 1.3)] };
+  const logSide = { ...y, exact: value => number(Math.floor(value)), scale, axis: logAxis({}) };
+  const logSeries = series.map(line => ({ ...line, fill: false, y: line.y.map(blocks => Math.max(blocks, .5)) }));
+  place.top.append(scaleChoice("wear", false, isLog => chart.replace(isLog ? logSeries : series, x, isLog ? logSide : y)));
 }
 
 // ---- caches, disks, energy
@@ -95,7 +99,7 @@ function caches() {
     table: () => timeTable(single ? [column("")] : paths.map(column)),
   }, { label: "Hit ratio", format: value => percent(value), exact: value => percent(value), scale: { range: [0, 1] } }, run => partLines(seriesOf(run).caches, ratio));
   if (dirty.length > 0) timeChart(grid, {
-    id: "dirty", title: "Dirty pages", caption: "Pages not yet destaged to the slower medium, mean over each interval.",
+    id: "dirty", title: "Dirty pages", log: true, caption: "Pages not yet destaged to the slower medium, mean over each interval.",
     table: () => timeTable([...new Set(dirty.flatMap(run => seriesOf(run).dirty_pages.map(gauge => gauge.path)))].map(path => [path, run => (seriesOf(run).dirty_pages.find(gauge => gauge.path === path) || { mean: [] }).mean, value => number(value)])),
   }, { label: "Dirty pages", format: value => number(value), exact: value => number(value) }, run => partLines(seriesOf(run).dirty_pages, gauge => gauge.mean));
 }

@@ -11,6 +11,21 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// A piece of a line as charts draw it: colours alone do not distinguish lines for every reader.
+function lineKey(colour, dash, width = 2.5) {
+  const line = svg("line", { x1: 0, y1: 4, x2: 30, y2: 4, stroke: colour, "stroke-width": width, "stroke-dasharray": dash.join(" ") });
+  return svg("svg", { class: "line-key", viewBox: "0 0 30 8", width: 30, height: 8, "aria-hidden": "true" }, line);
+}
+
+const runKey = run => lineKey(runColour(run), MANY ? dashOf(run) : []);
+
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COLOURS = 16;
 const runColour = run => css("--run" + (run % COLOURS));
@@ -77,6 +92,12 @@ function choice(name, legend, options, chosen, changed) {
     made.append(input, element("label", { htmlFor: id }, label));
   });
   return made;
+}
+
+// A switch between a linear and a logarithmic scale; `changed` gets whether it is logarithmic.
+function scaleChoice(id, isLog, changed) {
+  const options = [["linear", "Linear"], ["log", "Log"]];
+  return choice(id + "-scale", "Scale", options, isLog ? "log" : "linear", value => changed(value === "log"));
 }
 
 // Calls `resized` when the element is no longer as wide as what was drawn in it. Widths depend

@@ -38,10 +38,7 @@ function logSplits(u, side, low, high) {
 // A grid of powers of ten.
 const logAxis = options => ({ splits: logSplits, filter: (u, splits) => splits, ...options });
 
-const markerStyle = line => {
-  const dash = line ? line.dash || dashOf(line.run) : [];
-  return dash.length === 0 ? "solid" : dash[0] > 3 ? "dashed" : "dotted";
-};
+const dashFor = line => line.dash || dashOf(line.run);
 const colourFor = line => runColour(line.tint ?? line.run);
 
 // series: [{run, label, x: [], y: [], tint, dash, width, alpha, fill, stepped}]
@@ -51,7 +48,7 @@ function lines(place, { series, x, y, marks = [] }) {
   const table = () => uPlot.join(series.map(line => [line.x, line.y]));
   const options = width => ({
     width, height: HEIGHT, padding: [10, 26, 0, 0],
-    legend: { live: true, markers: { width: 3, dash: (u, at) => markerStyle(series[at - 1]) } },
+    legend: { live: true, markers: { show: true, width: 0, fill: () => "none" } },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
     scales: { x: { time: false, ...x.scale }, y: y.scale || { range: zeroed } },
     axes: [axis(x.label, x.format, x.axis), yAxis(y.label, y.format, y.axis)],
@@ -61,21 +58,23 @@ function lines(place, { series, x, y, marks = [] }) {
         label: line.label,
         stroke: () => colourFor(line),
         width: line.width || 1.75,
-        dash: line.dash || dashOf(line.run),
+        dash: dashFor(line),
         fill: line.fill ? () => colourFor(line) + "22" : undefined,
         paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         alpha: line.alpha || 1,
-        points: { show: series.length > 0 && line.x.length < 3 },
-        spanGaps: true,
+        points: { show: line.points || line.x.length < 3, size: 6 },
+        spanGaps: !line.gaps,
         show: !hidden.has(line.run),
         value: (u, value) => value === null || value === undefined ? NONE : y.exact(value),
       })),
     ],
-    hooks: { draw: [u => drawMarks(u, marks, hidden)] },
+    hooks: { draw: [u => drawMarks(u, marks, hidden), u => drawIntervals(u, series, hidden)] },
   });
   const build = () => {
     if (plot) plot.destroy();
     plot = new uPlot(options(Math.max(240, host.clientWidth)), table(), host);
+    const rows = host.querySelectorAll(".u-legend .u-series");
+    series.forEach((line, at) => rows[at + 1].querySelector(".u-marker").append(lineKey(colourFor(line), dashFor(line), line.width || 2)));
   };
   build();
   onResize(host, () => plot.width, width => plot.setSize({ width: Math.max(240, width), height: HEIGHT }));
@@ -94,9 +93,8 @@ function lines(place, { series, x, y, marks = [] }) {
     },
   });
   return {
-    replace: (next, nextX) => {
-      series = next;
-      if (nextX) x = nextX;
+    replace: (next, nextX = x, nextY = y) => {
+      [series, x, y] = [next, nextX, nextY];
       build();
     },
     marks: next => { marks = next; },
@@ -108,20 +106,54 @@ function zeroed(u, low, high) {
   return [0, high > 0 ? high * 1.06 : 1];
 }
 
-// Vertical dashed lines at the end of each run's warm-up.
-function drawMarks(u, marks, hidden) {
-  const { ctx, bbox } = u;
+// Logarithmic, a little wider than the values.
+const logScale = { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] };
+
+// With more marks than this, texts would hide the lines.
+const MARK_TEXTS_MAX = 12;
+
+// Bars from `y - half` to `y + half` of series that have `half`.
+function drawIntervals(u, series, hidden) {
+  const { ctx } = u, ratio = window.devicePixelRatio || 1;
   ctx.save();
-  marks.forEach(mark => {
-    if (hidden.has(mark.run) || mark.x <= u.scales.x.min || mark.x >= u.scales.x.max) return;
+  ctx.lineWidth = 1.25 * ratio;
+  series.filter(line => line.half && !hidden.has(line.run)).forEach(line => line.half.forEach((half, at) => {
+    if (!half) return;
+    const x = Math.round(u.valToPos(line.x[at], "x", true)), cap = 3 * ratio;
+    const [top, bottom] = [1, -1].map(side => Math.round(u.valToPos(line.y[at] + side * half, "y", true)));
+    ctx.strokeStyle = colourFor(line);
+    ctx.beginPath();
+    for (const [from, to] of [[[x, top], [x, bottom]], [[x - cap, top], [x + cap, top]], [[x - cap, bottom], [x + cap, bottom]]]) {
+      ctx.moveTo(...from);
+      ctx.lineTo(...to);
+    }
+    ctx.stroke();
+  }));
+  ctx.restore();
+}
+
+// Vertical lines at the marks; those without a text, such as the end of a warm-up, are dashed.
+function drawMarks(u, marks, hidden) {
+  const { ctx, bbox } = u, ratio = window.devicePixelRatio || 1;
+  const shown = marks.filter(mark => !hidden.has(mark.run) && mark.x > u.scales.x.min && mark.x < u.scales.x.max);
+  const texts = shown.filter(mark => mark.text).length <= MARK_TEXTS_MAX;
+  ctx.save();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textBaseline = "top";
+  shown.forEach((mark, number) => {
     const at = Math.round(u.valToPos(mark.x, "x", true));
-    ctx.strokeStyle = runColour(mark.run);
+    ctx.strokeStyle = ctx.fillStyle = mark.text && !MANY ? css("--ink") : runColour(mark.run);
     ctx.globalAlpha = .7;
-    ctx.setLineDash([3, 4]);
+    ctx.setLineDash(mark.text ? [] : [3 * ratio, 4 * ratio]);
     ctx.beginPath();
     ctx.moveTo(at, bbox.top);
     ctx.lineTo(at, bbox.top + bbox.height);
     ctx.stroke();
+    if (!mark.text || !texts) return;
+    const left = at + ctx.measureText(mark.text).width + 4 * ratio > bbox.left + bbox.width;
+    ctx.globalAlpha = 1;
+    ctx.textAlign = left ? "right" : "left";
+    ctx.fillText(mark.text, at + (left ? -4 : 4) * ratio, bbox.top + (2 + number % 4 * 13) * ratio);
   });
   ctx.restore();
 }

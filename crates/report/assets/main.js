@@ -48,7 +48,7 @@ function latency() {
   const words = perRun(DRAWN, run => `median ${quantity("ns", p(run).p50)}${p99(p(run))}, maximum ${quantity("ns", p(run).max)}`);
   const x = {
     label: "Latency", name: "Latency", format: value => quantity("ns", value, 2), exact: value => quantity("ns", value),
-    scale: { distr: 3, log: 10, range: (u, low, high) => low > 0 ? [low * .85, high * 1.2] : [1, 10] },
+    scale: logScale,
     axis: logAxis({ space: 40 }),
   };
   const cdf = figure(grid, {
@@ -126,7 +126,7 @@ function latencyMaps(grid) {
     return {
       layers: [{ map, colour: ramp, alpha: () => 1, most, columnSeconds: series.bucket_ns * map.step / 1e9 }],
       low, high, log: true, ...mapTime(run),
-      tick: { format: value => quantity("ns", value) }, warmup: run.pictures.warmup_end_ns / 1e9,
+      tick: { format: value => quantity("ns", value) },
     };
   }, () => rampKey("1", `${number(most)} requests per cell`));
 }
@@ -136,7 +136,11 @@ function mapTime(run) {
   const ends = DRAWN.map(endSeconds);
   const shared = Math.max(...ends) <= 3 * Math.min(...ends);
   const end = shared ? Math.max(...ends) : endSeconds(run);
-  return { endSeconds: end, timeUnit: unitFor("s", end) };
+  const instants = [
+    { seconds: run.pictures.warmup_end_ns / 1e9, dash: [3, 4] },
+    ...run.pictures.marks.map(mark => ({ seconds: mark.ns / 1e9, dash: [] })),
+  ];
+  return { endSeconds: end, timeUnit: unitFor("s", end), instants };
 }
 
 // ---- over time
@@ -160,28 +164,47 @@ function timeAxis() {
   };
 }
 
-function warmups() {
-  return DRAWN.filter(run => run.pictures.warmup_end_ns > 0).map(run => ({
-    run: run.index, x: run.pictures.warmup_end_ns / (state.axis === "share" ? run.pictures.end_ns : 1e9),
-  }));
+// Ends of warm-ups, failures and rebuilds.
+function marks() {
+  return DRAWN.flatMap(run => {
+    const { warmup_end_ns: warmup, end_ns: end, marks } = run.pictures;
+    const mark = (ns, text) => ({ run: run.index, x: ns / (state.axis === "share" ? end : 1e9), text });
+    return [...warmup > 0 ? [mark(warmup)] : [], ...marks.map(({ ns, what }) => mark(ns, words(what)))];
+  });
 }
 
-// A line chart over time. `make(run)` gives its series [{text, y, ...}].
 // Lines of the components of one run: by colour with one run, else by dash.
-const apart = at => MANY ? { dash: DASHES[at % DASHES.length] } : { tint: at };
+const apart = at => MANY ? { dash: DASHES[at % DASHES.length] } : { tint: at, dash: DASHES[at % DASHES.length] };
 // One line per component, named where a run has several or there is one run.
-const partLines = (gauges, y) => gauges.map((gauge, at) => ({ text: gauges.length > 1 || !MANY ? gauge.path : "", y: y(gauge), ...apart(at) }));
+const partLines = (gauges, y) => gauges.map((gauge, at) => gauges.length > 1 ? { text: gauge.path, y: y(gauge), ...apart(at) }
+  : { text: MANY ? "" : gauge.path, y: y(gauge) });
 
-function timeChart(grid, options, y, make) {
+// A line chart over time. `make(run, view)` gives the lines of a run: [{text, y, ...}]. `views`
+// are [key, label] to choose from; `log` offers a logarithmic scale, "first" starts with it.
+function timeChart(grid, { views = [], log, ...options }, y, make) {
   const place = figure(grid, options);
-  const build = () => DRAWN.flatMap(run => make(run).map(({ text, y, ...rest }) => ({
-    run: run.index, label: label(run, text), x: times(run, y.length), y, dash: [], ...rest,
+  let view = views.length > 0 ? views[0][0] : undefined, isLog = log === "first";
+  const shown = values => isLog ? values.map(value => value > 0 ? value : null) : values;
+  const build = () => DRAWN.flatMap(run => make(run, view).map(({ text, y, ...rest }) => ({
+    run: run.index, label: label(run, text), x: times(run, y.length), y: shown(y), dash: MANY ? dashOf(run.index) : [], gaps: isLog, ...rest,
   })));
-  const chart = lines(place, { x: timeAxis(), y, series: build(), marks: warmups() });
-  timed.push(() => {
-    chart.marks(warmups());
-    chart.replace(build(), timeAxis());
-  });
+  const side = () => isLog ? { ...y, scale: logScale, axis: logAxis({}) } : y;
+  const chart = lines(place, { x: timeAxis(), y: side(), series: build(), marks: marks() });
+  const redo = () => {
+    chart.marks(marks());
+    chart.replace(build(), timeAxis(), side());
+  };
+  timed.push(redo);
+  const choices = element("div", { className: "choices" });
+  if (views.length > 0) choices.append(choice(options.id + "-view", "Shown", views, view, value => {
+    view = value;
+    redo();
+  }));
+  if (log) choices.append(scaleChoice(options.id, isLog, value => {
+    isLog = value;
+    redo();
+  }));
+  place.top.append(choices);
 }
 
 // Rows of [time, a column per run and row of `columns`: [title, key or function, format]].
@@ -211,37 +234,64 @@ const perSecond = (run, values) => values.map((value, at) => {
 const added = (one, other) => one.map((value, at) => value + other[at]);
 
 function overTime() {
-  const grid = section("time", "Over time", "Means over equal intervals. A dashed vertical line marks the end of a run's warm-up.");
+  const grid = section("time", "Over time", "Means over equal intervals. A dashed vertical line marks the end of a run's warm-up, a solid one a failure or a rebuild.");
   const rate = value => number(value, 4);
+  percentiles(grid);
   timeChart(grid, {
-    id: "throughput", title: "Throughput",
+    id: "throughput", title: "Throughput", log: true,
     caption: perRun(RUNS, run => `${number(run.results.throughput.iops, 4)} per second on average`),
     table: () => timeTable([["requests/s", run => perSecond(run, added(seriesOf(run).reads, seriesOf(run).writes)), rate]]),
   }, { label: "Requests per second", format: rate, exact: value => rate(value) + "/s" }, run => {
     const { reads, writes } = seriesOf(run);
     return MANY ? [{ y: perSecond(run, added(reads, writes)) }]
-      : [{ text: "Reads", y: perSecond(run, reads), tint: 0 }, { text: "Writes", y: perSecond(run, writes), tint: 1 }];
+      : [{ text: "Reads", y: perSecond(run, reads), tint: 0 }, { text: "Writes", y: perSecond(run, writes), tint: 1, dash: DASHES[1] }];
   });
   const bytes = run => perSecond(run, added(seriesOf(run).read_bytes, seriesOf(run).write_bytes)).map(value => value === null ? null : value / 1e6);
   timeChart(grid, {
-    id: "bandwidth", title: "Bandwidth",
+    id: "bandwidth", title: "Bandwidth", log: true,
     caption: perRun(RUNS, run => `${quantity("rate", run.results.throughput.bytes_per_s)} on average`),
     table: () => timeTable([["MB/s", bytes, rate]]),
   }, { label: "MB/s, reads and writes", format: rate, exact: value => number(value) + " MB/s" }, run => [{ text: MANY ? "" : "Reads and writes", y: bytes(run) }]);
   timeChart(grid, {
-    id: "outstanding", title: "Requests in flight",
+    id: "outstanding", title: "Requests in flight", log: true,
     caption: "Requests outstanding, mean" + (MANY ? " over each interval." : " and maximum over each interval."),
     table: () => timeTable([["mean", run => seriesOf(run).outstanding.mean, rate], ["maximum", run => seriesOf(run).outstanding.max, rate]]),
   }, { label: "Requests in flight", format: rate, exact: rate }, run => {
     const { mean, max } = seriesOf(run).outstanding;
-    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Maximum", y: max, tint: 1, width: 1 }];
+    return MANY ? [{ y: mean }] : [{ text: "Mean", y: mean }, { text: "Maximum", y: max, tint: 1, dash: DASHES[1] }];
   });
   if (DRAWN.some(run => seriesOf(run).queue_depth.length > 0)) {
     timeChart(grid, {
-      id: "queue", title: "Queue depth", caption: "Requests queued in schedulers, mean over each interval.",
+      id: "queue", title: "Queue depth", log: true, caption: "Requests queued in schedulers, mean over each interval.",
       table: () => timeTable([["queued", run => queueTotal(run), rate]]),
     }, { label: "Queue depth", format: rate, exact: rate }, run => partLines(seriesOf(run).queue_depth, gauge => gauge.mean));
   }
+}
+
+// Median, 99th percentile and maximum per interval; with several runs one of them at a time.
+function percentiles(grid) {
+  if (!DRAWN.some(run => has(seriesOf(run).latency_ns_max))) return;
+  const ns = value => quantity("ns", value);
+  const views = [["p99", "p99"], ["p50", "Median"], ["max", "Maximum"]];
+  const values = (run, key) => seriesOf(run)["latency_ns_" + key];
+  timeChart(grid, {
+    id: "percentiles", title: "Latency percentiles over time", wide: true, log: "first", views: MANY ? views : [],
+    caption: "Median, 99th percentile (both within 6.3 %) and maximum of the requests completed in each interval.",
+    table: () => timeTable(views.map(([key, name]) => [name, run => values(run, key), ns])),
+  }, { label: "Latency", format: value => quantity("ns", value, 2), exact: ns }, (run, view) => MANY ? [{ y: values(run, view) }]
+    : views.map(([key, text], at) => ({ text, y: values(run, key), tint: [1, 0, 3][at], dash: DASHES[[1, 0, 2][at]] })));
+  eventList(grid);
+}
+
+// The marked instants as a table.
+function eventList(grid) {
+  const rows = DRAWN.flatMap(run => run.pictures.marks.map(mark => [quantity("s", mark.ns / 1e9, 6), ...MANY ? [run.name] : [], mark.path, words(mark.what)]));
+  if (rows.length === 0) return;
+  const more = sum(DRAWN.map(run => run.pictures.marks_left_out));
+  const list = details("Failures and rebuilds", () => ({ head: ["Time", ...MANY ? ["Run"] : [], "Component", "Event"], rows }));
+  list.firstChild.textContent = `Failures and rebuilds: ${number(rows.length)}` + (more > 0 ? ` and ${number(more)} later ones, not marked` : "");
+  list.className = "events";
+  grid.parentElement.insertBefore(list, grid);
 }
 
 function queueTotal(run) {
@@ -278,7 +328,7 @@ function addresses() {
     }));
     return {
       layers, low: 0, high: maximum, log: false, ...mapTime(run),
-      tick: { unit, format: value => `${number(value / unit)} ${name}` }, warmup: run.pictures.warmup_end_ns / 1e9,
+      tick: { unit, format: value => `${number(value / unit)} ${name}` },
     };
   }, () => ["Reads", "Writes"].flatMap((text, at) => {
     const key = element("span", { className: "key" });
@@ -297,11 +347,10 @@ function sameAddresses(runs) {
 // ---- latency breakdown
 
 function latencyBreakdown() {
-  const grid = section("breakdown", "Latency breakdown", "Mean latency of a request by phase. Bars are scaled to equal width; the number at the right is the mean latency.");
+  const grid = section("breakdown", "Latency breakdown", "Mean latency of a request by phase. Bars are scaled to equal width; the number at the right is their sum.");
   const kinds = [["All requests", "all"], ["Reads", "read"], ["Writes", "write"], ["Slowest 1 %", "slowest"]];
   const parts = (run, kind) => kind === "slowest" ? run.results.breakdown_ns.slowest.parts : run.results.breakdown_ns[kind];
-  const order = Object.keys(PHASE_COLOURS);
-  const sets = kinds.map(([name, kind]) => ({
+  const setsOf = order => kinds.map(([name, kind]) => ({
     name,
     rows: RUNS.map(run => {
       const pieces = order.map(part => [part, parts(run, kind)[part] || 0]);
@@ -311,6 +360,7 @@ function latencyBreakdown() {
       return { run: run.index, name: run.name, pieces, total, value: quantity("ns", total) + note };
     }).filter(row => row.total > 0),
   })).filter(set => set.rows.length > 0);
+  const order = Object.keys(PHASE_COLOURS), sets = setsOf(order);
   if (sets.length === 0) return;
   const largest = row => row.pieces.reduce((best, piece) => piece[1] > best[1] ? piece : best);
   const summary = perRun(sets[0].rows, row => `mostly ${words(largest(row)[0])} (${percent(largest(row)[1] / row.total, 2)} of ${row.value})`);
@@ -321,7 +371,11 @@ function latencyBreakdown() {
       rows: order.map((part, at) => [words(part), ...sets.flatMap(set => set.rows.map(row => quantity("ns", row.pieces[at][1])))]),
     }),
   });
-  bars(place, sets, PHASE_COLOURS, value => quantity("ns", value));
+  const chart = bars(place, sets, PHASE_COLOURS, value => quantity("ns", value));
+  const queued = RUNS.some(run => parts(run, "all").queue > 0), served = setsOf(order.filter(part => part !== "queue"));
+  if (queued && served.length > 0) place.top.append(choice("queue-time", "Time in queues", [["with", "With queue"], ["without", "Without queue"]], "with", value => {
+    chart.replace(value === "with" ? sets : served);
+  }));
 }
 
 // ---- page
@@ -344,12 +398,14 @@ function controls() {
   bar.hidden = false;
 }
 
+// The lines of the runs, in the summary and the controls.
 function swatches() {
-  document.querySelectorAll(".summary .run").forEach(cell => {
-    if (MANY) cell.style.setProperty("--swatch", `var(--run${cell.dataset.run % COLOURS})`);
-    else cell.classList.remove("run");
+  document.querySelectorAll("#controls .key").forEach(key => key.replaceChildren(runKey(Number(key.dataset.run))));
+  if (MANY) document.querySelectorAll(".summary .run").forEach(cell => {
+    const old = cell.querySelector("svg");
+    if (old) old.remove();
+    cell.prepend(runKey(Number(cell.dataset.run)));
   });
-  document.querySelectorAll("#controls .key").forEach(key => { key.style.borderColor = runColour(Number(key.dataset.run)); });
 }
 
 start();

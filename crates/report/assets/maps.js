@@ -82,15 +82,15 @@ function frame(context, box, xTicks, yTicks, label) {
 }
 
 // layers: [{map, colour(share) -> [r, g, b], alpha(share)}]; draws and returns cells coloured.
-function drawMap(canvas, { layers, low, high, log, endSeconds, timeUnit, tick, warmup }) {
+function drawMap(canvas, { layers, low, high, log, endSeconds, timeUnit, tick, instants, height = MAP_HEIGHT }) {
   const width = Math.max(260, canvas.parentElement.clientWidth), ratio = window.devicePixelRatio || 1;
   canvas.width = width * ratio;
-  canvas.height = MAP_HEIGHT * ratio;
+  canvas.height = height * ratio;
   canvas.style.width = width + "px";
-  canvas.style.height = MAP_HEIGHT + "px";
+  canvas.style.height = height + "px";
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  const box = { left: LEFT, right: width - RIGHT, top: TOP, bottom: MAP_HEIGHT - BOTTOM };
+  const box = { left: LEFT, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };
   const scale = log ? Math.log : value => value;
   const [from, to] = [scale(low), scale(high)];
   const toY = value => box.bottom - (scale(value) - from) / (to - from) * (box.bottom - box.top);
@@ -100,14 +100,14 @@ function drawMap(canvas, { layers, low, high, log, endSeconds, timeUnit, tick, w
   context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
   context.clip();
   let coloured = 0;
-  for (const { map, colour, alpha, most, columnSeconds } of layers) {
+  for (const { map, colour, alpha, most, columnSeconds, linear } of layers) {
     const full = Math.log1p(most);
     for (let column = 0; column < map.columns; column++) {
       const left = Math.floor(toX(column * columnSeconds)), right = Math.ceil(toX((column + 1) * columnSeconds));
       for (let row = 0; row < map.rows; row++) {
         const count = map.counts[column * map.rows + row];
         if (!count) continue;
-        const shade = Math.log1p(count) / full;
+        const shade = linear ? Math.min(1, count / most) : Math.log1p(count) / full;
         const [red, green, blue] = colour(shade);
         context.fillStyle = `rgba(${red},${green},${blue},${alpha(shade)})`;
         const bottom = Math.round(toY(Math.max(low, map.bounds[row]))), top = Math.round(toY(map.bounds[row + 1]));
@@ -116,47 +116,46 @@ function drawMap(canvas, { layers, low, high, log, endSeconds, timeUnit, tick, w
       }
     }
   }
-  if (warmup > 0 && warmup < endSeconds) {
-    context.strokeStyle = css("--ink");
-    context.setLineDash([3, 4]);
+  context.strokeStyle = css("--ink");
+  instants.filter(({ seconds }) => seconds > 0 && seconds < endSeconds).forEach(({ seconds, dash }) => {
+    context.setLineDash(dash);
     context.beginPath();
-    context.moveTo(Math.round(toX(warmup)) + .5, box.top);
-    context.lineTo(Math.round(toX(warmup)) + .5, box.bottom);
+    context.moveTo(Math.round(toX(seconds)) + .5, box.top);
+    context.lineTo(Math.round(toX(seconds)) + .5, box.bottom);
     context.stroke();
-  }
+  });
   context.restore();
   const [unit, name] = timeUnit;
   const xTicks = linearTicks(0, endSeconds / unit, Math.max(2, width / 110)).map(at => [toX(at * unit), number(at)]);
   let yTicks = log ? logTicks(low, high) : linearTicks(0, high / tick.unit, 4).map(at => at * tick.unit);
+  if (tick.whole) yTicks = yTicks.filter(Number.isInteger);
   frame(context, box, xTicks, yTicks.map(at => [toY(at), tick.format(at)]), `Simulated time (${name})`);
   return coloured;
 }
 
-// One canvas per run in the figure. `describe(run)` gives what drawMap needs, or null.
-function maps(place, runs, describe, legend) {
+// One canvas per item, mostly runs, in the figure. `describe(run, item)` gives what drawMap needs.
+function maps(place, items, describe, legend, named = MANY) {
   const host = element("div", { className: "maps" });
   place.chart.append(host);
   let coloured = 0;
-  const drawings = runs.map(({ name, index }) => {
+  const drawings = items.map(item => {
+    const { name, index } = item;
     const canvas = element("canvas", {});
     const title = element("p", {});
-    if (MANY) {
-      const key = element("span", { className: "key" });
-      key.style.borderColor = runColour(index);
-      title.append(key, name);
-    }
+    if (named) title.append(name);
+    if (MANY) title.prepend(runKey(index));
     const box = element("div", { className: "map" }, title, element("div", {}, canvas));
     host.append(box);
-    const draw = () => { coloured += drawMap(canvas, describe(index)); };
+    const draw = () => { coloured += drawMap(canvas, describe(index, item)); };
     draw();
-    return { index, box, draw, key: title.firstChild };
+    return { index, box, draw, title };
   });
   const scale = element("div", { className: "scale" });
   place.chart.append(scale);
   const redraw = () => {
     coloured = 0;
     drawings.forEach(drawing => {
-      if (drawing.key) drawing.key.style.borderColor = runColour(drawing.index);
+      if (MANY) drawing.title.firstChild.replaceWith(runKey(drawing.index));
       drawing.draw();
     });
     scale.replaceChildren(...legend());

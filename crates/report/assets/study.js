@@ -1,5 +1,6 @@
 // Figures of a reproduction: line charts below the claims of each study.
 const STUDIES = JSON.parse(document.getElementById("data").textContent);
+const MANY = true;
 
 const QUANTITIES = ["ns", "s", "bytes", "rate", "joules"];
 

@@ -1,10 +1,25 @@
 // Common to all pages: light and dark theme, list of sections, drawing status.
+const fragment = new URLSearchParams(location.hash.slice(1));
+
+// For pictures in documents: with `only=cdf,parts` in the fragment the page has these figures alone.
+function only() {
+  const wanted = (fragment.get("only") || "").split(",").filter(Boolean);
+  if (wanted.length === 0) return;
+  document.body.classList.add("only");
+  wanted.forEach(id => {
+    const figure = document.getElementById(id);
+    if (!figure) return;
+    figure.classList.add("wanted");
+    figure.closest("section").classList.add("wanted");
+  });
+}
+
 const isDark = () => document.documentElement.dataset.theme === "dark";
 
 // Calls `themed` when the colours have changed.
 function theme(themed) {
   const button = document.getElementById("theme"), wanted = matchMedia("(prefers-color-scheme: dark)");
-  const asked = new URLSearchParams(location.hash.slice(1)).get("theme");
+  const asked = fragment.get("theme");
   const set = dark => {
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     button.textContent = dark ? "Light" : "Dark";
@@ -28,6 +43,7 @@ function navigation() {
 
 // Reports, to tests and screen readers, whether every chart has been drawn.
 function report() {
+  only();
   let drawn = 0;
   charts.forEach(chart => {
     const done = chart.inked();

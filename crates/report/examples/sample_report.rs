@@ -7,11 +7,12 @@ use hybridsim_cache::CacheEvent;
 use hybridsim_disk::DiskEvent;
 use hybridsim_engine::{
     CommonEvent, ComponentId, ComponentInfo, Event, EventRecord, EventSink, LatencyPhase, Lba, Op,
-    PowerState, SimDuration, SimTime, Stream,
+    PowerState, RedundancyChange, SimDuration, SimTime, Stream,
 };
 use hybridsim_flash::event::joules::{ERASES, PROGRAMS, READS};
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashEvent, FlashUnit};
 use hybridsim_observe::{Cost, Detail, EndedBy, Ending, Label, Recorder, Warmup};
+use hybridsim_report::diagram::{self, Item, Shape};
 use hybridsim_report::{Run, html, terminal};
 
 const REQUESTS: u64 = 40_000;
@@ -207,7 +208,21 @@ impl Server {
         self.free_ns = end;
     }
 
+    /// A failed member and its rebuild, as arrays report them.
+    fn failure(&mut self) {
+        let (half, took) = (self.arrival_ns / 2, SimDuration::from_ns(self.arrival_ns / 5));
+        let change = |change, degraded, took| CommonEvent::Redundancy { change, degraded, took };
+        let none = SimDuration::ZERO;
+        self.emit(half, HOST, change(RedundancyChange::MemberFailed, 1, none));
+        self.emit(half, HOST, change(RedundancyChange::RebuildStarted, 1, none));
+        let end = half + took.as_ns();
+        self.emit(end, HOST, change(RedundancyChange::RebuildEnded, 0, took));
+    }
+
     fn finish(&mut self, kind: &str) -> u64 {
+        if kind == "hybrid" {
+            self.failure();
+        }
         let end = self.free_ns.max(self.arrival_ns) + 1;
         for node in [DISK, FLASH] {
             let used = kind == "hybrid" || (node == DISK) == (kind == "disk");
@@ -251,6 +266,22 @@ fn nodes(kind: &str) -> Vec<(String, ComponentInfo)> {
     vec![("system".into(), host), ("system/disk".into(), disk), ("system/flash".into(), flash)]
 }
 
+/// The system, for its diagram.
+fn system(kind: &str) -> Item {
+    let item = |name: &str, shape, children| {
+        let lines = vec!["made up".to_owned(), "10 GB".to_owned()];
+        Item { name: name.to_owned(), lines, shape, copies: 1, children }
+    };
+    let (disk, flash) =
+        (|| item("disk", Shape::Disk, Vec::new()), || item("flash", Shape::Chip, Vec::new()));
+    let below = match kind {
+        "disk" => disk(),
+        "ssd" => flash(),
+        _ => item("hybrid", Shape::Box, vec![flash(), disk()]),
+    };
+    item("host", Shape::Box, vec![below])
+}
+
 /// A made-up run of a `disk`, an `ssd` or a `hybrid`.
 pub fn run(kind: &str, title: &str) -> Run {
     let mut server = Server::new(kind);
@@ -268,7 +299,10 @@ pub fn run(kind: &str, title: &str) -> Run {
         versions: [("hybridsim".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
     };
     let cost = Cost { wall_s: 0.02, peak_rss_bytes: Some(30 << 20) };
-    let finished = recorder.finish(ending, label, cost, Vec::new());
+    let mut finished = recorder.finish(ending, label, cost, Vec::new());
+    if let Some(pictures) = &mut finished.pictures {
+        pictures.diagram = diagram::inline(title, &system(kind));
+    }
     let scenario_text = format!("title = \"{title}\"\nseed = 7\n\n[device]\nkind = \"{kind}\"\n");
     Run { results: finished.results, pictures: finished.pictures, scenario_text }
 }

@@ -93,6 +93,15 @@ impl Item {
 
 /// The diagram as a self-contained SVG that follows the reader's light or dark theme.
 pub fn svg(title: &str, root: &Item) -> String {
+    format!("{}\n", document(title, root, Some(STYLE)))
+}
+
+/// The diagram as an SVG element for a page that has the styles, such as the report.
+pub fn inline(title: &str, root: &Item) -> String {
+    document(title, root, None).set("class", "diagram").to_string()
+}
+
+fn document(title: &str, root: &Item, style: Option<&str>) -> Document {
     let placed = Placed::new(root);
     let (width, height) = (placed.width + 2.0 * MARGIN, placed.height() + 2.0 * MARGIN);
     let mut group = Group::new().set("transform", format!("translate({MARGIN} {MARGIN})"));
@@ -103,10 +112,8 @@ pub fn svg(title: &str, root: &Item) -> String {
         .set("width", width.ceil())
         .set("height", height.ceil())
         .set("role", "img")
-        .add(Title::new(title))
-        .add(Style::new(STYLE))
-        .add(group);
-    format!("{document}\n")
+        .add(Title::new(title));
+    style.into_iter().fold(document, |document, style| document.add(Style::new(style))).add(group)
 }
 
 /// An item with its size and that of its subtree.
@@ -275,6 +282,10 @@ mod tests {
             assert_eq!(picture.matches(&format!("\n{name}")).count(), 1, "{name}\n{picture}");
         }
         assert!(!picture.contains("<b>") && picture.contains("a &lt;title&gt;"), "{picture}");
+        assert!(picture.contains("<style>"));
+        let inside = inline("a <title>", &item("<b>", Shape::Box, Vec::new()));
+        assert!(inside.starts_with("<svg ") && !inside.contains("<style>"), "{inside}");
+        assert!(!inside.contains("<b>") && inside.contains("a &lt;title&gt;"), "{inside}");
         assert_eq!(picture.matches("<ellipse").count(), 3);
     }
 

@@ -1,6 +1,7 @@
 //! The metrics of the summary table, with units and number of digits.
 
 use hybridsim_observe::RunResults;
+use hybridsim_observe::results::Redundancy;
 
 /// A metric of all runs, formatted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,12 @@ fn has_warmup(run: &RunResults) -> bool {
     run.warmup.ns > 0 || run.warmup.requests > 0
 }
 
+/// The maximum over all arrays.
+fn redundancy(run: &RunResults, value: fn(&Redundancy) -> Option<u64>) -> Option<f64> {
+    let arrays = run.components.values().filter_map(|component| component.redundancy.as_ref());
+    arrays.filter_map(value).max().map(|ns| ns as f64)
+}
+
 const KINDS: &[Kind] = &[
     Kind { group: "Work", label: "Requests", units: COUNT, value: |run| Some(run.requests as f64) },
     Kind {
@@ -85,6 +92,18 @@ const KINDS: &[Kind] = &[
         label: "Requests lost",
         units: COUNT,
         value: |run| (run.power_cuts > 0).then_some(run.requests_lost as f64),
+    },
+    Kind {
+        group: "Work",
+        label: "Degraded",
+        units: LENGTH,
+        value: |run| redundancy(run, |it| Some(it.degraded_ns)),
+    },
+    Kind {
+        group: "Work",
+        label: "Longest rebuild",
+        units: LENGTH,
+        value: |run| redundancy(run, |it| it.rebuild_ns_max),
     },
     Kind { group: "Latency", label: "Mean", units: TIME, value: |run| run.latency_ns.all.mean },
     Kind {

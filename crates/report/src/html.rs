@@ -55,6 +55,12 @@ struct Source<'a> {
 }
 
 #[derive(Serialize)]
+struct Diagram {
+    name: String,
+    svg: String,
+}
+
+#[derive(Serialize)]
 struct Note {
     name: String,
     text: String,
@@ -82,6 +88,7 @@ pub fn page(title: &str, runs: &[Run]) -> String {
         groups => Value::from(Serde(groups(&figures))),
         notes => Value::from(Serde(notes(runs, &names))),
         unfinished => unfinished(runs, &names),
+        diagrams => Value::from(Serde(diagrams(runs, &names))),
         sources => Value::from(Serde(sources)),
         licence => LICENCE,
         policy => policy(&script, &style),
@@ -119,6 +126,15 @@ fn groups(figures: &[Figure]) -> Vec<Group<'_>> {
         }
     }
     groups
+}
+
+/// The systems of the runs that have a diagram.
+fn diagrams(runs: &[Run], names: &[String]) -> Vec<Diagram> {
+    let drawn = runs.iter().zip(names).filter_map(|(run, name)| {
+        let svg = &run.pictures.as_ref()?.diagram;
+        (!svg.is_empty()).then(|| Diagram { name: name.clone(), svg: svg.clone() })
+    });
+    drawn.collect()
 }
 
 /// Names of the runs that stopped early.
@@ -161,13 +177,16 @@ fn data(runs: &[Run], names: &[String]) -> String {
     struct Entry<'a> {
         name: &'a str,
         results: &'a hybridsim_observe::RunResults,
-        pictures: &'a Option<hybridsim_observe::Pictures>,
+        pictures: Option<hybridsim_observe::Pictures>,
     }
-    let entries: Vec<Entry<'_>> = runs
-        .iter()
-        .zip(names)
-        .map(|(run, name)| Entry { name, results: &run.results, pictures: &run.pictures })
-        .collect();
+    let entry = |(run, name)| {
+        let (run, name): (&'_ Run, &'_ String) = (run, name);
+        // The page itself has the diagram.
+        let mut pictures = run.pictures.clone();
+        pictures.iter_mut().for_each(|pictures| pictures.diagram.clear());
+        Entry { name, results: &run.results, pictures }
+    };
+    let entries: Vec<Entry<'_>> = runs.iter().zip(names).map(entry).collect();
     embed(&entries)
 }
 

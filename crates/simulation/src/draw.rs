@@ -9,15 +9,23 @@ use std::collections::BTreeMap;
 
 /// The diagram of `scenario`, whose components were built into `system`, as SVG.
 pub fn svg(scenario: &Scenario, system: &ComponentTree) -> String {
+    diagram::svg(&scenario.title, &host(scenario, system))
+}
+
+/// The same diagram as part of a report.
+pub fn inline(scenario: &Scenario, system: &ComponentTree) -> String {
+    diagram::inline(&scenario.title, &host(scenario, system))
+}
+
+/// The host, with the system below it.
+fn host(scenario: &Scenario, system: &ComponentTree) -> Item {
     let mut capacities = BTreeMap::new();
     gather(system, &mut capacities);
     let mut lines = vec![format!("{} loop", scenario.host.text("mode"))];
     lines.push(format!("depth {}", scenario.host.count("queue_depth")));
     lines.push(scenario.host.entry("scheduler").name.clone());
     let below = vec![item(scenario, &scenario.components[scenario.system], &capacities)];
-    let host =
-        Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below };
-    diagram::svg(&scenario.title, &host)
+    Item { name: "host".to_owned(), lines, shape: Shape::Box, copies: 1, children: below }
 }
 
 /// Capacities in sectors by part name.

@@ -1,6 +1,7 @@
 //! Runs a checked scenario: workload, host and system on one machine, observed.
 
 use crate::build;
+use crate::draw;
 pub use crate::error::RunError;
 use crate::error::section;
 use crate::progress::{MeteredSource, ReportTimer, WorkloadProgress};
@@ -91,12 +92,14 @@ pub fn run(
     let resolved = Resolved::new(scenario, registry);
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
+    let is_full = options.detail == Detail::Full;
+    let diagram = is_full.then(|| draw::inline(scenario, &root)).unwrap_or_default();
     let mut machine = Machine::new(root, scenario.run.verify);
     if let Some(every) = scenario.run.power_cut_every {
         let stream = Stream::new(scenario.seed(), "power");
         machine.fail_power(PowerFailureInjector::new(every, scenario.run.power_cuts_max, stream));
     }
-    if options.detail == Detail::Full {
+    if is_full {
         machine.enable_detailed_events();
     }
     let recorder = Recorder::new(machine.describe(), options.detail, warmup(scenario));
@@ -147,6 +150,9 @@ pub fn run(
         warnings.push(format!("the run ended early: {fault}"));
     }
     let mut finished = recorder.finish(ending, label(scenario), cost, warnings);
+    if let Some(pictures) = &mut finished.pictures {
+        pictures.diagram = diagram;
+    }
     let open = mode == Mode::Open;
     finished.results.warnings.extend(finished.behind.filter(|_| open));
     let failed = finished.failed_requests;
