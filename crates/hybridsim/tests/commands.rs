@@ -1,5 +1,5 @@
 //! Commands around runs: new scenarios, the cache of preconditioned devices, completions and manual
-//! pages, and the end of a run by a signal.
+//! pages, further columns, seeds, results of arrays that fail, and the end of a run by a signal.
 
 use serde_json::Value;
 use std::fs;
@@ -222,4 +222,87 @@ fn the_reference_has_every_entry_and_preset() {
     assert!(commands.contains("\n## hybridsim trace mrc\n"));
     let scenario = fs::read_to_string(path.join("scenario.md")).expect("sections");
     assert!(scenario.contains("| `queue_depth` |"));
+}
+
+#[test]
+fn a_sweep_over_seeds_has_intervals_and_a_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let jitter = TOY.replace("latency = \"100us\"", "latency = \"100us\"\njitter = \"50us\"");
+    let base = scenario(&folder, "base.toml", &jitter);
+    let out = folder.path().join("out").display().to_string();
+    let vary = ["sweep", &base, "--vary", "component.device.latency=100us,101us,300us"];
+    let columns =
+        ["--column", "components.device.state_ns.idle", "--column", "latency_ns.all.mean"];
+    let done = call(&[&vary[..], &["--seeds", "4", "--out", &out], &columns[2..]].concat());
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].trim_end().ends_with("latency_ns.all.mean"), "{table}");
+    assert!(lines[1].contains(" +-") && !lines[1].contains('~'), "{table}");
+    assert!(lines[2].ends_with('~') && !lines[3].contains('~'), "1 us is noise: {table}");
+    let csv = fs::read_to_string(format!("{out}/sweep.csv")).expect("the table");
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "a row for each combination");
+    assert!(rows[0].contains("mean_us,mean_us_ci95") && rows[0].contains(",seeds,"), "{csv}");
+    let points = fs::read_dir(format!("{out}/points")).expect("the points").count();
+    assert_eq!(points, 12, "a point for each seed");
+    let page = fs::read_to_string(format!("{out}/sweep.html")).expect("the page");
+    assert!(page.contains("Sweep of base") && page.contains("\"seeds\":4"));
+    let json = call(&[&vary[..], &["--seeds", "2", "--json"]].concat());
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json[0]["results"].as_array().map(Vec::len), Some(2));
+    assert!(json[0]["statistics"]["mean_us"]["ci95"].as_f64() > Some(0.0), "{json:#}");
+    assert_ne!(json[0]["results"][0]["fingerprint"], json[0]["results"][1]["fingerprint"]);
+    // A key that this device does not have; the table is there all the same.
+    let wrong = call(&[&vary[..], &columns[..2]].concat());
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stderr).contains("--column"), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stdout).contains("mean_us"));
+    let both = ["sweep", &base, "--vary", "run.seed=1,2", "--seeds", "2"];
+    assert_eq!(call(&both).status.code(), Some(2));
+}
+
+#[test]
+fn compare_shows_further_columns() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = scenario(&folder, "base.toml", TOY);
+    let show = |path: &str| call(&["compare", &base, &base, "--column", path]);
+    let done = show("latency_ns.write.count");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    let line = table.lines().find(|line| line.contains("latency_ns.write.count"));
+    let values: Vec<&str> = line.expect("the column").split_whitespace().skip(1).collect();
+    assert!(values.len() == 2 && values[0] == values[1] && values[0] != "500", "{table}");
+    let wrong = show("latency_ns.write.cont");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("count"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn an_array_reports_how_long_it_was_degraded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let device = "kind = \"constant-device\"\ncapacity = \"1MiB\"\nlatency = \"100us\"\n";
+    let devices: String =
+        (0..4).map(|at| format!("[component.d{at}]\n{device}")).collect::<Vec<_>>().join("");
+    let array = format!(
+        "[workload]\ngenerator = {{ kind = \"uniform\", requests = 2000, read = 0.5 }}\n\
+         [host]\nmode = \"closed\"\n[component.array]\nkind = \"raid5\"\n\
+         members = [\"d0\", \"d1\", \"d2\"]\nspares = [\"d3\"]\n\
+         failures = [{{ member = 1, at = \"10ms\" }}]\n{devices}"
+    );
+    let path = scenario(&folder, "array.toml", &array);
+    let out = folder.path().join("out").display().to_string();
+    let done = call(&["run", &path, "--json", "--out", &out]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let result = &json["components"]["array"];
+    assert_eq!((&result["member_failures"], &result["rebuilds"]), (&1.into(), &1.into()));
+    assert!(result["degraded_ns"].as_u64() > Some(0), "{result:#}");
+    assert_eq!(result["degraded_ns"], result["rebuild_ns_max"], "the spare is there at once");
+    assert_eq!(result["rebuild_ns_max"], result["custom"]["rebuild_ended_ns"]["max"]);
+    let page = fs::read_to_string(format!("{out}/report.html")).expect("the report");
+    for what in ["member_failed", "rebuild_started", "rebuild_ended"] {
+        assert!(page.contains(&format!("\"what\":\"{what}\"")), "{what} is marked");
+    }
+    assert!(page.contains("class=\"diagram\"") && page.contains("Longest rebuild"));
 }

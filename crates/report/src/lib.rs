@@ -1,6 +1,7 @@
 //! Results as a terminal table, JSON, a self-contained HTML file, and files for other tools.
 
 pub mod chart;
+pub mod column;
 pub mod diagram;
 pub mod figures;
 pub mod fio;
@@ -8,6 +9,7 @@ pub mod hgrm;
 pub mod html;
 pub mod json;
 pub mod study;
+pub mod sweep;
 pub mod terminal;
 pub mod timeline;
 

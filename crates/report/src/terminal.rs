@@ -1,6 +1,7 @@
 //! Results as a table for terminals.
 
-use crate::figures::{Figure, figures, number};
+use crate::column::Numbers;
+use crate::figures::{Figure, NONE, figures, number};
 use hybridsim_observe::RunResults;
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -62,6 +63,37 @@ pub fn table(runs: &[&RunResults], style: Style) -> String {
     }
     notes(&mut out, runs, &names, style);
     out
+}
+
+/// A table of the numbers at `paths` of the results, one path per line.
+///
+/// # Errors
+/// A path that the results do not have.
+pub fn columns(runs: &[&RunResults], paths: &[String], style: Style) -> Result<String, String> {
+    let numbers: Vec<Numbers> = runs.iter().map(|run| Numbers::new(run)).collect();
+    let names: Vec<String> = runs.iter().map(|run| name(run)).collect();
+    let label_width = paths.iter().map(|path| path.width()).max().unwrap_or(0);
+    let mut lines = vec![(String::new(), names)];
+    for path in paths {
+        // A component may be in some of the systems only.
+        let known = numbers.iter().any(|numbers| numbers.check(path).is_ok());
+        if let Some(first) = numbers.first().filter(|_| !known) {
+            first.check(path)?;
+        }
+        let value = |numbers: &Numbers| numbers.get(path).map_or(NONE.to_owned(), number);
+        lines.push((path.clone(), numbers.iter().map(value).collect()));
+    }
+    let width = |at: usize| lines.iter().map(|line| line.1[at].width()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..runs.len()).map(width).collect();
+    let mut out = String::new();
+    for (at, (label, values)) in lines.iter().enumerate() {
+        let mut line = format!("  {label}{}", " ".repeat(label_width - label.width()));
+        for (value, width) in values.iter().zip(&widths) {
+            line.push_str(&right(value, width + 2));
+        }
+        let _ = writeln!(out, "{}", if at == 0 { style.paint("1", &line) } else { line });
+    }
+    Ok(out)
 }
 
 fn row(

@@ -295,3 +295,49 @@ fn the_page_of_a_reproduction_is_drawn() {
         assert_eq!(problems(&visit(&browser, &page, fragment, width), 4), none);
     }
 }
+
+#[test]
+fn the_page_of_a_sweep_is_drawn() {
+    use hybridsim_report::sweep::{Cell, Column, Key, Row, Sweep, page};
+    let key = |name: &str, values: &[&str]| {
+        let values = values.iter().map(|&value| value.to_owned()).collect();
+        Key { name: name.to_owned(), values }
+    };
+    let column = |name: &str, more_is_better| Column {
+        name: name.to_owned(),
+        is_shown: true,
+        more_is_better,
+    };
+    let mut rows: Vec<Row> = (0..12)
+        .map(|at| {
+            let (size, kind, depth) = (at % 3, at / 3 % 2, at / 6);
+            let mean = (size * 3 + kind + depth) as f64 + 1.0;
+            let cell = |mean| Some(Cell { mean, half: Some(0.3), noise: at == 3 });
+            let cells = vec![cell(mean), cell(20.0 - mean)];
+            Row { at: vec![size, kind, depth], cells, error: None }
+        })
+        .collect();
+    rows[5] = Row { cells: vec![None, None], error: Some(HOSTILE.to_owned()), ..rows[5].clone() };
+    let sweep = Sweep {
+        title: HOSTILE.to_owned(),
+        seeds: 3,
+        keys: vec![
+            key("component.ssd.size", &["1", "10", "100"]),
+            key("host.scheduler", &["\"fcfs\"", HOSTILE]),
+            key("host.queue_depth", &["1", "8"]),
+        ],
+        columns: vec![column("mean_us", false), column(&format!("iops{HOSTILE}"), true)],
+        rows,
+    };
+    let page = page(&sweep);
+    assert_eq!((page.matches("<script").count(), page.contains("<img")), (2, false));
+    let Some(browser) = chromium() else { return };
+    for (fragment, width) in [("theme=light", 1280), ("theme=dark", 400)] {
+        let visit = visit(&browser, &page, fragment, width);
+        // Sensitivities, the front, and two panels for each statistic.
+        assert_eq!(problems(&visit, 6), [""; 0]);
+        assert!(!visit.dom.contains("data-hacked"), "a script ran");
+        let front = visit.dom.matches("<circle class=\"front\"").count();
+        assert_eq!(front, 1, "the smallest mean has the most throughput");
+    }
+}

@@ -1,6 +1,6 @@
 //! The terminal's table, and JSON.
 
-use hybridsim_report::terminal::{Style, single, table};
+use hybridsim_report::terminal::{Style, columns, single, table};
 use hybridsim_report::{Run, html, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -79,4 +79,21 @@ fn a_page_starts_with_runs_that_stopped_early() {
     let notice = page.find("<strong>Cut &lt;off&gt;</strong> stopped early");
     assert!(notice.is_some_and(|at| at < page.find("<table").expect("the summary")));
     assert!(!html::page("One", &[whole]).contains("stopped early"));
+}
+
+#[test]
+fn further_columns_are_shown_by_path_and_unknown_ones_rejected() {
+    let runs = runs();
+    let both = [&runs[0].results, &runs[1].results];
+    let show = |paths: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        columns(&both, &paths, Style::default())
+    };
+    let text = show(&["latency_ns.all.count", "components.system/disk.seeks"]).expect("known");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].trim().starts_with("latency_ns.all.count"), "{text}");
+    assert!(lines[1].ends_with("36,000"), "{text}");
+    assert_eq!(lines[1].width(), lines[2].width(), "{text}");
+    let error = show(&["latency_ns.all.p9"]).expect_err("there is no such key");
+    assert!(error.contains("p99") && error.contains("latency_ns.all.p9"), "{error}");
 }

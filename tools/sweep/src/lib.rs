@@ -4,13 +4,16 @@
 //! sweep therefore resumes where it stopped, an extended one runs only the new points, and shards
 //! on several machines agree on the points of each.
 
+mod format;
+mod page;
 mod plan;
+pub mod statistics;
 mod store;
 mod table;
 
-pub use plan::{Plan, Point, Vary};
+pub use plan::{Plan, Point, Vary, key};
 pub use store::{Outcome, Store};
-pub use table::{columns, csv, json, terminal};
+pub use table::{Cell, Column, Row, Table};
 
 use hybridsim_config::registry::Registry;
 use hybridsim_observe::{Detail, RunResults};

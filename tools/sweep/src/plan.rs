@@ -12,6 +12,9 @@ use toml::{Table, Value};
 /// Sweeps with more points are rejected.
 const POINTS_MAX: usize = 100_000;
 
+/// The key of the seed.
+const SEED: &str = "run.seed";
+
 /// A key and its values, in TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
@@ -53,15 +56,18 @@ pub struct Plan {
     scenario: PathBuf,
     sets: Vec<String>,
     vary: Vec<Vary>,
+    seeds: u64,
 }
 
-/// One combination.
+/// One combination at one seed.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Hash of all inputs of its result.
     pub key: String,
     /// The varied keys' values, in the order of the plan.
     pub values: Vec<String>,
+    /// Which of the seeds of its combination, from 0.
+    pub repetition: u64,
     /// The scenario.
     pub input: Input,
 }
@@ -70,6 +76,16 @@ impl Point {
     /// Its values, separated by spaces.
     pub fn name(&self) -> String {
         self.values.join(" ")
+    }
+
+    /// Whether both are of one combination, at seeds of their own.
+    pub fn repeats(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+
+    /// Whether both are the same combination at the same seed.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.repeats(other) && self.repetition == other.repetition
     }
 }
 
@@ -91,7 +107,9 @@ impl Plan {
         let named = text.parse::<Table>().ok().filter(|table| table.contains_key("scenario"));
         let mut plan = match named {
             Some(table) => Self::of_file(path, &table).map_err(problem)?,
-            None => Self { scenario: path.to_owned(), sets: Vec::new(), vary: Vec::new() },
+            None => {
+                Self { scenario: path.to_owned(), sets: Vec::new(), vary: Vec::new(), seeds: 1 }
+            }
         };
         plan.sets.extend_from_slice(sets);
         for added in vary {
@@ -106,6 +124,19 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Every combination at `seeds` seeds: that of the scenario and those after it.
+    ///
+    /// # Errors
+    /// When the plan sets the seed itself.
+    pub fn repeated(mut self, seeds: u64) -> Result<Self, Diagnostics> {
+        if seeds > 1 && self.vary.iter().any(|vary| vary.key == SEED) {
+            let message = format!("`{SEED}` varies: leave it out, or the number of seeds");
+            return Err(Diagnostics::single(message));
+        }
+        self.seeds = seeds.max(1);
+        Ok(self)
+    }
+
     fn of_file(path: &Path, table: &Table) -> Result<Self, String> {
         let known = ["scenario", "set", "vary"];
         if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
@@ -113,7 +144,7 @@ impl Plan {
         }
         let scenario = table["scenario"].as_str().ok_or("`scenario` must be a file name")?;
         let scenario = path.parent().unwrap_or(Path::new("")).join(scenario);
-        let mut plan = Self { scenario, sets: Vec::new(), vary: Vec::new() };
+        let mut plan = Self { scenario, sets: Vec::new(), vary: Vec::new(), seeds: 1 };
         for (key, value) in flat(table, "set")? {
             plan.sets.push(format!("{key}={value}"));
         }
@@ -130,7 +161,7 @@ impl Plan {
         self.vary.iter().map(|vary| vary.key.as_str()).collect()
     }
 
-    /// All combinations, the last key varying fastest.
+    /// All combinations, the last key varying fastest, each at all seeds in turn.
     ///
     /// # Errors
     /// What is wrong with the scenario; a combination that is impossible is a point that fails.
@@ -139,8 +170,10 @@ impl Plan {
         registry: &Registry,
         trace: Option<&Path>,
     ) -> Result<Vec<Point>, Diagnostics> {
-        let count = self.vary.iter().try_fold(1usize, |product, vary| {
-            product.checked_mul(vary.values.len()).filter(|count| *count <= POINTS_MAX)
+        let repetitions = usize::try_from(self.seeds).unwrap_or(usize::MAX);
+        let factors = self.vary.iter().map(|vary| vary.values.len()).chain([repetitions]);
+        let count = factors.into_iter().try_fold(1usize, |product, factor| {
+            product.checked_mul(factor).filter(|count| *count <= POINTS_MAX)
         });
         let Some(count) = count else {
             let message = format!("the sweep has more than {POINTS_MAX} points; split it");
@@ -171,7 +204,8 @@ impl Plan {
         registry: &Registry,
         trace: Option<&Path>,
     ) -> (Point, Option<Diagnostics>) {
-        let mut rest = number;
+        let repetition = number as u64 % self.seeds;
+        let mut rest = number / self.seeds as usize;
         let mut values = Vec::with_capacity(self.vary.len());
         for vary in self.vary.iter().rev() {
             values.push(vary.values[rest % vary.values.len()].clone());
@@ -182,17 +216,22 @@ impl Plan {
         input.trace = trace.map(Path::to_owned);
         let set = |(vary, value): (&Vary, &String)| format!("{}={value}", vary.key);
         input.sets.extend(self.vary.iter().zip(&values).map(set));
-        let (key, wrong) = match Scenario::check(input.clone(), registry) {
+        let mut checked = Scenario::check(input.clone(), registry);
+        if let (Ok(scenario), 1..) = (&checked, repetition) {
+            input.sets.push(format!("{SEED}={}", scenario.seed().saturating_add(repetition)));
+            checked = Scenario::check(input.clone(), registry);
+        }
+        let (key, wrong) = match checked {
             Ok(scenario) => (key(&scenario, registry), None),
             Err(problems) => (String::new(), Some(problems)),
         };
-        (Point { key, values, input }, wrong)
+        (Point { key, values, repetition, input }, wrong)
     }
 }
 
 /// The hash of all inputs of a result: scenario, the program's code, and size and modification time
 /// of the trace and the saved state.
-fn key(scenario: &Scenario, registry: &Registry) -> String {
+pub fn key(scenario: &Scenario, registry: &Registry) -> String {
     let mut text =
         format!("{}\n{}\n", hybridsim_simulation::state::SOURCES, resolve(scenario, registry));
     let files = [&scenario.source.trace, &scenario.run.state];

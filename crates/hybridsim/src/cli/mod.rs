@@ -93,6 +93,9 @@ struct SimulateArgs {
     /// Set a scenario key, such as component.disk.rpm='"10000rpm"'; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// Also show this key of the results, such as components.ssd.erases; may be repeated
+    #[arg(long = "column", value_name = "PATH")]
+    columns: Vec<String>,
     /// Write results, resolved scenario and report into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,

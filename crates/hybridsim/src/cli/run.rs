@@ -256,6 +256,12 @@ fn show(args: &SimulateArgs, runs: &[RunOutput], compare: bool) -> Result<(), Fa
             [only] => hybridsim_report::terminal::single(only, style),
             _ => hybridsim_report::terminal::table(&results, style),
         })?;
+        if !args.columns.is_empty() {
+            let columns = hybridsim_report::terminal::columns(&results, &args.columns, style);
+            let wrong =
+                |message| Failure::AfterResults(Exit::Usage, format!("--column: {message}"));
+            print(&format!("\n{}", columns.map_err(wrong)?))?;
+        }
     }
     Ok(())
 }

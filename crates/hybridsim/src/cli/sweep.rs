@@ -5,7 +5,7 @@ use super::progress::{Steps, When};
 use super::run::interrupt_flag;
 use hybridsim_config::registry::Registry;
 use hybridsim_simulation::parallel::processors;
-use hybridsim_sweep::{Job, Outcome, Plan, Point, Shard, Store, Vary};
+use hybridsim_sweep::{Job, Outcome, Plan, Point, Shard, Store, Table, Vary};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -18,6 +18,12 @@ pub struct SweepArgs {
     /// Set a scenario key at every point; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// Run every combination at this many seeds: the scenario's and those after it
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Show this key of the results, such as components.ssd.write_amplification; may be repeated
+    #[arg(long = "column", value_name = "PATH")]
+    columns: Vec<String>,
     /// Replay this trace instead of the scenario's workload
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -27,7 +33,7 @@ pub struct SweepArgs {
     /// Run only shard I of N, counted from 0; all shards may share one folder
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Store every point in this folder and resume from it; the table is sweep.csv
+    /// Store every point in this folder and resume from it; the table is sweep.csv, its charts are sweep.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run failed points again
@@ -56,7 +62,7 @@ fn shard(text: &str) -> Result<Shard, String> {
 /// Runs all points, or those of a shard.
 pub fn sweep(registry: &Registry, args: &SweepArgs) -> Result<(), Failure> {
     let vary: Result<Vec<Vary>, _> = args.vary.iter().map(|option| Vary::parse(option)).collect();
-    let plan = Plan::read(&args.file, &args.sets, &vary?)?;
+    let plan = Plan::read(&args.file, &args.sets, &vary?)?.repeated(args.seeds)?;
     let all = plan.points(registry, args.trace.as_deref())?;
     let is_mine = |point: &&Point| args.shard.is_none_or(|shard| shard.has(&point.key));
     let points: Vec<Point> = all.iter().filter(is_mine).cloned().collect();
@@ -93,7 +99,7 @@ fn others<'p>(
     store: Option<&Store>,
 ) -> Vec<(&'p Point, Outcome)> {
     let Some(store) = store else { return Vec::new() };
-    let theirs = all.iter().filter(|point| !mine.iter().any(|own| own.values == point.values));
+    let theirs = all.iter().filter(|point| !mine.iter().any(|own| own.is_same(point)));
     theirs.filter_map(|point| Some((point, store.load(&point.key)?))).collect()
 }
 
@@ -103,22 +109,30 @@ fn in_order<'p>(
     rows: impl Iterator<Item = &'p (&'p Point, Outcome)>,
 ) -> Vec<(&'p Point, &'p Outcome)> {
     let mut rows: Vec<_> = rows.map(|(point, outcome)| (*point, outcome)).collect();
-    rows.sort_by_key(|(point, _)| all.iter().position(|other| other.values == point.values));
+    rows.sort_by_key(|(point, _)| all.iter().position(|other| other.is_same(point)));
     rows
 }
 
 fn show(args: &SweepArgs, keys: &[&str], rows: &[(&Point, &Outcome)]) -> Result<(), Failure> {
+    let (table, unknown) = match Table::new(keys, &args.columns, rows) {
+        Ok(table) => (table, None),
+        // The points are not lost: without the columns there is a table of the others.
+        Err(unknown) => (Table::new(keys, &[], rows).map_err(Failure::usage)?, Some(unknown)),
+    };
     if let Some(out) = &args.out {
-        write_file(out, "sweep.csv", &hybridsim_sweep::csv(keys, rows))?;
+        let title = args.file.file_stem().unwrap_or_default().to_string_lossy();
+        write_file(out, "sweep.csv", &table.csv())?;
+        write_file(out, "sweep.html", &table.html(&format!("Sweep of {title}")))?;
     }
-    print(&match args.json {
-        true => hybridsim_sweep::json(keys, rows),
-        false => hybridsim_sweep::terminal(keys, rows),
-    })?;
+    print(&if args.json { table.json() } else { table.terminal() })?;
     if let Some(out) = &args.out {
         note(&format!("table: {}", out.join("sweep.csv").display()));
+        note(&format!("charts: {}", out.join("sweep.html").display()));
     }
-    Ok(())
+    match unknown {
+        Some(message) => Err(Failure::AfterResults(Exit::Usage, format!("--column: {message}"))),
+        None => Ok(()),
+    }
 }
 
 fn verdict(rows: &[(&Point, Outcome)], asked: usize) -> Result<(), Failure> {

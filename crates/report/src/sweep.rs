@@ -1,0 +1,97 @@
+//! A parameter sweep as one self-contained HTML file: small multiples, sensitivities and the Pareto
+//! front. `hybridsim-sweep` computes the data.
+
+use crate::html::{LICENCE, embed, policy};
+use minijinja::{AutoEscape, Environment, Value, context};
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("../assets/sweep.html");
+const STYLES: [&str; 3] = [
+    include_str!("../assets/uplot-1.6.32.min.css"),
+    include_str!("../assets/page.css"),
+    include_str!("../assets/sweep.css"),
+];
+const SCRIPTS: [&str; 8] = [
+    include_str!("../assets/uplot-1.6.32.min.js"),
+    include_str!("../assets/units.js"),
+    include_str!("../assets/figure.js"),
+    include_str!("../assets/lines.js"),
+    include_str!("../assets/maps.js"),
+    include_str!("../assets/bars.js"),
+    include_str!("../assets/theme.js"),
+    include_str!("../assets/sweep.js"),
+];
+
+/// What the page shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sweep {
+    /// The scenario.
+    pub title: String,
+    /// Seeds per combination.
+    pub seeds: usize,
+    pub keys: Vec<Key>,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+}
+
+/// A key that varies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Key {
+    pub name: String,
+    /// Its values, in the order of the plan.
+    pub values: Vec<String>,
+}
+
+/// A statistic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    pub name: String,
+    /// Whether it has charts; it is always in the table.
+    pub is_shown: bool,
+    /// Whether more is better.
+    pub more_is_better: bool,
+}
+
+/// A combination.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its value of each key, as an index.
+    pub at: Vec<usize>,
+    /// By column.
+    pub cells: Vec<Option<Cell>>,
+    pub error: Option<String>,
+}
+
+/// A statistic of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval.
+    pub half: Option<f64>,
+    /// Whether its difference from the first combination is within noise.
+    pub noise: bool,
+}
+
+/// The page.
+///
+/// # Panics
+/// Never for any content of `sweep`: the template is fixed and tested.
+pub fn page(sweep: &Sweep) -> String {
+    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("sweep", TEMPLATE).expect("the template is fixed and tested");
+    let template = environment.get_template("sweep").expect("it was just added");
+    let page = template.render(context! {
+        title => sweep.title.clone(),
+        seeds => sweep.seeds,
+        combinations => sweep.rows.len(),
+        failed => sweep.rows.iter().filter(|row| row.error.is_some()).count(),
+        licence => LICENCE,
+        policy => policy(&script, &style),
+        script => Value::from_safe_string(script),
+        style => Value::from_safe_string(style),
+        data => Value::from_safe_string(embed(sweep)),
+    });
+    page.expect("the template uses only what it is given")
+}

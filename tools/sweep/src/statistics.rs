@@ -1,0 +1,82 @@
+//! Means over seeds and their confidence intervals.
+
+/// Two-sided 95 % quantiles of Student's t with 1 to 30 degrees of freedom.
+const T_95: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+/// A mean over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval; `None` with one value.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// The estimate from independent values; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let count = values.len();
+        let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let half_width = (count > 1).then(|| {
+            let variance = squares / (count - 1) as f64;
+            student_t(count - 1) * (variance / count as f64).sqrt()
+        });
+        Some(Self { mean, half_width })
+    }
+
+    /// Whether the interval contains zero; `false` with one value, of which nothing is known.
+    pub fn may_be_zero(&self) -> bool {
+        self.half_width.is_some_and(|half| self.mean.abs() <= half)
+    }
+}
+
+/// The two-sided 95 % quantile of Student's t.
+fn student_t(degrees: usize) -> f64 {
+    match T_95.get(degrees.saturating_sub(1)) {
+        Some(&t) => t,
+        // The Cornish-Fisher expansion: within 0.001 of the quantile from here on.
+        None => {
+            let (z, n) = (1.959_964_f64, degrees as f64);
+            z + (z.powi(3) + z) / (4.0 * n)
+        }
+    }
+}
+
+/// Whether two series of values at the same seeds may have equal means: the interval of the
+/// differences, seed by seed, contains zero.
+pub fn may_be_equal(one: &[f64], other: &[f64]) -> bool {
+    let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| one - other).collect();
+    one.len() == other.len() && Estimate::of(&differences).is_some_and(|it| it.may_be_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_by_hand() {
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[4.0]), Some(Estimate { mean: 4.0, half_width: None }));
+        // Standard deviation 1, three values: 4.303 / sqrt(3).
+        let three = Estimate::of(&[1.0, 2.0, 3.0]).expect("three values");
+        assert_eq!(three.mean, 2.0);
+        assert!(three.half_width.is_some_and(|half| (half - 2.4843).abs() < 1e-3));
+        assert!((student_t(40) - 2.0211).abs() < 1e-3, "{}", student_t(40));
+        assert!((student_t(100_000) - 1.96).abs() < 1e-3);
+    }
+
+    #[test]
+    fn differences_are_judged_seed_by_seed() {
+        // A shift that is small beside the spread, yet the same at every seed.
+        assert!(!may_be_equal(&[10.0, 20.0, 30.0], &[11.0, 21.1, 30.9]));
+        assert!(may_be_equal(&[10.0, 20.0, 30.0], &[11.0, 19.0, 30.5]));
+        assert!(may_be_equal(&[5.0, 5.0], &[5.0, 5.0]));
+        assert!(!may_be_equal(&[5.0], &[5.0]), "one value says nothing");
+        assert!(!may_be_equal(&[], &[]));
+    }
+}
