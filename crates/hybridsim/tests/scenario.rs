@@ -334,3 +334,33 @@ fn former_names_work_with_a_warning() {
         assert!(notes.contains(wanted), "{notes}");
     }
 }
+
+#[test]
+fn a_member_with_a_count_stands_for_its_copies() {
+    let toy = |name: &str, keys: &str| {
+        format!("[component.{name}]\nkind = \"toy\"\nsize = \"512B\"\n{keys}\n")
+    };
+    let resolved = |text: &str, sets: &[&str]| {
+        check(text, sets).map(|scenario| resolve(&scenario, &registry()))
+    };
+    // A member with children, one of which has copies itself.
+    let short = toy("top", "below = [\"x\", \"m\"]")
+        + &toy("x", "")
+        + &toy("m", "below = [\"n\"]\ncount = 2")
+        + &toy("n", "depth = 3\ncount = 2");
+    let long = toy("top", "below = [\"x\", \"m0\", \"m1\"]")
+        + &toy("x", "")
+        + &toy("m0", "below = [\"n00\", \"n10\"]")
+        + &toy("m1", "below = [\"n01\", \"n11\"]")
+        + &["n00", "n10", "n01", "n11"].map(|name| toy(name, "depth = 3")).concat();
+    let (short, long) = (short.as_str(), long.as_str());
+    assert_eq!(resolved(short, &[]), resolved(long, &[]));
+    let more = resolved(short, &["component.m.count=3"]).expect("valid");
+    assert!(more.contains("m2") && more.contains("n12"), "{more}");
+    let member = |keys: &str| toy("top", "below = [\"m\"]") + &toy("m", keys);
+    refused(&member("count = 0"), &["component.m.count", "from 1 to"]);
+    refused(&member("count = \"many\""), &["component.m.count", "number of copies"]);
+    refused(&member("count = 10_000"), &["component.m.count", "at most"]);
+    refused(&toy("only", "count = 2"), &["component.only.count", "members"]);
+    refused(&(member("count = 2") + &toy("m1", "")), &["called `m1`"]);
+}

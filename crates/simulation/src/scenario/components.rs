@@ -1,5 +1,6 @@
 //! The `[component.NAME]` tables: presets laid under them, checked, and put into tree order.
 
+use super::replicas;
 use crate::presets;
 use hybridsim_config::check::{Checker, join, near};
 use hybridsim_config::diagnostic::{SourceText, Span};
@@ -19,6 +20,8 @@ pub struct ScenarioComponent {
     pub settings: Settings,
     /// The preset it started from.
     pub preset: Option<String>,
+    /// Copies of it; 1 once the scenario is checked.
+    pub count: u64,
     /// Indices of its children in the scenario's list.
     pub children: Vec<usize>,
     /// Where it is written.
@@ -27,7 +30,7 @@ pub struct ScenarioComponent {
 
 /// Limits on the number of components and their depth. The machine numbers components with 16 bits
 /// and traverses trees recursively.
-const COMPONENTS_MAX: usize = 10_000;
+pub(super) const COMPONENTS_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 200;
 
 /// Checks all components; returns them, children first, and the index of the top one.
@@ -84,6 +87,7 @@ pub fn check(
             checker.problem(None, "component", message, Some(help));
         }
     }
+    replicas::expand(checker, &mut components);
     link(checker, root, components)
 }
 
@@ -137,6 +141,7 @@ fn component(
             return None;
         }
     };
+    let count = replicas::take_count(checker, &key, &mut table)?;
     checker.preset = preset.as_ref().map(|_| sources.len() - 1);
     let settings = checker.settings(&table, &[description.params], &["kind"], &key, Some(span));
     checker.preset = None;
@@ -146,6 +151,7 @@ fn component(
         description,
         settings,
         preset,
+        count,
         children: Vec::new(),
         span: span.clone(),
     })
@@ -162,7 +168,7 @@ fn load_preset(name: &str, base: &Path, sources: &mut Vec<SourceText>) -> Result
 }
 
 /// The children a component's settings name, each with its parameter, in order of declaration.
-fn named_children(component: &ScenarioComponent) -> Vec<(&'static str, String)> {
+pub(super) fn named_children(component: &ScenarioComponent) -> Vec<(&'static str, String)> {
     let mut children = Vec::new();
     for param in component.description.params {
         let names = match param.kind {

@@ -3,6 +3,7 @@
 mod components;
 pub mod explain;
 pub mod manual;
+mod replicas;
 pub mod resolve;
 pub mod schema;
 

@@ -79,7 +79,14 @@ fn components(entries: &[Description]) -> Vec<Value> {
     });
     let from_file = json!({ "type": "object", "required": ["preset"],
         "properties": { "preset": { "type": "string", "pattern": "\\.toml$" } } });
-    entries.iter().map(named).chain(with_preset).chain([from_file]).collect()
+    let with_count = |mut table: Value| {
+        table["properties"]["count"] = json!({
+            "type": "integer", "minimum": 1,
+            "description": "Copies of this component in the list of its parent.",
+        });
+        table
+    };
+    entries.iter().map(named).chain(with_preset).chain([from_file]).map(with_count).collect()
 }
 
 fn push_required(table: &mut Value, key: &str) {
