@@ -109,7 +109,7 @@ fn a_hybrid_disk_keeps_what_it_acknowledged_under_every_cleanup() {
     let disk = "preset = \"seagate-cheetah-9lp\"\nwrite_cache = false\n";
     let mut cuts = 0;
     let mut recoveries = 0;
-    for cleanup in ["on-demand-complete", "on-demand-partial", "low-watermark", "idle-periodic"] {
+    for cleanup in hybridsim_cache::cleanup::ENTRIES.iter().map(|entry| entry.description.name) {
         for journal in [false, true] {
             let system = hybrid(cleanup, &format!("journal = {journal}"), disk);
             let done = run(&system, 60_000, 80);
