@@ -7,8 +7,8 @@
     result.report("report.html")
 
 Scenarios are files, dicts or classes (`Scenario`, `ComponentSpec`, `Workload`, `Host`, `Policy`);
-`list`, `explain` and `schema` describe them. Flash translation layers and replacement policies can
-be written in Python: derive from `Ftl` or `Replacement`.
+`list`, `explain` and `schema` describe them. Policies can be written in Python: derive from `Ftl`,
+`VictimPolicy`, `Replacement`, `Admission`, `Cleanup` or `Scheduler`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import warnings
 
 from . import events, testing, units
 from ._core import VERSION as __version__
-from ._core import Device, Flash
+from ._core import Device, Flash, Head, Request
 from ._plot import plot
 from ._run import Entry, RunProgress, check, explain, run, schema
 from ._run import list_ as list
 from .errors import (
+    ArgumentError,
     ConformanceFailure,
     DeviceFull,
     DeviceWornOut,
@@ -34,13 +35,30 @@ from .errors import (
     TraceError,
     UnitError,
 )
-from .plugins import Ftl, Replacement, ftl, register, replacement
+from .plugins import (
+    Admission,
+    Cleanup,
+    Ftl,
+    Plan,
+    Replacement,
+    Scheduler,
+    VictimPolicy,
+    ftl,
+    register,
+    replacement,
+)
 from .results import Component, Latency, Result, write_report
 from .scenario import ComponentSpec, Host, Policy, Scenario, Workload
+from .sweeps import Comparison, Point, Sweep, compare, sweep
 from .table import HeatMap, Table
+from .tools import calibrate, mrc, reproduce
 from .traces import Converted, TraceInfo, TraceReader, convert, read_trace, trace_info
 
 __all__ = [
+    "Admission",
+    "ArgumentError",
+    "Cleanup",
+    "Comparison",
     "Component",
     "ComponentSpec",
     "ConformanceFailure",
@@ -53,36 +71,48 @@ __all__ = [
     "Flash",
     "FlashRuleBroken",
     "Ftl",
+    "Head",
     "HeatMap",
     "Host",
     "Latency",
+    "Plan",
+    "Point",
     "Policy",
     "Problem",
     "Replacement",
+    "Request",
     "Result",
     "RunError",
     "RunProgress",
     "Scenario",
     "ScenarioError",
+    "Scheduler",
+    "Sweep",
     "Table",
     "TraceError",
     "TraceInfo",
     "TraceReader",
     "UnitError",
+    "VictimPolicy",
     "Workload",
     "__version__",
+    "calibrate",
     "check",
+    "compare",
     "convert",
     "events",
     "explain",
     "ftl",
     "list",
+    "mrc",
     "plot",
     "read_trace",
     "register",
     "replacement",
+    "reproduce",
     "run",
     "schema",
+    "sweep",
     "testing",
     "trace_info",
     "units",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import _core, _toml, events
 from . import plugins as _plugins
-from .errors import Error, RunError, TraceError, path_text
+from .errors import ArgumentError, Error, RunError, TraceError, path_text
 from .results import Result
 from .scenario import Scenario
 
@@ -84,10 +84,15 @@ def run(
     threads continue to run; Ctrl-C interrupts, and the `KeyboardInterrupt` has the results so far
     as `result`, too.
     """
+    if isinstance(plugins, type) or not isinstance(plugins, Iterable):
+        raise ArgumentError(f"plugins must be a list of classes, not {plugins!r}")
     for plugin in plugins:
         _plugins.register(plugin)
+    for name, function in (("observe", observe), ("progress", progress)):
+        if function is not None and not isinstance(function, bool) and not callable(function):
+            raise ArgumentError(f"{name} must be a function, not {function!r}")
     if detail not in ("bare", "full"):
-        raise ValueError(f'detail is "bare" or "full", not {detail!r}')
+        raise ArgumentError(f'detail is "bare" or "full", not {detail!r}')
     sets = _sets(overrides, seed, verify)
     source = _source(scenario)
     observer = None if observe is None else events.batches(observe)
@@ -138,6 +143,8 @@ def list_(kind: str | None = None) -> dict[str, Any]:
 
 def explain(key: str) -> str:
     """Help, default and range of a key (``host.queue_depth``), an entry or a category."""
+    if not isinstance(key, str):
+        raise ArgumentError(f"explain takes a key or a name, not {key!r}")
     return _core.explain(key)
 
 
@@ -158,6 +165,10 @@ def _source(scenario: ScenarioLike) -> str | tuple[str, str]:
 
 
 def _sets(overrides: Mapping[str, Any] | None, seed: int | None, verify: bool) -> list[str]:
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise ArgumentError(f"overrides must map keys to values, not {overrides!r}")
+    if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
+        raise ArgumentError(f"seed must be a whole number, not {seed!r}")
     sets = _toml.sets(overrides or {})
     if seed is not None:
         sets.append(f"run.seed={_toml.inline(_toml.plain(seed))}")

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .errors import ArgumentError
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
@@ -25,7 +27,7 @@ def plain(value: Any) -> Any:
         table = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"keys of a scenario are strings, not {key!r}")
+                raise ArgumentError(f"keys of a scenario are strings, not {key!r}")
             if item is not None:
                 table[key] = plain(item)
         return table
@@ -42,7 +44,7 @@ def plain(value: Any) -> Any:
     if not isinstance(value, (str, bool, int, float)) and hasattr(value, "item"):
         value = value.item()  # a numpy scalar
     if not isinstance(value, (str, bool, int, float)):
-        raise TypeError(f"a scenario cannot hold {value!r}")
+        raise ArgumentError(f"a scenario cannot hold {value!r}")
     return value
 
 
@@ -77,10 +79,12 @@ def sets(overrides: Mapping[str, Any]) -> list[str]:
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if not isinstance(key, str) or not key or "=" in key:
-            raise TypeError(f"overrides have keys such as 'component.ssd.channels', not {key!r}")
+            raise ArgumentError(
+                f"overrides have keys such as 'component.ssd.channels', not {key!r}"
+            )
         path = f"{prefix}{key}"
         if value is None:
-            raise TypeError(f"{path}: None does not remove a key; omit it instead")
+            raise ArgumentError(f"{path}: None does not remove a key; omit it instead")
         # A table with a kind is a policy with its parameters: one value.
         if isinstance(value, Mapping) and "kind" not in value:
             yield from _leaves(value, f"{path}.")
@@ -110,5 +114,5 @@ def _string(text: str) -> str:
 def _visible(char: str) -> str:
     code = ord(char)
     if 0xD800 <= code < 0xE000:
-        raise ValueError("a scenario cannot hold half a surrogate pair")
+        raise ArgumentError("a scenario cannot hold half a surrogate pair")
     return f"\\u{code:04x}" if code < 0x20 or code == 0x7F else char

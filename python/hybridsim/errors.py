@@ -1,20 +1,22 @@
 """Exceptions.
 
-All errors derive from `Error`. Other exceptions, such as `TypeError`, mean that a function was
-called incorrectly.
+All errors derive from `Error`: those of scenarios, traces and runs, and `ArgumentError` for an
+argument of a wrong type or value. A `TypeError` that is no `Error` means that a function was called
+with arguments it does not have.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from .results import Result
 
 __all__ = [
+    "ArgumentError",
     "ConformanceFailure",
     "DeviceFull",
     "DeviceWornOut",
@@ -26,6 +28,9 @@ __all__ = [
     "TraceError",
     "UnitError",
 ]
+
+
+_T = TypeVar("_T")
 
 
 class Error(Exception):
@@ -102,6 +107,10 @@ class ConformanceFailure(Error, AssertionError):
     """A policy failed the conformance suite; the message has the smallest failing case."""
 
 
+class ArgumentError(Error, TypeError, ValueError):
+    """An argument of a wrong type, or a value that a function does not take."""
+
+
 class UnitError(Error, ValueError):
     """A quantity that cannot be read, such as ``"4k"``."""
 
@@ -112,8 +121,18 @@ def missing(extra: str, package: str) -> ImportError:
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    """A path as text; `TypeError` for anything else."""
-    text = os.fspath(path)
+    """A path as text; an `ArgumentError` for anything else."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str):
-        raise TypeError(f"expected a path, got {path!r}")
+        raise ArgumentError(f"expected a path, got {path!r}")
     return text
+
+
+def call(function: Callable[..., _T], *arguments: object) -> _T:
+    """Calls a function of the compiled half; an argument of a wrong type is an `ArgumentError`."""
+    try:
+        return function(*arguments)
+    except (TypeError, OverflowError) as error:
+        if isinstance(error, Error):
+            raise
+        raise ArgumentError(str(error)) from None

@@ -1,7 +1,7 @@
 """Policies written in Python.
 
-A flash translation layer derives from `Ftl`, a replacement policy from `Replacement`. A scenario
-refers to a class in one of three ways:
+A policy derives from `Ftl`, `VictimPolicy` (garbage collection), `Replacement`, `Admission`,
+`Cleanup` or `Scheduler`. A scenario refers to a class in one of three ways:
 
 - as a value: ``ComponentSpec("ssd", ftl=MyFtl)`` or ``overrides={"component.ssd.ftl": MyFtl}``;
 - by name, after ``@hybridsim.ftl("my-ftl")``: ``ftl = "my-ftl"``;
@@ -26,15 +26,29 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core, _toml
 from .errors import Error
 
 if TYPE_CHECKING:
-    from ._core import Device, Flash
+    from ._core import Device, Flash, Head, Request
 
-__all__ = ["Ftl", "Replacement", "ftl", "name_of", "register", "replacement", "resolve"]
+__all__ = [
+    "Admission",
+    "Cleanup",
+    "Ftl",
+    "Plan",
+    "Replacement",
+    "Scheduler",
+    "VictimPolicy",
+    "ftl",
+    "name_of",
+    "register",
+    "replacement",
+    "resolve",
+]
 
 _C = TypeVar("_C", bound=type)
 
@@ -132,7 +146,156 @@ class Replacement:
         raise NotImplementedError
 
 
-_BASES: dict[str, type] = {"ftl": Ftl, "replacement": Replacement}
+class Admission:
+    """An admission policy: determines which writes go to the cache.
+
+    It cannot affect data: pages of a rejected write that are cached are written to the cache, the
+    others bypass it.
+
+    >>> class Small(Admission):
+    ...     def __init__(self, *, sectors=64):
+    ...         self.sectors = sectors
+    ...     def admit(self, request, pages, cached):
+    ...         return request.sectors <= self.sectors or cached > 0
+    """
+
+    def admit(self, request: Request, pages: int, cached: int) -> bool:
+        """Whether `request` goes to the cache.
+
+        It touches `pages` pages, of which `cached` are in the cache.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cleanup: pages to destage, and how."""
+
+    pages: int | None = None
+    """Number of pages; `None` for all that are not pinned."""
+    exclusive: bool = False
+    """Whether requests wait until it has ended."""
+    yields: bool = False
+    """Whether it ends early when a request arrives."""
+
+
+class Cleanup:
+    """A cleanup policy: determines when dirty pages are destaged, and how many.
+
+    It cannot affect data or progress: after a plan that frees too few pages the policy is called
+    again, and a write for which no page can be freed bypasses the cache.
+    """
+
+    pages: int
+    """Capacity of the cache in pages."""
+    free_min: int = 0
+    """Pages that a write has to leave free, or else `on_demand` is called first. Read once, after
+    ``__init__``."""
+    idle_after_ns: int | None = None
+    """Idle time after which `idle` is called, in ns. Read once, after ``__init__``."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+
+    def on_demand(self, free: int, needed: int) -> Plan:
+        """A write needs `needed` free pages, and there are only `free`."""
+        raise NotImplementedError
+
+    def background(self, free: int) -> Plan | None:
+        """Called after every event while no cleanup is in progress."""
+        return None
+
+    def idle(self, free: int) -> Plan | None:
+        """The cache has been idle for `idle_after_ns` and has dirty pages."""
+        return None
+
+
+class VictimPolicy:
+    """A garbage collection policy: selects the blocks to collect.
+
+    A pool is a set of blocks collected separately, usually a plane. A block is a candidate from
+    `closed` until `removed`.
+
+    >>> class Fifo(VictimPolicy):
+    ...     def __init__(self, blocks, pages_per_block, pools):
+    ...         super().__init__(blocks, pages_per_block, pools)
+    ...         self.order = [{} for _ in range(pools)]
+    ...     def closed(self, pool, block, valid):
+    ...         self.order[pool][block] = None
+    ...     def removed(self, pool, block):
+    ...         del self.order[pool][block]
+    ...     def choose(self, pool):
+    ...         return next(iter(self.order[pool]), None)
+    """
+
+    blocks: int
+    """Blocks of the device."""
+    pages_per_block: int
+    """Pages of a block."""
+    pools: int
+    """Number of pools."""
+
+    def __init__(self, blocks: int, pages_per_block: int, pools: int) -> None:
+        self.blocks = blocks
+        self.pages_per_block = pages_per_block
+        self.pools = pools
+
+    def closed(self, pool: int, block: int, valid: int) -> None:
+        """`block` is full and holds `valid` valid pages: it becomes a candidate."""
+        raise NotImplementedError
+
+    def invalidated(self, pool: int, block: int, valid: int) -> None:
+        """A page of the candidate `block` was invalidated, and `valid` are left."""
+
+    def removed(self, pool: int, block: int) -> None:
+        """`block` is no longer a candidate."""
+        raise NotImplementedError
+
+    def choose(self, pool: int) -> int | None:
+        """The victim among the candidates of `pool`; it stays a candidate.
+
+        `None` without a candidate, or when collecting would gain nothing.
+        """
+        raise NotImplementedError
+
+    def ram_bytes(self) -> int:
+        """Controller memory the policy needs."""
+        return 0
+
+
+class Scheduler:
+    """An I/O scheduler: orders a queue of requests.
+
+    >>> class Fcfs(Scheduler):
+    ...     def __init__(self):
+    ...         self.queue = []
+    ...     def push(self, request):
+    ...         self.queue.append(request)
+    ...     def pop(self, head):
+    ...         return self.queue.pop(0)
+    """
+
+    needs_positioning: bool = False
+    """Whether `pop` uses ``head.positioning_ns``, which is estimated for every queued request at
+    every decision."""
+
+    def push(self, request: Request) -> None:
+        """`request` enters the queue."""
+        raise NotImplementedError
+
+    def pop(self, head: Head) -> Request:
+        """Removes and returns the next request; called only while requests are queued."""
+        raise NotImplementedError
+
+
+_BASES: dict[str, type] = {
+    "ftl": Ftl,
+    "replacement": Replacement,
+    "admission": Admission,
+    "cleanup": Cleanup,
+    "gc-policy": VictimPolicy,
+    "scheduler": Scheduler,
+}
 _TYPES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 
 
@@ -231,7 +394,8 @@ def _category(cls: type) -> str:
     for category, base in _BASES.items():
         if isinstance(cls, type) and issubclass(cls, base):
             return category
-    raise Error(f"{cls!r} is not a policy: derive it from hybridsim.Ftl or hybridsim.Replacement")
+    bases = ", ".join(f"hybridsim.{base.__name__}" for base in _BASES.values())
+    raise Error(f"{cls!r} is not a policy: derive it from one of {bases}")
 
 
 def _parameters(cls: type) -> Iterable[tuple[str, str, str | None]]:

@@ -9,11 +9,12 @@ not exist, such as the mean of nothing, is ``None``.
 from __future__ import annotations
 
 import functools
+import html
 import json
 import os
 import pathlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,7 +60,7 @@ __all__ = [
 _TOOL_FILES = ("fio.json", "latency-all.hgrm", "latency-read.hgrm", "latency-write.hgrm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result(Document):
     """The results of a run; `series` and similar methods return the data of charts."""
 
@@ -68,6 +69,38 @@ class Result(Document):
     _json: str = field(repr=False, compare=False)
     _pictures: str | None = field(repr=False, compare=False)
     _files: Mapping[str, str] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        requests, mean = self.latency_ns.all.count, self.latency_ns.all.mean
+        latency = "" if mean is None else f", mean latency {_duration(mean)}"
+        stopped = "" if self.complete else ", stopped early"
+        return f"<Result of {self.title!r}: {requests:,} requests{latency}{stopped}>"
+
+    def _repr_html_(self) -> str:
+        """A summary for notebooks."""
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._summary()
+        )
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.warnings + self.violations)
+        title = html.escape(self.title or self.scenario)
+        return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>{notes}"
+
+    def _summary(self) -> Iterator[tuple[str, str]]:
+        latency, totals = self.latency_ns.all, self.totals
+        yield "Requests", f"{latency.count:,}"
+        yield "Simulated time", _duration(self.simulated_ns)
+        if self.throughput.iops is not None:
+            yield "Throughput", f"{self.throughput.iops:,.4g} /s"
+        for name, value in (("Mean", latency.mean), ("Median", latency.p50), ("p99", latency.p99)):
+            if value is not None and (name != "p99" or latency.count >= 1000):
+                yield f"{name} latency", _duration(value)
+        if totals.write_amplification is not None:
+            yield "Write amplification", f"{totals.write_amplification:.3g}"
+        if totals.hit_ratio is not None:
+            yield "Hit ratio", f"{totals.hit_ratio:.1%}"
+        if totals.energy_j is not None:
+            yield "Energy", f"{totals.energy_j:,.4g} J"
 
     @property
     def facts(self) -> int:
@@ -219,6 +252,12 @@ def write_report(path: str | os.PathLike[str], results: list[Result]) -> None:
     title = " / ".join(dict.fromkeys(result.title for result in results))
     page = _core.report_html(title, runs)
     _write(pathlib.Path(path_text(path)), page)
+
+
+def _duration(ns: float) -> str:
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+    scale, unit = next((unit for unit in units if ns >= unit[0]), units[-1])
+    return f"{ns / scale:.4g} {unit}"
 
 
 def _write(path: pathlib.Path, text: str) -> None:

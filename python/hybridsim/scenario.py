@@ -26,6 +26,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from . import _toml
+from .errors import ArgumentError
 
 __all__ = ["ComponentSpec", "Host", "Policy", "Scenario", "Workload"]
 
@@ -97,7 +98,9 @@ class ComponentSpec(_Keys):
         self, kind: str | None = None, /, *, preset: str | None = None, **params: Any
     ) -> None:
         if kind is None and preset is None:
-            raise TypeError("a component needs a kind, such as ComponentSpec('ssd'), or a preset")
+            raise ArgumentError(
+                "a component needs a kind, such as ComponentSpec('ssd'), or a preset"
+            )
         super().__init__(**params)
         self.kind = kind
         self.preset = preset

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .errors import missing, path_text
+from .errors import ArgumentError, call, missing, path_text
 
 __all__ = ["DTYPE", "Converted", "TraceInfo", "TraceReader", "convert", "read_trace", "trace_info"]
 
@@ -75,9 +75,9 @@ class TraceReader(Iterator["npt.NDArray[Any]"]):
     def __init__(
         self, path: str | os.PathLike[str], format: str | None = None, chunk: int = 65_536
     ) -> None:
-        if chunk < 1:
-            raise ValueError(f"a chunk has at least one request, not {chunk}")
-        self._core = _core.TraceReader(path_text(path), format)
+        if not isinstance(chunk, int) or chunk < 1:
+            raise ArgumentError(f"a chunk has at least one request, not {chunk!r}")
+        self._core = call(_core.TraceReader, path_text(path), format)
         self._chunk = chunk
 
     def __iter__(self) -> TraceReader:
@@ -159,7 +159,7 @@ def read_trace(
 
 def trace_info(path: str | os.PathLike[str], *, format: str | None = None) -> TraceInfo:
     """Reads a trace to its end and returns its profile."""
-    info = json.loads(_core.trace_info(path_text(path), format))
+    info = json.loads(call(_core.trace_info, path_text(path), format))
     info["also"], info["warnings"] = tuple(info["also"]), tuple(info["warnings"])
     return TraceInfo(**info)
 
@@ -176,6 +176,6 @@ def convert(
     The format written is `to` (``hybridsim.list("trace-writer")``), or follows from the suffix of
     `target`. `format` is the format of the source, where its content is ambiguous.
     """
-    done = json.loads(_core.convert(path_text(source), path_text(target), to, format))
+    done = json.loads(call(_core.convert, path_text(source), path_text(target), to, format))
     done["loses"], done["warnings"] = tuple(done["loses"]), tuple(done["warnings"])
     return Converted(**done)

@@ -29,7 +29,11 @@ mod _core {
     #[pymodule_export]
     use crate::plugin::register;
     #[pymodule_export]
-    use crate::run::{cli, report_html, run};
+    use crate::plugin::request::Request;
+    #[pymodule_export]
+    use crate::plugin::scheduler::PythonHead;
+    #[pymodule_export]
+    use crate::run::{cli, point_key, report_html, run};
     #[pymodule_export]
     use crate::trace::{TraceReader, convert, trace_info};
 

@@ -233,6 +233,20 @@ pub fn report_html(
     })
 }
 
+/// The key under which a sweep stores the run.
+#[pyfunction]
+pub fn point_key(
+    py: Python<'_>,
+    source: Source,
+    sets: Vec<String>,
+    trace: Option<PathBuf>,
+) -> PyResult<String> {
+    failure::guarded(|| {
+        let scenario = read(py, source, sets, trace)?;
+        Ok(hybridsim_sweep::key(&scenario, &plugin::registry()))
+    })
+}
+
 /// Runs the command line (program name first) and returns its exit code.
 #[pyfunction]
 pub fn cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {

@@ -15,7 +15,7 @@ use crate::geometry::{BlockId, Geometry};
 use crate::state::SavedState;
 use hybridsim_config::param::{Problem, Settings};
 use hybridsim_config::registry::{Description, Entry};
-use hybridsim_engine::Stream;
+use hybridsim_engine::{StateError, Stream};
 
 /// Selects victims among the closed blocks of each pool. Passive: the FTL reports what happens to
 /// blocks and asks for a victim.
@@ -44,6 +44,14 @@ pub trait VictimPolicy: SavedState {
 
     /// Controller memory the policy needs, in bytes.
     fn ram_bytes(&self) -> u64;
+
+    /// Checks that [`SavedState::save`] saves the whole state of the policy.
+    ///
+    /// # Errors
+    /// When the state of this kind of policy cannot be saved.
+    fn check_saveable(&self) -> Result<(), StateError> {
+        Ok(())
+    }
 }
 
 /// What a policy is built from.

@@ -21,7 +21,7 @@ pub fn entry(description: Description) -> FtlEntry {
 
 fn build(input: &FtlInput<'_>) -> BuiltFtl {
     Python::attach(|py| {
-        let object = construct(py, "ftl", "ftl", input.settings, Device::new(input))?;
+        let object = construct(py, "ftl", "ftl", input.settings, (Device::new(input),))?;
         let flash = Py::new(py, Flash::stand_in()).map_err(|error| {
             failure::keep(error);
             Vec::new()

@@ -5,20 +5,25 @@
 //! identified by the default of a parameter `class`, because builders are plain functions that see
 //! only settings.
 
+mod admission;
+mod cleanup;
 pub mod device;
 pub mod flash;
 mod ftl;
+mod gc;
+mod object;
 mod replacement;
+pub mod request;
+pub mod scheduler;
 
 use crate::failure;
 use hybridsim_config::param::{Kind, Param, Problem, Settings, Value};
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::scenario::Scenario;
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A class registered from Python.
@@ -54,15 +59,35 @@ const fn by_path(summary: &'static str) -> Description {
 /// Everything that ships with the program, and everything registered from Python.
 pub fn registry() -> Registry {
     let mut registry = standard();
-    registry.add(ftl::entry(by_path("A translation layer written in Python.")));
-    registry.add(replacement::entry(by_path("A replacement policy written in Python.")));
+    for (slot, summary) in SLOTS {
+        add(&mut registry, slot, by_path(summary));
+    }
     for known in known().iter() {
-        match known.slot.as_str() {
-            "ftl" => registry.add(ftl::entry(known.description)),
-            _ => registry.add(replacement::entry(known.description)),
-        }
+        add(&mut registry, &known.slot, known.description);
     }
     registry
+}
+
+/// The categories of which entries may be written in Python.
+const SLOTS: [(&str, &str); 6] = [
+    ("ftl", "A translation layer written in Python."),
+    ("replacement", "A replacement policy written in Python."),
+    ("admission", "An admission policy written in Python."),
+    ("cleanup", "A cleanup policy written in Python."),
+    ("gc-policy", "A garbage collection policy written in Python."),
+    ("scheduler", "A scheduler written in Python."),
+];
+
+fn add(registry: &mut Registry, slot: &str, description: Description) {
+    match slot {
+        "ftl" => registry.add(ftl::entry(description)),
+        "replacement" => registry.add(replacement::entry(description)),
+        "admission" => registry.add(admission::entry(description)),
+        "cleanup" => registry.add(cleanup::entry(description)),
+        "gc-policy" => registry.add(gc::entry(description)),
+        "scheduler" => registry.add(scheduler::entry(description)),
+        other => unreachable!("no policy in Python is a {other}"),
+    }
 }
 
 /// A parameter of a class: name, type, default as TOML.
@@ -131,7 +156,8 @@ fn leak(text: String) -> &'static str {
 
 /// Whether a policy of `scenario` is written in Python.
 pub fn uses_python(scenario: &Scenario) -> bool {
-    scenario.components.iter().any(|component| asks_for_python(&component.settings))
+    let components = scenario.components.iter().map(|component| &component.settings);
+    components.chain([&scenario.host]).any(asks_for_python)
 }
 
 fn asks_for_python(settings: &Settings) -> bool {
@@ -143,7 +169,8 @@ fn asks_for_python(settings: &Settings) -> bool {
     })
 }
 
-/// Makes an object of the class `settings` name; its other settings become keyword arguments.
+/// Makes an object of the class `settings` name with `arguments`; its other settings become keyword
+/// arguments.
 ///
 /// # Errors
 /// A problem with `param`; the Python exception is kept as its cause.
@@ -152,14 +179,14 @@ fn construct<'py>(
     slot: &str,
     param: &'static str,
     settings: &Settings,
-    argument: impl IntoPyObjectExt<'py>,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
 ) -> Result<Py<PyAny>, Vec<Problem>> {
     let path = settings.text("class");
     let make = || -> PyResult<Py<PyAny>> {
-        let argument = argument.into_bound_py_any(py)?;
+        let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
         let class = find_class(py, slot, path)?;
         let keywords = keywords(py, settings)?;
-        Ok(class.call((argument,), Some(&keywords))?.unbind())
+        Ok(class.call(arguments, Some(&keywords))?.unbind())
     };
     make().map_err(|error| {
         let message = format!("{path}: {error}");

@@ -1,6 +1,6 @@
 //! Cache replacement policies written in Python.
 
-use super::construct;
+use super::object::PythonObject;
 use crate::failure;
 use hybridsim_cache::policy_state::PolicyState;
 use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
@@ -9,7 +9,6 @@ use hybridsim_config::registry::Description;
 use hybridsim_engine::{Loader, Saver, StateError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The entry of a Python class.
@@ -18,14 +17,14 @@ pub fn entry(description: Description) -> ReplacementEntry {
 }
 
 fn build(settings: &Settings, pages: u32) -> Result<Box<dyn Replacement>, Vec<Problem>> {
-    let object = Python::attach(|py| construct(py, "replacement", "", settings, pages))?;
+    let object = Python::attach(|py| PythonObject::new(py, "replacement", settings, (pages,)))?;
     let slots = FxHashMap::default();
     Ok(Box::new(PythonReplacement { object, slots, chosen: FxHashSet::default() }))
 }
 
 /// A policy that asks a Python object, which knows pages by their number alone.
 struct PythonReplacement {
-    object: Py<PyAny>,
+    object: PythonObject,
     /// Where the pages are that may go. What Python names is checked against it.
     slots: FxHashMap<u64, u32>,
     /// Reused to find pages named twice.
@@ -33,22 +32,6 @@ struct PythonReplacement {
 }
 
 impl PythonReplacement {
-    /// Calls `method`; nothing is asked any more after an exception, and the run ends soon.
-    fn call<'py>(
-        &self,
-        py: Python<'py>,
-        method: &str,
-        arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-    ) -> Option<Bound<'py, PyAny>> {
-        if failure::is_pending() {
-            return None;
-        }
-        let arguments = arguments.into_pyobject(py).map_err(Into::into);
-        let called =
-            arguments.and_then(|arguments| self.object.bind(py).call_method1(method, arguments));
-        called.map_err(failure::keep).ok()
-    }
-
     /// Takes pages from what `victims` returned until there are `count`.
     fn choose(
         &mut self,
@@ -83,11 +66,11 @@ impl PythonReplacement {
 
 impl PolicyState for PythonReplacement {
     fn save(&self, _to: &mut Saver) -> Result<(), StateError> {
-        Err(StateError("a replacement policy in Python cannot save its state".to_owned()))
+        Err(self.object.cannot_be_saved())
     }
 
     fn restore(&mut self, _from: &mut Loader<'_>) -> Result<(), StateError> {
-        Err(StateError("a replacement policy in Python cannot restore a state".to_owned()))
+        Err(self.object.cannot_be_saved())
     }
 }
 
@@ -99,12 +82,12 @@ impl Replacement for PythonReplacement {
             Access::Write => "write",
             Access::Add => "add",
         };
-        Python::attach(|py| self.call(py, "update", (page.page, access)).is_some());
+        self.object.notify("update", |py| Ok((page.page, access).into_pyobject(py)?.unbind()));
     }
 
     fn remove(&mut self, page: CachedPage) {
         if self.slots.remove(&page.page).is_some() {
-            Python::attach(|py| self.call(py, "remove", (page.page,)).is_some());
+            self.object.notify("remove", |py| Ok((page.page,).into_pyobject(py)?.unbind()));
         }
     }
 
@@ -116,7 +99,8 @@ impl Replacement for PythonReplacement {
     ) {
         let before = out.len();
         Python::attach(|py| {
-            if let Some(named) = self.call(py, "victims", ())
+            let named = self.object.ask(py, "victims", (), |named| Ok(named.clone()));
+            if let Some(named) = named
                 && let Err(error) = self.choose(&named, count, eligible, out)
             {
                 failure::keep(error);

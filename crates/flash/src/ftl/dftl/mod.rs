@@ -442,6 +442,10 @@ impl Ftl for Dftl {
         Ok(false)
     }
 
+    fn check_saveable(&self) -> Result<(), StateError> {
+        self.policy.check_saveable()
+    }
+
     fn mapping_ram_bytes(&self) -> u64 {
         let directory = self.directory.len() as u64 * u64::from(ENTRY_BYTES);
         u64::from(self.cache.capacity()) * CACHED_BYTES + directory

@@ -397,6 +397,10 @@ impl Ftl for PageMap {
         Ok(false)
     }
 
+    fn check_saveable(&self) -> Result<(), StateError> {
+        self.policy.check_saveable()
+    }
+
     fn mapping_ram_bytes(&self) -> u64 {
         let policies =
             [self.policy.ram_bytes(), self.wear.ram_bytes(), self.classifier.ram_bytes()];

@@ -1,0 +1,85 @@
+//! Requests as policies written in Python see them.
+
+use hybridsim_engine::Flags;
+use pyo3::prelude::*;
+
+/// A request. Sectors have 512 bytes.
+#[pyclass(frozen, module = "hybridsim")]
+pub struct Request {
+    request: hybridsim_engine::Request,
+    key: u64,
+    since_ns: u64,
+}
+
+impl Request {
+    /// The request, as the owner of a queue knows it.
+    pub fn new(request: hybridsim_engine::Request, key: u64, since_ns: u64) -> Self {
+        Self { request, key, since_ns }
+    }
+
+    fn has(&self, flag: Flags) -> bool {
+        self.request.flags.contains(flag)
+    }
+}
+
+#[pymethods]
+impl Request {
+    /// Identifies a queued request among those in the queue.
+    #[getter]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// When it entered the queue, in ns.
+    #[getter]
+    fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// `"read"`, `"write"`, `"trim"` or `"flush"`.
+    #[getter]
+    fn op(&self) -> &'static str {
+        self.request.op.name()
+    }
+
+    /// First sector.
+    #[getter]
+    fn first_sector(&self) -> u64 {
+        self.request.lba.0
+    }
+
+    /// Length in sectors.
+    #[getter]
+    fn sectors(&self) -> u32 {
+        self.request.sectors
+    }
+
+    /// Volume of the workload.
+    #[getter]
+    fn volume(&self) -> u16 {
+        self.request.volume
+    }
+
+    /// Whether an application waits for it.
+    #[getter]
+    fn is_sync(&self) -> bool {
+        self.has(Flags::SYNC)
+    }
+
+    /// Whether it is file-system metadata.
+    #[getter]
+    fn is_metadata(&self) -> bool {
+        self.has(Flags::META)
+    }
+
+    /// Whether it is read-ahead.
+    #[getter]
+    fn is_read_ahead(&self) -> bool {
+        self.has(Flags::AHEAD)
+    }
+
+    fn __repr__(&self) -> String {
+        let (op, sectors, first) = (self.op(), self.request.sectors, self.request.lba.0);
+        format!("<{op} of {sectors} sectors at {first}>")
+    }
+}

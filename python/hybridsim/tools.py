@@ -1,0 +1,124 @@
+"""The tools of the command: miss-ratio curves, calibration, reproduction of publications.
+
+Each runs the command of that name in a process of its own, so Ctrl-C ends it and its memory is
+returned. Policies written in Python are named by import path there (``"module:Class"``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _toml
+from .errors import Error, TraceError, path_text
+from .table import Table
+
+__all__ = ["calibrate", "mrc", "reproduce"]
+
+Path = str | os.PathLike[str]
+
+
+def mrc(
+    trace: Path,
+    policies: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]] = "lru",
+    *,
+    sizes: Iterable[str | float] = (),
+    page: str | int = "4KiB",
+    format: str | None = None,
+) -> Table:
+    """Miss-ratio curves of a trace: the miss ratio by replacement policy and cache size.
+
+    `policies` are names or tables (``{"kind": "slru", ...}``). `sizes` are bytes (``"64MiB"``) or
+    shares of the footprint (0.1); by default some are chosen. Columns: ``policy``, ``cache_bytes``,
+    ``miss_ratio``.
+    """
+    options = [f"--page={page}"]
+    options += [f"--policy={_policy(policy)}" for policy in _several(policies)]
+    listed = [str(size) for size in _iterable("sizes", sizes)]
+    options += [f"--sizes={','.join(listed)}"] if listed else []
+    options += [] if format is None else [f"--format={format}"]
+    document = _command("trace", "mrc", *options, path_text(trace))
+    rows = [
+        (curve["policy"], point["cache_bytes"], point["miss_ratio"])
+        for curve in document["mrc"]["curves"]
+        for point in curve["points"]
+    ]
+    names = ("policy", "cache_bytes", "miss_ratio")
+    return Table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+
+def calibrate(
+    *files: Path,
+    disk: Path | None = None,
+    out: Path | None = None,
+    page: str = "2KiB",
+    erase_time: str = "1.5ms",
+    capacity: str | None = None,
+) -> dict[str, Any]:
+    """Fits the parameters of a flash device to measured latencies, or of a disk to request logs.
+
+    `files` are measurements (``docs/calibrate.md``); with `disk`, a scenario or preset to start
+    from, they are request logs with response times. `out` names the file of the fitted preset.
+    Returns the JSON document of ``hybridsim calibrate --json``.
+    """
+    if not files:
+        raise Error("calibrate needs at least one file of measurements")
+    options = [] if disk is None else [f"--disk={path_text(disk)}"]
+    if disk is None:
+        options += [f"--page={page}", f"--erase-time={erase_time}"]
+        options += [] if capacity is None else [f"--capacity={capacity}"]
+    options += [] if out is None else [f"--out={path_text(out)}", "--force"]
+    return _command("calibrate", *options, *map(path_text, files))  # type: ignore[no-any-return]
+
+
+def reproduce(*ids: str) -> list[dict[str, Any]]:
+    """Reproduces published figures: a source (``"flashsim"``) or one figure (``"flashsim/fig6"``).
+
+    Returns one table for each figure, as ``hybridsim reproduce --json`` prints them.
+    """
+    if not ids:
+        raise Error('reproduce needs at least one id, such as "flashsim/fig6"; all take hours')
+    document = _command("reproduce", *map(_text, ids))
+    return document if isinstance(document, list) else [document]
+
+
+def _command(*arguments: str) -> Any:
+    """The JSON document that the command prints."""
+    start = "import sys; from hybridsim._cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", start, *arguments, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        document = None
+    if done.returncode == 0 and document is not None:
+        return document
+    failed = document.get("error", {}) if isinstance(document, dict) else {}
+    message = failed.get("message") or done.stderr.strip() or f"exit code {done.returncode}"
+    raise (TraceError if done.returncode == 3 else Error)(message)
+
+
+def _policy(policy: Any) -> str:
+    plain = _toml.plain(policy)
+    return plain if isinstance(plain, str) else _toml.inline(plain)
+
+
+def _several(policies: Any) -> list[Any]:
+    is_one = isinstance(policies, (str, Mapping)) or hasattr(policies, "to_dict")
+    return [policies] if is_one else list(_iterable("policies", policies))
+
+
+def _iterable(name: str, values: Any) -> Iterable[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise Error(f"{name} must be a list, not {values!r}")
+    return values
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Error(f"an id is a string such as 'flashsim/fig6', not {value!r}")
+    return value
