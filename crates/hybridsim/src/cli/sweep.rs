@@ -19,7 +19,8 @@ pub struct SweepArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Run every combination at this many seeds: the scenario's and those after it
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Show this key of the results, such as components.ssd.write_amplification; may be repeated
     #[arg(long = "column", value_name = "PATH")]
@@ -33,7 +34,7 @@ pub struct SweepArgs {
     /// Run only shard I of N, counted from 0; all shards may share one folder
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Store every point in this folder and resume from it; the table is sweep.csv, its charts are sweep.html
+    /// Store every point in this folder and resume from it; writes sweep.csv and sweep.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run failed points again

@@ -26,8 +26,7 @@ pub(super) fn take_count(checker: &mut Checker<'_>, key: &str, table: &mut Table
 /// Replaces every component with a count above one by copies called `NAME0`, `NAME1` and so on,
 /// each with copies of its children.
 pub(super) fn expand(checker: &mut Checker<'_>, components: &mut Vec<ScenarioComponent>) {
-    // Copies have one parent each; those of nested counts are copied with it.
-    while let Some(at) = components.iter().position(|component| component.count > 1) {
+    while let Some(at) = outermost(components) {
         let name = components[at].name.clone();
         let key = join(&join("component", &name), COUNT);
         let span = components[at].span.clone();
@@ -66,6 +65,18 @@ pub(super) fn expand(checker: &mut Checker<'_>, components: &mut Vec<ScenarioCom
         }
         components.extend(copies);
     }
+}
+
+/// A component with copies that is not below another one with copies: names of nested copies end
+/// in the number of the outer one, and then of the inner one.
+fn outermost(components: &[ScenarioComponent]) -> Option<usize> {
+    let many = || components.iter().filter(|component| component.count > 1);
+    let is_below = |at: usize| {
+        many().any(|other| {
+            other.name != components[at].name && subtree(components, &other.name).contains(&at)
+        })
+    };
+    (0..components.len()).find(|&at| components[at].count > 1 && !is_below(at))
 }
 
 /// The component called `name` and everything below it, as indices.
