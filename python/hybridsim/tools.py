@@ -75,15 +75,14 @@ def calibrate(
     return _command("calibrate", *options, *map(path_text, files))  # type: ignore[no-any-return]
 
 
-def reproduce(*ids: str) -> list[dict[str, Any]]:
+def reproduce(*ids: str) -> dict[str, Any]:
     """Reproduces published figures: a source (``"flashsim"``) or one figure (``"flashsim/fig6"``).
 
-    Returns one table for each figure, as ``hybridsim reproduce --json`` prints them.
+    Returns the document of ``hybridsim reproduce --json``; its ``rows`` have the claims.
     """
     if not ids:
         raise Error('reproduce needs at least one id, such as "flashsim/fig6"; all take hours')
-    document = _command("reproduce", *map(_text, ids))
-    return document if isinstance(document, list) else [document]
+    return _command("reproduce", *map(_text, ids))  # type: ignore[no-any-return]
 
 
 def _command(*arguments: str) -> Any:

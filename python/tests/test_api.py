@@ -126,7 +126,7 @@ def test_the_examples_of_the_python_page_run(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (root / "docs" / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     scope: dict = {}
     for block in blocks:
         exec(block, scope)

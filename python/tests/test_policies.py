@@ -79,7 +79,7 @@ def disk() -> dict:
     return {
         "host": {"mode": "closed", "queue_depth": 8, "scheduler": "fcfs"},
         "workload": {"generator": {"kind": "uniform", "requests": 300, "read": 0.5}},
-        "component": {"disk": {"preset": "seagate-cheetah-9lp", "queue_depth": 1}},
+        "component": {"disk": {"preset": "seagate-cheetah-9lp", "queue_depth": 8}},
     }
 
 
@@ -92,11 +92,9 @@ def same(scenario, key, built_in, ours):
 
 def test_admission(hybrid):
     same(hybrid, "component.hybrid.admission", "threshold", Threshold)
-    other = hybridsim.run(
-        hybrid,
-        overrides={"component.hybrid.admission": hybridsim.Policy("threshold-2", sectors=1)},
-        plugins=[hybridsim.register(Threshold, "threshold-2")],
-    )
+    hybridsim.register(Threshold, "threshold-2")
+    policy = hybridsim.Policy("threshold-2", sectors=1)
+    other = hybridsim.run(hybrid, overrides={"component.hybrid.admission": policy})
     assert other.components["hybrid"].bypasses > 0, "its parameter is passed on"
 
 
@@ -113,8 +111,9 @@ def test_garbage_collection(ssd):
 
 def test_schedulers(disk):
     same(disk, "host.scheduler", "fcfs", Fcfs)
-    slow = hybridsim.run(disk).latency_ns.all.mean
-    assert hybridsim.run(disk, overrides={"host.scheduler": Sptf}).latency_ns.all.mean < slow
+    key = "component.disk.scheduler"
+    slow = same(disk, key, "fcfs", Fcfs).latency_ns.all.mean
+    assert hybridsim.run(disk, overrides={key: Sptf}).latency_ns.all.mean < slow
 
 
 def wrong(base, **methods):
