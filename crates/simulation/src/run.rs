@@ -93,7 +93,7 @@ pub fn run(
     let progress = WorkloadProgress::default();
     let (root, warnings, mode) = assemble(scenario, registry, &progress)?;
     let is_full = options.detail == Detail::Full;
-    let diagram = is_full.then(|| draw::inline(scenario, &root)).unwrap_or_default();
+    let diagram = if is_full { draw::inline(scenario, &root) } else { String::new() };
     let mut machine = Machine::new(root, scenario.run.verify);
     if let Some(every) = scenario.run.power_cut_every {
         let stream = Stream::new(scenario.seed(), "power");

@@ -4,7 +4,7 @@ use crate::published::PAPERS;
 use hybridsim_config::diagnostic::SourceText;
 use hybridsim_config::registry::Registry;
 use hybridsim_engine::{Arrival, CommonEvent, EventRecord, EventSink, Op};
-use hybridsim_observe::{Detail, LatencyFold, RunResults};
+use hybridsim_observe::{Detail, LatencyFold, Pictures, RunResults};
 use hybridsim_simulation::parallel::{parallel_map, processors};
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -46,8 +46,8 @@ pub struct Job {
     pub latencies: bool,
     /// Whether to keep the custom values that components emit, with their times.
     pub numbers: bool,
-    /// Whether to keep how often blocks were erased.
-    pub wear: bool,
+    /// Whether to observe the run in full: series over time, and how often blocks were erased.
+    pub full: bool,
 }
 
 impl Job {
@@ -60,7 +60,7 @@ impl Job {
             base: PathBuf::new(),
             latencies: false,
             numbers: false,
-            wear: false,
+            full: false,
         }
     }
 
@@ -99,10 +99,10 @@ impl Job {
         Self { numbers: true, ..self }
     }
 
-    /// Keeps how often blocks were erased, for which the run is observed in full.
+    /// Keeps series over time and how often blocks were erased.
     #[must_use]
-    pub fn with_wear(self) -> Self {
-        Self { wear: true, ..self }
+    pub fn in_full(self) -> Self {
+        Self { full: true, ..self }
     }
 
     /// Keeps every request's latency.
@@ -130,8 +130,8 @@ pub struct JobOutput {
     pub results: RunResults,
     /// For `all` requests, each `read` and each `write`: (ns, how many took at most that).
     pub latency_points: BTreeMap<&'static str, Vec<(u64, u64)>>,
-    /// Number of blocks by number of erases, of each flash device, where asked for.
-    pub wear: Vec<Vec<(u32, u64)>>,
+    /// Series over time and number of blocks by number of erases; empty unless asked for.
+    pub pictures: Pictures,
     /// Every request in the order of completion, where asked for.
     pub latencies: Vec<Served>,
     /// Custom values, if requested: time in seconds, index of the name, value.
@@ -268,7 +268,7 @@ impl<'a> Runner<'a> {
         let mut kept = Kept { latencies: job.latencies, numbers: job.numbers, ..Kept::default() };
         let mut on_progress = |_: &run::RunProgress| !self.interrupted.load(Ordering::Relaxed);
         let options = Options {
-            detail: if job.wear { Detail::Full } else { Detail::Bare },
+            detail: if job.full { Detail::Full } else { Detail::Bare },
             on_progress: Some(&mut on_progress),
             sink: (job.latencies || job.numbers).then_some(&mut kept as &mut dyn EventSink),
             cache: PreconditionCache::standard(),
@@ -286,10 +286,10 @@ impl<'a> Runner<'a> {
         if let Some(broken) = results.violations.first() {
             return Err(failed(&format!("a check failed: {broken}")));
         }
-        let wear = pictures.map_or_else(Vec::new, |pictures| pictures.wear.into_values().collect());
+        let pictures = pictures.unwrap_or_default();
         let latency_points = points(&latencies);
         let (latencies, numbers) = (kept.list, kept.numbers_seen);
-        Ok(JobOutput { results, latency_points, wear, latencies, numbers })
+        Ok(JobOutput { results, latency_points, pictures, latencies, numbers })
     }
 
     /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.

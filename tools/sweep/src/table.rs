@@ -5,8 +5,11 @@ use super::{Outcome, Point};
 use hybridsim_observe::RunResults;
 use hybridsim_report::column::Numbers;
 
+/// A figure of a run.
+type Figure = fn(&RunResults) -> Option<f64>;
+
 /// The standard statistics, units last in the name.
-const STANDARD: &[(&str, fn(&RunResults) -> Option<f64>)] = &[
+const STANDARD: &[(&str, Figure)] = &[
     ("requests", |run| Some(run.requests as f64)),
     ("mean_us", |run| run.latency_ns.all.mean.map(micros)),
     ("p50_us", |run| run.latency_ns.all.p50.map(|ns| micros(ns as f64))),

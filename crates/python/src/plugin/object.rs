@@ -49,7 +49,7 @@ impl PythonObject {
     }
 
     /// Calls `method`, whose result is ignored.
-    pub fn notify<'py>(
+    pub fn notify(
         &self,
         method: &str,
         arguments: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,

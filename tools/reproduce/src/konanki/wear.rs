@@ -23,7 +23,7 @@ type Wear = Vec<(u32, u64)>;
 
 fn jobs(layers: &[(&str, &str)], sets: &[(&str, &str)]) -> Vec<Job> {
     let job = |(kind, name): &(&str, &str)| {
-        let job = Job::paper("konanki/wear.toml").named(*name).with_wear();
+        let job = Job::paper("konanki/wear.toml").named(*name).in_full();
         let job = job.set("component.stick.ftl", format!("\"{kind}\""));
         sets.iter().fold(job, |job, (key, value)| job.set(key, value))
     };
@@ -31,7 +31,7 @@ fn jobs(layers: &[(&str, &str)], sets: &[(&str, &str)]) -> Vec<Job> {
 }
 
 fn wear(ran: &JobOutput) -> Wear {
-    ran.wear.iter().flatten().copied().collect()
+    ran.pictures.wear.values().flatten().copied().collect()
 }
 
 /// Requests of `sectors` from sector `start` on.

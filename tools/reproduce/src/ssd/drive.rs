@@ -121,7 +121,7 @@ impl Drive {
         let ssd = |name: &str| format!("component.ssd.{name}");
         let time = |us: f64| format!("\"{us:.3}us\"");
         // The kind comes first: a change of it takes the keys of the former kind away.
-        load.set(Job::paper("ssd/drive.toml").named(name), self.scale)
+        load.set(Job::paper("ssd/drive.toml").named(name).in_full(), self.scale)
             .set(&ssd("blocks_per_plane"), blocks)
             .set(&ssd("pages_per_block"), pages_per_block)
             .set(&ssd("over_provisioning"), spare)

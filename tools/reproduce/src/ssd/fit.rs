@@ -23,7 +23,7 @@ pub struct Fill {
 }
 
 /// Microseconds of a 4 KiB page at a rate in MB/s.
-pub fn page_us(mb_s: f64) -> f64 {
+fn page_us(mb_s: f64) -> f64 {
     4096.0 / mb_s
 }
 
@@ -77,36 +77,6 @@ fn line(fills: &[Fill], amplification: &[f64]) -> (f64, f64) {
     let under: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     let copy = over / under;
     (y - copy * x, copy)
-}
-
-/// Fits hidden capacity and the time of a copy to the rates under uniform writes and under one
-/// other load; `start` has the time of a page that causes no copies.
-///
-/// # Errors
-/// The first run that fails.
-pub fn to_rates(
-    runner: &Runner,
-    name: &str,
-    start: Drive,
-    uniform_mb_s: f64,
-    other: (Load, f64, f64),
-) -> Result<Drive, ExperimentError> {
-    let (load, writes, other_mb_s) = other;
-    let at = |hidden: f64| -> Result<(Drive, f64), ExperimentError> {
-        let words = format!("fit, {hidden:.3} times the capacity");
-        let drive = Drive { hidden_gib: hidden * start.user_gib, ..start };
-        let loads = [
-            (format!("{words}, uniform"), Load::Uniform, WRITES),
-            (format!("{words}, other"), load, writes),
-        ];
-        let ran = drive.run(runner, name, &loads)?;
-        let copy_us = (page_us(uniform_mb_s) - drive.program_us) / (ran[0].amplification - 1.0);
-        let other_us = drive.program_us + copy_us * (ran[1].amplification - 1.0);
-        let error = libm::log(page_us(other_mb_s) / other_us);
-        Ok((Drive { copy_us, ..drive }, error.powi(2)))
-    };
-    let hidden = golden(HIDDEN, |hidden| Ok(at(hidden)?.1))?;
-    Ok(at(hidden)?.0)
 }
 
 /// The size of blocks that meets the amplification under sequential streams best: each of

@@ -10,10 +10,7 @@ use fit::{Fill, measured};
 use hybridsim_report::study::{Axis, Curve, Plot};
 use tables::{Measured, median};
 
-pub const EXPERIMENTS: &[Experiment] = &[
-    Experiment { id: "ssd/micron-7450", run: micron_7450 },
-    Experiment { id: "ssd/kioxia-cm7", run: kioxia_cm7 },
-];
+pub const EXPERIMENTS: &[Experiment] = &[Experiment { id: "ssd/micron-7450", run: micron_7450 }];
 
 /// The measured tables.
 struct Tables {
@@ -323,55 +320,6 @@ fn micron_7450(runner: &Runner) -> Result<Findings, ExperimentError> {
         let regions = streams(&tables.streams, name, "host write");
         let fitted_stream = |one: &Series| name == MAX && FITTED_STREAMS.contains(&one.load);
         judge(runner, &mut findings, (name, drive), &regions, &fitted_stream)?;
-    }
-    Ok(findings)
-}
-
-const CM7: [&str; 2] = ["Kioxia CM7-R 3.84TB #4", "Kioxia CM7-R 3.84TB #5"];
-/// The skewed load that the hidden capacity is fitted to.
-const FITTED_SKEW: &str = "zones-shuffle s0.6 f0 s0.4 f1";
-
-fn kioxia_cm7(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let tables = Tables::read(runner)?;
-    let mut findings = Findings::default();
-    let first = skewed(&tables.skew, CM7[0]);
-    let find = |words: &str| {
-        let one = first.iter().find(|one| one.words == words);
-        one.ok_or_else(|| ExperimentError::Failed(format!("{}: no series {words}", CM7[0])))
-    };
-    let (uniform, other) = (find("uniform")?, find(FITTED_SKEW)?);
-    // While the drive is clean a page causes no copies.
-    let clean = tables
-        .course
-        .iter()
-        .filter(|row| row.device == CM7[0] && row.workload == "uniform" && row.drive_writes < 0.2);
-    let clean = median(&clean.map(|row| row.host_mb_s).collect::<Vec<_>>());
-    let start = Drive {
-        user_gib: 3576.0,
-        hidden_gib: 1.25 * 3576.0,
-        block_gib: 2.0,
-        program_us: fit::page_us(clean),
-        copy_us: 1.5 * fit::page_us(clean),
-        scale: 2048.0,
-    };
-    let other = (other.load, other.writes, other.host_mb_s);
-    let drive = fit::to_rates(runner, CM7[0], start, uniform.host_mb_s, other)?;
-    findings.row(
-        Claim::new("–", "Kioxia CM7-R: hidden capacity fitted")
-            .unit("GiB")
-            .between("1.05 to 1.6 times the exported", 1.05 * 3576.0, 1.6 * 3576.0)
-            .ours(drive.hidden_gib)
-            .given()
-            .remark(&format!("{}; block size assumed", constants(&drive))),
-    );
-    for (at, name) in CM7.into_iter().enumerate() {
-        let skewed = skewed(&tables.skew, name);
-        let fitted =
-            |one: &Series| at == 0 && (one.load == Load::Uniform || one.words == FITTED_SKEW);
-        let outcomes = judge(runner, &mut findings, (name, &drive), &skewed, &fitted)?;
-        course_plots(&mut findings, &tables, name, &skewed, &outcomes, &["uniform", FITTED_SKEW]);
-        let regions = streams(&tables.streams, name, "host write");
-        judge(runner, &mut findings, (name, &drive), &regions, &|_| false)?;
     }
     Ok(findings)
 }
