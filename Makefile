@@ -7,11 +7,11 @@ DEMO   := demo-out
 HYBRIDSIM := $(CARGO) run --profile demo --locked --package hybridsim --
 COMPARE  := $(HYBRIDSIM) compare examples/disk.toml examples/ssd.toml examples/hybrid.toml
 # As recorded on an SSD, slowed down tenfold: still more than a hard disk can serve.
-OVERLOAD := --set host.mode=open --set host.queue_depth=32 --set workload.time_scale=10
+OVERLOAD := --set workload.times=recorded --set workload.time_scale=10
 
 .PHONY: demo test test-rust test-python develop lint bench docs site pictures wheel image clean
 
-demo: ## replay a recorded trace through a disk, an SSD and a hybrid: one request at a time, then in an open loop
+demo: ## replay a recorded trace through a disk, an SSD and a hybrid: with recorded think times, then in an open loop
 	$(COMPARE) --out $(DEMO) --force
 	$(COMPARE) $(OVERLOAD) --out $(DEMO)/overload --force
 
