@@ -29,4 +29,4 @@ picture "$work/demo/overload/report.html" percentiles,throughput,outstanding 128
 
 $program compare examples/studies/laptop-disk.toml examples/studies/laptop-hybrid.toml \
     --out "$work/mail" >/dev/null
-picture "$work/mail/report.html" cdf,ccdf 1280 450 docs/hybrid-mail.png
+picture "$work/mail/report.html" cdf,ccdf 1280 450 docs/models/hybrid-mail.png

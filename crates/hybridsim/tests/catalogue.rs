@@ -70,6 +70,7 @@ fn generated(kind: &str) -> String {
             ", processes = [{ count = 2, general_ms = { kind = \"exponential\", mean = 10.0 } }]"
         }
         "histogram" => ", mix = \"firefox-analysis\"",
+        "streams" => ", region = \"16MiB\", active = 3",
         _ => "",
     };
     format!(

@@ -19,7 +19,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
     let members =
         hybridsim_config::param::Value::Texts(std::iter::once(first).chain(rest).collect());
     let settings = &Settings::default().and("members", members);
-    assert!((2..=9).contains(&input.settings.count("count")));
+    assert!((2..=9).contains(&input.settings.count("units")));
     assert!((5.0..=7.0).contains(&input.settings.number("number")));
     assert!(input.settings.tables("tables").iter().all(|table| table.bytes("bytes") > 0));
     let built = (entry.build)(&BuildInput { settings, ..*input });
@@ -30,7 +30,7 @@ fn build(input: &BuildInput<'_>) -> Built<dyn Component> {
 const PARAMS: &[Param] = &[
     Param::required("first", Kind::Component, ""),
     Param::required("others", Kind::Components, ""),
-    Param::required("count", Kind::Count { min: 2, max: 9 }, ""),
+    Param::required("units", Kind::Count { min: 2, max: 9 }, ""),
     Param::required("number", Kind::Number { min: 5.0, max: 7.0 }, ""),
     Param::required("duration", Kind::Duration, ""),
     Param::required("bytes", Kind::Bytes, ""),

@@ -106,7 +106,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
 pub const ENTRY: GeneratorEntry = GeneratorEntry {
     description: Description {
         name: "streams",
-        summary: "Sequential writes to a number of regions at a time, full ones replaced at random.",
+        summary: "Sequential writes to several regions at a time; a random one follows a full one.",
         origin: "the stream experiment of SSD-iq (G. Haas et al., PVLDB 18, 2025)",
         params: params![LIMITS_AND_ARRIVALS, REGION, &[WRITE, REGION_SIZE, ACTIVE]],
     },

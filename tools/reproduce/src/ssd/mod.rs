@@ -86,8 +86,8 @@ fn why(load: Load) -> &'static str {
     match load {
         Load::Uniform => "hidden capacity and rates of other loads do not fit it",
         Load::Zipf(_) => {
-            "not modelled: a tenth of these writes goes to ten pages, of which many are outstanding \
-             at a time; a drive that merges them writes less"
+            "not modelled: a tenth of these writes goes to ten pages, many of them outstanding at \
+             a time; a drive that merges them writes less"
         }
         Load::Hot { .. } => {
             "not modelled: how the drive treats static data; its rate jumps after several drive \
