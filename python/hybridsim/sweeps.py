@@ -242,7 +242,7 @@ def _columns(results: list[Result | None], paths: Iterable[str]) -> dict[str, li
     for path in [paths] if isinstance(paths, str) else paths:
         found = [None if document is None else _find(document, path) for document in documents]
         if _MISSING in found and all(value is _MISSING or value is None for value in found):
-            raise Error(f"no result has {path!r}; docs/results.md lists the keys")
+            raise Error(f"no result has {path!r}; docs/reference/results.md lists the keys")
         known[path] = [None if value is _MISSING else value for value in found]
     return known
 

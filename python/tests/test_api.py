@@ -124,7 +124,7 @@ def test_the_examples_of_the_python_page_run(root, tmp_path, monkeypatch):
     for folder in ("examples", "workloads", "presets"):
         (tmp_path / folder).symlink_to(root / folder)
     monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "python.md").read_text()
+    text = (root / "docs" / "reference" / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 4
     scope: dict = {}

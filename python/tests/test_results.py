@@ -13,7 +13,7 @@ from hybridsim import results
 
 def documented(root) -> set[str]:
     """Keys named in the tables of docs/reference/results.md."""
-    text = (root / "docs" / "results.md").read_text()
+    text = (root / "docs" / "reference" / "results.md").read_text()
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
 
