@@ -204,9 +204,11 @@ pub struct NvCacheDisk {
 }
 
 /// Names of [`CommonEvent::Custom`].
-const CUSTOM: &[&str] = &["cached_sectors", "read_cached_sectors"];
+const CUSTOM: &[&str] = &["cached_sectors", "read_cached_sectors", "write_cached_sectors"];
 /// Index of `read_cached_sectors`: sectors of a read that are written to the cache.
 const READ_CACHED: u8 = 1;
+/// Index of `write_cached_sectors`: sectors of a write that go to the cache, in the power mode.
+const WRITE_CACHED: u8 = 2;
 
 impl NvCacheDisk {
     /// Starts what can start now. Called after every message.

@@ -5,8 +5,8 @@ use super::{ENTRY_SECTORS_MAX, NvCacheDisk};
 use hybridsim_cache::CacheEvent;
 use hybridsim_cache::paged::locks::Lock;
 use hybridsim_engine::{
-    Command, Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba, Op, Outcome,
-    Request, RequestId, SimTime,
+    Command, CommonEvent, Completion, Ctx, DataSlice, Flags, LatencyBreakdown, LatencyPhase, Lba,
+    Op, Outcome, Request, RequestId, SimTime,
 };
 
 /// Child numbers.
@@ -159,6 +159,10 @@ impl NvCacheDisk {
         }
         if request.op != Op::Trim {
             if request.op == Op::Write {
+                if self.spindle.mode && hits > 0 {
+                    let name = super::WRITE_CACHED;
+                    ctx.emit(CommonEvent::Custom { name, value: u64::from(hits) });
+                }
                 (hits, misses) = (held as u32, request.sectors - held as u32);
             }
             ctx.emit(CacheEvent::CacheLookup { op: request.op, hits, misses });

@@ -308,6 +308,28 @@ fn hits_and_misses_are_sectors_however_scattered() {
     assert_eq!(looked.collect::<Vec<_>>(), [(Op::Write, 15, 5), (Op::Read, 15, 5)]);
 }
 
+#[test]
+fn sectors_written_to_the_cache_are_reported_in_the_power_mode() {
+    let mut drive = drive("keep", 1, 50, 1000);
+    drive.spindle.enter(0);
+    let children =
+        vec![Place::new("flash", 50, 30).steady(), Place::new("disk", 1000, 300).steady()];
+    let system = ComponentTree::inner("host/nv", drive, children);
+    let write = |lba, sectors| Arrival {
+        at: SimTime::ZERO,
+        request: Request::new(Op::Write, Lba(lba), sectors),
+    };
+    let options = hybridsim_host::HostOptions::closed(1);
+    // The second write finds its space there; the third does not fit.
+    let arrivals = vec![write(10, 20), write(10, 20), write(200, 40)];
+    let events = crate::testing::play(system, arrivals, options, None).events;
+    let written = events.iter().filter_map(|record| match record.event() {
+        Some(CommonEvent::Custom { name: WRITE_CACHED, value }) => Some(value),
+        _ => None,
+    });
+    assert_eq!(written.collect::<Vec<_>>(), [20, 20]);
+}
+
 /// A device that fails writes.
 struct NoWrites(u64);
 

@@ -69,10 +69,11 @@ fn spin_up_latency(ran: &JobOutput) -> f64 {
 /// Megabytes written to the NV cache.
 fn flash_writes(ran: &JobOutput) -> f64 {
     let drive = component(ran, "drive");
-    let written = drive.and_then(|drive| drive.cache.as_ref()).map(|cache| cache.write_hits as f64);
-    let filled = drive.and_then(|drive| drive.custom.get("read_cached_sectors"));
-    let filled = filled.map_or(0.0, |it| it.count as f64 * it.mean.unwrap_or(0.0));
-    (written.unwrap_or(f64::NAN) + filled) * 512e-6
+    let sectors = |name: &str| {
+        let written = drive.and_then(|drive| drive.custom.get(name));
+        written.map_or(0.0, |it| it.count as f64 * it.mean.unwrap_or(0.0))
+    };
+    (sectors("write_cached_sectors") + sectors("read_cached_sectors")) * 512e-6
 }
 
 /// Megabytes in the NV cache at most.
