@@ -18,8 +18,8 @@ use hybridsim_flash::defaults;
 use hybridsim_flash::geometry::{Geometry, Lpn, Ppn, Shape};
 use hybridsim_flash::ops::{After, FlashOps};
 use hybridsim_flash::timing::{
-    CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, Timed, TimingModel,
-    WriteBuffer,
+    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, Timed,
+    TimingModel, WriteBuffer,
 };
 use std::collections::BTreeMap;
 
@@ -123,6 +123,7 @@ fn two_dies(reach: CopyBack) -> (Geometry, OperationTimes) {
         page_transfer: micro(10),
         ram: micro(100),
         copy_back: reach,
+        request_interval: micro(0),
         read_overhead: micro(0),
         write_overhead: micro(0),
         host_rate: 0,
@@ -167,7 +168,8 @@ fn a_copy_to_another_die_takes_the_channel_both_ways() {
         suspends_max: 0,
         multi_plane: false,
     };
-    let queued = Queued::new(geometry, delays, queueing, WriteBuffer::new(0, false));
+    let chip = ChipPages::single(delays.read);
+    let queued = Queued::new(geometry, delays, (queueing, chip), WriteBuffer::new(0, false));
     let interleaved = Interleaved::new(geometry, delays);
     // Out: command, cells, control and data. In: command and data, then the cells. A queued die
     // receives the command of a background read in any gap of the channel.
@@ -312,6 +314,63 @@ fn planes_of_a_die_program_together() {
     assert_eq!(answers(&together, &asked), [0, 320]);
     let apart = [(0, Write, 0, 1), (0, Write, 1, 1), (1, Flush, 0, 0)];
     assert_eq!(answers(&together, &apart)[2], 610, "two requests, two programs");
+}
+
+#[test]
+fn pages_of_one_chip_page_are_read_at_once() {
+    use Op::Read;
+    // Transfers of 10 us. Filled in order, four pages of the chip's two lie next to each other.
+    let single = queued(8).and("channel_rate", Value::Rate(204_800_000));
+    let asked = [(0, Read, 0, 4), (200, Read, 5, 1)];
+    assert_eq!(answers(&single, &asked), [4 * (25 + 10), 235]);
+    let pairs = single.clone().and("read_pages", Value::Count(2));
+    assert_eq!(answers(&pairs, &asked), [2 * (25 + 10 + 10), 235]);
+    // The second request has to read the chip's page again.
+    assert_eq!(answers(&pairs, &[(0, Read, 0, 1), (0, Read, 1, 1)]), [35, 70]);
+    // Types alternate by the chip's page: 20, 25, 30 and 20 us.
+    let types = pairs.and("read_spread", Value::Number(0.4));
+    let [lsb, csb, msb, again] = [0, 2, 4, 6].map(|page| answers(&types, &[(0, Read, page, 1)])[0]);
+    assert_eq!([lsb, csb, msb, again], [30, 35, 40, 30]);
+}
+
+#[test]
+fn pages_of_one_program_are_programmed_at_once() {
+    use Op::{Flush, Read, Write};
+    let several =
+        queued(16).and("precondition", text("none")).and("program_pages", Value::Count(4));
+    // Eight pages are two programs of 300 us.
+    assert_eq!(answers(&several, &[(0, Write, 0, 8), (1, Flush, 0, 0)]), [0, 600]);
+    // A page that comes later belongs to the first program, and the fifth to another.
+    let later = [(0, Write, 0, 3), (400, Write, 3, 1), (401, Flush, 0, 0)];
+    assert_eq!(answers(&several, &later), [0, 400, 401]);
+    let fifth = [(0, Write, 0, 5), (10, Flush, 0, 0)];
+    assert_eq!(answers(&several, &fifth), [0, 600]);
+    // A read suspends the program that all four pages are waiting for.
+    let read = [(0, Write, 0, 2), (100, Read, 0, 1), (101, Write, 2, 2), (102, Flush, 0, 0)];
+    assert_eq!(answers(&pausing(several), &read), [0, 135, 101, 340]);
+}
+
+#[test]
+fn the_controller_takes_one_request_per_interval() {
+    use Op::Read;
+    let four = queued(0).and("dies_per_channel", Value::Count(4)).and("request_interval", us(7));
+    let asked: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
+    assert_eq!(answers(&four, &asked), [25, 32, 39, 46]);
+    let interleaved = four.and("timing", text("interleaved"));
+    assert_eq!(answers(&interleaved, &asked), [25, 32, 39, 46]);
+    assert_eq!(answers(&interleaved, &[(0, Read, 0, 1), (100, Read, 1, 1)]), [25, 125]);
+}
+
+#[test]
+fn a_stripe_fills_part_of_a_plane_before_the_next() {
+    use Op::Read;
+    let two = queued(0).and("dies_per_channel", Value::Count(2));
+    let asked: Vec<_> = (0..4).map(|page| (0, Read, page, 1)).collect();
+    assert_eq!(answers(&two, &asked), [25, 25, 50, 50]);
+    let mut ftl = two.entry("ftl").clone();
+    ftl.settings = ftl.settings.and("stripe_pages", Value::Count(2));
+    let pairs = two.and("ftl", Value::Entry(ftl));
+    assert_eq!(answers(&pairs, &asked), [25, 50, 25, 50]);
 }
 
 /// An interval of activity: unit, activity, cause, start and end in nanoseconds.

@@ -8,7 +8,8 @@ use crate::geometry::{self, Geometry, Shape};
 use crate::ops::FlashOps;
 use crate::precondition::Precondition;
 use crate::timing::{
-    CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel, WriteBuffer,
+    ChipPages, CopyBack, DieScheduling, Interleaved, OperationTimes, Queued, Serial, TimingModel,
+    WriteBuffer,
 };
 use hybridsim_config::build::{BuildInput, ComponentEntry};
 use hybridsim_config::effect::Needs;
@@ -40,7 +41,7 @@ pub(crate) const IDLE_AFTER: Param = Param::optional(
 );
 
 /// The parameters of an SSD.
-pub const PARAMS: [Param; 50] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
+pub const PARAMS: [Param; 55] = joined(&[&geometry::PARAMS, FTL, TIMING, ENERGY, PRECONDITION]);
 
 /// Translation layer and endurance.
 const FTL: &[Param] = &[
@@ -198,6 +199,38 @@ const TIMING: &[Param] = &[
     )
     .needs(&[Needs::Is("timing", &["queued"])]),
     Param::with(
+        "page_types",
+        Kind::Count { min: 1, max: 4 },
+        "3",
+        "`queued`: bits per cell; a cell's pages (LSB, CSB, MSB, ...) alternate in a block and \
+         differ in read time by `read_spread`.",
+    )
+    .needs(&[Needs::above_zero("read_spread")]),
+    Param::with(
+        "read_spread",
+        Kind::Number { min: 0.0, max: 1.9 },
+        "0.0",
+        "`queued`: read time of the slowest page type minus that of the fastest, as a fraction of \
+         `read_time`, their mean.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
+    Param::with(
+        "read_pages",
+        Kind::Count { min: 1, max: 1024 },
+        "1",
+        "`queued`: consecutive pages of a block that the chip reads in one operation. A chip with \
+         pages of 16 KiB behind a map of 4 KiB units reads 4.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
+    Param::with(
+        "program_pages",
+        Kind::Count { min: 1, max: 1024 },
+        "1",
+        "`queued`: consecutive pages of a block that the chip programs in one operation (one-shot \
+         program), which begins with the first of them. Needs a write buffer.",
+    )
+    .needs(&[Needs::Is("timing", &["queued"])]),
+    Param::with(
         "write_buffer",
         Kind::Bytes,
         "\"0B\"",
@@ -228,6 +261,14 @@ const TIMING: &[Param] = &[
         "Controller overhead per request other than a read.",
     )
     .needs(&[Needs::Not("timing", &["none"])]),
+    Param::with(
+        "request_interval",
+        Kind::Duration,
+        "\"0us\"",
+        "Time the controller spends on each request before it takes the next: the inverse of the \
+         most requests per second.",
+    )
+    .needs(&[Needs::Not("timing", &["none", "serial"])]),
     Param::with(
         "host_rate",
         Kind::Rate,
@@ -343,6 +384,9 @@ pub fn build_ssd(input: &BuildInput<'_>) -> Result<Ssd, Vec<Problem>> {
     };
     let endurance = settings.count("endurance") as u32;
     let times = operation_times(settings, &geometry);
+    if settings.text("timing") == "queued" {
+        check_chip_pages(settings)?;
+    }
     let timing = match settings.text("timing") {
         "queued" => TimingModel::Queued(Box::new(queued(settings, geometry, times))),
         "serial" => TimingModel::Serial(Box::new(Serial::new(geometry, times))),
@@ -426,7 +470,32 @@ fn queued(settings: &Settings, geometry: Geometry, times: OperationTimes) -> Que
     // A larger buffer could never fill.
     let pages = pages.min(u64::from(geometry.pages())) as usize;
     let buffer = WriteBuffer::new(pages, settings.flag("free_flush"));
-    Queued::new(geometry, times, scheduling, buffer)
+    Queued::new(geometry, times, (scheduling, chip_pages(settings, times.read)), buffer)
+}
+
+fn chip_pages(settings: &Settings, read: SimDuration) -> ChipPages {
+    let [types, read_pages, program_pages] =
+        ["page_types", "read_pages", "program_pages"].map(|key| settings.count(key) as u32);
+    ChipPages::new(read, types, settings.number("read_spread"), read_pages)
+        .with_program_pages(program_pages)
+}
+
+/// What one operation of the chip covers has to divide a block.
+fn check_chip_pages(settings: &Settings) -> Result<(), Vec<Problem>> {
+    let block = settings.count("pages_per_block");
+    let divides = |key: &'static str| {
+        let pages = settings.count(key);
+        let message = format!("{pages} pages do not divide a block of {block}");
+        (!block.is_multiple_of(pages)).then(|| Problem::new(key, message))
+    };
+    let buffer = settings.count("program_pages") > 1 && settings.bytes("write_buffer") == 0;
+    let unbuffered = buffer.then(|| {
+        let message = "needs a write buffer, in which pages wait for those programmed with them";
+        Problem::new("program_pages", message)
+    });
+    let problems: Vec<Problem> =
+        ["read_pages", "program_pages"].into_iter().filter_map(divides).chain(unbuffered).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
@@ -449,6 +518,7 @@ fn operation_times(settings: &Settings, geometry: &Geometry) -> OperationTimes {
             "die" => CopyBack::Die,
             _ => CopyBack::None,
         },
+        request_interval: settings.duration("request_interval"),
         read_overhead: settings.duration("read_overhead"),
         write_overhead: settings.duration("write_overhead"),
         host_rate: settings.rate("host_rate"),

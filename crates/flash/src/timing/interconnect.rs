@@ -14,6 +14,9 @@ pub struct Interconnect {
     from_host: Bus,
     host_rate: u64,
     full_duplex: bool,
+    request_interval: SimDuration,
+    /// When the controller takes the next request.
+    next_request: SimTime,
     now: SimTime,
     pub(super) busy: BusyIntervals,
 }
@@ -28,18 +31,20 @@ impl Interconnect {
             from_host: bus(),
             host_rate: times.host_rate,
             full_duplex: times.host_full_duplex,
+            request_interval: times.request_interval,
+            next_request: SimTime::ZERO,
             now: SimTime::ZERO,
             busy: BusyIntervals::default(),
         }
     }
 
     pub(super) fn save(&self, to: &mut Saver) {
-        to.put(&(&self.channels, &self.to_host, &self.from_host));
+        to.put(&(&self.channels, &self.to_host, &self.from_host, self.next_request));
     }
 
     pub(super) fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         restore::table(from, "the list of channels", &mut self.channels)?;
-        (self.to_host, self.from_host) = from.take()?;
+        (self.to_host, self.from_host, self.next_request) = from.take()?;
         let mut buses = self.channels.iter().chain([&self.to_host, &self.from_host]);
         restore::check(buses.all(Bus::is_consistent), "a schedule table is out of order")
     }
@@ -48,6 +53,14 @@ impl Interconnect {
     #[inline]
     pub fn advance(&mut self, now: SimTime) {
         self.now = now;
+    }
+
+    /// When the controller takes a request that arrives now.
+    #[inline]
+    pub fn admit(&mut self) -> SimTime {
+        let at = self.next_request.max(self.now);
+        self.next_request = at + self.request_interval;
+        at
     }
 
     /// Reserves the channel of `op` for `length` in the first gap from `earliest` on. Returns the
@@ -79,7 +92,8 @@ impl Interconnect {
         let link = if self.full_duplex { &mut self.from_host } else { &mut self.to_host };
         link.advance(self.now);
         let begin = link.reserve(ready, length);
-        let latency = Latency { queue: begin.since(ready), bus: length, ..latency };
+        let queue = latency.queue + begin.since(ready);
+        let latency = Latency { queue, bus: length, ..latency };
         (begin, Milestone { at: begin + length, latency })
     }
 

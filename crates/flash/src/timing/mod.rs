@@ -5,6 +5,7 @@
 
 mod bus;
 mod busy;
+mod chip;
 mod interconnect;
 mod interleaved;
 mod queued;
@@ -14,6 +15,7 @@ mod write_buffer;
 
 pub use bus::Bus;
 pub use busy::BusyIntervals;
+pub use chip::ChipPages;
 pub use interconnect::Interconnect;
 pub use interleaved::Interleaved;
 pub use queued::{DieScheduling, Queued};
@@ -64,6 +66,8 @@ pub struct OperationTimes {
     pub read_overhead: SimDuration,
     /// Controller overhead per request other than a read.
     pub write_overhead: SimDuration,
+    /// Between the starts of two requests, at least.
+    pub request_interval: SimDuration,
     /// Bytes per second of the host link; 0 for no transfer time.
     pub host_rate: u64,
     pub host_full_duplex: bool,
@@ -153,6 +157,15 @@ impl Milestone {
     #[inline]
     fn start(at: SimTime) -> Self {
         Self { at, latency: Latency::default() }
+    }
+
+    /// With data that reach the chip at `sent`, programmed at `end` together with earlier pages.
+    #[inline]
+    fn programmed(self, sent: SimTime, end: SimTime) -> Self {
+        let mut latency = self.latency;
+        latency.flash_bus += sent.since(self.at);
+        latency.program += end.since(sent);
+        Self { at: end.max(sent), latency }
     }
 
     /// After a transfer through the controller's RAM.

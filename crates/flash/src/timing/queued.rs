@@ -8,6 +8,7 @@
 //! Once a completion time has been reported to the host, no operation is inserted before it
 //! ([`Die::committed_until`]), so each request still costs one event.
 
+use super::chip::{ChipPages, OpenProgram};
 use super::request::RequestSchedule;
 use super::{
     BusyIntervals, Interconnect, Milestone, OperationTimes, Timed, WriteBuffer, serves_request,
@@ -90,6 +91,21 @@ struct Die {
     read_until: SimTime,
     /// No operation may be inserted before this time.
     committed_until: SimTime,
+    /// Programs that take further pages.
+    open_programs: Vec<OpenProgram>,
+    /// The chip's page that the last copy or background read has read, by its number.
+    copied: Option<u32>,
+}
+
+/// The chip's page that the last host read has read.
+struct Sensed {
+    request: u64,
+    /// Its number.
+    page: u32,
+    die: DieId,
+    /// Position of the read in the queue of the die.
+    index: usize,
+    at: Milestone,
 }
 
 /// Where a host read is inserted.
@@ -158,7 +174,9 @@ pub struct Queued {
     geometry: Geometry,
     times: OperationTimes,
     scheduling: DieScheduling,
+    chip: ChipPages,
     dies: Vec<Die>,
+    sensed: Option<Sensed>,
     interconnect: Interconnect,
     buffer: WriteBuffer,
     now: SimTime,
@@ -172,13 +190,15 @@ impl Queued {
     pub fn new(
         geometry: Geometry,
         times: OperationTimes,
-        scheduling: DieScheduling,
+        (scheduling, chip): (DieScheduling, ChipPages),
         buffer: WriteBuffer,
     ) -> Self {
         Self {
             geometry,
             times,
             scheduling,
+            chip,
+            sensed: None,
             dies: vec![Die::default(); geometry.dies() as usize],
             interconnect: Interconnect::new(geometry, &times),
             buffer,
@@ -288,10 +308,11 @@ impl Queued {
     fn schedule(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
         let busy = &mut self.interconnect.busy;
         self.dies[usize::from(op.die.0)].advance(self.now, op.die, busy);
-        let OperationTimes { read, command, data_command, page_transfer, .. } = self.times;
+        let OperationTimes { command, data_command, page_transfer, .. } = self.times;
         match op.kind {
             OpKind::Read if serves_request(op.cause) => self.insert_read(op, from),
             OpKind::Read => {
+                let read = self.background_read_time(op.die, op.page);
                 let (before, transfer) = (command + read, data_command + page_transfer);
                 let waited = self.reserve_channel(op, from, before, transfer);
                 let length = before + waited + transfer;
@@ -301,7 +322,13 @@ impl Queued {
                 // The data are transferred ahead into the die's buffer.
                 let transfer = command + page_transfer;
                 let sent = self.interconnect.reserve(op, from.at, transfer) + transfer;
-                self.enqueue(op, from, QueuedKind::Program, self.times.program, sent)
+                if let Some(end) = self.join_program(op) {
+                    return from.programmed(sent, end);
+                }
+                let programmed =
+                    self.enqueue(op, from, QueuedKind::Program, self.times.program, sent);
+                self.open_program(op, programmed.at);
+                programmed
             }
             OpKind::Erase => {
                 let sent = self.interconnect.reserve(op, from.at, command) + command;
@@ -311,8 +338,88 @@ impl Queued {
         }
     }
 
+    /// The time to read page `page` for a copy: none, if the chip's page has just been read.
+    fn background_read_time(&mut self, die: DieId, page: u32) -> SimDuration {
+        let number = self.chip.page_read(page);
+        let copied = &mut self.dies[usize::from(die.0)].copied;
+        if self.chip.reads_several() && copied.replace(number) == Some(number) {
+            return SimDuration::ZERO;
+        }
+        self.chip.read_time(self.geometry.offset_of(Ppn(page)))
+    }
+
+    /// The end of the program that takes the page of `op` with earlier ones.
+    fn join_program(&mut self, op: &FlashOp) -> Option<SimTime> {
+        if !self.chip.programs_several() {
+            return None;
+        }
+        let number = self.chip.page_programmed(op.page);
+        let open = &mut self.dies[usize::from(op.die.0)].open_programs;
+        let at = open.iter().position(|program| program.page == number)?;
+        let end = open[at].end;
+        if self.chip.is_last_programmed(op.page) {
+            open.swap_remove(at);
+        }
+        Some(end)
+    }
+
+    /// A program that ends at `end` takes the pages that follow that of `op`.
+    fn open_program(&mut self, op: &FlashOp, end: SimTime) {
+        if self.chip.programs_several() && !self.chip.is_last_programmed(op.page) {
+            let page = self.chip.page_programmed(op.page);
+            self.dies[usize::from(op.die.0)].open_programs.push(OpenProgram { page, end });
+        }
+    }
+
+    /// Transfers another page of the chip's page that the read before has read.
+    fn read_on(&mut self, op: &FlashOp, from: Milestone) -> Option<Milestone> {
+        let number = self.chip.page_read(op.page);
+        let sensed = self.sensed.as_ref().filter(|sensed| {
+            (sensed.request, sensed.die, sensed.page) == (self.request_number, op.die, number)
+                && from.at <= sensed.at.at
+        })?;
+        let (at, index) = (sensed.at, sensed.index);
+        let end = self.transfer_out(op, at);
+        let die = &mut self.dies[usize::from(op.die.0)];
+        let longer = end.at.since(die.read_until);
+        die.queue[index].length += longer;
+        die.read_until = die.read_until.max(end.at);
+        self.postpone(op.die, index, at.at);
+        Some(end)
+    }
+
+    /// Transfers the page that was in the chip's register at `sensed` to the controller.
+    fn transfer_out(&mut self, op: &FlashOp, sensed: Milestone) -> Milestone {
+        let length = self.times.data_command + self.times.page_transfer;
+        let out = self.interconnect.reserve(op, sensed.at, length);
+        let mut latency = sensed.latency;
+        latency.queue += out.since(sensed.at);
+        latency.flash_bus += length;
+        Milestone { at: out + length, latency }
+    }
+
+    /// The read at `index` of a die's queue, which begins at `begin`, delays what follows.
+    fn postpone(&mut self, number: DieId, index: usize, begin: SimTime) {
+        let die = &mut self.dies[usize::from(number.0)];
+        let free = die.free;
+        die.update_free();
+        self.request.idle_from = self.request.idle_from.max(die.free);
+        let delay = die.free.since(free);
+        if index + 1 < die.queue.len() && !delay.is_zero() {
+            self.buffer.postpone(number, begin, delay);
+            let after = die.open_programs.iter_mut().filter(|program| program.end > begin);
+            after.for_each(|program| program.end += delay);
+        }
+    }
+
     fn insert_read(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        let OperationTimes { read, command, data_command, page_transfer, .. } = self.times;
+        if self.chip.reads_several()
+            && let Some(end) = self.read_on(op, from)
+        {
+            return end;
+        }
+        let read = self.chip.read_time(self.geometry.offset_of(Ppn(op.page)));
+        let command = self.times.command;
         let slot = self.dies[usize::from(op.die.0)].read_slot(from.at, &self.scheduling);
         let begin = self.interconnect.reserve(op, slot.begin, command);
         let die = &mut self.dies[usize::from(op.die.0)];
@@ -333,48 +440,62 @@ impl Queued {
             };
             die.queue.insert(slot.index, rest);
         }
-        let sensed = begin + command + suspend + read;
-        let out = self.interconnect.reserve(op, sensed, data_command + page_transfer);
-        let end = out + data_command + page_transfer;
+        let mut latency = from.latency;
+        latency.queue += begin.since(from.at) + suspend;
+        latency.read += read;
+        latency.flash_bus += command;
+        let sensed = Milestone { at: begin + command + suspend + read, latency };
+        let end = self.transfer_out(op, sensed);
         let host_read = QueuedOp {
             kind: QueuedKind::HostRead,
             ready: begin,
-            length: end.since(begin),
+            length: end.at.since(begin),
             cause: op.cause,
             suspends: 0,
             planes: 0,
             offset: 0,
             request: self.request_number,
         };
-        let free = die.free;
+        let die = &mut self.dies[usize::from(op.die.0)];
         die.queue.insert(slot.index, host_read);
-        die.read_until = end;
-        die.update_free();
-        self.request.idle_from = self.request.idle_from.max(die.free);
-        let delay = die.free.since(free);
-        if slot.index + 1 < die.queue.len() && !delay.is_zero() {
-            self.buffer.postpone(op.die, begin, delay);
+        die.read_until = end.at;
+        self.postpone(op.die, slot.index, begin);
+        if self.chip.reads_several() {
+            let (request, page) = (self.request_number, self.chip.page_read(op.page));
+            let index = slot.index;
+            self.sensed = Some(Sensed { request, page, die: op.die, index, at: sensed });
         }
-        let mut latency = from.latency;
-        latency.queue += begin.since(from.at) + suspend + out.since(sensed);
-        latency.read += read;
-        latency.flash_bus += command + data_command + page_transfer;
-        Milestone { at: end, latency }
+        end
     }
 
     fn schedule_copy(&mut self, op: &FlashOp, from: Milestone) -> Milestone {
-        let OperationTimes { read, program, command, data_command, page_transfer, .. } = self.times;
-        if let Some(time) = self.times.copy_back_time(op, &self.geometry) {
-            return self.enqueue(op, from, QueuedKind::Copy, time + command * 2, from.at);
-        }
-        if let Some((read, program)) = split_copy(op, &self.geometry) {
+        let OperationTimes { program, command, data_command, page_transfer, .. } = self.times;
+        let copy_back = self.times.copy_back_time(op, &self.geometry);
+        if copy_back.is_none()
+            && let Some((read, program)) = split_copy(op, &self.geometry)
+        {
             let read_done = self.schedule(&read, from);
             return self.schedule(&program, read_done);
         }
-        let transfer = command * 2 + data_command + page_transfer * 2;
-        let waited = self.reserve_channel(op, from, read, transfer);
-        let length = read + waited + transfer + program;
-        self.enqueue(op, from, QueuedKind::Copy, length, from.at)
+        let read = self.background_read_time(op.die, op.from);
+        let joined = self.join_program(op).is_some();
+        let program = if joined { SimDuration::ZERO } else { program };
+        let length = match copy_back {
+            // What is read and programmed with other pages takes no time of its own.
+            Some(time) => {
+                let saved = self.times.read.saturating_sub(read);
+                (time - saved - self.times.program.saturating_sub(program)) + command * 2
+            }
+            None => {
+                let transfer = command * 2 + data_command + page_transfer * 2;
+                read + self.reserve_channel(op, from, read, transfer) + transfer + program
+            }
+        };
+        let copied = self.enqueue(op, from, QueuedKind::Copy, length, from.at);
+        if !joined {
+            self.open_program(op, copied.at);
+        }
+        copied
     }
 
     /// Reserves the channel for an operation at the end of its die's queue, `before` after it

@@ -37,9 +37,10 @@ impl RequestSchedule {
         interconnect.advance(now);
         self.op = op;
         let overhead = times.overhead(op);
-        let latency = Latency { overhead, ..Latency::default() };
+        let taken = interconnect.admit();
+        let latency = Latency { queue: taken.since(now), overhead, ..Latency::default() };
         (self.data_from, self.received) =
-            interconnect.from_host(op, bytes, now + overhead, latency);
+            interconnect.from_host(op, bytes, taken + overhead, latency);
         self.last = Milestone::start(now);
         self.idle_from = now;
     }

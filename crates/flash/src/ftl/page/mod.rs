@@ -40,7 +40,7 @@ pub const ENTRY: FtlEntry = FtlEntry {
     build,
 };
 
-const PARAMS: [Param; 7] = [
+const PARAMS: [Param; 8] = [
     Param::with(
         "gc",
         Kind::Entry("gc-policy"),
@@ -80,6 +80,12 @@ const PARAMS: [Param; 7] = [
         "The classifier of host writes; hot data go to blocks of their own.",
     ),
     Param::with("wear", Kind::Entry("wear-levelling"), "\"none\"", "The wear-levelling policy."),
+    Param::with(
+        "stripe_pages",
+        Kind::Count { min: 1, max: 1 << 20 },
+        "1",
+        "Pages that the host writes to one plane before the next.",
+    ),
 ];
 
 /// The frontiers of a pool; an index into [`Pool::open`].
@@ -132,6 +138,9 @@ struct PageMap {
     pools: Vec<Pool>,
     /// The pool the next host write tries first.
     next_pool: usize,
+    /// Pages written to it since the last pool.
+    in_stripe: u32,
+    stripe_pages: u32,
     policy: Box<dyn VictimPolicy>,
     wear: Box<dyn WearPolicy>,
     classifier: Box<dyn HotColdClassifier>,
@@ -211,6 +220,8 @@ fn build_with(input: &FtlInput<'_>, map: PageTable) -> BuiltFtl {
             .map(|plane| Pool::new(&geometry, plane, limit, order))
             .collect(),
         next_pool: 0,
+        in_stripe: 0,
+        stripe_pages: settings.count("stripe_pages") as u32,
         separate_hot: classifier.separates(),
         policy,
         wear,
@@ -244,13 +255,29 @@ impl PageMap {
     #[inline]
     fn select_pool(&mut self, log: Log, flash: &mut FlashOps) -> Option<usize> {
         for _ in 0..self.pools.len() {
-            let pool = frontier::round_robin(&mut self.next_pool, self.pools.len());
+            let pool = self.next_of_stripe();
             let Pool { valid, limit, .. } = self.pools[pool];
             if valid < limit && self.ensure_page(pool, log, flash) {
                 return Some(pool);
             }
+            if self.in_stripe > 0 {
+                self.next_stripe();
+            }
         }
         None
+    }
+
+    /// The pool of the next page, which is the last one's until its stripe is complete.
+    #[inline]
+    fn next_of_stripe(&mut self) -> usize {
+        self.in_stripe += 1;
+        if self.in_stripe < self.stripe_pages { self.next_pool } else { self.next_stripe() }
+    }
+
+    #[inline]
+    fn next_stripe(&mut self) -> usize {
+        self.in_stripe = 0;
+        frontier::round_robin(&mut self.next_pool, self.pools.len())
     }
 
     /// Ensures that the host frontier `log` of `pool` has a free page.
@@ -312,7 +339,7 @@ impl PageMap {
 impl SavedState for PageMap {
     fn save(&self, to: &mut Saver) {
         self.map.save(to);
-        to.put(&(&self.pools, self.next_pool));
+        to.put(&(&self.pools, self.next_pool, self.in_stripe));
         self.policy.save(to);
         self.wear.save(to);
         self.classifier.save(to);
@@ -320,7 +347,7 @@ impl SavedState for PageMap {
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
         self.map.restore(from)?;
-        (self.pools, self.next_pool) = from.take()?;
+        (self.pools, self.next_pool, self.in_stripe) = from.take()?;
         self.policy.restore(from)?;
         self.wear.restore(from)?;
         self.classifier.restore(from)
