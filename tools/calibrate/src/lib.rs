@@ -1,5 +1,5 @@
-//! Parameters of a flash device from measured latencies (konanki, section 5.2), and, in
-//! [`disk`], of a hard disk from a measured log.
+//! Parameters of a flash device from measured latencies (konanki, section 5.2), in [`disk`] of a
+//! hard disk from a measured log, and in [`ssd`] of an SSD from results of fio.
 //!
 //! The paper's model of a request of `n` pages is `L(n) = n R + C`: a time per page and a command
 //! overhead. Both are fitted by a straight line to the shortest of several measurements at each
@@ -13,11 +13,14 @@ mod fit;
 mod measure;
 mod preset;
 mod readings;
+mod search;
+pub mod ssd;
+mod start;
 
 pub use fit::{Estimate, Fit, Line, Scattered};
 pub use measure::{Measure, measure};
 pub use preset::preset;
-pub use readings::{Kind, Reading, Source, read, write_csv};
+pub use readings::{Kind, Reading, Source, block_size, read, write_csv};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -28,7 +31,7 @@ pub enum CalibrateError {
     /// A file of latencies is invalid.
     #[error("{0}")]
     Readings(String),
-    /// The start is not a valid hard disk.
+    /// The start is not a valid component of the kind that is calibrated.
     #[error("{0}")]
     Start(String),
     /// There are too few latencies, or they do not fit a line.

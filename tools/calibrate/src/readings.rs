@@ -173,8 +173,8 @@ fn fio_json(text: &str) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-/// fio's sizes: powers of 1024 by default.
-fn block_size(text: &str) -> Option<u64> {
+/// A size in fio's words, by default with powers of 1024; `None` if it is none.
+pub fn block_size(text: &str) -> Option<u64> {
     let first = text.split(',').next()?.trim().to_ascii_lowercase();
     let digits = first.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match first[digits.len()..].trim_end_matches("ib").trim_end_matches('b') {

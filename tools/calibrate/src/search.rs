@@ -9,7 +9,7 @@
 /// The search space: coordinates with their ranges, and directions, each a few coordinates with
 /// their first steps.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Space {
+pub(crate) struct Space {
     /// Least and greatest value of every coordinate.
     pub ranges: Vec<(f64, f64)>,
     /// The directions: usually every coordinate alone and some that compensate for each other.
@@ -87,7 +87,7 @@ impl Space {
 
 /// The best of `count` values evenly spread over `range`, if any has a cost below `least`; and its
 /// cost.
-pub(super) fn scan(
+pub(crate) fn scan(
     (low, high): (f64, f64),
     count: u32,
     least: f64,

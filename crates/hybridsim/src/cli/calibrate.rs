@@ -1,6 +1,7 @@
 //! The command that fits a device's parameters to measured latencies.
 
 mod disk;
+mod ssd;
 
 use super::output::{Exit, Failure, note, print};
 use hybridsim_calibrate::{
@@ -14,11 +15,13 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
     /// Measured latencies: CSV with op, bytes and latency_ns; fio's JSON; fio's latency logs. With
-    /// --disk, request logs in any trace format with response times
-    #[arg(required_unless_present = "device")]
+    /// --disk, request logs in any trace format with response times; with --ssd, fio's JSON
+    #[arg(required_unless_present_any = ["device", "job"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
     disk: disk::DiskArgs,
+    #[command(flatten)]
+    ssd: ssd::SsdArgs,
     /// Measure this file or block device, with direct I/O; it is only read
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
@@ -79,6 +82,9 @@ pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
     }
     if args.disk.is_wanted() {
         return disk::run(registry, args);
+    }
+    if args.ssd.is_wanted() {
+        return ssd::run(registry, args);
     }
     let wrong =
         |option: &'static str| move |error: String| Failure::usage(format!("{option}: {error}"));

@@ -4,9 +4,9 @@ use super::constants::{CONSTANTS, Unit};
 use super::distance::{Floor, apart, demerit};
 use super::log::{Class, Log};
 use super::replay::{Script, replay};
-use super::search::{Space, scan};
 use super::start::Drive;
 use super::{Change, ClassChange};
+use crate::search::{Space, scan};
 use hybridsim_engine::Stream;
 
 /// Bootstrap samples for the standard deviation of a gain.

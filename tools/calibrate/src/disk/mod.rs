@@ -10,7 +10,7 @@ mod distance;
 mod fit;
 mod log;
 mod replay;
-mod search;
+
 mod start;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,166 @@
+//! An SSD's constants from results of fio: options and output.
+
+use super::{CalibrateArgs, save};
+use crate::cli::output::{Exit, Failure, note, print};
+use hybridsim_calibrate::ssd::{
+    Delivered, Drive, JobResult, Judged, MeasuredJob, SsdCalibration, calibrate_ssd, every_other,
+    read,
+};
+use hybridsim_config::registry::Registry;
+use std::fmt::Write;
+
+/// The jobs that show what is fitted.
+const JOB_FILE: &str = include_str!("ssd.fio");
+
+#[derive(clap::Args)]
+pub struct SsdArgs {
+    /// Fit an SSD's constants to results of fio (JSON), starting from a preset or a file with an
+    /// SSD of `timing = "queued"`
+    #[arg(
+        long,
+        value_name = "START",
+        conflicts_with_all = ["disk", "device", "page", "erase_time", "capacity", "repetitions"]
+    )]
+    ssd: Option<String>,
+    /// Print the job file for fio whose results `--ssd` takes
+    #[arg(long, exclusive = true)]
+    job: bool,
+    /// With --ssd: fit to all jobs, and hold none out
+    #[arg(long, requires = "ssd")]
+    all: bool,
+}
+
+impl SsdArgs {
+    /// Whether to calibrate an SSD.
+    pub const fn is_wanted(&self) -> bool {
+        self.ssd.is_some() || self.job
+    }
+}
+
+/// Prints the job file, or fits, writes the preset and prints the result.
+pub fn run(registry: &Registry, args: &CalibrateArgs) -> Result<(), Failure> {
+    let own = &args.ssd;
+    let Some(start) = &own.ssd else { return print(JOB_FILE) };
+    let drive = Drive::read(start, registry)?;
+    let files = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut jobs = files.concat();
+    jobs.sort_by_key(MeasuredJob::key);
+    let fits = if own.all { vec![true; jobs.len()] } else { every_other(&jobs) };
+    if !own.all && fits.iter().all(|fits| *fits) {
+        let message = "all jobs differ in more than their depth, so none can be held out: measure \
+                       several depths, or add --all";
+        return Err(Failure::Message(Exit::Trace, message.to_owned()));
+    }
+    let found = calibrate_ssd(&drive, &jobs, &fits)?;
+    found.warnings().iter().for_each(|warning| note(&format!("WARNING: {warning}")));
+    if let Some(out) = &args.out {
+        save(out, &found.preset())?;
+    }
+    print(&match args.json {
+        true => serde_json::to_string_pretty(&found).expect("figures can be written"),
+        false => summary(&found),
+    })?;
+    if let Some(out) = &args.out {
+        note(&format!("preset: {}", out.display()));
+    }
+    Ok(())
+}
+
+fn summary(found: &SsdCalibration<'_>) -> String {
+    let mut text = format!("{}, {} jobs\n\n", found.start, found.jobs.len());
+    errors(&mut text, found);
+    constants(&mut text, found);
+    jobs(&mut text, &found.jobs);
+    text
+}
+
+fn percent(share: f64) -> String {
+    if share.is_nan() { "-".to_owned() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+fn errors(text: &mut String, found: &SsdCalibration<'_>) {
+    let _ = writeln!(
+        text,
+        "{:<34} {:>10} {:>10} {:>10} {:>10}",
+        "mean error", "requests/s", "at worst", "p50", "p99"
+    );
+    let rows = [("fitted to", &found.fitted), ("held out", &found.held_out)];
+    for (part, both) in rows {
+        for (drive, judged) in ["START", "fitted"].iter().zip(both) {
+            let Judged { jobs, rate_mean, rate_worst, p50_mean, p99_mean } = *judged;
+            if jobs == 0 {
+                continue;
+            }
+            let cells = [rate_mean, rate_worst, p50_mean, p99_mean].map(percent);
+            let [rate, worst, p50, p99] = cells;
+            let name = format!("{jobs} jobs {part}: {drive}");
+            let _ = writeln!(text, "{name:<34} {rate:>10} {worst:>10} {p50:>10} {p99:>10}");
+        }
+    }
+    if !found.trivial.is_nan() {
+        let _ =
+            writeln!(text, "{:<34} {:>10}", "held out: without a drive", percent(found.trivial));
+        text.push_str("without a drive: latency at the least depth, at most the highest rate\n");
+    }
+}
+
+fn constants(text: &mut String, found: &SsdCalibration<'_>) {
+    let _ = writeln!(text, "\n{:<20} {:>14} {:>14}   range", "", "START", "fitted");
+    let [from, to] = found.dies.map(|(channels, dies)| format!("{channels} x {dies}"));
+    let _ = writeln!(text, "{:<20} {from:>14} {to:>14}   powers of two", "channels x dies");
+    let mut unidentified = Vec::new();
+    for constant in &found.constants {
+        let (Some(to), Some((low, high))) = (&constant.to, &constant.range) else {
+            unidentified.push(constant.name);
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "{:<20} {:>14} {to:>14}   {low} to {high}",
+            constant.name, constant.from
+        );
+    }
+    text.push_str(
+        "range: values that change the mean error by less than 0.3 percentage points, the other\n\
+         constants being as fitted\n",
+    );
+    if !unidentified.is_empty() {
+        let _ =
+            writeln!(text, "as in START, not identified by the jobs: {}", unidentified.join(", "));
+    }
+}
+
+fn jobs(text: &mut String, results: &[JobResult]) {
+    let _ = writeln!(
+        text,
+        "\n{:<34} {:>10} {:>9} {:>8}   p50, us        p99, us",
+        "", "requests/s", "simulated", "error"
+    );
+    for result in results {
+        for (at, (theirs, ours)) in
+            result.measured.delivered.iter().zip(&result.simulated).enumerate()
+        {
+            let label = format!(
+                "{}{}",
+                result.measured.label(),
+                if result.fitted { ", fitted" } else { "" }
+            );
+            let both = |share| {
+                let words = |one: &Delivered| {
+                    one.percentile(share).map_or("-".to_owned(), |us| format!("{us:.0}"))
+                };
+                format!("{} / {}", words(theirs), words(ours))
+            };
+            let _ = writeln!(
+                text,
+                "{label:<34} {:>10.0} {:>9.0} {:>+7.1}%   {:<14} {}",
+                theirs.iops,
+                ours.iops,
+                100.0 * result.rate_error(at),
+                both(50.0),
+                both(99.0)
+            );
+        }
+    }
+    text.push_str("latencies: measured / simulated\n");
+}

@@ -1,0 +1,326 @@
+//! The search for the constants, and what it comes to.
+
+use super::constants::{CONSTANTS, Constant, STEP};
+use super::jobs::{Delivered, MeasuredJob};
+use super::simulate::{Bench, Simulated};
+use super::{Drive, FittedConstant, Point, SsdCalibration};
+use crate::CalibrateError;
+use crate::search::Space;
+use hybridsim_engine::Op;
+use hybridsim_simulation::parallel::{parallel_map, processors};
+use serde::Serialize;
+use std::cell::RefCell;
+
+/// Halvings of the steps in the first search, beside another number of dies, and in the last one.
+const HALVINGS: [u32; 3] = [3, 2, 5];
+/// A constant whose value may change by this much of the mean error is not identified.
+const TOLERANCE: f64 = 0.003;
+/// Channels, and dies of each, that are tried.
+const CHANNELS: (u64, u64) = (1, 32);
+const DIES: (u64, u64) = (1, 256);
+/// Weight of the median and of the 99th percentile, where the rate has 1.
+const WEIGHTS: [(f64, f64); 2] = [(50.0, 0.5), (99.0, 0.25)];
+/// The jobs are run with so many times the requests when they are judged.
+const JUDGED_EFFORT: u64 = 4;
+
+/// How far a set of jobs is from what was measured; 0.1 is 10 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Judged {
+    pub jobs: usize,
+    /// Of the requests per second.
+    pub rate_mean: f64,
+    pub rate_worst: f64,
+    /// Of the medians of latency.
+    pub p50_mean: f64,
+    /// Of the 99th percentiles.
+    pub p99_mean: f64,
+}
+
+/// A job beside its simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobResult {
+    pub measured: MeasuredJob,
+    /// With the fitted constants, in the order of what was measured.
+    pub simulated: Vec<Delivered>,
+    /// Whether it was fitted to.
+    pub fitted: bool,
+}
+
+impl JobResult {
+    /// The error of the rate of direction `at`.
+    pub fn rate_error(&self, at: usize) -> f64 {
+        self.simulated[at].iops / self.measured.delivered[at].iops - 1.0
+    }
+}
+
+impl Judged {
+    /// Of the jobs among `results` that were fitted to, or of the others.
+    pub fn of(results: &[JobResult], fitted: bool) -> Self {
+        let wanted: Vec<&JobResult> =
+            results.iter().filter(|result| result.fitted == fitted).collect();
+        let pairs =
+            || wanted.iter().flat_map(|one| one.measured.delivered.iter().zip(&one.simulated));
+        let rates: Vec<f64> =
+            pairs().map(|(theirs, ours)| (ours.iops / theirs.iops - 1.0).abs()).collect();
+        let mean_of = |percent| {
+            let apart = pairs().filter_map(|(theirs, ours)| {
+                Some(libm::log(ours.percentile(percent)? / theirs.percentile(percent)?).abs())
+            });
+            libm::exp(mean(&apart.collect::<Vec<_>>())) - 1.0
+        };
+        Self {
+            jobs: wanted.len(),
+            rate_mean: mean(&rates),
+            rate_worst: rates.iter().copied().fold(0.0, f64::max),
+            p50_mean: mean_of(50.0),
+            p99_mean: mean_of(99.0),
+        }
+    }
+}
+
+/// NaN without values.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// How far `ours` is from `theirs`: a weighted mean of logarithms.
+fn apart(ours: &Simulated, theirs: &Delivered) -> f64 {
+    let mut sum = libm::log(ours.iops / theirs.iops).abs();
+    let mut weights = 1.0;
+    for (percent, weight) in WEIGHTS {
+        if let Some(measured) = theirs.percentile(percent) {
+            sum += weight * libm::log(ours.percentile(percent) / measured).abs();
+            weights += weight;
+        }
+    }
+    sum / weights
+}
+
+/// The jobs to fit to.
+struct Fit<'a, 'r> {
+    drive: &'a Drive<'r>,
+    benches: Vec<Bench<'a>>,
+    /// Which of [`CONSTANTS`] may move.
+    free: Vec<usize>,
+}
+
+impl Fit<'_, '_> {
+    /// The mean distance of the drive at `point` from what was measured.
+    fn cost(&self, point: &Point) -> Result<f64, CalibrateError> {
+        let mut costs = Vec::new();
+        for bench in &self.benches {
+            let ran = bench.run(self.drive, point)?;
+            costs.extend(ran.iter().zip(&bench.measured.delivered).map(|(a, b)| apart(a, b)));
+        }
+        Ok(mean(&costs))
+    }
+
+    /// The constants that come closest, from those of `start` on.
+    fn search(&self, start: &Point, halvings: u32) -> Result<(Point, f64), CalibrateError> {
+        let ranges = self.free.iter().map(|&at| CONSTANTS[at].bounds()).collect();
+        let mut directions: Vec<Vec<(usize, f64)>> =
+            (0..self.free.len()).map(|at| vec![(at, STEP)]).collect();
+        directions.extend(self.compensating());
+        let space = Space { ranges, directions };
+        let failed = RefCell::new(None);
+        let from: Vec<f64> = self.free.iter().map(|&at| start.constants[at]).collect();
+        let at = |values: &[f64]| {
+            let mut point = start.clone();
+            self.free.iter().zip(values).for_each(|(&at, value)| point.constants[at] = *value);
+            point
+        };
+        let (found, least) = space.search(&from, halvings, &mut |values| {
+            self.cost(&at(values)).unwrap_or_else(|error| {
+                failed.borrow_mut().get_or_insert(error);
+                f64::INFINITY
+            })
+        });
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok((at(&found), least)),
+        }
+    }
+
+    /// Directions in which one constant makes up for another: the read time for the overhead, the
+    /// channel for the host link.
+    fn compensating(&self) -> Vec<Vec<(usize, f64)>> {
+        let place = |name: &str| self.free.iter().position(|&at| CONSTANTS[at].name == name);
+        let pairs = [
+            ("read_time", STEP / 2.0, "read_overhead", -STEP),
+            ("channel_rate", STEP, "host_rate", -STEP / 2.0),
+        ];
+        let both = |(one, by, other, back): (&str, f64, &str, f64)| {
+            Some(vec![(place(one)?, by), (place(other)?, back)])
+        };
+        pairs.into_iter().filter_map(both).collect()
+    }
+
+    /// The best number of channels and dies, and the constants beside it.
+    fn search_dies(&self, start: &Point) -> Result<(Point, f64), CalibrateError> {
+        let (mut best, mut least) = self.search(start, HALVINGS[0])?;
+        let mut tried = vec![(best.channels, best.dies_per_channel)];
+        loop {
+            let mut near = neighbours(&best);
+            near.retain(|point| !tried.contains(&(point.channels, point.dies_per_channel)));
+            tried.extend(near.iter().map(|point| (point.channels, point.dies_per_channel)));
+            let found =
+                parallel_map(near, processors(), |near| self.search(&near, HALVINGS[1]), |_, _| {});
+            let found: Vec<(Point, f64)> = found.into_iter().collect::<Result<_, _>>()?;
+            let nearest = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            match nearest.filter(|(_, cost)| *cost < least) {
+                Some(better) => (best, least) = better,
+                None => return self.search(&best, HALVINGS[2]),
+            }
+        }
+    }
+
+    /// The values of constant `at` between which the distance stays within [`TOLERANCE`] of that of
+    /// `point`, all else being equal.
+    fn range(&self, point: &Point, at: usize, least: f64) -> Result<(f64, f64), CalibrateError> {
+        let (low, high) = CONSTANTS[at].bounds();
+        let mut ends = [point.constants[at]; 2];
+        for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
+            let mut step = STEP / 16.0;
+            loop {
+                let next = (point.constants[at] + sign * step).clamp(low, high);
+                let mut moved = point.clone();
+                moved.constants[at] = next;
+                if self.cost(&moved)? > least + TOLERANCE {
+                    break;
+                }
+                *end = next;
+                if next == low || next == high {
+                    break;
+                }
+                step *= 1.5;
+            }
+        }
+        Ok((ends[0], ends[1]))
+    }
+}
+
+/// Twice and half the channels, and the dies of each, with the program bandwidth of `point`.
+fn neighbours(point: &Point) -> Vec<Point> {
+    let program = CONSTANTS.iter().position(|constant| constant.name == "program_time");
+    let with = |channels: u64, dies_per_channel: u64| {
+        let mut other = Point { channels, dies_per_channel, ..point.clone() };
+        let more =
+            (channels * dies_per_channel) as f64 / (point.channels * point.dies_per_channel) as f64;
+        if let Some(at) = program {
+            other.constants[at] += libm::log(more);
+        }
+        other
+    };
+    let (channels, dies) = (point.channels, point.dies_per_channel);
+    let near =
+        [(channels * 2, dies), (channels / 2, dies), (channels, dies * 2), (channels, dies / 2)];
+    let is_tried = |(channels, dies): &(u64, u64)| {
+        (CHANNELS.0..=CHANNELS.1).contains(channels) && (DIES.0..=DIES.1).contains(dies)
+    };
+    near.into_iter().filter(is_tried).map(|(channels, dies)| with(channels, dies)).collect()
+}
+
+pub(super) fn calibrate<'r>(
+    drive: &Drive<'r>,
+    jobs: &[MeasuredJob],
+    fits: &[bool],
+) -> Result<SsdCalibration<'r>, CalibrateError> {
+    let fitted: Vec<&MeasuredJob> =
+        jobs.iter().zip(fits).filter(|(_, fits)| **fits).map(|(job, _)| job).collect();
+    if fitted.is_empty() {
+        return Err(CalibrateError::Fit("there is no job to fit to".to_owned()));
+    }
+    let shows = |op: Op| fitted.iter().any(|job| job.delivered.iter().any(|one| one.op == op));
+    let is_shown = |&at: &usize| CONSTANTS[at].shown_by.is_none_or(shows);
+    let free: Vec<usize> = (0..CONSTANTS.len()).filter(is_shown).collect();
+    let benches = fitted.iter().map(|job| Bench::new(drive, job, 1)).collect::<Result<_, _>>()?;
+    let fit = Fit { drive, benches, free };
+    let start = drive.point();
+    let searched = match shows(Op::Read) {
+        true => fit.search_dies(&start)?,
+        false => fit.search(&start, HALVINGS[2])?,
+    };
+    let (point, constants) = identify(fit, &start, searched)?;
+    let before = simulate(drive, jobs, fits, &start)?;
+    let after = simulate(drive, jobs, fits, &point)?;
+    let both = |fitted| [&before, &after].map(|results| Judged::of(results, fitted));
+    Ok(SsdCalibration {
+        start: drive.start.name.clone(),
+        dies: [&start, &point].map(|point| (point.channels, point.dies_per_channel)),
+        constants,
+        fitted: both(true),
+        held_out: both(false),
+        trivial: trivial(&after),
+        jobs: after,
+        drive: drive.clone(),
+        point,
+    })
+}
+
+/// Puts back the constants that the jobs do not identify, fits the others again, and gives their
+/// ranges.
+fn identify(
+    mut fit: Fit<'_, '_>,
+    start: &Point,
+    (mut point, mut least): (Point, f64),
+) -> Result<(Point, Vec<FittedConstant>), CalibrateError> {
+    let mut identified = Vec::new();
+    for at in std::mem::take(&mut fit.free) {
+        let mut back = point.clone();
+        back.constants[at] = start.constants[at];
+        let cost = fit.cost(&back)?;
+        if cost > least + TOLERANCE {
+            identified.push(at);
+        } else {
+            (point, least) = (back, cost);
+        }
+    }
+    fit.free = identified;
+    (point, least) = fit.search(&point, HALVINGS[2])?;
+    let one = |(at, constant): (usize, &Constant)| {
+        let words = |at| constant.words(at);
+        let range = match fit.free.contains(&at) {
+            true => Some(fit.range(&point, at, least)?),
+            false => None,
+        };
+        Ok(FittedConstant {
+            name: constant.name,
+            from: words(start.constants[at]),
+            to: range.map(|_| words(point.constants[at])),
+            range: range.map(|(low, high)| (words(low), words(high))),
+        })
+    };
+    let found = CONSTANTS.iter().enumerate().map(one).collect::<Result<_, _>>()?;
+    Ok((point, found))
+}
+
+pub(super) fn simulate(
+    drive: &Drive<'_>,
+    jobs: &[MeasuredJob],
+    fits: &[bool],
+    point: &Point,
+) -> Result<Vec<JobResult>, CalibrateError> {
+    let one = |(job, fitted): (&MeasuredJob, bool)| {
+        let ran = Bench::new(drive, job, JUDGED_EFFORT)?.run(drive, point)?;
+        let simulated = ran.iter().map(Simulated::delivered).collect();
+        Ok(JobResult { measured: job.clone(), simulated, fitted })
+    };
+    let all = jobs.iter().zip(fits.iter().copied()).collect();
+    parallel_map(all, processors(), one, |_, _| {}).into_iter().collect()
+}
+
+/// The mean error of the rates of the jobs held out as the fitted jobs of their rows predict them
+/// without a drive: latency at the least depth, and at most the highest rate.
+fn trivial(results: &[JobResult]) -> f64 {
+    let errors = results.iter().filter(|result| !result.fitted).filter_map(|held_out| {
+        let row = results
+            .iter()
+            .filter(|other| other.fitted && other.measured.is_of_row(&held_out.measured));
+        let rate = |result: &JobResult| result.measured.delivered[0].iops;
+        let least = row.clone().min_by_key(|result| result.measured.depth)?;
+        let limit = row.map(rate).fold(0.0, f64::max);
+        let by_latency = rate(least) * held_out.measured.depth as f64 / least.measured.depth as f64;
+        Some((by_latency.min(limit) / rate(held_out) - 1.0).abs())
+    });
+    mean(&errors.collect::<Vec<_>>())
+}

@@ -1,0 +1,157 @@
+//! Measured jobs of fio: what was asked of the drive, and what it delivered.
+
+use crate::CalibrateError;
+use crate::readings::block_size;
+use hybridsim_engine::Op;
+use hybridsim_simulation::text;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// Workloads that are simulated, in fio's words.
+const WORKLOADS: [&str; 6] = ["read", "write", "randread", "randwrite", "readwrite", "randrw"];
+
+/// A closed loop on one drive, and its results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredJob {
+    /// fio's `rw`.
+    pub workload: &'static str,
+    /// fio's `bs`.
+    pub bytes: u64,
+    /// Requests outstanding: fio's `iodepth` times `numjobs`.
+    pub depth: u64,
+    /// Percentage of reads in a mix: fio's `rwmixread`.
+    pub read_percent: u64,
+    /// Reads and writes, those that there were.
+    pub delivered: Vec<Delivered>,
+}
+
+/// What one direction of a job delivered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Delivered {
+    #[serde(serialize_with = "name")]
+    pub op: Op,
+    /// Requests per second.
+    pub iops: f64,
+    /// Mean latency in microseconds.
+    pub mean_us: f64,
+    /// Percentiles of latency: percent and microseconds.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+fn name<S: serde::Serializer>(op: &Op, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if *op == Op::Read { "read" } else { "write" })
+}
+
+impl MeasuredJob {
+    /// A job in fio's words; `None` where its workload is not one that is simulated or nothing was
+    /// delivered.
+    pub fn new(
+        workload: &str,
+        (bytes, depth): (u64, u64),
+        read_percent: u64,
+        delivered: Vec<Delivered>,
+    ) -> Option<Self> {
+        let workload = if workload == "rw" { "readwrite" } else { workload };
+        let workload = WORKLOADS.into_iter().find(|known| *known == workload)?;
+        let is_sound = |one: &Delivered| one.iops > 0.0 && one.mean_us > 0.0;
+        let sound = !delivered.is_empty() && delivered.iter().all(is_sound);
+        let real = bytes > 0 && bytes.is_multiple_of(512) && depth > 0;
+        (sound && real).then_some(Self { workload, bytes, depth, read_percent, delivered })
+    }
+
+    /// What it was, in a few words.
+    pub fn label(&self) -> String {
+        let size = match self.bytes {
+            kib if kib.is_multiple_of(1024) => format!("{} KiB", kib / 1024),
+            bytes => format!("{bytes} B"),
+        };
+        format!("{} {size} depth {}", self.workload, self.depth)
+    }
+
+    /// For an order by workload, size and depth.
+    pub fn key(&self) -> (&'static str, u64, u64, u64) {
+        (self.workload, self.read_percent, self.bytes, self.depth)
+    }
+
+    /// Whether it differs from `other` in its depth alone.
+    pub fn is_of_row(&self, other: &Self) -> bool {
+        (self.workload, self.bytes, self.read_percent)
+            == (other.workload, other.bytes, other.read_percent)
+    }
+}
+
+/// The jobs in `path`, a result that fio wrote as JSON.
+///
+/// # Errors
+/// When it is none, or has no job that can be simulated.
+pub fn read(path: &Path) -> Result<Vec<MeasuredJob>, CalibrateError> {
+    let wrong =
+        |message: String| CalibrateError::Readings(format!("{}: {message}", path.display()));
+    let text = text::read(path, text::READINGS_BYTES_MAX);
+    let text = text.map_err(|error| wrong(error.to_string()))?;
+    let root: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let listed = root["jobs"].as_array();
+    let listed =
+        listed.ok_or_else(|| wrong("has no list `jobs`, so fio did not write it".into()))?;
+    let mut jobs = Vec::new();
+    for (number, job) in (1..).zip(listed) {
+        let found = one(job, &root["global options"]);
+        jobs.extend(found.map_err(|message| wrong(format!("job {number}: {message}")))?);
+    }
+    match jobs.is_empty() {
+        true => Err(wrong("has no job of fixed size with reads or writes".to_owned())),
+        false => Ok(jobs),
+    }
+}
+
+/// A job; `None` if it transferred nothing, as one that only waits.
+fn one(job: &Value, global: &Value) -> Result<Option<MeasuredJob>, String> {
+    let option = |names: &[&str]| {
+        let of =
+            |from: &Value| names.iter().find_map(|name| from[*name].as_str().map(str::to_owned));
+        of(&job["job options"]).or_else(|| of(global))
+    };
+    let number = |names: &[&str], default: u64| match option(names) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| format!("`{}` is no number: {text}", names[0])),
+    };
+    let delivered: Vec<Delivered> = [("read", Op::Read), ("write", Op::Write)]
+        .into_iter()
+        .filter_map(|(name, op)| direction(&job[name], op))
+        .collect();
+    if delivered.is_empty() {
+        return Ok(None);
+    }
+    if ["rate", "rate_iops", "thinktime"].iter().any(|key| option(&[*key]).is_some()) {
+        return Err("is limited in its rate; only jobs that keep their depth can be used".into());
+    }
+    let workload = option(&["rw", "readwrite"]).unwrap_or_else(|| "read".to_owned());
+    let size = option(&["bs", "blocksize"]).unwrap_or_else(|| "4k".to_owned());
+    let bytes = block_size(&size).ok_or(format!("`bs` is no size: {size}"))?;
+    let depth = number(&["iodepth"], 1)?.saturating_mul(number(&["numjobs"], 1)?);
+    let read_percent = number(&["rwmixread"], 50)?;
+    let found = MeasuredJob::new(&workload, (bytes, depth), read_percent, delivered);
+    found.map(Some).ok_or(format!("`rw = {workload}` with `bs = {size}` cannot be simulated"))
+}
+
+/// What fio says of one direction; `None` without requests.
+fn direction(part: &Value, op: Op) -> Option<Delivered> {
+    let iops = part["iops"].as_f64().filter(|iops| *iops > 0.0)?;
+    let latency = ["lat_ns", "clat_ns"].into_iter().map(|name| &part[name]);
+    let mean = latency.clone().find_map(|lat| lat["mean"].as_f64())?;
+    let listed = latency.filter_map(|lat| lat["percentile"].as_object()).next();
+    let percentiles = listed
+        .into_iter()
+        .flatten()
+        .filter_map(|(percent, ns)| Some((percent.parse::<f64>().ok()?, ns.as_f64()? / 1e3)));
+    Some(Delivered { op, iops, mean_us: mean / 1e3, percentiles: percentiles.collect() })
+}
+
+impl Delivered {
+    /// The percentile `percent` in microseconds, if it was measured.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let found = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-6);
+        found.map(|(_, us)| *us).filter(|us| *us > 0.0)
+    }
+}

@@ -1,0 +1,228 @@
+//! An SSD's constants from what jobs of fio measured.
+//!
+//! The jobs are closed loops: so many requests of one size outstanding. Each is simulated on the
+//! drive with other constants until the requests per second and the latencies come closest. Half of
+//! the jobs are held out and judge the fit.
+
+mod constants;
+mod fit;
+mod jobs;
+mod simulate;
+#[cfg(test)]
+mod tests;
+
+pub use fit::{JobResult, Judged};
+pub use jobs::{Delivered, MeasuredJob, read};
+
+use crate::CalibrateError;
+use crate::start::{Calibrated, Start};
+use constants::CONSTANTS;
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_config::registry::Registry;
+use serde::Serialize;
+use std::path::Path;
+
+const SSD: Calibrated = Calibrated {
+    kind: "ssd",
+    words: "SSD",
+    remedy: "name a preset of `hybridsim list preset` that is one, or a file with one",
+};
+
+/// An SSD that has queues at its dies.
+#[derive(Clone, Debug)]
+pub struct Drive<'r> {
+    start: Start<'r>,
+}
+
+impl<'r> Drive<'r> {
+    /// The drive `name` stands for: a preset, or a file ending in `.toml` that is one or is a
+    /// scenario with a single SSD.
+    ///
+    /// # Errors
+    /// When it is none of these, is wrong, or has another timing model.
+    pub fn read(name: &str, registry: &'r Registry) -> Result<Self, CalibrateError> {
+        Self::of(Start::read(name, &SSD, registry)?)
+    }
+
+    /// The only SSD of the scenario `text`, to be called `name`.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn of_scenario(
+        name: &str,
+        text: &str,
+        registry: &'r Registry,
+    ) -> Result<Self, CalibrateError> {
+        let source = SourceText { name: name.to_owned(), text: text.to_owned() };
+        Self::of(Start::of_scenario(name, &SSD, source, Path::new(""), registry)?)
+    }
+
+    fn of(start: Start<'r>) -> Result<Self, CalibrateError> {
+        let timing = start.component.settings.text("timing");
+        if timing != "queued" {
+            let name = &start.name;
+            let message = format!("{name}: timing is `{timing}`, and only `queued` is calibrated");
+            return Err(CalibrateError::Start(message));
+        }
+        Ok(Self { start })
+    }
+
+    fn point(&self) -> Point {
+        let settings = &self.start.component.settings;
+        let [channels, dies] = ["channels", "dies_per_channel"].map(|key| settings.count(key));
+        Point {
+            channels,
+            dies_per_channel: dies,
+            constants: CONSTANTS.iter().map(|constant| constant.read(settings)).collect(),
+        }
+    }
+}
+
+/// A variant of a drive.
+#[derive(Clone, Debug, PartialEq)]
+struct Point {
+    channels: u64,
+    dies_per_channel: u64,
+    /// Coordinates, by [`CONSTANTS`].
+    constants: Vec<f64>,
+}
+
+impl Point {
+    fn write(&self, settings: &mut Settings) {
+        settings.set("channels", Value::Count(self.channels));
+        settings.set("dies_per_channel", Value::Count(self.dies_per_channel));
+        for (constant, at) in CONSTANTS.iter().zip(&self.constants) {
+            constant.write(settings, *at);
+        }
+    }
+}
+
+/// A fitted drive.
+#[derive(Clone, Debug, Serialize)]
+pub struct SsdCalibration<'r> {
+    /// The drive at the start.
+    pub start: String,
+    /// Channels and dies of each: at the start, and fitted.
+    pub dies: [(u64, u64); 2],
+    /// All constants.
+    pub constants: Vec<FittedConstant>,
+    /// The jobs that were fitted to, with the constants of the start and with those fitted.
+    pub fitted: [Judged; 2],
+    /// The jobs held out, in the same way.
+    pub held_out: [Judged; 2],
+    /// On the jobs held out: the requests per second that the latency of one request at a time and
+    /// the highest rate of the row fitted to would let expect.
+    pub trivial: f64,
+    /// Every job.
+    pub jobs: Vec<JobResult>,
+    #[serde(skip)]
+    drive: Drive<'r>,
+    #[serde(skip)]
+    point: Point,
+}
+
+/// The fit of a constant.
+#[derive(Clone, Debug, Serialize)]
+pub struct FittedConstant {
+    /// The parameter.
+    pub name: &'static str,
+    /// Its value at the start.
+    pub from: String,
+    /// Its fitted value; `None` where the jobs do not identify it.
+    pub to: Option<String>,
+    /// The values between which the error hardly changes, all else being equal.
+    pub range: Option<(String, String)>,
+}
+
+/// Which of `jobs` are fitted to: every other one of a row of depths, the rows shifted against each
+/// other, so that neighbours judge each other.
+pub fn every_other(jobs: &[MeasuredJob]) -> Vec<bool> {
+    let mut rows: Vec<&MeasuredJob> = Vec::new();
+    let mut numbers = Vec::new();
+    for job in jobs {
+        let row = rows.iter().position(|row| row.is_of_row(job)).unwrap_or_else(|| {
+            rows.push(job);
+            rows.len() - 1
+        });
+        let before = jobs.iter().filter(|other| other.is_of_row(job) && other.depth < job.depth);
+        numbers.push(row + before.count());
+    }
+    numbers.into_iter().map(|number| number % 2 == 0).collect()
+}
+
+impl SsdCalibration<'_> {
+    /// What is wrong with the fit.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let [before, after] = &self.held_out;
+        if after.jobs > 0 && after.rate_mean >= before.rate_mean {
+            warnings.push(format!(
+                "the fitted constants are no better than those of {} on the jobs held out: {:.1} % \
+                 mean error of requests per second, before {:.1} %",
+                self.start,
+                100.0 * after.rate_mean,
+                100.0 * before.rate_mean
+            ));
+        }
+        if after.jobs > 0 && after.rate_mean >= self.trivial {
+            warnings.push(format!(
+                "latency at depth 1 and the highest rate alone predict the jobs held out as well \
+                 ({:.1} %): these jobs do not show what is inside the drive",
+                100.0 * self.trivial
+            ));
+        }
+        warnings
+    }
+
+    /// Other jobs on the fitted drive.
+    ///
+    /// # Errors
+    /// When it cannot run one of them.
+    pub fn simulate(&self, jobs: &[MeasuredJob]) -> Result<Vec<JobResult>, CalibrateError> {
+        fit::simulate(&self.drive, jobs, &vec![false; jobs.len()], &self.point)
+    }
+
+    /// The drive as a preset, every value with its source.
+    pub fn preset(&self) -> String {
+        let mut start = self.drive.start.clone();
+        self.point.write(&mut start.component.settings);
+        let [fitted, held_out] = [&self.fitted[1], &self.held_out[1]];
+        let head = format!(
+            "Fitted from {} to {} jobs of fio: mean error of requests per second {:.1} %;\n{} jobs \
+             held out: {:.1} %, at worst {:.1} %",
+            self.start,
+            fitted.jobs,
+            100.0 * fitted.rate_mean,
+            held_out.jobs,
+            100.0 * held_out.rate_mean,
+            100.0 * held_out.rate_worst
+        );
+        let is_fitted = |key: &str| {
+            ["channels", "dies_per_channel"].contains(&key)
+                || CONSTANTS.iter().any(|constant| constant.name == key)
+        };
+        start.preset(&head, is_fitted, |key| {
+            let constant = self.constants.iter().find(|constant| constant.name == key);
+            match constant {
+                Some(FittedConstant { to: Some(_), range: Some((low, high)), .. }) => {
+                    Some(format!("fitted, between {low} and {high}"))
+                }
+                Some(_) => Some(format!("from {}: not identified", self.start)),
+                None => is_fitted(key).then(|| "fitted: tried in powers of two".to_owned()),
+            }
+        })
+    }
+}
+
+/// Fits the constants of `drive` to those of `jobs` that `fits` marks, and judges by the others.
+///
+/// # Errors
+/// When the drive cannot run one of them, or none is left to fit to.
+pub fn calibrate_ssd<'r>(
+    drive: &Drive<'r>,
+    jobs: &[MeasuredJob],
+    fits: &[bool],
+) -> Result<SsdCalibration<'r>, CalibrateError> {
+    fit::calibrate(drive, jobs, fits)
+}

@@ -1,0 +1,167 @@
+//! Jobs of fio on a simulated drive.
+
+use super::jobs::{Delivered, MeasuredJob};
+use super::{Drive, Point};
+use crate::CalibrateError;
+use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::param::{Settings, Value};
+use hybridsim_engine::{Op, SimDuration};
+use hybridsim_observe::Latencies;
+use hybridsim_simulation::run::{self, Options};
+use hybridsim_simulation::scenario::{Input, Scenario};
+use std::path::PathBuf;
+use toml::{Table, Value as Toml};
+
+/// Physical pages of the simulated drive, about: latencies do not depend on its size.
+const PAGES: u64 = 1 << 14;
+/// Blocks of a plane, and fewest pages of a block.
+const BLOCKS: u64 = 12;
+const BLOCK_PAGES_MIN: u64 = 24;
+/// Pages that are counted, at least, and requests for each that is outstanding.
+const COUNTED_PAGES: u64 = 3_000;
+const ROUNDS: u64 = 10;
+
+/// A job, ready to run.
+pub(super) struct Bench<'a> {
+    pub measured: &'a MeasuredJob,
+    scenario: Scenario,
+}
+
+/// What a simulated job delivered, by direction, beside what was measured.
+pub(super) struct Simulated {
+    pub op: Op,
+    pub iops: f64,
+    pub latencies: Latencies,
+}
+
+impl Simulated {
+    /// A percentile in microseconds.
+    pub fn percentile(&self, percent: f64) -> f64 {
+        self.latencies.quantile(percent / 100.0).map_or(f64::NAN, |ns| ns as f64 / 1e3)
+    }
+
+    pub fn mean_us(&self) -> f64 {
+        self.latencies.mean().map_or(f64::NAN, |ns| ns / 1e3)
+    }
+
+    /// As if it had been measured.
+    pub fn delivered(&self) -> Delivered {
+        let percentiles = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+        let percentile = |percent| (percent, self.percentile(percent));
+        Delivered {
+            op: self.op,
+            iops: self.iops,
+            mean_us: self.mean_us(),
+            percentiles: percentiles.map(percentile).to_vec(),
+        }
+    }
+}
+
+impl<'a> Bench<'a> {
+    /// `measured`, to be run on variants of `drive`, with `effort` times the least number of
+    /// requests.
+    ///
+    /// # Errors
+    /// When the drive cannot take such requests.
+    pub fn new(
+        drive: &Drive<'_>,
+        measured: &'a MeasuredJob,
+        effort: u64,
+    ) -> Result<Self, CalibrateError> {
+        let MeasuredJob { workload, bytes, depth, read_percent, .. } = *measured;
+        let writes = measured.delivered.iter().any(|one| one.op == Op::Write);
+        let settings = &drive.start.component.settings;
+        // Writes count from when the buffer has filled.
+        let buffer = if writes { settings.bytes("write_buffer") / bytes } else { 0 };
+        let warmup = buffer + 2 * depth;
+        let pages = bytes.div_ceil(settings.bytes("page_size"));
+        let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
+        let mut component = drive.start.table();
+        // Random writes are measured on a drive in its steady state, if its size were its own.
+        component.insert("precondition".into(), "fill".into());
+        let text = |value: &str| Toml::from(value);
+        let count = |value: u64| Toml::from(value as i64);
+        let generator = [
+            ("kind", text("fio")),
+            ("rw", text(workload)),
+            ("bs", text(&format!("{bytes}B"))),
+            ("rwmixread", count(read_percent)),
+            ("norandommap", Toml::from(true)),
+            ("requests", count(warmup + counted)),
+        ];
+        let host = [("mode", text("closed")), ("queue_depth", count(depth))];
+        let run = [("warmup_requests", count(warmup))];
+        let table = |keys: &[(&str, Toml)]| {
+            let pair = |(key, value): &(&str, Toml)| ((*key).to_owned(), value.clone());
+            Toml::Table(keys.iter().map(pair).collect())
+        };
+        let root = table(&[
+            ("run", table(&run)),
+            ("workload", table(&[("generator", table(&generator))])),
+            ("host", table(&host)),
+            ("component", table(&[("ssd", Toml::Table(component))])),
+        ]);
+        let Toml::Table(root) = root else { unreachable!("a table is a table") };
+        let scenario = checked(drive, measured, &root)?;
+        Ok(Self { measured, scenario })
+    }
+
+    /// Runs the job on `drive` at `point`.
+    ///
+    /// # Errors
+    /// When the run fails.
+    pub fn run(&self, drive: &Drive<'_>, point: &Point) -> Result<Vec<Simulated>, CalibrateError> {
+        let mut scenario = self.scenario.clone();
+        let settings = &mut scenario.components[scenario.system].settings;
+        point.write(settings);
+        shrink(settings);
+        let failed = |message: String| {
+            let label = self.measured.label();
+            CalibrateError::Fit(format!("{label} on {}: {message}", drive.start.name))
+        };
+        let ran = run::run(&scenario, drive.start.registry, Options::default());
+        let ran = ran.map_err(|error| failed(error.to_string()))?;
+        if let Some(fault) = ran.fault {
+            return Err(failed(fault.to_string()));
+        }
+        let window = ran.results.simulated_ns.saturating_sub(ran.results.warmup.ns) as f64;
+        let one = |measured: &Delivered| {
+            let latencies = ran.latencies.of(measured.op).clone();
+            let iops = latencies.count() as f64 * 1e9 / window;
+            Simulated { op: measured.op, iops, latencies }
+        };
+        Ok(self.measured.delivered.iter().map(one).collect())
+    }
+}
+
+/// Makes the drive as small as it may be. Erases take the same share of the time in smaller blocks.
+fn shrink(settings: &mut Settings) {
+    let planes = ["channels", "dies_per_channel", "planes_per_die"]
+        .map(|key| settings.count(key))
+        .iter()
+        .product::<u64>();
+    let at_once = settings.count("read_pages").max(settings.count("program_pages"));
+    let wanted = BLOCK_PAGES_MIN.max(PAGES / (planes * BLOCKS)).next_multiple_of(at_once);
+    let before = settings.count("pages_per_block");
+    let mut divisors = (wanted..=before).filter(|pages| before.is_multiple_of(*pages));
+    let fits = |pages: &u64| {
+        ["read_pages", "program_pages"].iter().all(|key| pages.is_multiple_of(settings.count(key)))
+    };
+    let pages = divisors.find(fits).unwrap_or(before);
+    let erase = settings.duration("erase_time").as_ns() as f64 * pages as f64 / before as f64;
+    settings.set("pages_per_block", Value::Count(pages));
+    settings.set("blocks_per_plane", Value::Count(BLOCKS.min(settings.count("blocks_per_plane"))));
+    settings.set("erase_time", Value::Duration(SimDuration::from_ns_f64(erase.round())));
+}
+
+fn checked(
+    drive: &Drive<'_>,
+    measured: &MeasuredJob,
+    root: &Table,
+) -> Result<Scenario, CalibrateError> {
+    let text = toml::to_string(root).expect("tables of plain values are TOML");
+    let source = SourceText { name: measured.label(), text };
+    let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
+    Scenario::check(input, drive.start.registry)
+        .map_err(|problems| CalibrateError::Start(problems.to_string()))
+}

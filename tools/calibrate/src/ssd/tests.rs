@@ -1,0 +1,139 @@
+use super::simulate::{Bench, Simulated};
+use super::*;
+use hybridsim_engine::Op;
+use hybridsim_simulation::registry;
+use std::fs;
+
+/// An SSD of 8 dies with the constants that its jobs are measured on.
+const TRUE: &str = r#"
+[component.ssd]
+kind = "ssd"
+timing = "queued"
+channels = 4
+dies_per_channel = 2
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 96
+page_size = "4KiB"
+over_provisioning = 0.5
+read_time = "55us"
+read_spread = 0.4
+program_time = "600us"
+erase_time = "3ms"
+channel_rate = "600MB/s"
+host_rate = "1500MB/s"
+host_duplex = "full"
+read_overhead = "9us"
+write_overhead = "11us"
+request_interval = "2us"
+read_pages = 4
+program_pages = 12
+write_buffer = "1MiB"
+ftl = { kind = "page", stripe_pages = 12 }
+"#;
+
+fn jobs(drive: &Drive<'_>, depths: &[u64]) -> Vec<MeasuredJob> {
+    let mut found = Vec::new();
+    for (workload, bytes, op) in
+        [("randread", 4096, Op::Read), ("randread", 65536, Op::Read), ("write", 4096, Op::Write)]
+    {
+        for depth in depths {
+            let wanted = Delivered { op, iops: 1.0, mean_us: 1.0, percentiles: vec![(50.0, 1.0)] };
+            let asked = MeasuredJob::new(workload, (bytes, *depth), 50, vec![wanted]);
+            let asked = asked.expect("a sound job");
+            let bench = Bench::new(drive, &asked, 2).expect("a drive that takes it");
+            let ran = bench.run(drive, &drive.point()).expect("a run");
+            let delivered = ran.iter().map(Simulated::delivered).collect();
+            found.extend(MeasuredJob::new(workload, (bytes, *depth), 50, delivered));
+        }
+    }
+    found
+}
+
+#[test]
+fn constants_of_a_simulated_drive_are_found_again() {
+    let registry = registry::standard();
+    let measured = Drive::of_scenario("true", TRUE, &registry).expect("a drive");
+    let jobs = jobs(&measured, &[1, 4, 16, 64]);
+    let start = TRUE
+        .replace("55us", "80us")
+        .replace("600us", "900us")
+        .replace("600MB/s", "900MB/s")
+        .replace("1500MB/s", "3000MB/s")
+        .replace("11us", "20us");
+    let start = Drive::of_scenario("start", &start, &registry).expect("a drive");
+    let fits = every_other(&jobs);
+    assert_eq!(fits.iter().filter(|fits| **fits).count(), 6);
+    let found = calibrate_ssd(&start, &jobs, &fits).expect("a fit");
+    assert_eq!(found.dies[1], (4, 2), "{:?}", found.constants);
+    assert!(found.held_out[0].rate_mean > 0.2, "{:?}", found.held_out);
+    assert!(found.held_out[1].rate_mean < 0.02, "{:?}", found.held_out);
+    assert!(found.held_out[1].p99_mean < 0.08, "{:?}", found.held_out);
+    assert!(found.trivial > 2.0 * found.held_out[1].rate_mean, "{}", found.trivial);
+    assert_eq!(found.warnings(), Vec::<String>::new());
+    let truth = measured.point();
+    for (at, constant) in CONSTANTS.iter().enumerate() {
+        let one = &found.constants[at];
+        let apart = (found.point.constants[at] - truth.constants[at]).abs();
+        let close = if constant.name == "read_spread" { 0.15 } else { 0.1 };
+        // What the jobs do not identify stays as at the start, and says so.
+        let stayed = one.to.is_none() && found.point.constants[at] == start.point().constants[at];
+        assert!(apart < close || stayed, "{one:?}");
+    }
+    let preset = found.preset();
+    assert!(preset.contains("fitted, between"), "{preset}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("fitted.toml");
+    fs::write(&path, &preset).expect("it can be written");
+    let name = path.to_str().expect("a path in UTF-8");
+    let again = Drive::read(name, &registry).unwrap_or_else(|error| panic!("{error}\n{preset}"));
+    let apart = again.point().constants[0] - found.point.constants[0];
+    assert!(apart.abs() < 1e-3, "{preset}");
+}
+
+#[test]
+fn jobs_of_a_row_are_held_out_in_turn() {
+    let one = |workload: &str, bytes, depth| {
+        let delivered = Delivered { op: Op::Read, iops: 1.0, mean_us: 1.0, percentiles: vec![] };
+        MeasuredJob::new(workload, (bytes, depth), 50, vec![delivered]).expect("a sound job")
+    };
+    let row = |bytes| [1, 4, 16].map(|depth| one("randread", bytes, depth));
+    let jobs = [row(4096), row(8192)].concat();
+    assert_eq!(every_other(&jobs), [true, false, true, false, true, false]);
+}
+
+#[test]
+fn results_of_fio_that_cannot_be_used_say_why() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("fio.json");
+    let mut problem = |text: &str| {
+        fs::write(&path, text).expect("it can be written");
+        read(&path).map(|jobs| jobs.len()).map_err(|error| error.to_string())
+    };
+    let job = |options: &str| {
+        format!(
+            r#"{{"jobs":[{{"job options":{{{options}}},"read":{{"iops":9.5,"lat_ns":{{"mean":3}}}}}}]}}"#
+        )
+    };
+    assert_eq!(problem(&job(r#""rw":"randread","bs":"4k","iodepth":"8","numjobs":"2""#)), Ok(1));
+    for (text, word) in [
+        ("{", "EOF"),
+        ("{}", "no list `jobs`"),
+        (r#"{"jobs":[{"read":{"iops":0}}]}"#, "no job of fixed size"),
+        (&job(r#""rw":"randread","rate_iops":"100""#), "limited in its rate"),
+        (&job(r#""rw":"randtrim""#), "cannot be simulated"),
+        (&job(r#""rw":"read","bs":"ten""#), "`bs` is no size"),
+        (&job(r#""rw":"read","iodepth":"x""#), "`iodepth` is no number"),
+    ] {
+        let message = problem(text).expect_err(text);
+        assert!(message.contains(word) && message.contains("fio.json"), "{text}: {message}");
+    }
+}
+
+#[test]
+fn another_timing_model_is_refused() {
+    let registry = registry::standard();
+    let other = TRUE.replace("queued", "interleaved");
+    let error = Drive::of_scenario("x", &other, &registry).expect_err("no queues");
+    assert!(error.to_string().contains("only `queued`"), "{error}");
+}

@@ -1,0 +1,338 @@
+//! Drives that write as fast as they can: write amplification, and the rate of the host.
+
+use super::drive::{Drive, Load, Outcome};
+use super::fit::{self, Fill, measured};
+use super::tables::{self, Measured, median};
+use super::worst;
+use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use hybridsim_report::study::{Axis, Curve, Plot};
+
+pub const EXPERIMENT: Experiment = Experiment { id: "ssd/micron-7450", run: micron_7450 };
+
+/// The measured tables.
+struct Tables {
+    fill: Vec<Measured>,
+    skew: Vec<Measured>,
+    streams: Vec<Measured>,
+    course: Vec<tables::Course>,
+}
+
+impl Tables {
+    fn read(runner: &Runner) -> Result<Self, ExperimentError> {
+        Ok(Self {
+            fill: tables::read(runner, "wa_fill")?,
+            skew: tables::read(runner, "skew_throughput")?,
+            streams: tables::read(runner, "wa_streams")?,
+            course: tables::read(runner, "timecourse")?,
+        })
+    }
+}
+
+/// A load that was measured: in words, what it is, for how many drive writes, and a figure.
+struct Series {
+    words: String,
+    load: Load,
+    writes: f64,
+    measured: f64,
+}
+
+/// The values of `rows` by key, in the order of the keys' first appearance; repeats are one, by
+/// their median.
+fn grouped<'a, K: PartialEq>(
+    rows: impl Iterator<Item = &'a Measured>,
+    key: impl Fn(&Measured) -> Option<K>,
+) -> Vec<(K, f64)> {
+    let mut found: Vec<(K, Vec<f64>)> = Vec::new();
+    for row in rows {
+        let Some(key) = key(row) else { continue };
+        match found.iter_mut().find(|it| it.0 == key) {
+            Some((_, values)) => values.push(row.value),
+            None => found.push((key, vec![row.value])),
+        }
+    }
+    found.into_iter().map(|(key, values)| (key, median(&values))).collect()
+}
+
+/// The skewed loads of `device`.
+fn skewed(rows: &[Measured], device: &str) -> Vec<Series> {
+    let rates = rows.iter().filter(|row| row.device == device && row.metric == "host write");
+    let found = grouped(rates, |row| Some((row.workload.clone(), row.drive_writes()?)));
+    let series = |((words, writes), measured): ((String, f64), f64)| {
+        Some(Series { load: Load::of_words(&words)?, words, writes, measured })
+    };
+    found.into_iter().filter_map(series).collect()
+}
+
+/// Drive writes of the stream experiment.
+const STREAM_WRITES: f64 = 4.0;
+
+/// What `metric` was for the streams of `device`.
+fn streams(rows: &[Measured], device: &str, metric: &str) -> Vec<Series> {
+    let of = rows.iter().filter(|row| row.device == device && row.metric == metric);
+    let series = |((active, region_gib), measured): ((u32, f64), f64)| Series {
+        words: format!("{active} streams into regions of {region_gib:.2} GiB"),
+        load: Load::Streams { active, region_gib },
+        writes: STREAM_WRITES,
+        measured,
+    };
+    grouped(of, Measured::streams).into_iter().map(series).collect()
+}
+
+/// The error at which a row differs, and the one that the median over all has to meet.
+const WORST: f64 = 0.10;
+const MEDIAN: f64 = 0.02;
+
+/// Why a drive and the simulated one may differ under `load`, as far as it is known.
+fn why(load: Load) -> &'static str {
+    match load {
+        Load::Uniform => "hidden capacity and rates of other loads do not fit it",
+        Load::Zipf(_) => {
+            "not modelled: a tenth of these writes goes to ten pages, many of them outstanding at \
+             a time; a drive that merges them writes less"
+        }
+        Load::Hot { .. } => {
+            "not modelled: how the drive treats static data; its rate jumps after several drive \
+             writes (see the picture of its course)"
+        }
+        Load::Streams { .. } => {
+            "not modelled: streams are mixed in the blocks of the simulated drive, and the drive \
+             keeps some of them apart"
+        }
+    }
+}
+
+/// Rows for `series` on `drive`: the rates of those in `fitted` are given.
+fn judge(
+    runner: &Runner,
+    findings: &mut Findings,
+    (name, drive): (&str, &Drive),
+    series: &[Series],
+    fitted: &dyn Fn(&Series) -> bool,
+) -> Result<Vec<Outcome>, ExperimentError> {
+    let load = |one: &Series| (one.words.clone(), one.load, one.writes);
+    let outcomes = drive.run(runner, name, &series.iter().map(load).collect::<Vec<_>>())?;
+    let uniform = series.iter().find(|one| one.load == Load::Uniform).map(|one| one.measured);
+    let (mut errors, mut trivial) = (Vec::new(), Vec::new());
+    for (one, outcome) in series.iter().zip(&outcomes) {
+        let claim = Claim::new("–", format!("{name}: {}, rate of the host", one.words))
+            .unit("MB/s")
+            .within_share(one.measured, WORST)
+            .ours(outcome.host_mb_s)
+            .remark(&format!("write amplification {:.3}", outcome.amplification))
+            .if_it_differs(why(one.load));
+        findings.row(if fitted(one) { claim.given() } else { claim });
+        if !fitted(one) {
+            errors.push((outcome.host_mb_s / one.measured - 1.0).abs());
+            trivial.extend(uniform.map(|uniform| (uniform / one.measured - 1.0).abs()));
+        }
+    }
+    let mut remark = String::new();
+    if !trivial.is_empty() {
+        remark = format!(
+            "the rate of uniform writes instead would be off by {:.1} %, at worst {:.1} %",
+            100.0 * median(&trivial),
+            100.0 * worst(&trivial)
+        );
+    }
+    median_row(findings, &format!("{name}: median error of the rate"), &errors, &remark);
+    Ok(outcomes)
+}
+
+/// The row of the median of `errors`, of series that nothing was fitted to.
+fn median_row(findings: &mut Findings, words: &str, errors: &[f64], remark: &str) {
+    let worst = 100.0 * worst(errors);
+    let series = format!("{} series that nothing was fitted to; worst {worst:.1} %", errors.len());
+    let remarks = [series.as_str(), remark];
+    findings.row(
+        Claim::new("–", words)
+            .unit("%")
+            .at_most("", 100.0 * MEDIAN)
+            .ours(100.0 * median(errors))
+            .remark(remarks.join("; ").trim_end_matches("; "))
+            .if_it_differs("see the rows above"),
+    );
+}
+
+/// The rate of the host over the data written, measured and simulated.
+fn course_plots(
+    findings: &mut Findings,
+    tables: &Tables,
+    device: &str,
+    series: &[Series],
+    outcomes: &[Outcome],
+    wanted: &[&str],
+) {
+    for words in wanted {
+        let Some(at) = series.iter().position(|one| one.words == *words) else { continue };
+        let of = |row: &&tables::Course| row.device == device && row.workload == *words;
+        let Some(run) = tables.course.iter().find(of).map(|row| &row.run) else { continue };
+        let points = tables.course.iter().filter(of).filter(|row| row.run == *run);
+        let measured = points.map(|row| (row.drive_writes, row.host_mb_s)).collect();
+        findings.plot(Plot {
+            title: format!("{device}: {words}"),
+            caption: "Rate of the host over the data written, in drive writes.".to_owned(),
+            x: Axis::linear("Written", "drive writes"),
+            y: Axis::linear("Host", "MB/s"),
+            curves: vec![
+                Curve::ours("simulated", outcomes[at].course.clone()),
+                Curve::published("measured", measured),
+            ],
+        });
+    }
+}
+
+const MAX: &str = "Micron 7450 MAX 800GB";
+const PRO: &str = "Micron 7450 PRO 960GB";
+const UNIFORM: &str = "uniform random write 4 KiB, 4 threads x QD128";
+/// Streams that the size of blocks is fitted to: a region smaller than a block leaves parts of
+/// blocks valid.
+const FITTED_STREAMS: [Load; 2] =
+    [Load::Streams { active: 1, region_gib: 8.0 }, Load::Streams { active: 1, region_gib: 1.0 }];
+/// Fill levels that the drive is fitted to.
+const FITTED_RANGES: [f64; 3] = [0.5, 0.8, 1.0];
+
+/// The 7450 MAX with its constants, and by what its counter exceeds the pages programmed.
+fn fitted_max(runner: &Runner, tables: &Tables) -> Result<(Drive, f64), ExperimentError> {
+    let start = Drive {
+        user_gib: 745.21,
+        hidden_gib: 1.4 * 745.21,
+        block_gib: 1.0,
+        program_us: 3.0,
+        copy_us: 4.0,
+        scale: 512.0,
+    };
+    let counted = streams(&tables.streams, MAX, "WA");
+    let few: Vec<(Load, f64)> = counted
+        .iter()
+        .filter(|one| FITTED_STREAMS.contains(&one.load))
+        .map(|one| (one.load, one.measured))
+        .collect();
+    let block_gib = fit::block_gib(runner, MAX, start, &few)?;
+    let fill = |range: f64| Fill {
+        range,
+        amplification: at_range(&tables.fill, MAX, "WA", range),
+        host_mb_s: at_range(&tables.fill, MAX, "host write", range),
+    };
+    fit::to_fills(runner, MAX, Drive { block_gib, ..start }, &FITTED_RANGES.map(fill))
+}
+
+/// What `metric` is for uniform writes to a share `range` of `device`.
+fn at_range(rows: &[Measured], device: &str, metric: &str, range: f64) -> f64 {
+    measured(rows, |row| {
+        let same = row.x.is_some_and(|x| (x - range).abs() < 0.005);
+        same && row.device == device && row.metric == metric && row.workload == UNIFORM
+    })
+}
+
+/// The fill levels at which `device` was measured.
+fn ranges(rows: &[Measured], device: &str) -> Vec<f64> {
+    let of = rows.iter().filter(|row| row.device == device && row.workload == UNIFORM);
+    let mut found: Vec<f64> = of.filter_map(|row| row.x).collect();
+    found.sort_by(f64::total_cmp);
+    found.dedup_by(|a, b| (*a - *b).abs() < 0.005);
+    found
+}
+
+/// Rows of write amplification, by the drive's counter, or of the rate where it has none.
+fn fills(
+    runner: &Runner,
+    findings: &mut Findings,
+    (name, drive, counter): (&str, &Drive, f64),
+    rows: &[Measured],
+) -> Result<(), ExperimentError> {
+    let ranges = ranges(rows, name);
+    let job =
+        |range: &f64| drive.job(&format!("{name}, range {range}"), Load::Uniform, *range, 4.0);
+    let ran = runner.run(&ranges.iter().map(job).collect::<Vec<_>>())?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut counted_errors, mut rate_errors) = (Vec::new(), Vec::new());
+    for (&range, ran) in ranges.iter().zip(&ran) {
+        let outcome = drive.outcome(ran);
+        let is_fitted = name == MAX && FITTED_RANGES.iter().any(|it| (it - range).abs() < 0.005);
+        let words = format!("{name}: uniform writes to {:.0} % of it", 100.0 * range);
+        let counted = at_range(rows, name, "WA", range);
+        let rate = at_range(rows, name, "host write", range);
+        if counted.is_finite() {
+            let simulated = counter * outcome.amplification;
+            let claim = Claim::new("–", format!("{words}, write amplification"))
+                .within_share(counted, MEDIAN)
+                .ours(simulated);
+            findings.row(if is_fitted { claim.given() } else { claim });
+            ours.push((range, simulated));
+            theirs.push((range, counted));
+            if !is_fitted {
+                counted_errors.push((simulated / counted - 1.0).abs());
+            }
+        }
+        if !is_fitted {
+            rate_errors.push((outcome.host_mb_s / rate - 1.0).abs());
+        }
+        let claim = Claim::new("–", format!("{words}, rate of the host"))
+            .unit("MB/s")
+            .within_share(rate, WORST)
+            .ours(outcome.host_mb_s);
+        findings.row(if is_fitted { claim.given() } else { claim });
+    }
+    let fill = |what: &str| format!("{name}: uniform writes by fill level, median error of {what}");
+    if !counted_errors.is_empty() {
+        median_row(findings, &fill("write amplification"), &counted_errors, "");
+    }
+    median_row(findings, &fill("the rate"), &rate_errors, "");
+    if !ours.is_empty() {
+        findings.plot(Plot {
+            title: format!("{name}: write amplification by fill level"),
+            caption: "By the drive's own counter; 50, 80 and 100 % are fitted.".to_owned(),
+            x: Axis::linear("Capacity in use", "share"),
+            y: Axis::linear("Write amplification", ""),
+            curves: vec![Curve::ours("simulated", ours), Curve::published("measured", theirs)],
+        });
+    }
+    Ok(())
+}
+
+/// The constants of a fit, as a remark.
+fn constants(drive: &Drive) -> String {
+    format!(
+        "{:.0} GiB of flash in blocks of {} GiB; {:.3} us a page written, {:.3} us a page copied",
+        drive.hidden_gib, drive.block_gib, drive.program_us, drive.copy_us
+    )
+}
+
+fn micron_7450(runner: &Runner) -> Result<Findings, ExperimentError> {
+    let tables = Tables::read(runner)?;
+    let (max, counter) = fitted_max(runner, &tables)?;
+    let mut findings = Findings::default();
+    findings.row(
+        Claim::new("–", format!("{MAX}: hidden capacity fitted"))
+            .unit("GiB")
+            .between("1.05 to 1.6 times the exported", 1.05 * max.user_gib, 1.6 * max.user_gib)
+            .ours(max.hidden_gib)
+            .given()
+            .remark(&format!(
+                "{}; the counter exceeds the pages programmed by {:.1} %",
+                constants(&max),
+                100.0 * (counter - 1.0)
+            )),
+    );
+    fills(runner, &mut findings, (MAX, &max, counter), &tables.fill)?;
+    // The MAX and the PRO are one piece of hardware, with another exported capacity.
+    let pro = Drive { user_gib: 894.25, ..max };
+    fills(runner, &mut findings, (PRO, &pro, counter), &tables.fill)?;
+    let is_uniform = |one: &Series| one.load == Load::Uniform;
+    for (name, drive) in [(MAX, &max), (PRO, &pro)] {
+        let skewed = skewed(&tables.skew, name);
+        let nothing = |_: &Series| false;
+        let fitted: &dyn Fn(&Series) -> bool = if name == MAX { &is_uniform } else { &nothing };
+        let outcomes = judge(runner, &mut findings, (name, drive), &skewed, fitted)?;
+        let wanted = [
+            "zones-shuffle s0.95 f0.05 s0.05 f0.95",
+            "zones-shuffle s0.6 f0 s0.4 f1",
+            "zones-shuffle s0.8 f0 s0.2 f1",
+        ];
+        course_plots(&mut findings, &tables, name, &skewed, &outcomes, &wanted);
+        let regions = streams(&tables.streams, name, "host write");
+        let fitted_stream = |one: &Series| name == MAX && FITTED_STREAMS.contains(&one.load);
+        judge(runner, &mut findings, (name, drive), &regions, &fitted_stream)?;
+    }
+    Ok(findings)
+}
