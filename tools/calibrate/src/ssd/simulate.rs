@@ -17,6 +17,8 @@ const PAGES: u64 = 1 << 14;
 /// Blocks of a plane, and fewest pages of a block.
 const BLOCKS: u64 = 12;
 const BLOCK_PAGES_MIN: u64 = 24;
+/// Least over-provisioning.
+const SPARE_MIN: f64 = 0.5;
 /// Pages that are counted, at least, and requests for each that is outstanding.
 const COUNTED_PAGES: u64 = 3_000;
 const ROUNDS: u64 = 10;
@@ -77,7 +79,6 @@ impl<'a> Bench<'a> {
         let pages = bytes.div_ceil(settings.bytes("page_size"));
         let counted = effort * (COUNTED_PAGES / pages).max(ROUNDS * depth);
         let mut component = drive.start.table();
-        // Random writes are measured on a drive in its steady state, if its size were its own.
         component.insert("precondition".into(), "fill".into());
         let text = |value: &str| Toml::from(value);
         let count = |value: u64| Toml::from(value as i64);
@@ -152,6 +153,9 @@ fn shrink(settings: &mut Settings) {
     settings.set("pages_per_block", Value::Count(pages));
     settings.set("blocks_per_plane", Value::Count(BLOCKS.min(settings.count("blocks_per_plane"))));
     settings.set("erase_time", Value::Duration(SimDuration::from_ns_f64(erase.round())));
+    // So few blocks need more of them free, and garbage collection is not what is fitted.
+    let spare = settings.number("over_provisioning").max(SPARE_MIN);
+    settings.set("over_provisioning", Value::Number(spare));
 }
 
 fn checked(
