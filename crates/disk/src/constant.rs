@@ -145,7 +145,7 @@ impl ConstantDevice {
             let now = ctx.now();
             let versions = ctx.data().versions(data, sectors);
             let durable = Durable::At(end);
-            self.undo.note(&self.contents, lba.0, versions, durable, now, |_| false);
+            self.undo.note(&self.contents, lba.0, versions, durable, now);
         }
         match request.op {
             Op::Read => self.contents.read(lba.0, ctx.data().versions_mut(data, sectors)),
@@ -232,7 +232,7 @@ impl Checkpoint for ConstantDevice {
 
 impl PowerFailure for ConstantDevice {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.undo.cut(&mut self.contents, now, &mut self.timing.stream, |_| false);
+        self.undo.cut(&mut self.contents, now, &mut self.timing.stream);
         self.pending.clear();
         self.free_at.fill(now);
         Ok(())

@@ -160,7 +160,7 @@ impl CurveDisk {
                 let versions = ctx.data().versions(data, sectors);
                 if keeps {
                     let durable = Durable::At(end);
-                    self.undo.note(&self.contents, lba.0, versions, durable, now, |_| false);
+                    self.undo.note(&self.contents, lba.0, versions, durable, now);
                 }
                 self.contents.write(lba.0, versions);
             }
@@ -233,7 +233,7 @@ impl Checkpoint for CurveDisk {
 
 impl PowerFailure for CurveDisk {
     fn power_cut(&mut self, now: SimTime) -> Result<(), String> {
-        self.undo.cut(&mut self.contents, now, &mut self.stream, |_| false);
+        self.undo.cut(&mut self.contents, now, &mut self.stream);
         self.busy_until = self.busy_until.min(now);
         Ok(())
     }

@@ -45,6 +45,8 @@ struct Entry {
     at: u64,
     old: Vec<u64>,
     new: Vec<u64>,
+    /// When each sector of a buffered write leaves the buffer.
+    destaged: Vec<SimTime>,
 }
 
 /// The versions a medium held before writes that a power failure may still undo. Used in verified
@@ -58,8 +60,7 @@ pub struct InFlightWrites {
 const PRUNE_AFTER: usize = 1024;
 
 impl InFlightWrites {
-    /// `new` is about to be written from sector `at` of `contents` on. `buffered` returns
-    /// whether a sector is in the volatile buffer.
+    /// `new` is about to be written from sector `at` of `contents` on.
     pub fn note(
         &mut self,
         contents: &Contents,
@@ -67,14 +68,27 @@ impl InFlightWrites {
         new: &[u64],
         durable: Durable,
         now: SimTime,
-        buffered: impl Fn(u64) -> bool,
     ) {
         if self.entries.len().is_multiple_of(PRUNE_AFTER) {
-            self.entries.retain(|entry| !entry.is_durable(now, &buffered));
+            self.entries.retain(|entry| !entry.is_durable(now));
         }
         let mut old = vec![0; new.len()];
         contents.read(at, &mut old);
-        self.entries.push_back(Entry { durable, at, old, new: new.to_vec() });
+        let destaged = vec![SimTime::NEVER; new.len()];
+        self.entries.push_back(Entry { durable, at, old, new: new.to_vec(), destaged });
+    }
+
+    /// What the buffer holds of the sectors `from..to` is on the medium, or overwritten there, at
+    /// `end`. Versions buffered later are still to be destaged.
+    pub fn destage(&mut self, from: u64, to: u64, end: SimTime) {
+        let buffered = |entry: &&mut Entry| entry.durable == Durable::Buffered;
+        for entry in self.entries.iter_mut().filter(buffered) {
+            for (sector, time) in (entry.at..).zip(&mut entry.destaged) {
+                if (from..to).contains(&sector) && *time == SimTime::NEVER {
+                    *time = end;
+                }
+            }
+        }
     }
 
     /// Sets when the request of this number becomes durable.
@@ -88,13 +102,7 @@ impl InFlightWrites {
     /// The power fails at `now`. Buffered sectors are lost; of every other write in flight a
     /// random number of sectors, from the first on, is on the medium. Writes are atomic by sector.
     /// Returns the sectors that reverted.
-    pub fn cut(
-        &mut self,
-        contents: &mut Contents,
-        now: SimTime,
-        stream: &mut Stream,
-        buffered: impl Fn(u64) -> bool,
-    ) -> Vec<u64> {
+    pub fn cut(&mut self, contents: &mut Contents, now: SimTime, stream: &mut Stream) -> Vec<u64> {
         let mut undone = Vec::new();
         while let Some(entry) = self.entries.pop_back() {
             let landed = match entry.durable {
@@ -104,12 +112,12 @@ impl InFlightWrites {
                 }
                 Durable::Buffered => 0,
             };
-            let sectors = (entry.at..).zip(entry.old.iter().zip(&entry.new));
-            for (sector, (old, new)) in sectors.skip(landed) {
-                let volatile = entry.durable != Durable::Buffered || buffered(sector);
+            for i in landed..entry.new.len() {
+                let volatile = entry.durable != Durable::Buffered || entry.destaged[i] > now;
+                let sector = entry.at + i as u64;
                 // A later write that is durable stays.
-                if volatile && contents.get(sector) == *new {
-                    contents.write(sector, &[*old]);
+                if volatile && contents.get(sector) == entry.new[i] {
+                    contents.write(sector, &[entry.old[i]]);
                     undone.push(sector);
                 }
             }
@@ -119,11 +127,11 @@ impl InFlightWrites {
 }
 
 impl Entry {
-    fn is_durable(&self, now: SimTime, buffered: &impl Fn(u64) -> bool) -> bool {
+    fn is_durable(&self, now: SimTime) -> bool {
         match self.durable {
             Durable::At(time) => time <= now,
             Durable::Served(_) => false,
-            Durable::Buffered => !(self.at..self.at + self.new.len() as u64).any(buffered),
+            Durable::Buffered => self.destaged.iter().all(|time| *time <= now),
         }
     }
 }
@@ -141,17 +149,13 @@ mod tests {
         new: &[u64],
         durable: Durable,
     ) {
-        undo.note(contents, at, new, durable, SimTime::ZERO, |_| true);
+        undo.note(contents, at, new, durable, SimTime::ZERO);
         contents.write(at, new);
     }
 
-    fn cut(
-        undo: &mut InFlightWrites,
-        contents: &mut Contents,
-        buffered: impl Fn(u64) -> bool,
-    ) -> [u64; 4] {
+    fn cut(undo: &mut InFlightWrites, contents: &mut Contents) -> [u64; 4] {
         let mut stream = Stream::new(1, "cut");
-        undo.cut(contents, NOW, &mut stream, buffered);
+        undo.cut(contents, NOW, &mut stream);
         let mut left = [0; 4];
         contents.read(0, &mut left);
         left
@@ -162,7 +166,9 @@ mod tests {
         let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
         write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], Durable::At(NOW));
         write(&mut undo, &mut contents, 1, &[2, 2], Durable::Buffered);
-        assert_eq!(cut(&mut undo, &mut contents, |sector| sector == 2), [1, 2, 1, 1]);
+        undo.destage(0, 2, NOW);
+        undo.destage(2, 3, SimTime::from_ns(101));
+        assert_eq!(cut(&mut undo, &mut contents), [1, 2, 1, 1]);
     }
 
     #[test]
@@ -170,7 +176,27 @@ mod tests {
         let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
         write(&mut undo, &mut contents, 0, &[1], Durable::Buffered);
         write(&mut undo, &mut contents, 0, &[2], Durable::Buffered);
-        assert_eq!(cut(&mut undo, &mut contents, |_| true), [0; 4]);
+        assert_eq!(cut(&mut undo, &mut contents), [0; 4]);
+    }
+
+    #[test]
+    fn a_destaged_version_stays_when_a_newer_one_in_the_buffer_is_lost() {
+        let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
+        write(&mut undo, &mut contents, 0, &[1], Durable::Buffered);
+        undo.destage(0, 1, NOW);
+        write(&mut undo, &mut contents, 0, &[2], Durable::Buffered);
+        assert_eq!(cut(&mut undo, &mut contents), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn destaged_writes_are_dropped() {
+        let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
+        for version in 1..=PRUNE_AFTER as u64 {
+            write(&mut undo, &mut contents, 0, &[version, version], Durable::Buffered);
+            undo.destage(0, 2, SimTime::ZERO);
+        }
+        write(&mut undo, &mut contents, 0, &[9], Durable::Buffered);
+        assert_eq!(undo.entries.len(), 1);
     }
 
     #[test]
@@ -179,7 +205,7 @@ mod tests {
         let never = Durable::At(SimTime::NEVER);
         write(&mut undo, &mut contents, 0, &[1, 1, 1, 1], never);
         write(&mut undo, &mut contents, 0, &[2, 2, 2, 2], Durable::At(NOW));
-        assert_eq!(cut(&mut undo, &mut contents, |_| false), [2; 4]);
+        assert_eq!(cut(&mut undo, &mut contents), [2; 4]);
     }
 
     #[test]
@@ -190,7 +216,7 @@ mod tests {
             let (mut undo, mut contents) = (InFlightWrites::default(), Contents::default());
             let never = Durable::At(SimTime::NEVER);
             write(&mut undo, &mut contents, 0, &[7; 4], never);
-            undo.cut(&mut contents, NOW, &mut stream, |_| false);
+            undo.cut(&mut contents, NOW, &mut stream);
             let landed = (0..4).take_while(|sector| contents.get(*sector) == 7).count();
             assert!((landed as u64..4).all(|sector| contents.get(sector) == 0));
             seen[landed] += 1;

@@ -1,6 +1,7 @@
 //! Power failures at random moments: nothing acknowledged is lost.
 
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_engine::Fault;
 use hybridsim_simulation::registry::standard;
 use hybridsim_simulation::run::{self, Options, RunOutput};
 use hybridsim_simulation::scenario::{Input, Scenario};
@@ -14,6 +15,10 @@ fn run(system: &str, requests: u64, every: u64) -> RunOutput {
          [host]\nmode = \"closed\"\nqueue_depth = 8\n\
          [run]\nverify = true\npower_cut_every = {every}\n{system}"
     );
+    run_scenario(text)
+}
+
+fn run_scenario(text: String) -> RunOutput {
     let registry = standard();
     let source = SourceText { name: "test".to_owned(), text };
     let input = Input { source, base: PathBuf::new(), sets: Vec::new(), trace: None };
@@ -190,6 +195,31 @@ fn a_volatile_write_cache_loses_data_and_is_found_out() {
     let done = run(&format!("{DISK}write_cache = true\n"), 20_000, 300);
     let fault = done.fault.expect("acknowledged writes were lost").to_string();
     assert!(fault.contains("wrong data"), "{fault}");
+}
+
+/// Of two writes to the same sector the first is flushed: the disk may lose the second, and those
+/// after it while power failures take the flushes.
+#[test]
+fn a_volatile_write_cache_keeps_what_was_flushed() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("flushed.iolog");
+    let one = "d write 0 512\nd sync 0 0\nd write 0 512\nd read 0 512\n";
+    let log = format!("fio version 2 iolog\nd add\nd open\n{}d close\n", one.repeat(500));
+    std::fs::write(&path, log).expect("the log is written");
+    let (mut cuts, mut lost) = (0, 0);
+    for seed in 0..20 {
+        let text = format!(
+            "[workload]\ntrace = {path:?}\n[host]\nmode = \"closed\"\nqueue_depth = 1\n\
+             [run]\nseed = {seed}\nverify = true\npower_cut_every = 200\n\
+             [component.disk]\npreset = \"generic-sata-7200-250gb\"\n"
+        );
+        let done = run_scenario(text);
+        cuts += done.results.power_cuts;
+        let Some(fault) = done.fault else { continue };
+        let Fault::WrongData { got, ref expected, .. } = fault else { panic!("{fault}") };
+        assert!(got + 4 >= expected[0], "seed {seed}: {fault}");
+        lost += 1;
+    }
+    assert!(lost > 0 && cuts > 100, "{lost} runs lost writes in {cuts} power failures");
 }
 
 #[test]

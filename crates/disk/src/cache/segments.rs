@@ -145,12 +145,6 @@ impl Segments {
         self.segments.iter().any(|s| s.holds(a) || s.holds(b))
     }
 
-    /// Whether sector `lba` is only in the buffer.
-    pub fn is_unwritten(&self, lba: u64) -> bool {
-        let unwritten = |s: &Segment| matches!(s.state, State::Dirty(_) | State::Destaging(..));
-        self.segments.iter().any(|s| unwritten(s) && s.holds(lba))
-    }
-
     /// Notes that `segment` was used.
     pub fn touch(&mut self, segment: usize) {
         self.tick += 1;

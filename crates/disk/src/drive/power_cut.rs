@@ -9,14 +9,8 @@ use hybridsim_engine::{Ctx, PowerState, SimTime};
 impl HardDisk {
     /// Sectors are written atomically; of a write in flight any part may be on the medium.
     pub(super) fn lose_power(&mut self, now: SimTime) {
-        if now >= self.free_at
-            && let Some(segment) = self.destaging.take()
-        {
-            self.buffer.borrow_mut().end_destage(segment);
-        }
+        self.undo.cut(&mut self.contents, now, &mut self.power);
         let mut buffer = self.buffer.borrow_mut();
-        let unwritten = |sector| buffer.is_unwritten(sector);
-        self.undo.cut(&mut self.contents, now, &mut self.power, unwritten);
         *buffer = Segments::new(*buffer.spec());
         drop(buffer);
         // At the end of time no scheduler holds requests.

@@ -23,9 +23,8 @@ impl HardDisk {
             let (now, may_fail) = (ctx.now(), ctx.power_may_fail());
             let versions = ctx.data().versions(request.data, request.sectors);
             if may_fail {
-                let (buffer, durable) = (self.buffer.borrow(), Durable::Served(item.key));
-                let buffered = |sector| buffer.is_unwritten(sector);
-                self.undo.note(&self.contents, request.lba.0, versions, durable, now, buffered);
+                let durable = Durable::Served(item.key);
+                self.undo.note(&self.contents, request.lba.0, versions, durable, now);
             }
             self.contents.write(request.lba.0, versions);
         }
@@ -177,6 +176,7 @@ impl HardDisk {
         let data_ready = (asked + self.link_lead(request)).max(moved);
         let transfer = write_of(request.lba, request.sectors);
         let access = self.move_sectors(ctx, begin.at, &transfer, data_ready);
+        self.undo.destage(request.lba.0, request.end().0, access.end);
         // A short write near the head may be on the medium before the drive disconnects.
         let left = asked + self.electronics.from_host(request.bytes()) + times.disconnect;
         let end = access.end.max(left) + times.report;
@@ -245,7 +245,8 @@ impl HardDisk {
         data_ready: SimTime,
     ) {
         self.buffer.borrow_mut().begin_destage(segment);
-        self.move_sectors(ctx, start, &write_of(lba, sectors), data_ready);
+        let access = self.move_sectors(ctx, start, &write_of(lba, sectors), data_ready);
+        self.undo.destage(lba.0, lba.0 + u64::from(sectors), access.end);
         self.destaging = Some(segment);
     }
 

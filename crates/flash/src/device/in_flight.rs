@@ -28,7 +28,7 @@ impl InFlight {
                 let now = ctx.now();
                 let versions = ctx.data().versions(request.data, request.sectors);
                 let (at, durable) = (request.lba.0, Durable::At(end));
-                self.writes.note(&self.versions, at, versions, durable, now, |_| false);
+                self.writes.note(&self.versions, at, versions, durable, now);
                 self.versions.write(at, versions);
             }
             Op::Trim => {
@@ -47,7 +47,7 @@ impl InFlight {
     /// their previous version again, with that version.
     pub fn undo(&mut self, now: SimTime, stream: &mut Stream) -> Vec<(u64, u64)> {
         self.waiting.clear();
-        let mut undone = self.writes.cut(&mut self.versions, now, stream, |_| false);
+        let mut undone = self.writes.cut(&mut self.versions, now, stream);
         undone.sort_unstable();
         undone.dedup();
         undone.into_iter().map(|sector| (sector, self.versions.get(sector))).collect()
