@@ -55,6 +55,8 @@ pub struct ComponentInfo {
     pub custom: &'static [&'static str],
     /// Parameters whose policy has made no decision so far, each with the reason.
     pub idle_policies: Vec<(&'static str, &'static str)>,
+    /// Whether a power failure may lose writes it has acknowledged, as a volatile write cache does.
+    pub loses_writes: bool,
 }
 
 /// A state machine: a controller, a cache, an array, a device.
@@ -211,5 +213,10 @@ impl ComponentTree {
     /// A node with children.
     pub fn inner(path: &str, component: impl Component + 'static, children: Vec<Self>) -> Self {
         Self { path: path.to_owned(), component: Box::new(component), children }
+    }
+
+    /// Whether any component of it may lose acknowledged writes at a power failure.
+    pub fn loses_writes(&self) -> bool {
+        self.component.info().loses_writes || self.children.iter().any(Self::loses_writes)
     }
 }

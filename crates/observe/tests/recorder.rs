@@ -27,6 +27,7 @@ fn nodes() -> Vec<(String, ComponentInfo)> {
         custom: &["swaps"],
         always_watts: vec![("memory", 0.25)],
         idle_policies: Vec::new(),
+        loses_writes: false,
     };
     let host = ComponentInfo { kind: "host", ..ComponentInfo::default() };
     vec![("host".into(), host), ("host/flash".into(), flash)]

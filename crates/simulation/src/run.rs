@@ -236,6 +236,7 @@ pub fn check(scenario: &Scenario, registry: &Registry) -> Result<Checked, RunErr
     read.map_err(|reason| RunError::Trace(format!("{}: {reason}", workload::name(scenario))))?;
     Ok(Checked {
         capacity_sectors: parts.system.component.capacity(),
+        loses_writes: parts.system.loses_writes(),
         system: parts.system.path,
         warnings: parts.warnings.list(),
     })
@@ -246,6 +247,8 @@ pub struct Checked {
     /// The path of its top component.
     pub system: String,
     pub capacity_sectors: u64,
+    /// Whether any component may lose acknowledged writes at a power failure.
+    pub loses_writes: bool,
     /// Warnings about its workload.
     pub warnings: Vec<String>,
 }

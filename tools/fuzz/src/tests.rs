@@ -72,6 +72,25 @@ fn a_component_from_outside_is_fuzzed_without_samples() {
 }
 
 #[test]
+fn the_power_does_not_fail_where_acknowledged_writes_may_be_lost() {
+    let registry = standard();
+    let verdict = |write_cache: bool| {
+        let scenario = format!(
+            "system = \"disk\"\n[run]\nverify = true\npower_cut_every = 100\n\
+             power_cuts_max = 10000\n[host]\nmode = \"closed\"\nqueue_depth = 8\n\
+             [workload]\ngenerator = {{ kind = \"fio\", requests = 2000, rw = \"randrw\", \
+             span = \"64KiB\", norandommap = true }}\n\
+             [component.disk]\npreset = \"seagate-cheetah-9lp\"\nwrite_cache = {write_cache}\n"
+        );
+        run(&registry, 1, scenario)
+    };
+    for write_cache in [true, false] {
+        let verdict = verdict(write_cache);
+        assert!(matches!(verdict, Verdict::Passed), "write_cache = {write_cache}: {verdict:?}");
+    }
+}
+
+#[test]
 fn samples_belong_to_parameters_of_registered_components() {
     let registry = standard();
     let mut checked = 0;

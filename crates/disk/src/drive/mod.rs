@@ -382,7 +382,7 @@ impl Component for HardDisk {
 
     fn info(&self) -> ComponentInfo {
         let idle_policies = idle_scheduler("scheduler", self.chose);
-        ComponentInfo { idle_policies, ..self.info.clone() }
+        ComponentInfo { idle_policies, loses_writes: self.write_cache, ..self.info.clone() }
     }
 
     fn positioner(&self) -> Option<Rc<dyn Positioner>> {
