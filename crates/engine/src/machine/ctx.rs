@@ -247,6 +247,17 @@ impl Ctx<'_> {
         self.core.data.take(sectors)
     }
 
+    /// A copy of the data of `request`, if it carries any.
+    pub fn copy_data(&mut self, request: &Request) -> DataSlice {
+        if request.data.is_none() {
+            return DataSlice::NONE;
+        }
+        let versions = self.core.data.versions(request.data, request.sectors).to_vec();
+        let copy = self.core.data.take(request.sectors);
+        self.core.data.versions_mut(copy, request.sectors).copy_from_slice(&versions);
+        copy
+    }
+
     /// Ends the run with an error. The first one counts.
     pub fn fault(&mut self, fault: Fault) {
         self.core.fault.get_or_insert(fault);

@@ -134,11 +134,7 @@ impl PagedPolicy for FlashCache {
             return None;
         }
         let mut copy = Request { op: Op::Write, flags: Flags::BACKGROUND, ..request };
-        copy.data = ctx.take_data(request.sectors);
-        if ctx.verifying() {
-            let versions = ctx.data().versions(request.data, request.sectors).to_vec();
-            ctx.data().versions_mut(copy.data, request.sectors).copy_from_slice(&versions);
-        }
+        copy.data = ctx.copy_data(&request);
         Some(copy)
     }
 

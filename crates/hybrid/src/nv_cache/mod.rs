@@ -30,6 +30,7 @@ pub use extents::{Extent, Extents};
 use extents::Piece;
 use hybridsim_cache::paged::locks::PageLocks;
 use hybridsim_config::build::{BuildInput, ComponentEntry};
+use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem};
 use hybridsim_config::registry::Description;
 use hybridsim_engine::CommonEvent;
@@ -96,7 +97,8 @@ const PARAMS: &[Param] = &[
         "false",
         "In the power mode: only reads end an idle period, as writes can go to the cache; \
          otherwise all requests of the host do",
-    ),
+    )
+    .needs(&[Needs::above_zero("spin_down_after")]),
     Param::with(
         "cache_writes",
         Kind::Choice(&["always", "standby"]),
@@ -115,7 +117,8 @@ const PARAMS: &[Param] = &[
         SHARE,
         "0.5",
         "Share of the cache that cached reads may occupy (assumed)",
-    ),
+    )
+    .needs(&[Needs::Not("cache_reads", &["none"])]),
     Param::optional(
         "spin_up_at",
         SHARE,
@@ -137,11 +140,16 @@ pub const ENTRY_SECTORS_MAX: u64 = 65_535;
 
 fn build(input: &BuildInput<'_>) -> Result<Box<dyn Component>, Vec<Problem>> {
     let (size, flash) = (size(input), input.children[0].capacity);
+    let mut problems = Vec::new();
     if size == 0 || size > flash {
         let message = format!("is {size} sectors; the flash has {flash}, and some are needed");
-        return Err(vec![Problem::new("size", message)]);
+        problems.push(Problem::new("size", message));
     }
-    Ok(Box::new(make(input)))
+    if input.settings.rate_opt("write_rate_max") == Some(0) {
+        let message = "must be more than 0; leave it out for no limit";
+        problems.push(Problem::new("write_rate_max", message));
+    }
+    if problems.is_empty() { Ok(Box::new(make(input))) } else { Err(problems) }
 }
 
 /// Sectors of the NV cache.
@@ -300,17 +308,17 @@ impl Checkpoint for NvCacheDisk {
         if !self.jobs.is_empty() {
             return Err(StateError(format!("{} operations are in progress", self.jobs.len())));
         }
-        to.put(&(&self.extents, &self.spindle, self.reported, self.budget));
+        to.put(&(&self.extents, &self.spindle, self.reported, self.budget.full_at));
         Ok(())
     }
 
     fn restore(&mut self, from: &mut Loader<'_>) -> Result<(), StateError> {
-        let (extents, budget): (Extents, Budget);
-        (extents, self.spindle, self.reported, budget) = from.take()?;
+        let extents: Extents;
+        (extents, self.spindle, self.reported, self.budget.full_at) = from.take()?;
         if !extents.is_like(&self.extents) {
             return Err(StateError("it is of an NV cache of another size".to_owned()));
         }
-        (self.extents, self.budget) = (extents, self.budget.spent_as(&budget));
+        self.extents = extents;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 
 use super::NvCacheDisk;
 use super::serve::{FLASH, Phase};
-use hybridsim_engine::{CommonEvent, Ctx, DataSlice, Flags, Lba, Op, Request};
+use hybridsim_engine::{CommonEvent, Ctx, Flags, Lba, Op, Request};
 
 /// Read misses that are cached in the power mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,6 @@ impl CachedReads {
     }
 }
 
-/// A copy of the data of a read, if it carries any.
-fn copy(ctx: &mut Ctx<'_>, read: &Request) -> DataSlice {
-    if read.data.is_none() {
-        return DataSlice::NONE;
-    }
-    let versions = ctx.data().versions(read.data, read.sectors).to_vec();
-    let copy = ctx.take_data(read.sectors);
-    ctx.data().versions_mut(copy, read.sectors).copy_from_slice(&versions);
-    copy
-}
-
 impl NvCacheDisk {
     /// Whether a request that arrives now is cached if it misses.
     pub(super) fn caches_read(&self, request: &Request) -> bool {
@@ -52,8 +41,12 @@ impl NvCacheDisk {
     }
 
     /// Drops clean extents, oldest first and except those in use, until `sectors` are free and at
-    /// most `clean_max` are clean. Returns whether that was reached.
+    /// most `clean_max` are clean. Returns whether that was reached; drops nothing for more sectors
+    /// than are free or clean.
     pub(super) fn make_space(&mut self, sectors: u64, clean_max: u64) -> bool {
+        if self.extents.free() + self.extents.clean() < sectors {
+            return false;
+        }
         let locks = &self.locks;
         self.extents.drop_clean(sectors, clean_max, |lba, end| !locks.is_any_locked(lba, end))
     }
@@ -79,7 +72,7 @@ impl NvCacheDisk {
                 let end = piece.lba + piece.sectors;
                 self.extents.change(piece.lba, end, |extent| extent.clean = true);
             }
-            let data = copy(ctx, &request);
+            let data = ctx.copy_data(&request);
             let job = &mut self.jobs[slot as usize];
             (job.phase, job.data) = (Phase::Filling, data);
             let id = job.id.take().expect("reads come from the parent");

@@ -287,6 +287,33 @@ fn the_power_mode_caches_writes_and_flushes_its_own_set() {
 }
 
 #[test]
+fn cached_reads_are_not_dropped_for_a_write_that_cannot_fit() {
+    use Step::{Ask, Send};
+    let (read, write, none) = (Op::Read, Op::Write, Flags::NONE);
+    let steps = [
+        (Send(Command::EnterPowerMode { spinning_s_min: 0 }, 0, 0), (10, true, vec![])),
+        (Ask(read, none, 10, 8), (300, true, vec![])),
+        (Ask(write, none, 200, 64), (300, true, vec![])),
+        (Ask(read, none, 10, 8), (30, true, vec![])),
+        // One that fits takes their space.
+        (Ask(write, none, 200, 50), (30, true, vec![])),
+        (Ask(read, none, 10, 8), (300, true, vec![])),
+    ];
+    check_steps(&drive_settings("keep").and("cache_reads", Value::Text("all".into())), &steps);
+}
+
+#[test]
+fn a_write_rate_of_zero_is_rejected() {
+    let settings = drive_settings("keep").and("write_rate_max", Value::Rate(0));
+    let (registry, children) = (Registry::default(), views(&[50, 1000], None));
+    let (settings, children) = (&settings, &children[..]);
+    let input = BuildInput { settings, registry: &registry, seed: 1, path: "nv", children };
+    let problems = (super::ENTRY.build)(&input).err().expect("it is rejected");
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("leave it out for no limit"), "{problems:?}");
+}
+
+#[test]
 fn hits_and_misses_are_sectors_however_scattered() {
     let mut drive = drive("discard", 1, 50, 1000);
     // Three pieces in the cache, the last of which with data.

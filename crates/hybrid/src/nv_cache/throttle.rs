@@ -1,17 +1,16 @@
 //! NV cache write throttling: how much may be written to the flash.
 
 use hybridsim_engine::{SECTOR_BYTES, SimDuration, SimTime};
-use serde::{Deserialize, Serialize};
 
 /// A budget of bytes that grows at a rate, up to a limit.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Bytes per second; `None` for no limit.
     rate: Option<u64>,
     /// Time in which an empty budget becomes full.
     fills_in: SimDuration,
     /// When it will be full, if nothing more is written.
-    full_at: SimTime,
+    pub full_at: SimTime,
 }
 
 impl Budget {
@@ -32,11 +31,6 @@ impl Budget {
         if let Some(rate) = self.rate {
             self.full_at = self.full_at.max(now) + cost(sectors, rate);
         }
-    }
-
-    /// What has been spent, as in `other`.
-    pub const fn spent_as(self, other: &Self) -> Self {
-        Self { full_at: other.full_at, ..self }
     }
 }
 
