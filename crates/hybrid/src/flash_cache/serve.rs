@@ -237,25 +237,36 @@ impl FlashCache {
         self.execute_on_disk(ctx, slot);
     }
 
-    /// Promotes the pages of a read.
+    /// Promotes the pages of a read after those that wait already, or not at all if as many wait as
+    /// are destaged together.
     fn promote(&mut self, ctx: &mut Ctx<'_>, slot: u32, copy: Request) {
         let pending = self.core.pending(slot);
         (pending.origin, pending.request) = (Origin::Promotion, copy);
-        self.promote_or_wait(ctx, slot);
+        if self.waiting_promotions.is_empty() {
+            self.promote_or_wait(ctx, slot);
+        } else if self.waiting_promotions.len() < self.resizer.step_pages {
+            self.waiting_promotions.push_back(slot);
+        } else {
+            self.drop_promotion(ctx, slot);
+        }
+    }
+
+    fn drop_promotion(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
+        let copy = self.core.request(slot);
+        ctx.data().give_back(copy.data);
+        self.close(ctx, slot);
     }
 
     /// Promotes the pages of a read, as far as pages can be evicted for them. With one list, dirty
-    /// pages are evicted in their turn; the promotion waits until they have been destaged, or is
-    /// dropped if as many wait as are destaged together.
+    /// pages are evicted in their turn; the promotion waits until they have been destaged.
     fn promote_or_wait(&mut self, ctx: &mut Ctx<'_>, slot: u32) {
         let copy = self.core.request(slot);
         if self.scheme != Scheme::Fixed || self.evict_for_read(ctx, &copy) {
             self.promote_now(ctx, slot, copy);
-        } else if self.destaging > 0 && self.waiting_promotions.len() < self.resizer.step_pages {
-            self.waiting_promotions.push_back(slot);
+        } else if self.destaging > 0 {
+            self.waiting_promotions.push_front(slot);
         } else {
-            ctx.data().give_back(copy.data);
-            self.close(ctx, slot);
+            self.drop_promotion(ctx, slot);
         }
     }
 
@@ -297,9 +308,7 @@ impl FlashCache {
         let pages = parts.len() as u64;
         self.core.sub_requests = parts;
         if pages == 0 {
-            ctx.data().give_back(copy.data);
-            self.close(ctx, slot);
-            return;
+            return self.drop_promotion(ctx, slot);
         }
         self.send(ctx, slot);
         self.write_mapping(ctx, pages);
