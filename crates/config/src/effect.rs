@@ -42,12 +42,16 @@ impl Needs {
 impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Is(name, words) => write!(f, "only with `{name} = {}`", words.join("` or `")),
-            Self::Not(name, &["absent"]) => write!(f, "only with `{name}`"),
-            Self::Not(name, words) if words.contains(&"0") => {
-                write!(f, "only with `{name}` above 0")
+            Self::Is(name, words) => {
+                write!(f, "has an effect only with `{name} = {}`", words.join("` or `"))
             }
-            Self::Not(name, words) => write!(f, "not with `{name} = {}`", words.join("` or `")),
+            Self::Not(name, &["absent"]) => write!(f, "has an effect only with `{name}`"),
+            Self::Not(name, words) if words.contains(&"0") => {
+                write!(f, "has an effect only with `{name}` above 0")
+            }
+            Self::Not(name, words) => {
+                write!(f, "has no effect with `{name} = {}`", words.join("` or `"))
+            }
         }
     }
 }
@@ -68,7 +72,7 @@ pub fn without_effect(
         if slot.given
             && let Some(unmet) = unmet
         {
-            found.push((key, format!("has an effect {unmet}")));
+            found.push((key, unmet.to_string()));
             continue;
         }
         if slot.given && !slot.is_read() {

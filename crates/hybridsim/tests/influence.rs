@@ -9,6 +9,8 @@ use hybridsim::presets;
 use hybridsim_cache::policy_state::PolicyState;
 use hybridsim_cache::replacement::{Access, CachedPage, Replacement, ReplacementEntry};
 use hybridsim_config::diagnostic::SourceText;
+use hybridsim_config::effect::Needs;
+use hybridsim_config::param::{Kind, Param};
 use hybridsim_config::registry::{Description, Registry};
 use hybridsim_engine::{Fault, Loader, Saver, StateError};
 use hybridsim_simulation::registry::standard;
@@ -63,7 +65,63 @@ fn a_key_without_effect_is_reported_with_its_path() {
     let found = without_effect(input(&format!("{read_share}{}", component("ssd", SSD))));
     let found = found.unwrap_or_else(|it| panic!("{it}"));
     assert!(found.len() == 1 && found[0].starts_with("workload.generator.rwmixread "), "{found:?}");
-    assert!(found[0].contains("only with `rw = rw` or `randrw"), "{found:?}");
+    assert!(found[0].contains("has an effect only with `rw = rw` or `randrw"), "{found:?}");
+    let untimed = format!("{LOAD}{}timing = \"none\"\n", component("ssd", SSD));
+    let found = without_effect(input(&untimed)).unwrap_or_else(|it| panic!("{it}"));
+    let rate = found.iter().find(|it| it.starts_with("component.ssd.channel_rate "));
+    let rate = rate.unwrap_or_else(|| panic!("{found:?}"));
+    assert!(rate.contains("has no effect with `timing = none`"), "{rate}");
+}
+
+/// Parameters whose conditions name no parameter of `params`, or values that one cannot have.
+fn impossible_needs(registry: &Registry, params: &[Param], table: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for param in params {
+        if let Kind::Tables(inner) = param.kind {
+            found.extend(impossible_needs(registry, inner, &format!("{table}.{}", param.name)));
+        }
+        for need in param.needs {
+            let (Needs::Is(name, words) | Needs::Not(name, words)) = *need;
+            let other = params.iter().find(|it| it.name == name);
+            let possible = |word: &&str| {
+                other.is_some_and(|other| match other.kind {
+                    _ if *word == "absent" => other.default == Some(""),
+                    Kind::Choice(choices) => choices.contains(word),
+                    Kind::Flag => ["true", "false"].contains(word),
+                    Kind::Entry(category) => {
+                        registry.descriptions(category).any(|it| it.name == *word)
+                    }
+                    _ => word.parse::<f64>().is_ok(),
+                })
+            };
+            // `above_zero` serves optional parameters and others.
+            let words: &[&str] = if words == ["absent", "0"] { &["0"] } else { words };
+            if let Some(word) = words.iter().find(|word| !possible(word)) {
+                found.push(format!("{table}.{} needs {name}, which is never {word}", param.name));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn conditions_name_parameters_of_the_same_table_and_values_they_can_have() {
+    const WRONG: &[Param] = &[
+        Param::with("a", Kind::Flag, "true", "").needs(&[Needs::Is("b", &["x", "z"])]),
+        Param::with("b", Kind::Choice(&["x", "y"]), "\"x\"", "").needs(&[Needs::given("c")]),
+    ];
+    let registry = standard();
+    assert_eq!(impossible_needs(&registry, WRONG, "it").len(), 2);
+    let (mut found, mut checked) = (Vec::new(), 0);
+    for category in registry.categories() {
+        for entry in registry.descriptions(category) {
+            let table = format!("{category} {}", entry.name);
+            found.extend(impossible_needs(&registry, entry.params, &table));
+            checked += entry.params.iter().filter(|param| !param.needs.is_empty()).count();
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(checked > 100, "{checked} conditions");
 }
 
 /// All scenarios below `folder`.

@@ -113,7 +113,7 @@ pub const PARAMS: &[Param] = &[
         "The number that is hashed: of the sector, as in section 5.4, or of the SLC page that an \
          entry locates (`hash_unit = \"page\"`).",
     )
-    .needs(&[Needs::above_zero("slc_size")]),
+    .needs(&[Needs::above_zero("slc_size"), Needs::Is("hash_unit", &["page"])]),
     Param::with(
         "probing",
         Kind::Choice(&["linear", "quadratic"]),

@@ -147,9 +147,8 @@ const PARAMS: &[Param] = &[
         "period_pages",
         Kind::Count { min: 1000, max: 1 << 40 },
         "60000",
-        "Page accesses after which the division is decided again",
-    )
-    .needs(&[Needs::Not("scheme", &["fp"])]),
+        "Page accesses after which the division is decided again, and reported",
+    ),
     Param::with(
         "segments",
         Kind::Count { min: 1, max: 256 },
@@ -199,29 +198,37 @@ const PARAMS: &[Param] = &[
          and disk, or the times below while too few operations were measured (beyond the paper)",
     )
     .needs(&[Needs::Not("scheme", &["fp"])]),
-    Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page"),
-    Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page"),
-    Param::with("erase_time", Kind::Duration, "\"1.5ms\"", "Cost model: erasing a block"),
-    Param::with("bus_time", Kind::Duration, "\"102.4us\"", "Cost model: a page over the bus"),
+    Param::with("program_time", Kind::Duration, "\"200us\"", "Cost model: programming a page")
+        .needs(&[Needs::Not("scheme", &["fp"])]),
+    Param::with("read_time", Kind::Duration, "\"25us\"", "Cost model: reading a page")
+        .needs(&[Needs::Not("scheme", &["fp"])]),
+    Param::with("erase_time", Kind::Duration, "\"1.5ms\"", "Cost model: erasing a block")
+        .needs(&[Needs::Not("scheme", &["fp"])]),
+    Param::with("bus_time", Kind::Duration, "\"102.4us\"", "Cost model: a page over the bus")
+        .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "pages_per_block",
         Kind::Count { min: 1, max: 1 << 20 },
         "64",
         "Cost model: pages in a block",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "disk_read_position",
         Kind::Duration,
         "\"4.4ms\"",
         "Cost model: positioning for a read",
-    ),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "disk_write_position",
         Kind::Duration,
         "\"4.9ms\"",
         "Cost model: positioning for a write",
-    ),
-    Param::with("disk_rate", Kind::Rate, "\"72MB/s\"", "Cost model: the disk's bandwidth"),
+    )
+    .needs(&[Needs::Not("scheme", &["fp"])]),
+    Param::with("disk_rate", Kind::Rate, "\"72MB/s\"", "Cost model: the disk's bandwidth")
+        .needs(&[Needs::Not("scheme", &["fp"])]),
     Param::with(
         "erase_worth",
         Kind::Duration,
