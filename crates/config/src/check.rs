@@ -201,7 +201,7 @@ impl Checker<'_> {
             Datum::Table(table) => match table.get("kind").map(|kind| &kind.value) {
                 Some(Datum::Text(name)) => (name.clone(), table),
                 _ => {
-                    let message = format!("a {category} table needs `kind = \"...\"`");
+                    let message = format!("the {category} table needs `kind = \"...\"`");
                     self.problem(Some(&item.span), key, message, None);
                     return None;
                 }
@@ -219,7 +219,7 @@ impl Checker<'_> {
         &mut self,
         item: &Item,
         found: &Datum,
-        category: &str,
+        category: &'static str,
         key: &str,
     ) -> Option<Value> {
         let only = plain_number(self.registry, category);
@@ -228,7 +228,8 @@ impl Checker<'_> {
             let settings = Settings::default().and(only.name, value);
             return Some(Value::Entry(EntryChoice { name: CONSTANT.to_owned(), settings }));
         }
-        let message = format!("expected the name of a {category}, found {}", found.noun());
+        let expected = takes(Kind::Entry(category));
+        let message = format!("expected {expected}, found {}", found.noun());
         self.problem(Some(&item.span), key, message, None);
         None
     }
@@ -412,9 +413,7 @@ pub fn takes(kind: Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Text => "a string".to_owned(),
         Kind::Choice(words) => format!("one of {}", words.join(", ")),
-        Kind::Entry(category) => {
-            format!("the name of a {category} (see `hybridsim list {category}`)")
-        }
+        Kind::Entry(category) => format!("a name that `hybridsim list {category}` shows"),
         Kind::Component => "the name of another component".to_owned(),
         Kind::Components => "a list of component names".to_owned(),
         Kind::Counts => "a list of whole numbers".to_owned(),

@@ -52,7 +52,7 @@ pub(super) const PARAMS: &[Param] = &[
     Param::optional(
         "flush_idle",
         Kind::Duration,
-        "PageTable are also written back when nothing was asked for so long",
+        "Dirty pages are also written back when no request has arrived for so long",
     ),
     Param::with(
         "flush_cluster",

@@ -232,15 +232,16 @@ impl MemoryCache {
     /// Passes a request to the device; returns `false` while any of its pages is written back.
     pub(super) fn begin_through(&mut self, ctx: &mut Ctx<'_>, index: u32) -> bool {
         let request = self.ops[index as usize].request;
-        let mut pages = self.numbers(&request).filter_map(|number| self.pages.find(number));
-        if pages.any(|slot| self.pages.get(slot).flushing) {
-            return false;
+        let (mut hits, mut misses) = (0, 0);
+        for number in self.numbers(&request) {
+            match self.pages.find(number) {
+                Some(slot) if self.pages.get(slot).flushing => return false,
+                Some(_) => hits += 1,
+                None => misses += 1,
+            }
         }
         if request.op == Op::Write {
-            let numbers = self.numbers(&request);
-            let hits = numbers.clone().filter(|number| self.pages.find(*number).is_some()).count();
-            let misses = (numbers.count() - hits) as u32;
-            ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits: hits as u32, misses });
+            ctx.emit(CacheEvent::CacheLookup { op: Op::Write, hits, misses });
         }
         self.pin(index, &request);
         ctx.issue(0, request, u64::from(index));
