@@ -13,7 +13,12 @@ pub const SSD: ParameterTable = ParameterTable {
     becomes: "a component of kind `ssd` with a page map",
     rows: &[
         row("Scheduler", Described("nothing: commands are served in order; other policies warn")),
-        row("Max queue length", Described("nothing: the SSD takes all commands it is sent")),
+        row(
+            "Max queue length",
+            Described(
+                "`device_queue_depth` of the driver's queue, with `Use queueing in subsystem`",
+            ),
+        ),
         row("Block count", Described("nothing: the geometry decides")),
         row("Bus transaction latency", Described("added to `read_overhead`, `write_overhead`")),
         row("Bulk sector transfer time", Described("`host_rate`, unless the bus is slower")),
