@@ -22,6 +22,9 @@ use hybridsim_engine::{Lba, Op, Request, SECTOR_BYTES, Source, Stream};
 
 /// Sectors of a slot, the unit of popularity: 4 KiB.
 const SLOT_SECTORS: u64 = 8;
+/// Most slots of an LRU stack, 1 GiB of memory.
+const STACK_SLOTS_MAX: u64 = 1 << 26;
+const VOLUMES_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Debug)]
 enum SizeMix {
@@ -265,7 +268,7 @@ const PARAMS: &[Param] = &[
     ),
     Param::optional(
         "volumes",
-        Kind::Count { min: 1, max: 65_536 },
+        Kind::Count { min: 1, max: VOLUMES_MAX },
         "Volumes, each with an equal part of the region and of the requests.",
     ),
     Param::optional(
@@ -286,13 +289,15 @@ const PARAMS: &[Param] = &[
         Kind::Numbers,
         "Stack distances in blocks of 4 KiB, ascending; `financial` has those of a public piece \
          of the trace. Needs `stack_shares`.",
-    ),
+    )
+    .needs(&[Needs::Is("locality", &["stack"])]),
     Param::optional(
         "stack_shares",
         Kind::Numbers,
         "Share of requests with a smaller distance than each of `stack_depths`. The rest is spread \
          log-uniformly up to the size of the region.",
-    ),
+    )
+    .needs(&[Needs::Is("locality", &["stack"])]),
     Param::with(
         "whole_blocks",
         Kind::Flag,
@@ -360,6 +365,11 @@ fn volume_weights(
         problems.push(Problem::new("volume_weights", "must be positive numbers"));
         return vec![1.0];
     }
+    if weights.len() as u64 > VOLUMES_MAX {
+        let message = format!("has {} volumes; at most {VOLUMES_MAX} are possible", weights.len());
+        problems.push(Problem::new("volume_weights", message));
+        return vec![1.0];
+    }
     if settings.count_opt("volumes").is_some() {
         problems.push(Problem::new("volume_weights", "give either `volumes` or their weights"));
     }
@@ -373,29 +383,27 @@ fn locality(
     stream: &mut Stream,
     problems: &mut Vec<Problem>,
 ) -> Locality {
-    let lists = (settings.numbers_opt("stack_depths"), settings.numbers_opt("stack_shares"));
     if settings.text("locality") == "independent" {
-        if lists.0.or(lists.1).is_some() {
-            let message = "needs `locality = \"stack\"`";
-            problems.push(Problem::new("stack_depths", message));
-        }
         let theta = settings.number("theta");
         let of = |volume: &Region| Popularity::zipf(volume.sectors / SLOT_SECTORS, theta);
         let all = if volumes.equal { &volumes.regions[..1] } else { &volumes.regions };
         return Locality::Independent(all.iter().map(of).collect());
     }
+    let lists = (settings.numbers_opt("stack_depths"), settings.numbers_opt("stack_shares"));
     let measured = preset.map_or(&[][..], |preset| preset.stack);
     let (depths, shares): (Vec<f64>, Vec<f64>) = match lists {
         (None, None) => measured.iter().copied().unzip(),
         (depths, shares) => (depths.unwrap_or(&[]).to_vec(), shares.unwrap_or(&[]).to_vec()),
     };
-    if depths.is_empty() {
+    if depths.is_empty() && shares.is_empty() {
         let message = "give the distribution of stack distances; only `financial` has one";
         problems.push(Problem::new("stack_depths", message));
     }
     let slots = volumes.slots();
-    if slots >= 1 << 30 {
-        problems.push(Problem::new("span", "must be below 4 TiB with `locality = \"stack\"`"));
+    if slots > STACK_SLOTS_MAX {
+        let message = "must be at most 256 GiB with `locality = \"stack\"`, which takes 16 bytes \
+                       for each 4 KiB";
+        problems.push(Problem::new("span", message));
     }
     let depths = Depths::new(&depths, &shares, slots);
     let depths = depths.unwrap_or_else(|message| {
@@ -412,7 +420,15 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     let preset = PRESETS.iter().find(|preset| preset.name == settings.text("preset"));
     let sizes = read_mix(input, preset, &mut problems);
     let weights = volume_weights(settings, preset, &mut problems);
-    let largest = u64::from(whole_blocks(sizes.largest()));
+    let rounds_up = settings.flag("whole_blocks");
+    let mut largest = u64::from(sizes.largest());
+    if rounds_up {
+        largest = largest.next_multiple_of(SLOT_SECTORS);
+        if largest > u64::from(u32::MAX) {
+            let message = "the largest size, in whole blocks, has more than 2^32 - 1 sectors";
+            problems.push(Problem::new("sizes_sectors", message));
+        }
+    }
     let least = largest.saturating_mul(weights.len() as u64);
     let region = Region::from_settings(input, least, &mut problems);
     let volumes = Volumes::new(&region, &weights);
@@ -430,7 +446,7 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
     };
     let generator = problems.is_empty().then(|| Server {
         sizes,
-        whole_blocks: settings.flag("whole_blocks"),
+        whole_blocks: rounds_up,
         read: number("read", |preset| preset.read, 0.5),
         sequential: number("sequential", |preset| preset.sequential, 0.0),
         locality,

@@ -83,6 +83,9 @@ fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {
         problems.push(Problem::new("region", message));
         return Err(problems);
     }
+    if u64::from(sectors) > region_sectors {
+        problems.push(Problem::new("block", "must be at most `region`"));
+    }
     let span = Region::from_settings(input, region_sectors, &mut problems);
     let (regions, active) = (span.sectors / region_sectors, input.settings.count("active"));
     if regions > REGIONS_MAX {

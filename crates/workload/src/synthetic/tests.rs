@@ -532,9 +532,34 @@ fn invalid_parameters_are_named() {
     check_problem("sequence", "phases = [{ length = \"2GiB\" }]", "phases");
     check_problem("fill", "start_sector = 18446744073709551", "length");
     check_problem("server", "volumes = 65536", "span");
+    check_problem("streams", "requests = 1\nregion = \"64KiB\"\nblock = \"128KiB\"", "block");
     check_problem("desktop", "hot = \"2GiB\"", "hot");
     check_problem("desktop", "interarrival_stddev_ms = 3", "interarrival_stddev_ms");
     check_problem("desktop", "hot_cluster = 3\nhot_run = 2\nhot_area = \"12KiB\"", "hot_area");
+}
+
+#[test]
+fn impossible_servers_are_rejected_with_one_problem() {
+    let check = |text: &str, param: &str, words: &str| {
+        let problems =
+            build_in("server", text, 1 << 34, 1).err().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+        assert_eq!(problems[0].param, param);
+        assert!(problems[0].message.contains(words), "{problems:?}");
+    };
+    let sizes = "sizes_sectors = [4294967290]\nweights = [1]";
+    check(&format!("{sizes}\nwhole_blocks = true"), "sizes_sectors", "2^32");
+    let mut server =
+        build_in("server", sizes, 1 << 34, 1).expect("without rounding it is possible");
+    let request = server.next().expect("it draws").expect("requests").request;
+    assert_eq!(request.sectors, 4_294_967_290);
+    let weights = vec!["1"; 70_000].join(", ");
+    check(&format!("volume_weights = [{weights}]"), "volume_weights", "at most 65536");
+    let stack = "preset = \"financial\"\nlocality = \"stack\"";
+    check(&format!("{stack}\nspan = \"300GiB\""), "span", "at most 256 GiB");
+    let stack = "preset = \"tpc-h\"\nlocality = \"stack\"\nspan = \"1GiB\"";
+    check(stack, "stack_depths", "give the distribution");
+    check(&format!("{stack}\nstack_shares = [0.5]"), "stack_depths", "0 depths, but 1 shares");
 }
 
 #[test]
