@@ -1,5 +1,6 @@
 //! Traces and generators: where requests come from.
 
+mod fenwick;
 pub mod native;
 pub mod profile;
 pub mod record;

@@ -6,6 +6,7 @@
 
 use super::footprint::{BlockKey, sample_hash, sampled};
 use super::{HotSpots, LruPoint, Reuse};
+use crate::fenwick::Fenwick;
 use rustc_hash::FxHashMap;
 
 pub const BLOCK_BYTES: u64 = 4096;
@@ -16,8 +17,8 @@ pub struct StackDistances {
     level: u32,
     /// Per block, the slot of its last use.
     last: FxHashMap<BlockKey, u32>,
-    /// Counts of occupied slots, as a Fenwick tree over slots from 1 on.
-    tree: Vec<u32>,
+    occupied: Fenwick,
+    /// The slot of the next use.
     slot: u32,
     /// Sampled accesses by sampling level and distance within the sample.
     counts: Vec<Vec<u64>>,
@@ -33,29 +34,12 @@ impl StackDistances {
             blocks_max,
             level: 0,
             last: FxHashMap::default(),
-            tree: vec![0; blocks_max * 4 + 1],
+            occupied: Fenwick::from_ones(blocks_max * 4, 0),
             slot: 0,
             counts: Vec::new(),
             cold: 0.0,
             accesses: 0,
         }
-    }
-
-    fn update(&mut self, slot: u32, by: i32) {
-        let mut at = slot as usize;
-        while at < self.tree.len() {
-            self.tree[at] = self.tree[at].wrapping_add_signed(by);
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    fn occupied_up_to(&self, slot: u32) -> u32 {
-        let (mut at, mut sum) = (slot as usize, 0);
-        while at > 0 {
-            sum += self.tree[at];
-            at &= at - 1;
-        }
-        sum
     }
 
     /// Counts an access to `block` with its [`sample_hash`].
@@ -80,22 +64,22 @@ impl StackDistances {
     }
 
     fn track(&mut self, block: BlockKey) {
-        if self.slot as usize + 1 >= self.tree.len() {
+        if self.slot as usize >= self.occupied.len() {
             self.renumber();
         }
-        self.slot += 1;
         let slot = self.slot;
+        self.slot += 1;
         let weight = (1u64 << self.level) as f64;
         match self.last.insert(block, slot) {
             Some(before) => {
                 // Blocks used since: those with a later slot.
-                let since = self.last.len() as u32 - self.occupied_up_to(before);
+                let since = self.last.len() as u32 - self.occupied.up_to(before);
                 self.count(since);
-                self.update(before, -1);
+                self.occupied.add(before, -1);
             }
             None => self.cold += weight,
         }
-        self.update(slot, 1);
+        self.occupied.add(slot, 1);
         if self.last.len() > self.blocks_max {
             self.level += 1;
             let level = self.level;
@@ -104,16 +88,14 @@ impl StackDistances {
         }
     }
 
-    /// Renumbers the slots from 1, in order of last use.
+    /// Renumbers the slots, in order of last use.
     fn renumber(&mut self) {
         let mut order: Vec<(u32, BlockKey)> =
             self.last.iter().map(|(key, slot)| (*slot, *key)).collect();
         order.sort_unstable();
-        self.tree.fill(0);
-        for (index, (_, key)) in order.iter().enumerate() {
-            let slot = index as u32 + 1;
-            self.last.insert(*key, slot);
-            self.update(slot, 1);
+        self.occupied.set_ones(order.len());
+        for (slot, (_, key)) in order.iter().enumerate() {
+            self.last.insert(*key, slot as u32);
         }
         self.slot = order.len() as u32;
     }

@@ -12,7 +12,7 @@
 use super::addresses::{Popularity, REGION, Region, SequentialRuns};
 use super::arrivals::{Generator, Interarrival, LIMITS_AND_ARRIVALS, Limits, build_workload};
 use super::histogram::{SIZES, Sizes, WEIGHTS, read_sizes};
-use super::stack::{Depths, StackDistances};
+use super::stack::{Depths, LruStack};
 use super::{GeneratorEntry, GeneratorInput, params};
 use hybridsim_config::effect::Needs;
 use hybridsim_config::param::{Kind, Param, Problem, Settings};
@@ -74,7 +74,7 @@ enum Locality {
     /// Independently of earlier requests, in a volume drawn before.
     Independent(Vec<Popularity>),
     /// Over the slots of all volumes.
-    Stack(StackDistances),
+    Stack(LruStack),
 }
 
 #[derive(Clone, Debug)]
@@ -411,7 +411,7 @@ fn locality(
         Depths::new(&[], &[], slots).expect("empty lists are fine")
     });
     let slots = if problems.is_empty() { slots as u32 } else { 1 };
-    Locality::Stack(StackDistances::new(slots, depths, stream))
+    Locality::Stack(LruStack::new(slots, depths, stream))
 }
 
 fn build(input: &GeneratorInput<'_>) -> Result<Box<dyn Source>, Vec<Problem>> {

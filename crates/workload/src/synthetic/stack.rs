@@ -5,9 +5,9 @@
 //! goes to the slot at that depth, which moves to the top. An LRU cache of n slots then has a hit
 //! ratio equal to the probability of a depth below n, whatever the skew of popularity that results.
 
-use hybridsim_engine::Stream;
-
 use super::addresses::Shuffle;
+use crate::fenwick::Fenwick;
+use hybridsim_engine::Stream;
 
 /// The distribution of depths: piecewise log-uniform.
 #[derive(Clone, Debug)]
@@ -62,80 +62,39 @@ impl Depths {
 
 /// Slots in the order of their last request.
 #[derive(Clone, Debug)]
-pub struct StackDistances {
+pub struct LruStack {
     depths: Depths,
-    /// By position, the slot; positions in use are counted by the tree. Later is more recent.
+    /// By position, the slot. Later is more recent.
     slot_at: Vec<u32>,
-    /// A Fenwick tree of the positions in use.
-    tree: Vec<u32>,
+    in_use: Fenwick,
     slots: u32,
     /// Where the next slot is put.
     next: u32,
 }
 
-impl StackDistances {
+impl LruStack {
     /// All of `slots` slots in random order.
     pub fn new(slots: u32, depths: Depths, stream: &mut Stream) -> Self {
         let order = Shuffle::new(u64::from(slots), stream);
-        let mut all = Self {
-            depths,
-            slot_at: (0..slots).map(|at| order.map(u64::from(at)) as u32).collect(),
-            tree: Vec::new(),
-            slots,
-            next: slots,
-        };
-        all.slot_at.resize(2 * slots as usize, 0);
-        all.count();
-        all
-    }
-
-    /// Counts the first `slots` positions, which are the ones in use.
-    fn count(&mut self) {
-        let size = self.slot_at.len();
-        self.tree.clear();
-        self.tree.resize(size + 1, 0);
-        for at in 1..=size {
-            self.tree[at] += u32::from(at <= self.slots as usize);
-            let above = at + (at & at.wrapping_neg());
-            if above <= size {
-                self.tree[above] += self.tree[at];
-            }
-        }
-    }
-
-    fn add(&mut self, position: u32, more: u32) {
-        let mut at = position as usize + 1;
-        while at < self.tree.len() {
-            self.tree[at] = self.tree[at].wrapping_add(more);
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// The position in use that has `rank` of them before it.
-    fn select(&self, mut rank: u32) -> u32 {
-        let mut at = 0;
-        let mut step = (self.tree.len() - 1).next_power_of_two();
-        while step > 0 {
-            if at + step < self.tree.len() && self.tree[at + step] <= rank {
-                at += step;
-                rank -= self.tree[at];
-            }
-            step /= 2;
-        }
-        at as u32
+        let positions = 2 * slots as usize;
+        let mut slot_at = Vec::with_capacity(positions);
+        slot_at.extend((0..slots).map(|at| order.map(u64::from(at)) as u32));
+        slot_at.resize(positions, 0);
+        let in_use = Fenwick::from_ones(positions, slots as usize);
+        Self { depths, slot_at, in_use, slots, next: slots }
     }
 
     /// The slot at a drawn depth, which moves to the top.
     pub fn draw(&mut self, stream: &mut Stream) -> u64 {
         let depth = self.depths.draw(stream).min(u64::from(self.slots) - 1) as u32;
-        let position = self.select(self.slots - 1 - depth);
+        let position = self.in_use.select(self.slots - 1 - depth);
         let slot = self.slot_at[position as usize];
-        self.add(position, u32::MAX);
+        self.in_use.add(position, -1);
         if self.next as usize == self.slot_at.len() {
             self.compact(position);
         }
         self.slot_at[self.next as usize] = slot;
-        self.add(self.next, 1);
+        self.in_use.add(self.next, 1);
         self.next += 1;
         u64::from(slot)
     }
@@ -144,15 +103,13 @@ impl StackDistances {
     fn compact(&mut self, free: u32) {
         let mut to = 0;
         for rank in 0..self.slots - 1 {
-            let from = self.select(rank);
+            let from = self.in_use.select(rank);
             debug_assert_ne!(from, free);
             self.slot_at[to] = self.slot_at[from as usize];
             to += 1;
         }
         self.next = to as u32;
-        self.count();
-        // `count` counts one position too many: the one that is filled next.
-        self.add(self.next, u32::MAX);
+        self.in_use.set_ones(to);
     }
 }
 
@@ -160,10 +117,10 @@ impl StackDistances {
 mod tests {
     use super::*;
 
-    fn stack(slots: u32, depths: &[f64], shares: &[f64]) -> (StackDistances, Stream) {
+    fn stack(slots: u32, depths: &[f64], shares: &[f64]) -> (LruStack, Stream) {
         let mut stream = Stream::new(3, "stack");
         let depths = Depths::new(depths, shares, u64::from(slots)).expect("ascending");
-        (StackDistances::new(slots, depths, &mut stream), stream)
+        (LruStack::new(slots, depths, &mut stream), stream)
     }
 
     #[test]
