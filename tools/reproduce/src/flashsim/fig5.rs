@@ -1,13 +1,10 @@
 //! Figure 5: how drives and simulated drives respond to sequentiality.
 
-use super::{FTLS, with_ftl};
+use super::{FTLS, seeds, with_ftl};
 use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/fig5", run: reproduce };
-
-/// Runs of each point, at different seeds.
-const RUNS: u32 = 2;
 
 const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 
@@ -39,7 +36,7 @@ fn throughput(ran: &JobOutput) -> f64 {
 /// Outputs at every share of sequential requests, by seed.
 fn sweep(runner: &Runner, system: &str, read: u8) -> Result<Vec<Vec<JobOutput>>, ExperimentError> {
     let jobs: Vec<Job> = SHARES.iter().map(|share| job(system, read, *share)).collect();
-    runner.run_at_seeds(&jobs, RUNS)
+    runner.run_at_seeds(&jobs, seeds(&["F22", "F23"]))
 }
 
 fn throughputs(ran: &[Vec<JobOutput>]) -> Vec<Vec<f64>> {
@@ -142,7 +139,7 @@ fn bounds(values: &[f64]) -> (f64, f64) {
 fn random_writes(runner: &Runner, findings: &mut Findings) -> Result<(), ExperimentError> {
     let systems = systems();
     let jobs: Vec<Job> = systems.iter().map(|system| job(system, 0, 0.2)).collect();
-    let ran = runner.run_at_seeds(&jobs, RUNS)?;
+    let ran = runner.run_at_seeds(&jobs, seeds(&["F24"]))?;
     let paced = |system: &str| {
         let job = match system {
             "page" => job(system, 0, 0.2)

@@ -1,7 +1,7 @@
 //! Figure 6: distributions of response times under page-mapped, DFTL and FAST.
 
-use super::{Evaluated, Evaluation, MapMemory, SEEDS, Setting, flash};
-use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
+use super::{DFTL, Evaluation, FAST, LAYERS, MapMemory, PAGE, REGION, Tables, flash, with_memory};
+use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner, Setting};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// Figure 6(a).
@@ -11,91 +11,80 @@ pub const FINANCIAL: Experiment = Experiment { id: "flashsim/fig6a", run: financ
 pub const TPC_H: Experiment = Experiment { id: "flashsim/fig6b", run: tpc_h };
 
 /// What the paper leaves open for Financial.
-const FINANCIAL_SETTINGS: &[Setting] = &[
-    setting("DFTL with FAST's memory for the active region", &[], MapMemory::Region),
-    setting("DFTL with the whole map in memory", &[], MapMemory::Whole),
-    setting("collected pages apart (page map)", &[(APART, "true")], MapMemory::Drive),
-    setting("addresses by a Zipf law of 0.9", &[(LOCALITY, INDEPENDENT)], MapMemory::Drive),
-    setting(
-        "the same, DFTL with FAST's memory for the active region",
-        &[(LOCALITY, INDEPENDENT)],
-        MapMemory::Region,
-    ),
-    setting(
-        "addresses by a Zipf law of 1.2",
-        &[(LOCALITY, INDEPENDENT), (THETA, "1.2")],
-        MapMemory::Drive,
-    ),
-    setting("flash of 576 MiB", &[(BLOCKS, "4752")], MapMemory::Drive),
-    setting("flash of 1 GiB", &[(BLOCKS, "8448")], MapMemory::Drive),
-    setting("flash of 4 GiB", &[(BLOCKS, "33792")], MapMemory::Drive),
-    setting("flash full before", &[(BEFORE, "\"fill\"")], MapMemory::Drive),
-];
+fn financial_settings(tables: &Tables) -> Vec<Setting> {
+    vec![
+        with_memory(REGION, tables, MapMemory::Region, &[]),
+        with_memory("DFTL with the whole map in memory", tables, MapMemory::Whole, &[]),
+        Setting::new("collected pages apart (page map)", |at, job| match at {
+            PAGE => job.set("component.ssd.ftl.gc_separate", true),
+            _ => job,
+        }),
+        Setting::key("addresses by a Zipf law of 0.9", LOCALITY, INDEPENDENT),
+        with_memory(
+            "the same, DFTL with FAST's memory for the active region",
+            tables,
+            MapMemory::Region,
+            &[(LOCALITY, INDEPENDENT)],
+        ),
+        Setting::new("addresses by a Zipf law of 1.2", |_, job| {
+            job.set(LOCALITY, INDEPENDENT).set("workload.generator.theta", 1.2)
+        }),
+        Setting::key("flash of 576 MiB", BLOCKS, 4752),
+        Setting::key("flash of 1 GiB", BLOCKS, 8448),
+        Setting::key("flash of 4 GiB", BLOCKS, 33_792),
+        Setting::key("flash full before", "component.ssd.precondition", "\"fill\""),
+    ]
+}
 
 /// What it leaves open for TPC-H.
-const TPC_H_SETTINGS: &[Setting] = &[
-    setting("DFTL with FAST's memory for the active region", &[], MapMemory::Region),
-    setting("DFTL with the whole map in memory", &[], MapMemory::Whole),
-    setting("flash of 512 MiB", &[(BLOCKS, "4224")], MapMemory::Drive),
-    setting("flash of 1 GiB", &[(BLOCKS, "8448")], MapMemory::Drive),
-    setting("flash of 4 GiB", &[(BLOCKS, "33792")], MapMemory::Drive),
-    setting("arrivals in bursts of ten, 1 ms apart", BURSTS, MapMemory::Drive),
-];
+fn tpc_h_settings(tables: &Tables) -> Vec<Setting> {
+    vec![
+        with_memory(REGION, tables, MapMemory::Region, &[]),
+        with_memory("DFTL with the whole map in memory", tables, MapMemory::Whole, &[]),
+        Setting::key("flash of 512 MiB", BLOCKS, 4224),
+        Setting::key("flash of 1 GiB", BLOCKS, 8448),
+        Setting::key("flash of 4 GiB", BLOCKS, 33_792),
+        Setting::key("arrivals in bursts of ten, 1 ms apart", INTERARRIVAL, BURSTS),
+    ]
+}
 
 const LOCALITY: &str = "workload.generator.locality";
 const INDEPENDENT: &str = "\"independent\"";
-const THETA: &str = "workload.generator.theta";
-const APART: &str = "component.ssd.ftl.gc_separate";
 const BLOCKS: &str = "component.ssd.blocks_per_plane";
-const BEFORE: &str = "component.ssd.precondition";
+const INTERARRIVAL: &str = "workload.generator.interarrival_ms";
 /// Nine of ten gaps are 1 ms; the mean is that of Table 3.
-const BURSTS: &[(&str, &str)] = &[(
-    "workload.generator.interarrival_ms",
-    "{ kind = \"two-valued\", default = 1.0, second = 1546.6, probability = 0.1 }",
-)];
-
-/// A setting; see [`Setting`].
-pub const fn setting(
-    name: &'static str,
-    sets: &'static [(&'static str, &'static str)],
-    memory: MapMemory,
-) -> Setting {
-    Setting { name, sets, memory }
-}
+const BURSTS: &str = "{ kind = \"two-valued\", default = 1.0, second = 1546.6, probability = 0.1 }";
 
 fn financial(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let ran = Evaluation::run(runner, "financial", SEEDS, FINANCIAL_SETTINGS)?;
+    let ran = Evaluation::run(runner, "financial", &["F25", "F26"], financial_settings)?.ran;
     let mut findings = Findings::default();
     let matches = Claim::of("flashsim/dftl-closely-matches-page-mapping-mean");
-    findings.row(ran.number(matches, |ran| ran.dftl.mean_ms() / ran.page.mean_ms()));
+    findings.row(ran.number(matches, |ran| ran[DFTL].mean_ms() / ran[PAGE].mean_ms()));
     let improves = Claim::of("flashsim/dftl-improves-mean-response-about-78");
-    findings.row(ran.number(improves, |ran| 1.0 - ran.dftl.mean_ms() / ran.fast.mean_ms()));
+    findings.row(ran.number(improves, |ran| 1.0 - ran[DFTL].mean_ms() / ran[FAST].mean_ms()));
     let erases = |ran: &JobOutput| flash(ran).erases as f64;
     let claim = Claim::of("flashsim/erases-fast-dftl");
-    findings.row(ran.number(claim, |ran| erases(&ran.fast) / erases(&ran.dftl)));
+    findings.row(ran.number(claim, |ran| erases(&ran[FAST]) / erases(&ran[DFTL])));
     let claim = Claim::of("flashsim/page-reads-writes-beyond-host-s");
-    findings.row(ran.number(claim, |ran| extra_pages(&ran.fast) / extra_pages(&ran.dftl)));
+    findings.row(ran.number(claim, |ran| extra_pages(&ran[FAST]) / extra_pages(&ran[DFTL])));
     findings.plot(distributions(ran.first()));
     Ok(findings)
 }
 
 fn tpc_h(runner: &Runner) -> Result<Findings, ExperimentError> {
-    let ran = Evaluation::run(runner, "tpc-h", SEEDS, TPC_H_SETTINGS)?;
+    let ran = Evaluation::run(runner, "tpc-h", &["F27", "F28"], tpc_h_settings)?.ran;
     let mut findings = Findings::default();
     let faster = Claim::of("flashsim/fast-serves-about-95-requests-faster");
-    findings.row(ran.number(faster, |ran| crossing(&ran.fast, &ran.dftl)));
+    findings.row(ran.number(faster, |ran| crossing(&ran[FAST], &ran[DFTL])));
+    let of = |layers: [usize; 2], value: fn(&JobOutput) -> f64| {
+        move |ran: &[JobOutput]| layers.map(|at| (LAYERS[at], value(&ran[at]))).to_vec()
+    };
     let tail = Claim::of("flashsim/fast-has-longer-tail-99-9th-percentile");
-    findings.row(
-        ran.order(tail, ["FAST", "DFTL"], |ran| {
-            [percentile_ms(&ran.fast), percentile_ms(&ran.dftl)]
-        }),
-    );
+    findings.row(ran.order(tail, of([FAST, DFTL], percentile_ms)));
     let higher = Claim::of("flashsim/higher-mean-response-ms");
-    findings
-        .row(ran.order(higher, ["FAST", "DFTL"], |ran| [ran.fast.mean_ms(), ran.dftl.mean_ms()]));
+    findings.row(ran.order(higher, of([FAST, DFTL], JobOutput::mean_ms)));
     let deviates = Claim::of("flashsim/dftl-deviates-page-mapping-when-reads");
-    findings
-        .row(ran.order(deviates, ["DFTL", "page"], |ran| [ran.dftl.mean_ms(), ran.page.mean_ms()]));
+    findings.row(ran.order(deviates, of([DFTL, PAGE], JobOutput::mean_ms)));
     findings.plot(distributions(ran.first()));
     Ok(findings)
 }
@@ -127,15 +116,15 @@ fn crossing(one: &JobOutput, other: &JobOutput) -> f64 {
     steps.next().unwrap_or(0.0)
 }
 
-fn distributions(ran: &Evaluated) -> Plot {
+fn distributions(ran: &[JobOutput]) -> Plot {
     Plot {
         title: "Response times".to_owned(),
         caption: "Share of requests that took at most so long, queueing included.".to_owned(),
         x: Axis::logarithmic("Response time", "ns"),
         y: Axis::linear("Requests", "share"),
-        curves: ran
-            .all()
+        curves: LAYERS
             .iter()
+            .zip(ran)
             .map(|(name, ran)| Curve::ours(name, ran.distribution("all")).stepped())
             .collect(),
     }

@@ -1,9 +1,8 @@
 //! Figure 7: energy by operation.
 
-use super::fig6::setting;
 use super::{
-    BLOCK_ENTRY_BYTES, CACHED_BYTES, DRIVE_BLOCKS, Evaluated, Evaluation, MapMemory, SEEDS,
-    Setting, constant, flash,
+    BLOCK_ENTRY_BYTES, CACHED_BYTES, DFTL, DRIVE_BLOCKS, Evaluation, FAST, LAYERS, MapMemory, PAGE,
+    REGION, constant, flash, with_memory,
 };
 use crate::{Claim, Experiment, ExperimentError, Findings, JobOutput, Runner};
 
@@ -27,67 +26,64 @@ fn memory(findings: &mut Findings, ran: &Evaluation) {
     let page = DRIVE_BLOCKS * PAGES_PER_BLOCK * BLOCK_ENTRY_BYTES;
     let names = ["page", "FAST"];
     let claim = Claim::of("flashsim/memory-map-bytes");
-    let region = [constant(&ran.first().page, "mapping_ram_bytes"), ran.tables.fast];
+    let region = [constant(&ran.ran.first()[PAGE], "mapping_ram_bytes"), ran.tables.fast];
     findings.row(
         claim
             .ranked(&[(names[0], page), (names[1], fast)])
-            .sensitive_ranked(REGION, &[(names[0], region[0]), (names[1], region[1])]),
+            .sensitive_ranked(ACTIVE, &[(names[0], region[0]), (names[1], region[1])]),
     );
     findings.row(
         Claim::of("flashsim/fast-s-memory-block-map")
             .ours(fast / block)
-            .sensitive(REGION, ran.tables.fast / ran.tables.block),
+            .sensitive(ACTIVE, ran.tables.fast / ran.tables.block),
     );
     let dftl = ran.tables.entries(MapMemory::Drive) as f64 * CACHED_BYTES;
     findings.row(
         Claim::of("flashsim/dftl-s-memory-block-map")
             .ours(dftl / block)
-            .sensitive(REGION, ran.tables.fast / ran.tables.block),
+            .sensitive(ACTIVE, ran.tables.fast / ran.tables.block),
     );
 }
 
-const REGION: &str = "tables for the active region alone";
+const ACTIVE: &str = "tables for the active region alone";
 const PAGES_PER_BLOCK: f64 = 64.0;
-
-/// What the paper leaves open for both workloads.
-const SETTINGS: &[Setting] =
-    &[setting("DFTL with FAST's memory for the active region", &[], MapMemory::Region)];
 
 fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let total = |ran: &JobOutput| joules(ran).iter().sum::<f64>();
     let mut evaluations = Vec::new();
     for (title, preset) in [("Financial", "financial"), ("TPC-H", "tpc-h")] {
-        let ran = Evaluation::run(runner, preset, SEEDS, SETTINGS)?;
+        let ran = Evaluation::run(runner, preset, &["F29"], |tables| {
+            vec![with_memory(REGION, tables, MapMemory::Region, &[])]
+        })?;
         let claim = Claim::of("flashsim/energy-j").with("title", title);
-        findings.row(ran.order(claim, ["FAST", "DFTL", "page"], |ran| {
-            [total(&ran.fast), total(&ran.dftl), total(&ran.page)]
+        findings.row(ran.ran.order(claim, |ran| {
+            [FAST, DFTL, PAGE].map(|at| (LAYERS[at], total(&ran[at]))).to_vec()
         }));
         if preset == "financial" {
             memory(&mut findings, &ran);
         }
-        evaluations.push(ran);
+        evaluations.push(ran.ran);
     }
     let (financial, tpc_h) = (&evaluations[0], &evaluations[1]);
     // A ratio of the two workloads at every seed and setting.
-    let compare = |claim: Claim, of: &dyn Fn(&Evaluated, &Evaluated) -> f64| {
+    let compare = |claim: Claim, of: &dyn Fn(&[JobOutput], &[JobOutput]) -> f64| {
         let pairs = financial.seeds.iter().zip(&tpc_h.seeds);
         let values: Vec<f64> = pairs.map(|(one, other)| of(one, other)).collect();
         let others = financial.others.iter().zip(&tpc_h.others);
         others.fold(claim.ours_at_seeds(&values), |claim, ((name, one), (_, other))| {
-            claim.sensitive(*name, of(one, other))
+            claim.sensitive(name, of(one, other))
         })
     };
-    for (at, (name, _)) in financial.first().all().iter().enumerate() {
+    for (at, name) in LAYERS.iter().enumerate() {
         let claim = Claim::of("flashsim/energy-financial-tpc-h").with("one", name);
-        findings
-            .row(compare(claim, &|one, other| total(one.all()[at].1) / total(other.all()[at].1)));
+        findings.row(compare(claim, &|one, other| total(&one[at]) / total(&other[at])));
     }
     for (operation, kind) in [("writes", 1), ("erases", 2)] {
         let claim = Claim::of("flashsim/cost-more-financial-every-ftl");
         findings.row(compare(claim.with("operation", operation), &|one, other| {
-            let pairs = one.all().into_iter().zip(other.all());
-            let ratios = pairs.map(|(one, other)| joules(one.1)[kind] / joules(other.1)[kind]);
+            let pairs = one.iter().zip(other);
+            let ratios = pairs.map(|(one, other)| joules(one)[kind] / joules(other)[kind]);
             ratios.fold(f64::INFINITY, f64::min)
         }));
     }

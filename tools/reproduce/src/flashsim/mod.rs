@@ -8,7 +8,7 @@ mod table1;
 mod table2;
 mod table3;
 
-use super::{Claim, Experiment, ExperimentError, Job, JobOutput, Runner};
+use super::{Experiment, ExperimentError, Job, JobOutput, Runner, Setting, Variants};
 use hybridsim_observe::results::Flash;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -69,8 +69,10 @@ const CACHED_BYTES: f64 = 8.0;
 const DRIVE_BLOCKS: f64 = 262_144.0;
 const BLOCK_ENTRY_BYTES: f64 = 4.0;
 
-/// Runs of each experiment, at different seeds.
-const SEEDS: u32 = 3;
+/// Seeds at which the claims of `rows` are run.
+fn seeds(rows: &[&str]) -> u32 {
+    crate::seeds("flashsim", rows)
+}
 
 /// What DFTL's cached mapping table has room for: as much as FAST's tables take, of the drives of
 /// Table 2 or of the active region alone, or the whole map.
@@ -114,108 +116,58 @@ impl Tables {
     }
 }
 
-/// A setting of what the paper leaves open: its name, keys and values, and DFTL's memory.
-struct Setting {
-    name: &'static str,
-    sets: &'static [(&'static str, &'static str)],
+/// The jobs of an [`Evaluation`], and what plots call them.
+const PAGE: usize = 0;
+const DFTL: usize = 1;
+const FAST: usize = 2;
+const LAYERS: [&str; 3] = ["page", "DFTL", "FAST"];
+
+/// The setting that all figures have.
+const REGION: &str = "DFTL with FAST's memory for the active region";
+
+const CACHE_ENTRIES: &str = "component.ssd.ftl.cache_entries";
+
+/// Sets `sets` in all jobs, and gives DFTL `memory`.
+fn with_memory(
+    name: &str,
+    tables: &Tables,
     memory: MapMemory,
+    sets: &'static [(&'static str, &'static str)],
+) -> Setting {
+    let entries = tables.entries(memory);
+    Setting::new(name, move |at, job| {
+        let job = sets.iter().fold(job, |job, (key, value)| job.set(key, value));
+        if at == DFTL { job.set(CACHE_ENTRIES, entries) } else { job }
+    })
 }
 
-/// What the three layers make of a workload.
-struct Evaluated {
-    page: JobOutput,
-    dftl: JobOutput,
-    fast: JobOutput,
-}
-
-impl Evaluated {
-    fn all(&self) -> [(&'static str, &JobOutput); 3] {
-        [("page", &self.page), ("DFTL", &self.dftl), ("FAST", &self.fast)]
-    }
-}
-
-/// The three layers at several seeds, and at other settings.
+/// The three layers under a workload at several seeds, and at other settings.
 struct Evaluation {
     tables: Tables,
-    seeds: Vec<Evaluated>,
-    others: Vec<(&'static str, Evaluated)>,
+    ran: Variants,
 }
 
 impl Evaluation {
     fn run(
         runner: &Runner,
         preset: &str,
-        seeds: u32,
-        settings: &[Setting],
+        rows: &[&str],
+        settings: fn(&Tables) -> Vec<Setting>,
     ) -> Result<Self, ExperimentError> {
         let tables = Tables::of(runner, preset)?;
-        let layers = |memory: MapMemory| {
-            let entries = tables.entries(memory);
-            [
-                evaluation("page", preset),
-                evaluation("dftl", preset).set("component.ssd.ftl.cache_entries", entries),
-                evaluation("fast", preset),
-            ]
-        };
-        let mut jobs: Vec<Job> = Vec::new();
-        for seed in 1..=seeds {
-            jobs.extend(layers(MapMemory::Drive).map(|job| job.at_seed(seed)));
-        }
-        for setting in settings {
-            let set = |job: Job| {
-                let name = format!("{}, {}", job.name, setting.name);
-                let job = job.at_seed(1).named(name);
-                let apart = job.sets.iter().any(|set| set.contains("gc_separate"));
-                let applies = |key: &&(&str, &str)| apart || !key.0.contains("gc_separate");
-                let sets = setting.sets.iter().filter(applies);
-                sets.fold(job, |job, (key, value)| job.set(key, value))
-            };
-            jobs.extend(layers(setting.memory).map(set));
-        }
-        let mut ran = runner.run(&jobs)?.into_iter();
-        let mut next = || {
-            let [page, dftl, fast] = take(ran.by_ref().take(3).collect());
-            Evaluated { page, dftl, fast }
-        };
-        let seeds = (0..seeds).map(|_| next()).collect();
-        let others = settings.iter().map(|setting| (setting.name, next())).collect();
-        Ok(Self { tables, seeds, others })
-    }
-
-    fn first(&self) -> &Evaluated {
-        &self.seeds[0]
-    }
-
-    /// `claim` about the number that `value` takes from the three.
-    fn number(&self, claim: Claim, value: impl Fn(&Evaluated) -> f64) -> Claim {
-        let values: Vec<f64> = self.seeds.iter().map(&value).collect();
-        let claim = claim.ours_at_seeds(&values);
-        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(*name, value(ran)))
-    }
-
-    /// `claim` about the order of `names`, whose numbers `values` takes from the three.
-    fn order<const N: usize>(
-        &self,
-        claim: Claim,
-        names: [&'static str; N],
-        values: impl Fn(&Evaluated) -> [f64; N],
-    ) -> Claim {
-        let by_seed: Vec<[f64; N]> = self.seeds.iter().map(&values).collect();
-        let of = |at: usize| by_seed.iter().map(|values| values[at]).collect::<Vec<f64>>();
-        let named: Vec<(&str, Vec<f64>)> =
-            names.iter().enumerate().map(|(at, name)| (*name, of(at))).collect();
-        let claim = claim.ranked_at_seeds(&named);
-        self.others.iter().fold(claim, |claim, (name, ran)| {
-            let values = values(ran);
-            let named: Vec<(&str, f64)> = names.into_iter().zip(values).collect();
-            claim.sensitive_ranked(*name, &named)
-        })
+        let jobs = [
+            evaluation("page", preset),
+            dftl(preset, tables.entries(MapMemory::Drive)),
+            evaluation("fast", preset),
+        ];
+        let ran = Variants::run(runner, &jobs, seeds(rows), &settings(&tables))?;
+        Ok(Self { tables, ran })
     }
 }
 
 /// DFTL with room for `entries` of the map.
 fn dftl(preset: &str, entries: u64) -> Job {
-    evaluation("dftl", preset).set("component.ssd.ftl.cache_entries", entries)
+    evaluation("dftl", preset).set(CACHE_ENTRIES, entries)
 }
 
 /// As many results as jobs were given.

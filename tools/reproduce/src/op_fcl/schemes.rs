@@ -1,7 +1,9 @@
 //! The figures of results: response time and erases against caching space for the three schemes,
 //! and how OP-FCL divides flash over time.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner};
+use crate::{
+    Claim, Experiment, ExperimentError, Findings, Job, JobOutput, Runner, Setting, Variants,
+};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 /// A workload under the three schemes.
@@ -28,14 +30,8 @@ struct Workload {
     axis_ms: f64,
     /// Whether the rate was set after that axis.
     rate_given: bool,
-    settings: &'static [Setting],
-}
-
-/// Another value of a key of the generator, which the paper leaves open.
-struct Setting {
-    name: &'static str,
-    key: &'static str,
-    value: &'static str,
+    /// Other values of keys, which the paper leaves open: name, key, value.
+    settings: &'static [(&'static str, &'static str, &'static str)],
 }
 
 #[derive(PartialEq)]
@@ -58,12 +54,12 @@ const FINANCIAL_WORKLOAD: Workload = Workload {
     axis_ms: 1.2,
     rate_given: false,
     settings: &[
-        Setting {
-            name: "addresses by a Zipf law of 0.9 over equal volumes",
-            key: "locality",
-            value: "\"independent\"",
-        },
-        Setting { name: "reads of parts of pages", key: "whole_blocks", value: "false" },
+        (
+            "addresses by a Zipf law of 0.9 over equal volumes",
+            "workload.generator.locality",
+            "\"independent\"",
+        ),
+        ("reads of parts of pages", "workload.generator.whole_blocks", "false"),
     ],
 };
 
@@ -76,11 +72,7 @@ const SEARCH_WORKLOAD: Workload = Workload {
     expect: Expect::Reads,
     axis_ms: 14.0,
     rate_given: true,
-    settings: &[Setting {
-        name: "a request each 20 ms",
-        key: "interarrival_ms",
-        value: "{ kind = \"exponential\", mean = 20.0 }",
-    }],
+    settings: &[("a request each 20 ms", INTERARRIVAL, "{ kind = \"exponential\", mean = 20.0 }")],
 };
 
 /// Only the mixture of reads and writes is known of the mail server (assumed: 40 % reads of 8 KiB).
@@ -94,17 +86,12 @@ const EXCHANGE_WORKLOAD: Workload = Workload {
     expect: Expect::Writes,
     axis_ms: 14.0,
     rate_given: true,
-    settings: &[Setting {
-        name: "a request each 4 ms",
-        key: "interarrival_ms",
-        value: "{ kind = \"exponential\", mean = 4.0 }",
-    }],
+    settings: &[("a request each 4 ms", INTERARRIVAL, "{ kind = \"exponential\", mean = 4.0 }")],
 };
 
 const SIZES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// Runs of each workload, at different seeds.
-const SEEDS: u32 = 3;
+const INTERARRIVAL: &str = "workload.generator.interarrival_ms";
 
 fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
     Job::paper(workload.scenario)
@@ -116,52 +103,26 @@ fn job(workload: &Workload, scheme: &str, space: f64) -> Job {
         .set("component.cache.caching_space", space)
 }
 
-/// All sizes and schemes at one seed and setting.
-struct Results {
-    fixed: Vec<JobOutput>,
-    divided: Vec<JobOutput>,
-    full: JobOutput,
+/// All sizes under FP-FCL, all under RW-FCL, and OP-FCL.
+fn jobs(workload: &Workload) -> Vec<Job> {
+    let sizes = |scheme| SIZES.iter().map(move |space| job(workload, scheme, *space));
+    let full = job(workload, "op", 0.95).with_numbers();
+    sizes("fp").chain(sizes("rw")).chain([full]).collect()
 }
 
-/// At every seed, and at other settings.
-struct Study {
-    seeds: Vec<Results>,
-    others: Vec<(&'static str, Results)>,
+/// The outputs of FP-FCL.
+fn fixed(ran: &[JobOutput]) -> &[JobOutput] {
+    &ran[..SIZES.len()]
 }
 
-impl Study {
-    fn run(runner: &Runner, workload: &Workload) -> Result<Self, ExperimentError> {
-        let mut all: Vec<Job> = SIZES.iter().map(|space| job(workload, "fp", *space)).collect();
-        all.extend(SIZES.iter().map(|space| job(workload, "rw", *space)));
-        all.push(job(workload, "op", 0.95).with_numbers());
-        let mut jobs: Vec<Job> = Vec::new();
-        for seed in 1..=SEEDS {
-            jobs.extend(all.iter().map(|job| job.at_seed(seed)));
-        }
-        for Setting { name, key, value } in workload.settings {
-            let key = format!("workload.generator.{key}");
-            let set = |job: &Job| {
-                let name = format!("{}, {name}", job.name);
-                job.at_seed(1).named(name).set(&key, value)
-            };
-            jobs.extend(all.iter().map(set));
-        }
-        let mut ran = runner.run(&jobs)?.into_iter();
-        let mut next = || {
-            let fixed = ran.by_ref().take(SIZES.len()).collect();
-            let divided = ran.by_ref().take(SIZES.len()).collect();
-            Results { fixed, divided, full: ran.next().expect("one for each job") }
-        };
-        let seeds = (0..SEEDS).map(|_| next()).collect();
-        let others = workload.settings.iter().map(|setting| (setting.name, next())).collect();
-        Ok(Self { seeds, others })
-    }
+/// The outputs of RW-FCL.
+fn divided(ran: &[JobOutput]) -> &[JobOutput] {
+    &ran[SIZES.len()..2 * SIZES.len()]
+}
 
-    fn number(&self, claim: Claim, value: impl Fn(&Results) -> f64) -> Claim {
-        let values: Vec<f64> = self.seeds.iter().map(&value).collect();
-        let claim = claim.ours_at_seeds(&values);
-        self.others.iter().fold(claim, |claim, (name, ran)| claim.sensitive(*name, value(ran)))
-    }
+/// The output of OP-FCL.
+fn full(ran: &[JobOutput]) -> &JobOutput {
+    &ran[2 * SIZES.len()]
 }
 
 fn erases(ran: &JobOutput) -> f64 {
@@ -177,17 +138,22 @@ fn best(runs: &[JobOutput], of: fn(&JobOutput) -> f64) -> (f64, f64) {
 const MEAN: fn(&JobOutput) -> f64 = JobOutput::mean_ms;
 
 fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentError> {
-    let ran = Study::run(runner, workload)?;
+    let settings =
+        workload.settings.iter().map(|(name, key, value)| Setting::key(name, key, value));
+    let seeds = crate::seeds("op-fcl", &["O03", "O17", "O18", "O19"]);
+    let ran = Variants::run(runner, &jobs(workload), seeds, &settings.collect::<Vec<_>>())?;
     let mut findings = Findings::default();
-    let first = &ran.seeds[0];
-    let (fixed, divided) = (best(&first.fixed, MEAN), best(&first.divided, MEAN));
-    let full = first.full.mean_ms();
+    let first = ran.first();
+    let (best_fixed, best_divided) = (best(fixed(first), MEAN), best(divided(first), MEAN));
+    let mean = full(first).mean_ms();
     let claim = Claim::of("op-fcl/op-fcl-best-fixed-partition-mean");
-    let claim = claim.remark(&format!("{full:.3} ms; best fixed {:.3} ms at {}", fixed.1, fixed.0));
-    findings.row(ran.number(claim, |ran| ran.full.mean_ms() / best(&ran.fixed, MEAN).1));
+    let claim = claim
+        .remark(&format!("{mean:.3} ms; best fixed {:.3} ms at {}", best_fixed.1, best_fixed.0));
+    findings.row(ran.number(claim, |ran| full(ran).mean_ms() / best(fixed(ran), MEAN).1));
     let claim = Claim::of("op-fcl/op-fcl-best-division-fixed-size");
-    let claim = claim.remark(&format!("best RW-FCL {:.3} ms at {}", divided.1, divided.0));
-    findings.row(ran.number(claim, |ran| ran.full.mean_ms() / best(&ran.divided, MEAN).1));
+    let claim =
+        claim.remark(&format!("best RW-FCL {:.3} ms at {}", best_divided.1, best_divided.0));
+    findings.row(ran.number(claim, |ran| full(ran).mean_ms() / best(divided(ran), MEAN).1));
     let means = |runs: &[JobOutput]| {
         let means: Vec<String> = runs.iter().map(|ran| format!("{:.2}", ran.mean_ms())).collect();
         means.join(" ")
@@ -195,8 +161,8 @@ fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentErr
     findings.row(Claim::of("op-fcl/rw-fcl-fp-fcl-best-size").with("name", workload.name).remark(
         &format!(
             "ms at 10 to 90 %: FP-FCL {}; RW-FCL {}",
-            means(&first.fixed),
-            means(&first.divided)
+            means(fixed(first)),
+            means(divided(first))
         ),
     ));
     shape(&mut findings, workload, &ran);
@@ -205,39 +171,41 @@ fn study(runner: &Runner, workload: &Workload) -> Result<Findings, ExperimentErr
     findings.row(
         Claim::of("op-fcl/standard-deviation")
             .with("name", workload.name)
-            .remark(&format!("here {:.2} ms for OP-FCL", deviation(&first.full))),
+            .remark(&format!("here {:.2} ms for OP-FCL", deviation(full(first)))),
     );
     plots(&mut findings, first);
     Ok(findings)
 }
 
-fn shape(findings: &mut Findings, workload: &Workload, ran: &Study) {
+fn shape(findings: &mut Findings, workload: &Workload, ran: &Variants) {
     let last = SIZES.len() - 1;
     match workload.expect {
         Expect::Reads => {
             let claim = Claim::of("op-fcl/response-improves-more-caching-space-10");
             findings
-                .row(ran.number(claim, |ran| ran.fixed[0].mean_ms() / ran.fixed[last].mean_ms()));
+                .row(ran.number(claim, |ran| fixed(ran)[0].mean_ms() / fixed(ran)[last].mean_ms()));
         }
         Expect::Writes => {
             let claim = Claim::of("op-fcl/best-size-lies-inside-best-caching");
-            findings.row(ran.number(claim, |ran| best(&ran.fixed, MEAN).0));
+            findings.row(ran.number(claim, |ran| best(fixed(ran), MEAN).0));
         }
     }
     let claim = Claim::of("op-fcl/optimal-point-of-lifetime-differs").with("name", workload.name);
-    findings.row(
-        ran.number(claim, |ran| (best(&ran.fixed, MEAN).0 - best(&ran.fixed, erases).0).abs()),
-    );
+    findings.row(ran.number(claim, |ran| {
+        let fixed = fixed(ran);
+        (best(fixed, MEAN).0 - best(fixed, erases).0).abs()
+    }));
     let claim = Claim::of("op-fcl/mean-response-worst-size-fp-fcl");
     let words = format!("an axis to {}", workload.axis_ms);
     let claim = claim.at_most(&words, workload.axis_ms);
     let claim = if workload.rate_given { claim.given() } else { claim };
-    findings
-        .row(ran.number(claim, |ran| ran.fixed.iter().map(JobOutput::mean_ms).fold(0.0, f64::max)));
+    findings.row(
+        ran.number(claim, |ran| fixed(ran).iter().map(JobOutput::mean_ms).fold(0.0, f64::max)),
+    );
 }
 
 /// Pages of the read and the write cache and over-provisioned ones that OP-FCL reported last.
-fn divided(ran: &JobOutput) -> [f64; 3] {
+fn partition(ran: &JobOutput) -> [f64; 3] {
     [0, 1, 2].map(|name| {
         let reported = ran.numbers.iter().rev().find(|(_, number, _)| *number == name);
         reported.map_or(f64::NAN, |(.., value)| *value as f64)
@@ -245,9 +213,9 @@ fn divided(ran: &JobOutput) -> [f64; 3] {
 }
 
 /// How OP-FCL divided flash at the end.
-fn division(findings: &mut Findings, workload: &Workload, ran: &Study) {
-    let share = |ran: &Results, part: usize| {
-        let pages = divided(&ran.full);
+fn division(findings: &mut Findings, workload: &Workload, ran: &Variants) {
+    let share = |ran: &[JobOutput], part: usize| {
+        let pages = partition(full(ran));
         pages[part] / pages.iter().sum::<f64>()
     };
     match workload.expect {
@@ -267,8 +235,8 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Study) {
             )));
         }
     }
-    let full = &ran.seeds[0].full;
-    let all = divided(full).iter().sum::<f64>();
+    let full = full(ran.first());
+    let all = partition(full).iter().sum::<f64>();
     let series = |name: u8| {
         let of = full.numbers.iter().filter(move |(_, number, _)| *number == name);
         of.map(|(time, _, value)| (*time, *value as f64 / all)).collect::<Vec<_>>()
@@ -286,7 +254,7 @@ fn division(findings: &mut Findings, workload: &Workload, ran: &Study) {
     });
 }
 
-fn plots(findings: &mut Findings, results: &Results) {
+fn plots(findings: &mut Findings, ran: &[JobOutput]) {
     let curve = |name: &str, runs: &[JobOutput], of: fn(&JobOutput) -> f64| {
         Curve::ours(name, SIZES.iter().zip(runs).map(|(size, ran)| (*size, of(ran))).collect())
     };
@@ -294,15 +262,15 @@ fn plots(findings: &mut Findings, results: &Results) {
     let figures: [Figure; 2] =
         [("Response time", "ms", |ran| ran.mean_ms()), ("Erases", "blocks", erases)];
     for (title, unit, of) in figures {
-        let full = of(&results.full);
+        let full = of(full(ran));
         findings.plot(Plot {
             title: title.to_owned(),
             caption: "Against the share of flash that caches; OP-FCL chooses its own.".to_owned(),
             x: Axis::linear("Caching space", "share"),
             y: Axis::linear(title, unit),
             curves: vec![
-                curve("FP-FCL", &results.fixed, of),
-                curve("RW-FCL", &results.divided, of),
+                curve("FP-FCL", fixed(ran), of),
+                curve("RW-FCL", divided(ran), of),
                 Curve::ours("OP-FCL", vec![(SIZES[0], full), (SIZES[8], full)]),
             ],
         });
