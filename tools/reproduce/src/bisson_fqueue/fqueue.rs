@@ -6,16 +6,16 @@ use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "bisson-fqueue/fig8-13", run: reproduce };
 
-const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
+pub(super) const SIZES: [f64; 4] = [10.0, 40.0, 80.0, 100.0];
 const SIZE_NAMES: [&str; 4] = ["10 MB", "40 MB", "80 MB", "100 MB"];
 /// Times of writes to the disk.
 const NAMES: &[&str] = &["disk_write_ns", "coalesced_write_ns", "flush_back_ns", "idle_sync_ns"];
 /// An erase block of the flash: 128 KiB, as of large pages (assumed).
-const BLOCK_BYTES: f64 = 131_072.0;
+pub(super) const BLOCK_BYTES: f64 = 131_072.0;
 /// Erases a block stands (the paper's).
-const ERASES: f64 = 100_000.0;
+pub(super) const ERASES: f64 = 100_000.0;
 /// Weeks in a year.
-const WEEKS_PER_YEAR: f64 = 365.25 / 7.0;
+pub(super) const WEEKS_PER_YEAR: f64 = 365.25 / 7.0;
 
 /// The jobs of a week, by number: without an FQueue, with one of each of [`SIZES`], and of the
 /// largest size without idle processing and with every write redirected.

@@ -1,7 +1,8 @@
 //! Why rows about the FQueue's size differ, in the numbers of the runs themselves.
 
 use super::fqueue::{
-    ALL_CACHED, LARGEST, NO_IDLE, PLAIN, SMALLEST, access, base, disk_writes, flushed, synchronised,
+    ALL_CACHED, BLOCK_BYTES, ERASES, LARGEST, NO_IDLE, PLAIN, SIZES, SMALLEST, WEEKS_PER_YEAR,
+    access, base, disk_writes, flushed, synchronised,
 };
 use super::{count, largest, sum};
 use crate::JobOutput;
@@ -21,8 +22,8 @@ fn redirected(ran: &[JobOutput], at: usize) -> f64 {
 /// The size has no effect.
 pub fn size(ran: &[JobOutput]) -> String {
     format!(
-        "idle time empties the FQueue before it holds more than {:.2} MB, so that one of 10 MB \
-         does the same as one of 100 MB",
+        "idle time empties the FQueue: one of 10 MB holds at most {:.2} MB, one of 100 MB {:.2} MB",
+        level(ran, SMALLEST),
         level(ran, LARGEST)
     )
 }
@@ -83,11 +84,13 @@ pub fn linearity(ran: &[JobOutput]) -> String {
 pub fn years(ran: &[JobOutput]) -> String {
     let (writes, sectors) =
         (count(&ran[LARGEST], "redirected_sectors"), sum(&ran[LARGEST], "redirected_sectors"));
+    let (bytes, times) = (SIZES[LARGEST - 1] * 1e6, ERASES / (10.0 * WEEKS_PER_YEAR));
     format!(
         "the week redirects {writes:.0} writes of {:.1} KB on average, {:.1} times the FQueue of \
-         100 MB. Ten years allow 146 000 erases of 128 KiB, or 192 times the FQueue, a week",
+         100 MB. Ten years allow {:.0} erases of 128 KiB, or {times:.0} times the FQueue, a week",
         sectors / writes * 0.512,
-        sectors * MB_PER_SECTOR / 100.0
+        sectors * 512.0 / bytes,
+        bytes / BLOCK_BYTES * times
     )
 }
 

@@ -49,6 +49,11 @@ fn small_share(file_system: &str) -> f64 {
 const EXT3_KEYS: [(&str, &str); 3] =
     [("hot_cluster", "30"), ("hot_apart", "true"), ("immutable", "0.0")];
 
+/// Seeds at which the claims of `rows` are run.
+fn seeds(rows: &[&str]) -> u32 {
+    crate::seeds("chang-slc-mlc", rows)
+}
+
 /// A setting of what the paper leaves open: its name, and keys and values of the scenario.
 type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
