@@ -64,6 +64,12 @@ impl Job {
         }
     }
 
+    /// The workload `keys`, those of a `[workload]` table, to be read and not run.
+    pub fn of_workload(name: impl Into<String>, keys: &str) -> Self {
+        let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
+        Self::new(name, format!("[workload]\n{keys}\n{system}\n"))
+    }
+
     /// The scenario file `path` of the folder `papers`, such as `flashsim/fig6.toml`.
     ///
     /// # Panics
@@ -292,36 +298,35 @@ impl<'a> Runner<'a> {
         Ok(JobOutput { results, latency_points, pictures, latencies, numbers })
     }
 
-    /// The profile of `workload`, the keys of a `[workload]` table, on `capacity` sectors.
+    /// The profile of the workload of `job` on `capacity` sectors, of which `visit` sees every
+    /// request.
     ///
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
     pub fn profile(
         &self,
-        name: &str,
-        workload: &str,
+        job: &Job,
         capacity: u64,
+        visit: &mut dyn FnMut(&Arrival),
     ) -> Result<Profile, ExperimentError> {
         let mut profiler = Profiler::new(true);
-        self.each(name, workload, capacity, &mut |arrival| {
+        self.each(job, capacity, &mut |arrival| {
             profiler.take(&Record { at: arrival.at, request: arrival.request, response: None });
+            visit(arrival);
         })?;
         Ok(profiler.finish(&[]))
     }
 
-    /// Shows `visit` every request of `workload`, as for [`Runner::profile`].
+    /// Shows `visit` every request of the workload of `job` on `capacity` sectors.
     ///
     /// # Errors
     /// When the scenario is wrong or its workload breaks off.
     pub fn each(
         &self,
-        name: &str,
-        workload: &str,
+        job: &Job,
         capacity: u64,
         visit: &mut dyn FnMut(&Arrival),
     ) -> Result<(), ExperimentError> {
-        let system = "[component.any]\nkind = \"constant-device\"\ncapacity = \"1MB\"";
-        let job = &Job::new(name, format!("[workload]\n{workload}\n{system}\n"));
         let scenario = check(job, self.registry)?;
         let opened = workload::open(&scenario, self.registry, capacity);
         let mut source = opened.map_err(|error| failure(job, &error))?.source;

@@ -1,7 +1,7 @@
 //! Figures 3 and 4: distances between successive requests, of writes.
 
 use super::machines;
-use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 use hybridsim_engine::{Op, SimTime};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
@@ -71,7 +71,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     for machine in machines(runner) {
         let mut seen = Distances::default();
         let mut last = None;
-        runner.each(machine.name, &machine.workload, machine.sectors(), &mut |arrival| {
+        let job = Job::of_workload(machine.name, &machine.workload);
+        runner.each(&job, machine.sectors(), &mut |arrival| {
             let request = arrival.request;
             let before = last.replace(request.lba.0);
             let distance = before.map_or(0, |before: u64| before.abs_diff(request.lba.0));

@@ -1,8 +1,8 @@
 //! Figure 7: profiles of the loads.
 
-use super::{EXT3, EXT3_KEYS, NTFS, WRITES, small_share};
+use super::{EXT3, NTFS, WRITES, job};
 use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
-use hybridsim_engine::Op;
+use hybridsim_engine::{Op, Request};
 use hybridsim_report::study::{Axis, Curve, Plot};
 
 pub const EXPERIMENT: Experiment = Experiment { id: "chang-slc-mlc/fig7", run: reproduce };
@@ -13,37 +13,32 @@ const UPDATES_APART: f64 = 3.0;
 /// Sectors of the device.
 const SECTORS: u64 = 40_960 * 1024;
 
-/// The generator of `papers/chang-slc-mlc/evaluation.toml`.
-fn workload(file_system: &str) -> String {
-    let [cluster, apart, immutable] = match file_system {
-        EXT3 => EXT3_KEYS.map(|(_, value)| value),
-        _ => ["9", "false", "0.25"],
-    };
-    format!(
-        "generator = {{ kind = \"desktop\", file_system = \"{file_system}\", extent = \"480KiB\", \
-         hot = \"320MiB\", hot_cluster = {cluster}, hot_run = 2, hot_area = \"128KiB\", hot_zone = \
-         \"512KiB\", hot_zone_clusters = 2, hot_apart = {apart}, immutable = {immutable}, theta = \
-         1.05, small = {} }}",
-        small_share(file_system)
-    )
+/// How often each sector was written and read.
+struct Hits {
+    written: Vec<u32>,
+    read: Vec<u16>,
+}
+
+impl Hits {
+    fn new() -> Self {
+        Self { written: vec![0; SECTORS as usize], read: vec![0; SECTORS as usize] }
+    }
+
+    fn count(&mut self, request: &Request) {
+        let sectors = request.lba.0 as usize..request.end().0 as usize;
+        match request.op {
+            Op::Write => self.written[sectors].iter_mut().for_each(|count| *count += 1),
+            Op::Read => {
+                self.read[sectors].iter_mut().for_each(|count| *count = count.saturating_add(1));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Figure 7(c) and (d): how often sectors are written and read.
-fn hits(
-    findings: &mut Findings,
-    runner: &Runner,
-    (name, text): (&str, &str),
-    reads_max: u32,
-) -> Result<(), ExperimentError> {
-    let (mut written, mut read) = (vec![0_u32; SECTORS as usize], vec![0_u16; SECTORS as usize]);
-    runner.each(name, text, SECTORS, &mut |arrival| {
-        let sectors = arrival.request.lba.0 as usize..arrival.request.end().0 as usize;
-        match arrival.request.op {
-            Op::Write => written[sectors].iter_mut().for_each(|count| *count += 1),
-            Op::Read => read[sectors].iter_mut().for_each(|count| *count = count.saturating_add(1)),
-            _ => {}
-        }
-    })?;
+fn sectors(findings: &mut Findings, name: &str, hits: &Hits, reads_max: u32) {
+    let Hits { written, read } = hits;
     let most = written.iter().max().copied().unwrap_or(0);
     let often = written.iter().filter(|count| **count >= OFTEN).count() as f64;
     let all = written.iter().filter(|count| **count > 0).count() as f64;
@@ -66,7 +61,6 @@ fn hits(
             .at_most("none", f64::from(reads_max))
             .ours(f64::from(most)),
     );
-    Ok(())
 }
 
 /// Figure 7(c): "a small amount of sectors are updated no less than 16,384 times".
@@ -76,8 +70,9 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let mut curves = Vec::new();
     for (file_system, name, peak, reads) in [(NTFS, "NTFS", 128, 256), (EXT3, "ext3", 256, 64)] {
-        let text = workload(file_system);
-        let profile = runner.profile(name, &text, SECTORS)?;
+        let mut hits = Hits::new();
+        let job = job("C3", 0, file_system).named(name);
+        let profile = runner.profile(&job, SECTORS, &mut |arrival| hits.count(&arrival.request))?;
         let writes = profile.writes as f64;
         findings.row(
             Claim::of("chang-slc-mlc/write-requests")
@@ -122,7 +117,7 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
                     gigabytes / 2.2
                 )),
         );
-        hits(&mut findings, runner, (name, &text), reads)?;
+        sectors(&mut findings, name, &hits, reads);
         let points = profile.sizes.iter().map(|c| (c.up_to_bytes as f64 / 512.0, c.writes as f64));
         curves.push(Curve::ours(name, points.collect()));
     }

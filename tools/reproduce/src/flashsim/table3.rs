@@ -1,6 +1,6 @@
 //! Table 3: the workloads of the evaluation, as generators.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 
 /// The table.
 pub const EXPERIMENT: Experiment = Experiment { id: "flashsim/table3", run: reproduce };
@@ -43,7 +43,8 @@ fn reproduce(runner: &Runner) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     for row in &ROWS {
         let text = format!("generator = {{ kind = \"server\", preset = \"{}\" }}", row.preset);
-        let profile = runner.profile(row.title, &text, CAPACITY_SECTORS)?;
+        let job = Job::of_workload(row.title, &text);
+        let profile = runner.profile(&job, CAPACITY_SECTORS, &mut |_| {})?;
         let claim =
             |what: &str| Claim::of("flashsim/of-each").with("title", row.title).with("what", what);
         let size = profile.request_bytes_mean / 1024.0;

@@ -1,6 +1,6 @@
 //! Tables 5.1 to 5.4: the applications' request sizes and randomness, as generators.
 
-use crate::{Claim, Experiment, ExperimentError, Findings, Runner};
+use crate::{Claim, Experiment, ExperimentError, Findings, Job, Runner};
 
 /// Tables 5.1 and 5.2, the applications the flash model was validated with.
 pub const VALIDATION: Experiment =
@@ -122,7 +122,8 @@ fn profile(runner: &Runner, mixes: &[Mix]) -> Result<Findings, ExperimentError> 
             "generator = {{ kind = \"histogram\", mix = \"{}\", requests = {DRAWS} }}",
             mix.generator
         );
-        let profile = runner.profile(mix.title, &text, CAPACITY_SECTORS)?;
+        let job = Job::of_workload(mix.title, &text);
+        let profile = runner.profile(&job, CAPACITY_SECTORS, &mut |_| {})?;
         let farthest = mix.sizes.iter().map(|&(sectors, share)| {
             let class = profile.sizes.iter().find(|class| class.up_to_bytes == sectors * 512);
             let found = class.map_or(0.0, |class| (class.reads + class.writes) as f64);
