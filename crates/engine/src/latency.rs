@@ -57,7 +57,20 @@ impl LatencyBreakdown {
     /// The phases that took time, in their order, and how long.
     #[inline]
     pub fn phases(&self) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
-        let mut left = self.present;
+        self.of_phases(self.present)
+    }
+
+    /// As [`LatencyBreakdown::phases`], without those up to `phase`.
+    #[inline]
+    pub fn phases_after(
+        &self,
+        phase: LatencyPhase,
+    ) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
+        self.of_phases(self.present & (u32::MAX << (phase as u32 + 1)))
+    }
+
+    #[inline]
+    fn of_phases(&self, mut left: u32) -> impl Iterator<Item = (LatencyPhase, SimDuration)> {
         std::iter::from_fn(move || {
             let at = left.trailing_zeros() as usize;
             let phase = *LatencyPhase::ALL.get(at)?;
@@ -67,6 +80,7 @@ impl LatencyBreakdown {
     }
 
     /// This breakdown with `time` more in one phase.
+    #[inline]
     #[must_use]
     pub fn plus(mut self, phase: LatencyPhase, time: SimDuration) -> Self {
         self.add(phase, time);
@@ -74,6 +88,7 @@ impl LatencyBreakdown {
     }
 
     /// The time of one phase.
+    #[inline]
     pub const fn get(&self, phase: LatencyPhase) -> SimDuration {
         self.times[phase as usize]
     }

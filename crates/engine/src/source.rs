@@ -2,6 +2,7 @@
 
 use crate::request::Request;
 use crate::time::SimTime;
+use std::collections::VecDeque;
 
 /// A request and its arrival time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,18 @@ pub trait Source {
     /// # Errors
     /// A message with position and remedy when the workload cannot continue.
     fn next(&mut self) -> Result<Option<Arrival>, String>;
+
+    /// Appends the next requests to `to`, up to `count` of them; returns `false` at the end.
+    ///
+    /// # Errors
+    /// As [`Source::next`]; the requests before the error have been appended.
+    fn read(&mut self, count: usize, to: &mut VecDeque<Arrival>) -> Result<bool, String> {
+        for _ in 0..count {
+            let Some(arrival) = self.next()? else { return Ok(false) };
+            to.push_back(arrival);
+        }
+        Ok(true)
+    }
 
     /// The share delivered, 0 to 1, where known.
     fn progress(&self) -> Option<f64> {

@@ -26,11 +26,14 @@ struct Entry<T> {
 pub struct TimerQueue<T> {
     heap: Vec<Entry<T>>,
     sequence: u64,
+    /// The root was popped and its place not filled: most pops are followed by a push, which then
+    /// fills it, so that the heap is put in order once instead of twice.
+    vacant: bool,
 }
 
 impl<T: Copy> Default for TimerQueue<T> {
     fn default() -> Self {
-        Self { heap: Vec::with_capacity(64), sequence: 0 }
+        Self { heap: Vec::with_capacity(64), sequence: 0, vacant: false }
     }
 }
 
@@ -42,24 +45,31 @@ impl<T: Copy> TimerQueue<T> {
         let low = (phase as u64) << 56 | self.sequence;
         self.sequence += 1;
         let key = u128::from(time.as_ns()) << 64 | u128::from(low);
-        self.heap.push(Entry { key, item });
-        self.sift_up(self.heap.len() - 1);
+        let entry = Entry { key, item };
+        if std::mem::take(&mut self.vacant) {
+            self.sift_down(entry);
+        } else {
+            self.heap.push(entry);
+            self.sift_up(self.heap.len() - 1);
+        }
     }
 
     /// Removes the earliest item.
     pub fn pop(&mut self) -> Option<(SimTime, T)> {
-        let first = *self.heap.first()?;
-        let last = self.heap.pop()?;
-        if !self.heap.is_empty() {
-            self.heap[0] = last;
-            self.sift_down();
+        if std::mem::take(&mut self.vacant) {
+            let last = self.heap.pop()?;
+            if !self.heap.is_empty() {
+                self.sift_down(last);
+            }
         }
+        let first = *self.heap.first()?;
+        self.vacant = true;
         Some((SimTime::from_ns((first.key >> 64) as u64), first.item))
     }
 
     /// All pending events, earliest first.
     pub fn in_order(&self) -> Vec<(SimTime, T)> {
-        let mut entries = self.heap.clone();
+        let mut entries = self.heap[usize::from(self.vacant)..].to_vec();
         entries.sort_unstable_by_key(|entry| entry.key);
         let time = |key: u128| SimTime::from_ns((key >> 64) as u64);
         entries.into_iter().map(|entry| (time(entry.key), entry.item)).collect()
@@ -68,16 +78,17 @@ impl<T: Copy> TimerQueue<T> {
     /// Removes everything.
     pub fn clear(&mut self) {
         self.heap.clear();
+        self.vacant = false;
     }
 
     /// Number of pending events.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.vacant)
     }
 
     /// Whether none is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
     fn sift_up(&mut self, mut at: usize) {
@@ -93,29 +104,30 @@ impl<T: Copy> TimerQueue<T> {
         self.heap[at] = entry;
     }
 
-    fn sift_down(&mut self) {
-        let entry = self.heap[0];
-        let len = self.heap.len();
+    /// Puts `entry` in the place of the root.
+    fn sift_down(&mut self, entry: Entry<T>) {
         let mut at = 0;
-        loop {
-            let first = at * ARITY + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + ARITY).min(len) {
-                if self.heap[child].key < self.heap[least].key {
-                    least = child;
-                }
-            }
-            if self.heap[least].key >= entry.key {
-                break;
-            }
+        while let Some(children) = self.heap.get(at * ARITY + 1..)
+            && let Some(least) = least_of(children)
+            && children[least].key < entry.key
+        {
+            let least = at * ARITY + 1 + least;
             self.heap[at] = self.heap[least];
             at = least;
         }
         self.heap[at] = entry;
     }
+}
+
+/// Which of the first [`ARITY`] entries, or of all if there are fewer, comes first.
+#[inline]
+fn least_of<T>(children: &[Entry<T>]) -> Option<usize> {
+    let Some([a, b, c, d]) = children.first_chunk::<ARITY>() else {
+        return (0..children.len()).min_by_key(|at| children[*at].key);
+    };
+    let (left, left_key) = if b.key < a.key { (1, b.key) } else { (0, a.key) };
+    let (right, right_key) = if d.key < c.key { (3, d.key) } else { (2, c.key) };
+    Some(if right_key < left_key { right } else { left })
 }
 
 #[cfg(test)]
@@ -132,6 +144,26 @@ mod tests {
         queue.push(at(1), TimerPhase::Wake, "wake 1");
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, item)| item).collect();
         assert_eq!(order, ["wake 1", "complete 5", "wake 5 first", "wake 5 second"]);
+    }
+
+    #[test]
+    fn pushes_between_pops_keep_the_order() {
+        let mut stream = crate::Stream::new(8, "event");
+        let (mut queue, mut expected) = (TimerQueue::default(), std::collections::BTreeSet::new());
+        for i in 0..5_000u32 {
+            let grows = stream.chance(if i < 2_000 { 0.7 } else { 0.4 });
+            if grows || expected.is_empty() {
+                let time = stream.below(1_000);
+                queue.push(SimTime::from_ns(time), TimerPhase::Wake, i);
+                expected.insert((time, i));
+            } else {
+                let (time, item) = queue.pop().expect("one is pending");
+                assert_eq!(Some((time.as_ns(), item)), expected.pop_first());
+            }
+            assert_eq!((queue.len(), queue.is_empty()), (expected.len(), expected.is_empty()));
+            let pending: Vec<_> = queue.in_order().iter().map(|(t, i)| (t.as_ns(), *i)).collect();
+            assert!(pending.into_iter().eq(expected.iter().copied()));
+        }
     }
 
     #[test]

@@ -13,6 +13,13 @@ pub struct Spent {
 }
 
 impl Spent {
+    fn sum<'a>(of: impl Iterator<Item = &'a Self>) -> Self {
+        of.fold(Self::default(), |mut sum, spent| {
+            sum.add(spent);
+            sum
+        })
+    }
+
     fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         for (ours, theirs) in self.ns.iter_mut().zip(other.ns) {
@@ -39,8 +46,8 @@ pub struct Slowest {
 /// The fold.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
-    by_op: [Spent; Op::ALL.len()],
-    by_latency: Vec<Spent>,
+    /// By bucket of latency, then by operation.
+    spent: Vec<[Spent; Op::COUNT]>,
     pending: [(LatencyPhase, u64); LatencyPhase::COUNT],
     pending_len: usize,
 }
@@ -48,8 +55,7 @@ pub struct Breakdown {
 impl Default for Breakdown {
     fn default() -> Self {
         Self {
-            by_op: Default::default(),
-            by_latency: vec![Spent::default(); BUCKETS],
+            spent: vec![Default::default(); BUCKETS],
             pending: [(LatencyPhase::Queue, 0); LatencyPhase::COUNT],
             pending_len: 0,
         }
@@ -58,15 +64,13 @@ impl Default for Breakdown {
 
 impl Breakdown {
     /// Requests of one operation.
-    pub const fn of(&self, op: Op) -> &Spent {
-        &self.by_op[op as usize]
+    pub fn of(&self, op: Op) -> Spent {
+        Spent::sum(self.spent.iter().map(|row| &row[op as usize]))
     }
 
     /// All requests.
     pub fn all(&self) -> Spent {
-        let mut all = Spent::default();
-        self.by_op.iter().for_each(|spent| all.add(spent));
-        all
+        Spent::sum(self.spent.iter().flatten())
     }
 
     /// The slowest requests, at least the share `share` (0 to 1) of all: as many buckets of equal
@@ -74,8 +78,8 @@ impl Breakdown {
     pub fn slowest(&self, share: f64) -> Option<Slowest> {
         let wanted = (self.all().requests as f64 * share).max(1.0);
         let mut spent = Spent::default();
-        for (at, row) in self.by_latency.iter().enumerate().rev() {
-            spent.add(row);
+        for (at, row) in self.spent.iter().enumerate().rev() {
+            row.iter().for_each(|of_op| spent.add(of_op));
             if spent.requests as f64 >= wanted {
                 return Some(Slowest { threshold_ns: lower_bound(at), spent });
             }
@@ -85,13 +89,10 @@ impl Breakdown {
 
     #[inline]
     fn complete(&mut self, op: Op, latency_ns: u64) {
-        let by_op = &mut self.by_op[op as usize];
-        let by_latency = &mut self.by_latency[bucket(latency_ns)];
-        by_op.requests += 1;
-        by_latency.requests += 1;
+        let spent = &mut self.spent[bucket(latency_ns)][op as usize];
+        spent.requests += 1;
         for &(phase, ns) in &self.pending[..self.pending_len] {
-            by_op.ns[phase as usize] += u128::from(ns);
-            by_latency.ns[phase as usize] += u128::from(ns);
+            spent.ns[phase as usize] += u128::from(ns);
         }
         self.pending_len = 0;
     }

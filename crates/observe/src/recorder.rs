@@ -277,10 +277,10 @@ impl<'a> Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// One pass for all folds of the measured window.
+    /// One pass for all folds of the measured window, after one for the fingerprint.
     fn observe(&mut self, events: &[EventRecord]) {
+        self.fingerprint.take(events);
         for record in events {
-            self.fingerprint.add(record);
             match record.kind() {
                 PROGRAM => self.add_kind::<PROGRAM>(record),
                 READ => self.add_kind::<READ>(record),

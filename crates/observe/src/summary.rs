@@ -209,8 +209,8 @@ fn breakdown(fold: &Breakdown) -> BreakdownResult {
     let slowest = fold.slowest(SLOWEST_SHARE);
     BreakdownResult {
         all: phases(&fold.all()),
-        read: phases(fold.of(Op::Read)),
-        write: phases(fold.of(Op::Write)),
+        read: phases(&fold.of(Op::Read)),
+        write: phases(&fold.of(Op::Write)),
         slowest: SlowestResult {
             requests: slowest.map_or(0, |slowest| slowest.spent.requests),
             threshold_ns: slowest.map(|slowest| slowest.threshold_ns),

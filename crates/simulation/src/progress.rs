@@ -2,6 +2,7 @@
 
 use hybridsim_engine::{Arrival, Request, SimTime, Source};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -73,22 +74,37 @@ impl MeteredSource {
     }
 }
 
-impl Source for MeteredSource {
-    fn next(&mut self) -> Result<Option<Arrival>, String> {
-        let next = self.inner.next()?;
-        if next.is_none() && self.requests == 0 {
+impl MeteredSource {
+    /// Counts `read` more requests; without any so far, the workload has ended too early.
+    fn count(&mut self, read: usize) -> Result<(), String> {
+        let before = self.requests;
+        self.requests += read as u64;
+        if self.requests == 0 {
             // A run without requests would succeed with empty statistics.
             return Err("the workload has no requests; check the trace and the slice (`first`, \
                         `count`, `from`, `until`, `volumes`)"
                 .to_owned());
         }
-        self.requests += u64::from(next.is_some());
-        let progress = &self.progress.0;
-        if self.requests.is_multiple_of(UPDATE_EVERY) {
-            progress.requests.set(self.requests);
-            progress.fraction.set(self.inner.progress());
+        if self.requests / UPDATE_EVERY > before / UPDATE_EVERY {
+            self.progress.0.requests.set(self.requests);
+            self.progress.0.fraction.set(self.inner.progress());
         }
+        Ok(())
+    }
+}
+
+impl Source for MeteredSource {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let next = self.inner.next()?;
+        self.count(usize::from(next.is_some()))?;
         Ok(next)
+    }
+
+    fn read(&mut self, count: usize, to: &mut VecDeque<Arrival>) -> Result<bool, String> {
+        let before = to.len();
+        let more = self.inner.read(count, to)?;
+        self.count(to.len() - before)?;
+        Ok(more)
     }
 
     fn progress(&self) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! The interface between a component and the machine.
 
-use super::traffic::{BROADCAST, Core, Link, Message, Slot, Stage, Timer};
+use super::traffic::{BROADCAST, Core, Link, Message, Sent, Timer};
 use crate::component::Outcome;
 use crate::contents::{DataPool, DataSlice};
 use crate::event::{ComponentId, Event, EventRecord};
@@ -62,17 +62,8 @@ impl Ctx<'_> {
             request.lba = Lba(0);
         }
         request.lba = request.lba.offset(base);
-        let id = self.core.admit(Slot {
-            request,
-            breakdown: LatencyBreakdown::NONE,
-            tag,
-            base,
-            issued: self.core.now,
-            child,
-            child_index,
-            stage: Stage::InFlight,
-            outcome: Outcome::Done,
-        });
+        let id =
+            self.core.admit(Sent { request, tag, base, issued: self.core.now, child, child_index });
         // Otherwise the run ends: components never receive a request outside their capacity.
         if deliver {
             self.core.inbox.push_back(Message::Request(id));
@@ -96,16 +87,13 @@ impl Ctx<'_> {
             let device = self.core.tree[child_node.0 as usize].path.clone();
             self.core.fault.get_or_insert(Fault::OutOfRange { first, end, capacity, device });
         }
-        let id = self.core.admit(Slot {
+        let id = self.core.admit(Sent {
             request: Request::new(Op::Flush, lba.offset(base), sectors),
-            breakdown: LatencyBreakdown::NONE,
             tag,
             base,
             issued: self.core.now,
             child: child_node,
             child_index: child as u16,
-            stage: Stage::InFlight,
-            outcome: Outcome::Done,
         });
         if end.0 <= capacity {
             self.core.inbox.push_back(Message::Command(id, command));
@@ -118,7 +106,7 @@ impl Ctx<'_> {
     /// immediately.
     pub fn broadcast(&mut self, id: RequestId, command: Command) {
         let core = &mut *self.core;
-        let Slot { request, issued, .. } = core.slots[id.0 as usize];
+        let Sent { request, issued, .. } = core.slots[id.0 as usize].sent;
         let (mut end, mut count) = (0, 0);
         let own = self.node.0 as usize;
         for index in 0..core.tree[own].children.len() {
@@ -128,18 +116,15 @@ impl Ctx<'_> {
             if core.tree[own].targets && !(first..end).contains(&request.lba.0) {
                 continue;
             }
-            let slot = Slot {
+            let sent = Sent {
                 request: Request::new(Op::Flush, Lba(base), 0),
-                breakdown: LatencyBreakdown::NONE,
                 tag: u64::from(id.0),
                 base,
                 issued: core.now,
                 child,
                 child_index: BROADCAST,
-                stage: Stage::InFlight,
-                outcome: Outcome::Done,
             };
-            let passed = core.admit(slot);
+            let passed = core.admit(sent);
             core.inbox.push_back(Message::Command(passed, command));
             count += 1;
         }
@@ -177,7 +162,7 @@ impl Ctx<'_> {
     /// When request `id`, which is in flight, was issued to this component.
     #[inline]
     pub fn issued(&self, id: RequestId) -> SimTime {
-        self.core.slots[id.0 as usize].issued
+        self.core.slots[id.0 as usize].sent.issued
     }
 
     /// Completes a request of the parent now. `breakdown` must sum to the time since its issue.

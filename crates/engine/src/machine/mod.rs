@@ -11,11 +11,12 @@ use crate::contents::DataPool;
 use crate::event::{ComponentId, EventSink};
 use crate::fault::Fault;
 use crate::power::PowerFailureInjector;
+use crate::request::RequestId;
 use crate::state::{Loader, Saver};
 use crate::time::SimTime;
 use crate::timer::TimerQueue;
 use std::collections::VecDeque;
-use traffic::{BROADCAST, Core, Link, Message, Slot, Timer, TreePosition};
+use traffic::{BROADCAST, Core, Link, Message, Sent, Timer, TreePosition};
 
 /// Events between two calls of a progress function.
 const PROGRESS_EVERY: u64 = 256;
@@ -295,6 +296,9 @@ impl Machine {
             debug_assert!(time >= self.core.now, "time went back");
             self.core.now = time;
             match event {
+                // The inbox is empty, so it need not go through it, unless the power may fail
+                // before it is delivered.
+                Timer::Complete(id) if self.power.is_none() => self.deliver_completion(id),
                 Timer::Complete(id) => self.core.inbox.push_back(Message::Completion(id)),
                 Timer::Wake(node, token) => {
                     self.with_component(node, |component, ctx| component.wake(ctx, token));
@@ -323,32 +327,27 @@ impl Machine {
     #[inline]
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<(), Fault> {
         let mut delivered = 0;
-        while let Some(message) = self.core.inbox.pop_front() {
+        while self.core.fault.is_none()
+            && let Some(message) = self.core.inbox.pop_front()
+        {
             if self.power.as_mut().is_some_and(PowerFailureInjector::due) && !self.core.halted {
                 self.cut_power()?;
                 continue;
             }
             match message {
                 Message::Request(id) => {
-                    let slot = self.core.slots[id.0 as usize];
-                    self.with_component(slot.child, |component, ctx| {
-                        component.request(ctx, id, &slot.request)
+                    let Sent { child, request, .. } = self.core.slots[id.0 as usize].sent;
+                    self.with_component(child, |component, ctx| {
+                        component.request(ctx, id, &request)
                     });
                 }
                 Message::Command(id, command) => {
-                    let Slot { child, request, .. } = self.core.slots[id.0 as usize];
+                    let Sent { child, request, .. } = self.core.slots[id.0 as usize].sent;
                     self.with_component(child, |component, ctx| {
                         component.command(ctx, id, command, &request)
                     });
                 }
-                Message::Completion(id) => {
-                    let (parent, done) = self.core.retire(id);
-                    if done.child == usize::from(BROADCAST) {
-                        self.core.broadcast_done(&done);
-                        continue;
-                    }
-                    self.with_component(parent, |component, ctx| component.completion(ctx, &done));
-                }
+                Message::Completion(id) => self.deliver_completion(id),
                 Message::Expect(child) => {
                     if let Some(lookahead) = self.components[child.0 as usize].lookahead() {
                         lookahead.expect(&self.core.expected);
@@ -359,7 +358,7 @@ impl Machine {
             delivered += 1;
             // One instant may emit many events.
             self.pass_events(sink);
-            if self.core.fault.is_some() || delivered > MESSAGES_PER_INSTANT_MAX {
+            if delivered > MESSAGES_PER_INSTANT_MAX {
                 break;
             }
         }
@@ -370,6 +369,16 @@ impl Machine {
                 self.core.now
             ))),
             None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn deliver_completion(&mut self, id: RequestId) {
+        let (parent, done) = self.core.retire(id);
+        if done.child == usize::from(BROADCAST) {
+            self.core.broadcast_done(&done);
+        } else {
+            self.with_component(parent, |component, ctx| component.completion(ctx, &done));
         }
     }
 

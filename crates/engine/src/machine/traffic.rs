@@ -36,19 +36,26 @@ pub(super) enum Stage {
     Finishing,
 }
 
-/// A request in flight between a parent and one of its children.
+/// A request as a parent sends it to one of its children.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct Sent {
     pub(super) request: Request,
-    pub(super) breakdown: LatencyBreakdown,
     pub(super) tag: u64,
     /// Added to the parent's addresses to form the child's.
     pub(super) base: u64,
     pub(super) issued: SimTime,
     pub(super) child: ComponentId,
     pub(super) child_index: u16,
+}
+
+/// A request in flight between a parent and one of its children.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) sent: Sent,
     pub(super) stage: Stage,
+    /// How it ended, from [`Stage::Finishing`] on.
     pub(super) outcome: Outcome,
+    pub(super) breakdown: LatencyBreakdown,
 }
 
 pub(super) struct TreePosition {
@@ -97,27 +104,27 @@ impl Core {
         let now = self.now;
         let slot = &mut self.slots[id.0 as usize];
         debug_assert_eq!(slot.stage, Stage::Finishing, "completed twice");
-        let latency = now.since(slot.issued);
+        let Sent { request, tag, base, issued, child, child_index } = slot.sent;
+        let latency = now.since(issued);
         debug_assert_eq!(
             slot.breakdown.total(),
             latency,
             "{}: the latency breakdown of {:?} does not sum to its latency: {:?}",
-            self.tree[slot.child.0 as usize].path,
-            slot.request,
+            self.tree[child.0 as usize].path,
+            request,
             slot.breakdown
         );
         slot.stage = Stage::Free;
-        let lba = Lba(slot.request.lba.0 - slot.base);
         let done = Completion {
             id,
-            request: Request { lba, ..slot.request },
-            tag: slot.tag,
-            child: slot.child_index as usize,
+            request: Request { lba: Lba(request.lba.0 - base), ..request },
+            tag,
+            child: child_index as usize,
             latency,
             breakdown: slot.breakdown,
             outcome: slot.outcome,
         };
-        let parent = self.tree[slot.child.0 as usize].parent;
+        let parent = self.tree[child.0 as usize].parent;
         self.free.push(id);
         (parent, done)
     }
@@ -132,7 +139,7 @@ impl Core {
             return;
         }
         self.broadcasts.swap_remove(at);
-        let before = self.now.since(self.slots[of.0 as usize].issued) - done.latency;
+        let before = self.now.since(self.slots[of.0 as usize].sent.issued) - done.latency;
         self.finish(of, done.breakdown.plus(LatencyPhase::Queue, before), Outcome::Done);
         self.inbox.push_back(Message::Completion(of));
     }
@@ -141,7 +148,7 @@ impl Core {
     pub(super) fn finish(&mut self, id: RequestId, breakdown: LatencyBreakdown, outcome: Outcome) {
         let slot = &mut self.slots[id.0 as usize];
         if slot.stage != Stage::InFlight {
-            let request = slot.request;
+            let request = slot.sent.request;
             self.fault.get_or_insert_with(|| {
                 Fault::Invariant(format!("request {request:?} was completed twice"))
             });
@@ -153,16 +160,25 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn admit(&mut self, slot: Slot) -> RequestId {
+    pub(super) fn admit(&mut self, sent: Sent) -> RequestId {
         match self.free.pop() {
             Some(id) => {
-                self.slots[id.0 as usize] = slot;
+                let slot = &mut self.slots[id.0 as usize];
+                (slot.sent, slot.stage) = (sent, Stage::InFlight);
                 id
             }
-            None => {
-                self.slots.push(slot);
-                RequestId(self.slots.len() as u32 - 1)
-            }
+            None => self.add_slot(sent),
         }
+    }
+
+    #[cold]
+    fn add_slot(&mut self, sent: Sent) -> RequestId {
+        self.slots.push(Slot {
+            sent,
+            stage: Stage::InFlight,
+            outcome: Outcome::Done,
+            breakdown: LatencyBreakdown::NONE,
+        });
+        RequestId(self.slots.len() as u32 - 1)
     }
 }

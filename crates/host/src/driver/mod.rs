@@ -52,6 +52,8 @@ pub struct Host {
     /// What follows these: the end of the workload, or an error.
     ahead_end: Option<Result<(), String>>,
     exhausted: bool,
+    /// The workload does not depend on completions, and several requests are read at once.
+    reads_ahead: bool,
     /// The workload waits for completions.
     reacts: bool,
     /// The run has ended with the last arrival, before every request had completed.
@@ -62,6 +64,8 @@ pub struct Host {
     /// First sector after the last request issued.
     last: Lba,
     outstanding: u64,
+    /// Requests in the scheduler.
+    queued: u32,
     at_device: u32,
     reported_depth: u32,
     /// Requests lost in the last power failure.
@@ -93,12 +97,14 @@ impl Host {
             ahead: VecDeque::with_capacity(AHEAD_MAX),
             ahead_end: None,
             exhausted: false,
+            reads_ahead: false,
             reacts: false,
             ended: false,
             armed: SimTime::ZERO,
             last_arrival: SimTime::ZERO,
             last: Lba(0),
             outstanding: 0,
+            queued: 0,
             at_device: 0,
             reported_depth: 0,
             lost: 0,
@@ -142,15 +148,14 @@ impl Host {
     }
 
     fn read_ahead(&mut self, ctx: &mut Ctx<'_>) {
-        let count = if self.source.reads_ahead() { AHEAD_MAX } else { 1 };
-        while self.ahead.len() < count && self.ahead_end.is_none() {
-            match self.source.next() {
-                Ok(Some(Arrival { at, request })) => {
-                    self.ahead.push_back(Arrival { at: at + self.began, request });
-                }
-                Ok(None) => self.ahead_end = Some(Ok(())),
-                Err(reason) => self.ahead_end = Some(Err(reason)),
-            }
+        let count = if self.reads_ahead { AHEAD_MAX } else { 1 };
+        match self.source.read(count, &mut self.ahead) {
+            Ok(true) => {}
+            Ok(false) => self.ahead_end = Some(Ok(())),
+            Err(reason) => self.ahead_end = Some(Err(reason)),
+        }
+        if !self.began.is_zero() {
+            self.ahead.iter_mut().for_each(|arrival| arrival.at += self.began);
         }
         if self.ahead.len() > 1 {
             ctx.expect(0, self.ahead.iter().map(|arrival| arrival.request));
@@ -189,6 +194,16 @@ impl Host {
         self.last_arrival = arrival.at;
     }
 
+    /// Reports a completion to a workload that may depend on it.
+    fn inform_workload(&mut self, ctx: &mut Ctx<'_>, done: &Request) {
+        let request = Request { data: DataSlice::NONE, ..*done };
+        if self.reacts && !self.exhausted {
+            self.reconsider_next(ctx, &request);
+        } else {
+            self.source.completed(&request, ctx.now() - self.began);
+        }
+    }
+
     /// Open loop, a workload that waits for completions: an earlier request may precede the
     /// one read ahead.
     fn reconsider_next(&mut self, ctx: &mut Ctx<'_>, request: &Request) {
@@ -221,10 +236,11 @@ impl Host {
         }
         let now = ctx.now();
         let free = self.at_device < self.options.queue_depth;
-        if free && self.scheduler.is_empty() && !self.sees_all {
+        if free && self.queued == 0 && !self.sees_all {
             self.issue(ctx, request, now);
             return;
         }
+        self.queued += 1;
         self.scheduler.push(Queued { key: 0, request, since: now });
         if free && self.sees_all {
             self.dispatch(ctx);
@@ -259,7 +275,7 @@ impl Host {
     }
 
     fn dispatch(&mut self, ctx: &mut Ctx<'_>) {
-        if self.scheduler.is_empty() {
+        if self.queued == 0 {
             return;
         }
         while self.at_device < self.options.queue_depth {
@@ -276,15 +292,16 @@ impl Host {
                 self.chose = true;
                 break;
             }
-            self.chose = self.chose || self.scheduler.len() > 1;
+            self.chose = self.chose || self.queued > 1;
             let Some(item) = self.scheduler.pop(&head) else { break };
+            self.queued -= 1;
             self.issue(ctx, item.request, item.since);
         }
         self.report_depth(ctx);
     }
 
     fn report_depth(&mut self, ctx: &mut Ctx<'_>) {
-        let depth = self.scheduler.len() as u32;
+        let depth = self.queued;
         if depth != self.reported_depth {
             self.reported_depth = depth;
             ctx.emit(CommonEvent::QueueDepth { depth });
@@ -294,8 +311,12 @@ impl Host {
     fn report_completed(&self, ctx: &mut Ctx<'_>, done: &Completion) {
         let Request { op, sectors, lba, .. } = done.request;
         let latency = ctx.now().since(SimTime::from_ns(done.tag));
-        let breakdown = done.breakdown.plus(LatencyPhase::Queue, latency - done.latency);
-        for (phase, duration) in breakdown.phases() {
+        let queued = latency - done.latency;
+        let queue = done.breakdown.get(LatencyPhase::Queue) + queued;
+        if !queue.is_zero() {
+            ctx.emit(CommonEvent::PhaseTime { op, phase: LatencyPhase::Queue, duration: queue });
+        }
+        for (phase, duration) in done.breakdown.phases_after(LatencyPhase::Queue) {
             ctx.emit(CommonEvent::PhaseTime { op, phase, duration });
         }
         ctx.emit(CommonEvent::Completed { op, sectors, lba, latency });
@@ -345,6 +366,7 @@ impl Component for Host {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.began = ctx.now().since(SimTime::ZERO);
         self.check = ctx.verifying().then(Check::default);
+        self.reads_ahead = self.source.reads_ahead();
         self.reacts = self.source.waits();
         if self.reacts && self.options.mode == Mode::Closed {
             ctx.fault(Fault::Workload(
@@ -369,11 +391,8 @@ impl Component for Host {
         if let Some(check) = &mut self.check {
             check.end(ctx, done);
         }
-        let request = Request { data: DataSlice::NONE, ..done.request };
-        if self.reacts && !self.exhausted {
-            self.reconsider_next(ctx, &request);
-        } else {
-            self.source.completed(&request, ctx.now() - self.began);
+        if !self.reads_ahead {
+            self.inform_workload(ctx, &done.request);
         }
         self.dispatch(ctx);
         if self.options.mode == Mode::Closed {
@@ -430,6 +449,7 @@ impl PowerFailure for Host {
         }
         let head = Head { now, last: self.last, positioner: None };
         while !self.scheduler.is_empty() && self.scheduler.pop(&head).is_some() {}
+        self.queued = 0;
         self.thinking.clear();
         self.lost = std::mem::take(&mut self.outstanding);
         (self.at_device, self.armed, self.held_until) = (0, SimTime::ZERO, SimTime::ZERO);
