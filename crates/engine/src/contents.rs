@@ -4,7 +4,8 @@
 //! Versions travel with requests exactly as data would: a write's versions are copied to the
 //! medium, a read's are copied back, a garbage collector moves them from page to page.
 
-use rustc_hash::FxHashMap;
+use crate::pages::{PAGE_SECTORS, PagePart, PageTable, parts};
+use slab::Slab;
 
 /// A slice of versions in the [`DataPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,41 +99,137 @@ impl DataPool {
     }
 }
 
-const CHUNK: u64 = 64;
+/// The versions of the sectors of a page.
+#[derive(Clone, Copy, Debug)]
+enum Page {
+    /// All the same.
+    Same(u64),
+    /// By sector, in [`Contents::mixed`].
+    Mixed(usize),
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::Same(0)
+    }
+}
 
 /// A medium's versions by sector address, sparse.
 #[derive(Debug, Default, Clone)]
 pub struct Contents {
-    chunks: FxHashMap<u64, Box<[u64; CHUNK as usize]>>,
+    pages: PageTable<Page>,
+    mixed: Slab<[u64; PAGE_SECTORS]>,
 }
 
 impl Contents {
     /// Stores `versions` from sector `at` on.
     pub fn write(&mut self, at: u64, versions: &[u64]) {
-        for (sector, &version) in (at..).zip(versions) {
-            let chunk = self.chunks.entry(sector / CHUNK).or_insert_with(|| Box::new([0; 64]));
-            chunk[(sector % CHUNK) as usize] = version;
+        for part in parts(at, versions.len() as u64) {
+            self.write_part(&part, &versions[part.within.clone()]);
         }
+    }
+
+    fn write_part(&mut self, part: &PagePart, versions: &[u64]) {
+        let page = self.pages.entry(part.page);
+        let same = versions.iter().all(|version| *version == versions[0]);
+        if matches!(*page, Page::Same(version) if same && version == versions[0]) {
+            return;
+        }
+        if part.is_whole() && same {
+            if let Page::Mixed(slot) = std::mem::replace(page, Page::Same(versions[0])) {
+                self.mixed.remove(slot);
+            }
+            return;
+        }
+        let slot = match *page {
+            Page::Mixed(slot) => slot,
+            Page::Same(version) => self.mixed.insert([version; PAGE_SECTORS]),
+        };
+        *page = Page::Mixed(slot);
+        self.mixed[slot][part.sectors.clone()].copy_from_slice(versions);
     }
 
     /// Fills `versions` from sector `at` on; 0 where nothing was written.
     pub fn read(&self, at: u64, versions: &mut [u64]) {
-        for (sector, version) in (at..).zip(versions) {
-            *version = self.get(sector);
+        for part in parts(at, versions.len() as u64) {
+            let into = &mut versions[part.within];
+            match self.pages.get(part.page).unwrap_or_default() {
+                Page::Same(version) => into.fill(version),
+                Page::Mixed(slot) => into.copy_from_slice(&self.mixed[slot][part.sectors]),
+            }
+        }
+    }
+
+    /// Copies the versions of `sectors` sectors from `from` on to those from `to` on, which are
+    /// others.
+    pub fn copy(&mut self, from: u64, to: u64, sectors: u64) {
+        let mut buffer = [0; PAGE_SECTORS];
+        for part in parts(to, sectors) {
+            let versions = &mut buffer[part.sectors.clone()];
+            self.read(from + part.within.start as u64, versions);
+            // What was never written is not stored.
+            if self.pages.get(part.page).is_some() || versions.iter().any(|version| *version != 0) {
+                self.write_part(&part, versions);
+            }
         }
     }
 
     /// One sector's version.
     pub fn get(&self, sector: u64) -> u64 {
-        self.chunks.get(&(sector / CHUNK)).map_or(0, |chunk| chunk[(sector % CHUNK) as usize])
+        let mut version = [0];
+        self.read(sector, &mut version);
+        version[0]
     }
 
     /// Clears `sectors` sectors from `at` on.
     pub fn clear(&mut self, at: u64, sectors: u64) {
-        for sector in at..at + sectors {
-            if let Some(chunk) = self.chunks.get_mut(&(sector / CHUNK)) {
-                chunk[(sector % CHUNK) as usize] = 0;
-            }
+        for part in self.pages.present(at, sectors) {
+            self.write_part(&part, &[0; PAGE_SECTORS][part.sectors.clone()]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stream;
+
+    #[test]
+    fn contents_agree_with_a_plain_list() {
+        let mut stream = Stream::new(1, "contents");
+        let (mut contents, mut plain) = (Contents::default(), vec![0; 3_000]);
+        for version in 1..4_000 {
+            let most = if stream.chance(0.1) { 900 } else { 20 };
+            let length = 1 + stream.below(most) as usize;
+            let mut at = stream.below((plain.len() - length) as u64) as usize;
+            let mut length = if stream.chance(0.5) {
+                at -= at % PAGE_SECTORS;
+                PAGE_SECTORS
+            } else {
+                length
+            };
+            if stream.chance(0.1) {
+                let from = stream.below(1_000) as usize;
+                (at, length) = (at.max(2_000).min(3_000 - length), length.min(1_000));
+                contents.copy(from as u64, at as u64, length as u64);
+                plain.copy_within(from..from + length, at);
+            } else if stream.chance(0.1) {
+                contents.clear(at as u64, length as u64);
+                plain[at..at + length].fill(0);
+            } else {
+                let spread = stream.below(2);
+                let versions: Vec<u64> =
+                    (0..length as u64).map(|sector| version + sector * spread).collect();
+                contents.write(at as u64, &versions);
+                plain[at..at + length].copy_from_slice(&versions);
+            }
+            let mut read = vec![u64::MAX; length + 9];
+            contents.read(at as u64, &mut read);
+            let known = plain[at..].iter().copied().chain(std::iter::repeat(0));
+            assert!(read.into_iter().eq(known.take(length + 9)));
+        }
+        contents.clear(0, u64::MAX);
+        assert!((0..3_000).all(|sector| contents.get(sector) == 0));
+        assert!(contents.mixed.is_empty(), "whole pages take no list of sectors");
     }
 }

@@ -15,6 +15,7 @@ pub mod event;
 pub mod fault;
 pub mod latency;
 pub mod machine;
+mod pages;
 pub mod pending;
 pub mod power;
 pub mod range_locks;

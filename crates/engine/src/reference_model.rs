@@ -7,9 +7,12 @@
 //! A read may therefore return write `w` unless another write started after `w` had completed
 //! and completed before the read started.
 
+use crate::pages::{PAGE_SECTORS, PagePart, PageTable, parts};
 use crate::request::Lba;
 use crate::time::SimTime;
 use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
@@ -21,10 +24,47 @@ struct Written {
     lost: bool,
 }
 
+/// The writes that reads of some sectors may still return.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// One write, which completed before any request in flight started.
+    Settled(u64),
+    /// Several, in [`ReferenceModel::lists`].
+    List(usize),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Settled(0)
+    }
+}
+
+/// The states of the sectors of a page.
+#[derive(Clone, Copy, Debug)]
+enum Page {
+    /// All the same.
+    Whole(State),
+    /// By sector, in [`ReferenceModel::split`].
+    Split(usize),
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::Whole(State::default())
+    }
+}
+
 /// Per sector, the writes a read may still return.
 #[derive(Debug, Default)]
 pub struct ReferenceModel {
-    sectors: FxHashMap<u64, Vec<Written>>,
+    pages: PageTable<Page>,
+    split: Slab<[State; PAGE_SECTORS]>,
+    lists: Slab<Vec<Written>>,
+    /// Lists that are not used, to be used again.
+    spare: Vec<Vec<Written>>,
+    /// Completed writes that requests in flight at their end may not see, in order of completion:
+    /// first sector, sectors, end.
+    unsettled: VecDeque<(u64, u32, SimTime)>,
     /// Ranges (first, end) of the trims in flight.
     trims: Vec<(u64, u64)>,
     last_version: u64,
@@ -43,8 +83,6 @@ pub struct Mismatch {
     pub expected: Vec<u64>,
 }
 
-const INITIAL: Written = Written::past(0, SimTime::ZERO);
-
 impl Written {
     const fn past(version: u64, at: SimTime) -> Self {
         Self { version, from: at, until: at, lost: false }
@@ -61,9 +99,9 @@ impl ReferenceModel {
     /// A write of `version` to `sectors` sectors from `lba` on starts.
     pub fn write_begins(&mut self, lba: Lba, sectors: u32, version: u64, now: SimTime) {
         self.open.insert(version, (lba.0, sectors));
-        for sector in lba.0..lba.0 + u64::from(sectors) {
-            let writes = self.sectors.entry(sector).or_insert_with(|| vec![INITIAL]);
-            writes.push(Written { version, from: now, until: SimTime::NEVER, lost: false });
+        let write = Written { version, from: now, until: SimTime::NEVER, lost: false };
+        for part in parts(lba.0, sectors.into()) {
+            self.update(&part, |writes| writes.push(write));
         }
     }
 
@@ -77,12 +115,60 @@ impl ReferenceModel {
         oldest: SimTime,
     ) {
         self.open.remove(&version);
-        for sector in lba.0..lba.0 + u64::from(sectors) {
-            let writes = self.sectors.get_mut(&sector).expect("a write that began");
-            if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
-                write.until = now;
+        for part in parts(lba.0, sectors.into()) {
+            self.update(&part, |writes| {
+                if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
+                    write.until = now;
+                }
+                forget_hidden(writes, oldest);
+            });
+        }
+        self.unsettled.push_back((lba.0, sectors, now));
+        while let Some((lba, sectors, end)) = self.unsettled.front().copied()
+            && end <= oldest
+        {
+            self.unsettled.pop_front();
+            for part in parts(lba, sectors.into()) {
+                if !matches!(self.pages.get(part.page), Some(Page::Whole(State::Settled(_)))) {
+                    self.update(&part, |writes| forget_hidden(writes, oldest));
+                }
             }
-            forget_hidden(writes, oldest);
+        }
+    }
+
+    /// Applies `change` to the writes of a part of a page: once if all of its sectors share them.
+    fn update(&mut self, part: &PagePart, mut change: impl FnMut(&mut Vec<Written>)) {
+        let Self { pages, split, lists, spare, .. } = self;
+        let page = pages.entry(part.page);
+        let mut lists = Lists { lists, spare };
+        if let Page::Whole(state) = page {
+            if part.is_whole() {
+                *state = lists.update(*state, &mut change);
+                return;
+            }
+            let states = std::array::from_fn(|_| lists.copy(*state));
+            lists.release(*state);
+            *page = Page::Split(split.insert(states));
+        }
+        let Page::Split(slot) = *page else { unreachable!("it was just split") };
+        let states = &mut split[slot];
+        for state in &mut states[part.sectors.clone()] {
+            *state = lists.update(*state, &mut change);
+        }
+        // A page that was overwritten as a whole is one again.
+        if let State::Settled(version) = states[0]
+            && states.iter().all(|state| matches!(state, State::Settled(v) if *v == version))
+        {
+            split.remove(slot);
+            *page = Page::Whole(State::Settled(version));
+        }
+    }
+
+    /// The state of a sector of `page`.
+    fn state(&self, page: Page, sector: usize) -> State {
+        match page {
+            Page::Whole(state) => state,
+            Page::Split(slot) => self.split[slot][sector],
         }
     }
 
@@ -108,31 +194,21 @@ impl ReferenceModel {
 
     /// Version 0 becomes valid in a range (first, end).
     fn zero_range(&mut self, range: (u64, u64), now: SimTime) {
-        if range.1 - range.0 > self.sectors.len() as u64 {
-            // A trim of the whole device: only written sectors are visited. Order does not matter.
-            for (sector, writes) in &mut self.sectors {
-                if (range.0..range.1).contains(sector) {
-                    zero_from(writes, now);
-                }
-            }
-            return;
-        }
-        for sector in range.0..range.1 {
-            if let Some(writes) = self.sectors.get_mut(&sector) {
-                zero_from(writes, now);
-            }
+        for part in self.pages.present(range.0, range.1 - range.0) {
+            self.update(&part, |writes| zero_from(writes, now));
         }
     }
 
     /// The power fails at `now`: each sector of the writes in flight may be written or not.
     pub fn power_cut(&mut self, now: SimTime) {
         // The order of the map does not matter: each version is handled by itself.
-        for (version, (lba, sectors)) in self.open.drain() {
-            for sector in lba..lba + u64::from(sectors) {
-                let writes = self.sectors.get_mut(&sector).expect("a write that began");
-                if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
-                    (write.until, write.lost) = (now, true);
-                }
+        for (version, (lba, sectors)) in std::mem::take(&mut self.open) {
+            for part in parts(lba, sectors.into()) {
+                self.update(&part, |writes| {
+                    if let Some(write) = writes.iter_mut().find(|write| write.version == version) {
+                        (write.until, write.lost) = (now, true);
+                    }
+                });
             }
         }
         for range in std::mem::take(&mut self.trims) {
@@ -150,24 +226,122 @@ impl ReferenceModel {
         versions: &[u64],
         began: SimTime,
     ) -> Result<(), Mismatch> {
-        for (sector, &got) in (lba.0..).zip(versions) {
-            if got == 0 && self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector)) {
+        for part in parts(lba.0, versions.len() as u64) {
+            let page = self.pages.get(part.page).unwrap_or_default();
+            let got = &versions[part.within.clone()];
+            if let Page::Whole(State::Settled(version)) = page
+                && got.iter().all(|got| *got == version)
+            {
                 continue;
             }
-            let Some(writes) = self.sectors.get_mut(&sector) else {
-                if got == 0 {
-                    continue;
-                }
-                return Err(Mismatch { lba: Lba(sector), got, expected: vec![0] });
-            };
-            if !writes.iter().any(|write| write.version == got && !hidden(write, writes, began)) {
-                let legal = writes.iter().filter(|write| !hidden(write, writes, began));
-                let expected = legal.map(|write| write.version).collect();
-                return Err(Mismatch { lba: Lba(sector), got, expected });
+            for (sector, &got) in part.sectors.clone().zip(got) {
+                let lba = part.page * PAGE_SECTORS as u64 + sector as u64;
+                self.check_sector(lba, self.state(page, sector), got, began)?;
             }
-            resolve_lost(writes, got);
+            self.resolve(&part, page, got);
         }
         Ok(())
+    }
+
+    fn check_sector(
+        &self,
+        sector: u64,
+        state: State,
+        got: u64,
+        began: SimTime,
+    ) -> Result<(), Mismatch> {
+        if self.is_being_trimmed(sector, got) {
+            return Ok(());
+        }
+        let settled;
+        let writes: &[Written] = match state {
+            State::List(slot) => &self.lists[slot],
+            State::Settled(version) => {
+                settled = [Written::past(version, SimTime::ZERO)];
+                &settled
+            }
+        };
+        if writes.iter().any(|write| write.version == got && !hidden(write, writes, began)) {
+            return Ok(());
+        }
+        let valid = writes.iter().filter(|write| !hidden(write, writes, began));
+        Err(Mismatch {
+            lba: Lba(sector),
+            got,
+            expected: valid.map(|write| write.version).collect(),
+        })
+    }
+
+    /// A read returned `got` for `part` of `page`, after a power failure perhaps.
+    fn resolve(&mut self, part: &PagePart, page: Page, got: &[u64]) {
+        let is_lost = |state: State| match state {
+            State::List(slot) => self.lists[slot].iter().any(|write| write.lost),
+            State::Settled(_) => false,
+        };
+        if !part.sectors.clone().any(|sector| is_lost(self.state(page, sector))) {
+            return;
+        }
+        for (sector, got) in part.sectors.clone().zip(got) {
+            if !self.is_being_trimmed(part.page * PAGE_SECTORS as u64 + sector as u64, *got) {
+                let (sectors, within) = (sector..sector + 1, 0..1);
+                let one = PagePart { page: part.page, sectors, within };
+                self.update(&one, |writes| resolve_lost(writes, *got));
+            }
+        }
+    }
+
+    /// Whether `sector` reads as `got` because of a trim in flight, perhaps.
+    fn is_being_trimmed(&self, sector: u64, got: u64) -> bool {
+        got == 0 && self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector))
+    }
+}
+
+/// Lists of writes, used again and again.
+struct Lists<'a> {
+    lists: &'a mut Slab<Vec<Written>>,
+    spare: &'a mut Vec<Vec<Written>>,
+}
+
+impl Lists<'_> {
+    /// The state after `change`.
+    fn update(&mut self, state: State, change: &mut impl FnMut(&mut Vec<Written>)) -> State {
+        let slot = match state {
+            State::List(slot) => slot,
+            State::Settled(version) => self.add(&[Written::past(version, SimTime::ZERO)]),
+        };
+        change(&mut self.lists[slot]);
+        // No later read or write depends on when the only write was made.
+        if let [Written { version, until, lost: false, .. }] = self.lists[slot][..]
+            && until != SimTime::NEVER
+        {
+            self.release(State::List(slot));
+            return State::Settled(version);
+        }
+        State::List(slot)
+    }
+
+    fn add(&mut self, writes: &[Written]) -> usize {
+        let mut list = self.spare.pop().unwrap_or_default();
+        list.extend_from_slice(writes);
+        self.lists.insert(list)
+    }
+
+    fn copy(&mut self, state: State) -> State {
+        match state {
+            State::Settled(_) => state,
+            State::List(slot) => {
+                let list = self.lists[slot].clone();
+                State::List(self.add(&list))
+            }
+        }
+    }
+
+    fn release(&mut self, state: State) {
+        if let State::List(slot) = state {
+            let mut list = self.lists.remove(slot);
+            list.clear();
+            self.spare.push(list);
+        }
     }
 }
 
@@ -198,9 +372,11 @@ fn zero_from(writes: &mut Vec<Written>, now: SimTime) {
 }
 
 fn forget_hidden(writes: &mut Vec<Written>, oldest: SimTime) {
-    if writes.len() > 1 {
-        let all = writes.clone();
-        writes.retain(|write| !hidden(write, &all, oldest));
+    // Back to front, so that what hides a write is still there: it was made later.
+    for at in (0..writes.len()).rev() {
+        if hidden(&writes[at], writes, oldest) {
+            writes.remove(at);
+        }
     }
 }
 
@@ -275,6 +451,132 @@ mod tests {
         assert!(!sees(&mut reference, 0, 6) && !sees(&mut reference, version, 6));
     }
 
+    /// Keeps every write of every sector in a list of its own.
+    #[derive(Default)]
+    struct BySector {
+        sectors: FxHashMap<u64, Vec<Written>>,
+        trims: Vec<(u64, u64)>,
+    }
+
+    impl BySector {
+        fn of(&mut self, sector: u64) -> &mut Vec<Written> {
+            let first = || vec![Written::past(0, SimTime::ZERO)];
+            self.sectors.entry(sector).or_insert_with(first)
+        }
+
+        fn valid(&mut self, sector: u64, began: SimTime) -> Vec<u64> {
+            let trimmed = self.trims.iter().any(|trim| (trim.0..trim.1).contains(&sector));
+            let writes = self.of(sector);
+            let valid = writes.iter().filter(|write| !hidden(write, writes, began));
+            let mut valid: Vec<u64> = valid.map(|write| write.version).collect();
+            valid.extend(trimmed.then_some(0));
+            valid
+        }
+    }
+
+    /// Requests in flight: first sector, sectors, version (0 for a trim), start.
+    type InFlight = Vec<(u64, u32, u64, SimTime)>;
+
+    fn start(
+        (model, plain, in_flight): (&mut ReferenceModel, &mut BySector, &mut InFlight),
+        stream: &mut crate::Stream,
+        now: SimTime,
+    ) {
+        let whole = stream.chance(0.6);
+        let lba = stream.below(if whole { 5 } else { 40 }) * if whole { 8 } else { 1 };
+        let sectors = if whole { 8 * (1 + stream.below(2)) } else { 1 + stream.below(12) } as u32;
+        let range = lba..lba + u64::from(sectors);
+        let version = if stream.chance(0.15) { 0 } else { model.next_version() };
+        if version == 0 {
+            model.trim_begins(Lba(lba), sectors);
+            plain.trims.push((range.start, range.end));
+        } else {
+            model.write_begins(Lba(lba), sectors, version, now);
+            let write = Written { version, from: now, until: SimTime::NEVER, lost: false };
+            range.for_each(|sector| plain.of(sector).push(write));
+        }
+        in_flight.push((lba, sectors, version, now));
+    }
+
+    fn end(
+        (model, plain, in_flight): (&mut ReferenceModel, &mut BySector, &mut InFlight),
+        at: usize,
+        now: SimTime,
+    ) {
+        let (lba, sectors, version, _) = in_flight.remove(at);
+        let range = lba..lba + u64::from(sectors);
+        let oldest = in_flight.iter().map(|request| request.3).min().unwrap_or(now);
+        if version == 0 {
+            model.trim_ends(Lba(lba), sectors, now);
+            let trim = (range.start, range.end);
+            let at = plain.trims.iter().position(|other| *other == trim).expect("in flight");
+            plain.trims.remove(at);
+            range.for_each(|sector| zero_from(plain.of(sector), now));
+        } else {
+            model.write_ends(Lba(lba), sectors, version, now, oldest);
+            let of_version = |write: &&mut Written| write.version == version;
+            for sector in range {
+                let write = plain.of(sector).iter_mut().find(of_version);
+                write.expect("it began").until = now;
+            }
+        }
+    }
+
+    fn fail_power(
+        (model, plain, in_flight): (&mut ReferenceModel, &mut BySector, &mut InFlight),
+        now: SimTime,
+    ) {
+        model.power_cut(now);
+        plain.trims.clear();
+        for (lba, sectors, version, _) in in_flight.drain(..) {
+            for sector in lba..lba + u64::from(sectors) {
+                let writes = plain.of(sector);
+                match writes.iter_mut().find(|write| version != 0 && write.version == version) {
+                    Some(write) => (write.until, write.lost) = (now, true),
+                    None => zero_from(writes, now),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pages_allow_what_sectors_by_themselves_would() {
+        let mut stream = crate::Stream::new(3, "reference");
+        let mut model = ReferenceModel::default();
+        let (mut plain, mut in_flight) = (BySector::default(), Vec::new());
+        for tick in 1..20_000 {
+            let (now, state) = (at(tick), (&mut model, &mut plain, &mut in_flight));
+            match stream.below(100) {
+                0 => fail_power(state, now),
+                1..45 if state.2.len() < 4 => start(state, &mut stream, now),
+                45..80 if !state.2.is_empty() => {
+                    let number = stream.below(state.2.len() as u64) as usize;
+                    end(state, number, now);
+                }
+                _ => {
+                    // A read that started no earlier than the oldest request in flight.
+                    let oldest = in_flight.iter().map(|request| request.3.as_ns()).min();
+                    let oldest = oldest.unwrap_or(tick);
+                    let (lba, began) = (stream.below(45), stream.below(tick + 1 - oldest));
+                    let began = at(oldest + began);
+                    let valid = plain.valid(lba, began);
+                    for got in (0..6).map(|back| model.last_version.saturating_sub(back)) {
+                        let page = model.pages.get(lba / 8).unwrap_or_default();
+                        let state = model.state(page, (lba % 8) as usize);
+                        let accepted = model.check_sector(lba, state, got, began).is_ok();
+                        assert_eq!(accepted, valid.contains(&got), "{got} of {valid:?}");
+                    }
+                    let got = valid[stream.below(valid.len() as u64) as usize];
+                    model.check_read(Lba(lba), &[got], began).expect("a valid version");
+                    if !(got == 0 && model.is_being_trimmed(lba, 0)) {
+                        resolve_lost(plain.of(lba), got);
+                    }
+                }
+            }
+        }
+        assert!(model.unsettled.len() < 1_000);
+    }
+
     #[test]
     fn a_trim_in_flight_may_clear_a_write_that_ended_meanwhile() {
         let mut reference = ReferenceModel::default();
@@ -295,7 +597,8 @@ mod tests {
         for ns in 8..100 {
             reference.trim(Lba(0), u32::MAX, at(ns));
         }
-        assert!(reference.sectors[&5].len() <= 2, "repeated trims take no memory");
+        let kept: usize = reference.lists.iter().map(|(_, writes)| writes.len()).sum();
+        assert!(kept <= 2, "repeated trims take no memory");
     }
 
     #[test]

@@ -7,8 +7,7 @@ use crate::pictures::{Activity, ActivityRow, BusyMap};
 use crate::results::{Busy, Utilisation, ratio};
 use hybridsim_engine::{CommonEvent, ComponentInfo, EventRecord, EventSink, Op};
 use hybridsim_flash::{Cause, FlashAct, FlashBusy, FlashUnit};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 const CAUSES: usize = Cause::ALL.len();
 /// Busy intervals kept per device in case a completing request is a slow one.
@@ -78,8 +77,9 @@ impl Unit {
 struct Device {
     channels: Vec<Unit>,
     dies: Vec<Unit>,
-    /// The intervals that end last; some timing models report them long before they begin.
-    recent: BinaryHeap<Reverse<Piece>>,
+    /// The intervals that end last, and others until [`Device::drop_oldest`]; some timing models
+    /// report them long before they begin.
+    recent: Vec<Piece>,
     /// What ended after this is still in `recent`.
     known_from: u64,
 }
@@ -95,12 +95,19 @@ impl Device {
             units.resize_with(at + 1, Unit::default);
         }
         units[at].add(piece, now, from, map);
-        self.recent.push(Reverse(piece));
-        if self.recent.len() > RECENT_MAX
-            && let Some(Reverse(first)) = self.recent.pop()
-        {
-            self.known_from = self.known_from.max(first.end);
+        if self.recent.len() == 2 * RECENT_MAX {
+            self.drop_oldest();
         }
+        self.recent.push(piece);
+    }
+
+    /// Keeps the [`RECENT_MAX`] intervals that end last.
+    #[cold]
+    fn drop_oldest(&mut self) {
+        let Some(excess) = self.recent.len().checked_sub(RECENT_MAX + 1) else { return };
+        let (_, last, _) = self.recent.select_nth_unstable(excess);
+        self.known_from = self.known_from.max(last.end);
+        self.recent.drain(..=excess);
     }
 }
 
@@ -175,15 +182,15 @@ impl BusyFold {
 
     #[cold]
     fn remember(&mut self, op: Op, latency_ns: u64, to: u64) {
+        self.devices.iter_mut().for_each(Device::drop_oldest);
         let known = self.devices.iter().map(|device| device.known_from);
         let from = known.max().unwrap_or(to).max(to.saturating_sub(latency_ns)).max(self.from);
         if from >= to {
             return;
         }
         let of = |(node, device): (usize, &Device)| {
-            let recent = device.recent.iter().map(|piece| piece.0);
-            let seen = recent.filter(|piece| piece.within(from, to) > 0);
-            seen.map(|piece| (node, piece)).collect::<Vec<_>>()
+            let seen = device.recent.iter().filter(|piece| piece.within(from, to) > 0);
+            seen.map(|piece| (node, *piece)).collect::<Vec<_>>()
         };
         let pieces = self.devices.iter().enumerate().flat_map(of).collect();
         self.slow = Some(Slow { op, latency_ns, from, to, pieces });

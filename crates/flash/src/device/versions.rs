@@ -24,7 +24,6 @@ impl FtlBackend {
     pub(super) fn move_versions(&mut self, first: usize) {
         let per_page = u64::from(self.sectors_per_page);
         let pages_per_block = u64::from(self.flash.array().geometry().pages_per_block());
-        let mut buffer = vec![0; per_page as usize];
         let list = &self.flash.list()[first..];
         // Pages that are read first and programmed again later in the list.
         let mut controller_ram: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -47,11 +46,7 @@ impl FtlBackend {
                 }
                 OpKind::Program => self.versions.clear(at, per_page),
                 OpKind::Copy => {
-                    self.versions.read(u64::from(op.from) * per_page, &mut buffer);
-                    // The target was erased, so it holds zeros already.
-                    if buffer.iter().any(|version| *version != 0) {
-                        self.versions.write(at, &buffer);
-                    }
+                    self.versions.copy(u64::from(op.from) * per_page, at, per_page);
                 }
                 OpKind::Erase => {
                     self.versions.clear(at * pages_per_block, per_page * pages_per_block);

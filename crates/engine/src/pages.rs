@@ -1,0 +1,88 @@
+//! Sparse tables with an entry per page of sectors: most requests cover whole pages, so the
+//! versions of verified runs are kept by page, and by sector only where a page was written in part.
+
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Sectors of a page: the block size of most file systems.
+pub(crate) const PAGE_SECTORS: usize = 8;
+
+/// Pages that are allocated together.
+const CHUNK_PAGES: u64 = 64;
+
+/// A table by page number; pages never written have no entry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageTable<T> {
+    chunks: FxHashMap<u64, Box<[T; CHUNK_PAGES as usize]>>,
+}
+
+impl<T: Copy + Default> PageTable<T> {
+    /// The entry of `page`, if one near it was ever written.
+    #[inline]
+    pub fn get(&self, page: u64) -> Option<T> {
+        let chunk = self.chunks.get(&(page / CHUNK_PAGES))?;
+        Some(chunk[(page % CHUNK_PAGES) as usize])
+    }
+
+    /// The entry of `page`, to be changed.
+    #[inline]
+    pub fn entry(&mut self, page: u64) -> &mut T {
+        let chunk = self.chunks.entry(page / CHUNK_PAGES);
+        let chunk = chunk.or_insert_with(|| Box::new([T::default(); CHUNK_PAGES as usize]));
+        &mut chunk[(page % CHUNK_PAGES) as usize]
+    }
+
+    /// The parts of `sectors` sectors from `at` on that lie in pages with an entry, ascending.
+    pub fn present(&self, at: u64, sectors: u64) -> Vec<PagePart> {
+        let chunk_sectors = CHUNK_PAGES * PAGE_SECTORS as u64;
+        let (first, end) = (at / chunk_sectors, at.saturating_add(sectors).div_ceil(chunk_sectors));
+        let mut chunks: Vec<u64> = if end - first > self.chunks.len() as u64 {
+            self.chunks.keys().copied().filter(|chunk| (first..end).contains(chunk)).collect()
+        } else {
+            (first..end).filter(|chunk| self.chunks.contains_key(chunk)).collect()
+        };
+        chunks.sort_unstable();
+        let within = |chunk: u64| {
+            let (from, to) = (chunk * chunk_sectors, (chunk + 1) * chunk_sectors);
+            let from = from.max(at);
+            parts(from, to.min(at.saturating_add(sectors)) - from)
+        };
+        chunks.into_iter().flat_map(within).collect()
+    }
+}
+
+/// The part of a range of sectors that lies in one page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PagePart {
+    /// The page.
+    pub page: u64,
+    /// The sectors, from the start of the page.
+    pub sectors: Range<usize>,
+    /// The same sectors, from the start of the range.
+    pub within: Range<usize>,
+}
+
+impl PagePart {
+    /// Whether it is a whole page.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.sectors.len() == PAGE_SECTORS
+    }
+}
+
+/// Splits `sectors` sectors from `at` on at the boundaries of pages.
+#[inline]
+pub(crate) fn parts(at: u64, sectors: u64) -> impl Iterator<Item = PagePart> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == sectors {
+            return None;
+        }
+        let from = ((at + done) % PAGE_SECTORS as u64) as usize;
+        let count = (PAGE_SECTORS as u64 - from as u64).min(sectors - done);
+        let page = (at + done) / PAGE_SECTORS as u64;
+        let within = done as usize..(done + count) as usize;
+        done += count;
+        Some(PagePart { page, sectors: from..from + count as usize, within })
+    })
+}
