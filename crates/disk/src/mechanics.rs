@@ -3,7 +3,7 @@
 use crate::geometry::{Layout, PhysicalAddress};
 use crate::rotation::{Angle, Rotation};
 use crate::seek::SeekTable;
-use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::schedule::{HeadTarget, Positioner};
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -267,20 +267,57 @@ fn landing_wait(wait: u128, angle: Angle, address: &PhysicalAddress, take: u32) 
     (u128::from(to_boundary) + (1 << 64)).saturating_sub(span)
 }
 
+impl Mechanics {
+    /// The arm just after sector `last`.
+    #[inline]
+    fn arm_after(&self, last: Lba) -> Arm {
+        let behind = last.0.saturating_sub(1);
+        let (asked, cylinder, head) = self.asked.get();
+        if asked == behind {
+            return Arm { cylinder, head };
+        }
+        let arm = Arm::from(&self.layout.locate(Lba(behind)));
+        self.asked.set((behind, arm.cylinder, arm.head));
+        arm
+    }
+
+    /// From a movement of the arm that starts at `now` and takes `seek` until `target` is under
+    /// the head.
+    #[inline]
+    fn rotate_to(&self, now: SimTime, seek: SimDuration, target: Angle) -> SimDuration {
+        let angle = self.rotation.angle_at(now + seek);
+        seek + self.rotation.time_of(Rotation::ahead(angle, target).into())
+    }
+}
+
 impl Positioner for Mechanics {
     #[inline]
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
-        let behind = last.0.saturating_sub(1);
-        let (mut asked, mut cylinder, mut head) = self.asked.get();
-        if asked != behind {
-            let address = self.layout.locate(Lba(behind));
-            (asked, cylinder, head) = (behind, address.cylinder, address.head);
-            self.asked.set((asked, cylinder, head));
-        }
         let target = self.layout.locate(to.lba);
-        let seek = self.move_time(Arm { cylinder, head }, Arm::from(&target), to.op == Op::Write);
-        let angle = self.rotation.angle_at(now + seek);
-        seek + self.rotation.time_of(Rotation::ahead(angle, target.angle()).into())
+        let seek = self.move_time(self.arm_after(last), Arm::from(&target), to.op == Op::Write);
+        self.rotate_to(now, seek, target.angle())
+    }
+
+    fn target(&self, to: &Request) -> Option<HeadTarget> {
+        let address = self.layout.locate(to.lba);
+        let (Arm { cylinder, head }, angle) = (Arm::from(&address), address.angle());
+        Some(HeadTarget { cylinder, head, angle, write: to.op == Op::Write })
+    }
+
+    fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
+        let from = self.arm_after(last);
+        let (mut best, mut nearest) = (SimDuration::MAX, None);
+        for (at, &HeadTarget { cylinder, head, angle, write }) in targets.iter().enumerate() {
+            let seek = self.move_time(from, Arm { cylinder, head }, write);
+            // The rotation can only make it longer.
+            if seek < best {
+                let time = self.rotate_to(now, seek, angle);
+                if time < best {
+                    (best, nearest) = (time, Some(at));
+                }
+            }
+        }
+        nearest
     }
 
     fn cylinder(&self, lba: Lba) -> u32 {

@@ -16,11 +16,35 @@ pub struct Queued {
     pub since: SimTime,
 }
 
+/// Where the head has to be at the start of a request. Only the device reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadTarget {
+    /// Cylinder.
+    pub cylinder: u32,
+    /// Surface.
+    pub head: u32,
+    /// The angle of the first sector, in turns times 2^64.
+    pub angle: u64,
+    /// Whether the request writes.
+    pub write: bool,
+}
+
 /// Estimates positioning times of a device with a moving head.
 pub trait Positioner {
     /// Time from `now` until the first sector of `to` is under the head, when the head is
     /// just after sector `last`.
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration;
+
+    /// Where the head has to be for `to`, which never changes; `None` where the device does not
+    /// compare several requests at once ([`Positioner::nearest`]).
+    fn target(&self, _to: &Request) -> Option<HeadTarget> {
+        None
+    }
+
+    /// Which of `targets` has the shortest [`Positioner::positioning`], the first of several.
+    fn nearest(&self, _now: SimTime, _last: Lba, _targets: &[HeadTarget]) -> Option<usize> {
+        None
+    }
 
     /// The cylinder that holds `lba`, for schedulers that sort by cylinder.
     fn cylinder(&self, lba: Lba) -> u32;

@@ -3,7 +3,7 @@
 use super::forced;
 use crate::cache::Segments;
 use crate::mechanics::Mechanics;
-use hybridsim_engine::schedule::Positioner;
+use hybridsim_engine::schedule::{HeadTarget, Positioner};
 use hybridsim_engine::{Lba, Op, Request, SimDuration, SimTime};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,6 +22,14 @@ impl Positioner for DrivePositioner {
     #[inline]
     fn positioning(&self, now: SimTime, last: Lba, to: &Request) -> SimDuration {
         self.mechanics.positioning(now, last, to)
+    }
+
+    fn target(&self, to: &Request) -> Option<HeadTarget> {
+        self.mechanics.target(to)
+    }
+
+    fn nearest(&self, now: SimTime, last: Lba, targets: &[HeadTarget]) -> Option<usize> {
+        self.mechanics.nearest(now, last, targets)
     }
 
     fn cylinder(&self, lba: Lba) -> u32 {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
 /// Where a sector is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhysicalAddress {
     /// Cylinder, from the outer edge.
     pub cylinder: u32,
@@ -73,6 +73,9 @@ pub struct Layout {
     /// Where the last address lay: a request looks up several that are close to each other.
     last_piece: Cell<usize>,
     last_zone: Cell<usize>,
+    /// The last block looked up, and where it is: it is often looked up again.
+    last_block: Cell<u64>,
+    last_address: Cell<PhysicalAddress>,
 }
 
 impl Layout {
@@ -128,8 +131,17 @@ impl Layout {
         }
         let capacity = sectors.unwrap_or(blocks);
         pieces.retain(|piece| piece.from < capacity);
-        let (last_piece, last_zone) = Default::default();
-        Ok(Self { tracks, pieces, capacity, heads, cylinders, last_piece, last_zone })
+        Ok(Self {
+            tracks,
+            pieces,
+            capacity,
+            heads,
+            cylinders,
+            last_piece: Cell::default(),
+            last_zone: Cell::default(),
+            last_block: Cell::new(u64::MAX),
+            last_address: Cell::default(),
+        })
     }
 
     /// Reads the layout parameters of a drive.
@@ -199,6 +211,17 @@ impl Layout {
     #[inline]
     pub fn locate(&self, lba: Lba) -> PhysicalAddress {
         let block = lba.0.min(self.capacity - 1);
+        if self.last_block.get() == block {
+            return self.last_address.get();
+        }
+        let address = self.look_up(block);
+        self.last_block.set(block);
+        self.last_address.set(address);
+        address
+    }
+
+    #[inline]
+    fn look_up(&self, block: u64) -> PhysicalAddress {
         let (piece, end) = self.piece(block);
         let (sector, left) = (piece.sector + (block - piece.from), end - block);
         match &self.tracks {

@@ -11,7 +11,7 @@
 use super::entry;
 use hybridsim_config::build::SchedulerEntry;
 use hybridsim_config::param::{Built, Kind, Param, Settings};
-use hybridsim_engine::schedule::{Head, Queued, Scheduler};
+use hybridsim_engine::schedule::{Head, HeadTarget, Positioner, Queued, Scheduler};
 use hybridsim_engine::{Loader, Saver, SimDuration, StateError};
 use std::collections::VecDeque;
 
@@ -295,6 +295,8 @@ fn seek_and_rotation(head: &Head<'_>, item: &Queued) -> (u64, u64) {
 #[derive(Debug)]
 pub struct ShortestFirst {
     queue: VecDeque<Queued>,
+    /// Where the head has to be for the first of them: looked up once, compared at each decision.
+    targets: Vec<HeadTarget>,
     window: usize,
     cost: Cost,
 }
@@ -302,7 +304,19 @@ pub struct ShortestFirst {
 impl ShortestFirst {
     /// Compares the oldest `window` requests by `cost`.
     pub fn new(window: u64, cost: Cost) -> Self {
-        Self { queue: VecDeque::new(), window: window as usize, cost }
+        Self { queue: VecDeque::new(), targets: Vec::new(), window: window as usize, cost }
+    }
+
+    /// Position of the first request in the window that `device` reaches first.
+    fn nearest(&mut self, device: &dyn Positioner, head: &Head<'_>) -> Option<usize> {
+        for item in self.queue.iter().take(self.window).skip(self.targets.len()) {
+            let Some(target) = device.target(&item.request) else {
+                return self
+                    .cheapest(|item| device.positioning(head.now, head.last, &item.request));
+            };
+            self.targets.push(target);
+        }
+        device.nearest(head.now, head.last, &self.targets)
     }
 
     /// Position of the first request in the window that costs least.
@@ -321,12 +335,13 @@ impl Scheduler for ShortestFirst {
     fn pop(&mut self, head: &Head<'_>) -> Option<Queued> {
         let at = match (self.cost, head.positioner) {
             // The most common cost, decided once instead of for each request.
-            (Cost::Time(Estimate::Positioning), Some(device)) => {
-                self.cheapest(|item| device.positioning(head.now, head.last, &item.request))
-            }
+            (Cost::Time(Estimate::Positioning), Some(device)) => self.nearest(device, head),
             _ => self.cheapest(|item| self.cost.of(head, item)),
-        };
-        self.queue.remove(at?)
+        }?;
+        if at < self.targets.len() {
+            self.targets.remove(at);
+        }
+        self.queue.remove(at)
     }
 
     fn len(&self) -> usize {
